@@ -1,0 +1,48 @@
+"""The contract between the runtime and its plugins: what a plugin's author implements and what the runtime provides."""
+
+from connect_py.api.config import ConfigDef, ConfigKey, ConfigType, ConfigValue, Importance, Password, Width
+from connect_py.api.connector import Connector, SinkConnector, SourceConnector
+from connect_py.api.converter import Converter, HeaderConverter
+from connect_py.api.offset import SourceOffset, SourcePartition
+from connect_py.api.record import EncodedBatch, Header, JsonEncoding, Route, SinkRecord, SourceRecord, TopicPartition
+from connect_py.api.task import (
+    BatchSinkContext,
+    BatchSinkTask,
+    SinkTask,
+    SinkTaskContext,
+    SourceTask,
+    SourceTaskContext,
+)
+from connect_py.api.transform import Predicate, Transform
+
+__all__ = [
+    "BatchSinkContext",
+    "BatchSinkTask",
+    "ConfigDef",
+    "ConfigKey",
+    "ConfigType",
+    "ConfigValue",
+    "Connector",
+    "Converter",
+    "EncodedBatch",
+    "Header",
+    "HeaderConverter",
+    "Importance",
+    "JsonEncoding",
+    "Password",
+    "Predicate",
+    "Route",
+    "SinkConnector",
+    "SinkRecord",
+    "SinkTask",
+    "SinkTaskContext",
+    "SourceConnector",
+    "SourceOffset",
+    "SourcePartition",
+    "SourceRecord",
+    "SourceTask",
+    "SourceTaskContext",
+    "TopicPartition",
+    "Transform",
+    "Width",
+]

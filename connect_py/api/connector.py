@@ -1,0 +1,79 @@
+"""What a connector's author implements (`org.apache.kafka.connect.connector.Connector`).
+
+A connector runs in the worker process: it checks configurations and divides work. It touches no data.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from connect_py.api.config import ConfigDef, ConfigValue
+from connect_py.api.offset import SourceOffset, SourcePartition
+from connect_py.api.task import BatchSinkTask, SinkTask, SourceTask
+
+
+class Connector(ABC):
+    """Base of source and sink connectors.
+
+    Class attributes:
+        java_name: the name by which configurations know the connector.
+        java_task_name: what task configurations show as ``task.class``.
+        version: shown by ``GET /connector-plugins`` and in statuses.
+    """
+
+    java_name: ClassVar[str]
+    java_task_name: ClassVar[str]
+    version: ClassVar[str]
+
+    @classmethod
+    @abstractmethod
+    def config_def(cls) -> ConfigDef:
+        """Every property of this connector."""
+
+    def validate(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
+        """Check a configuration, against live servers where that helps; one value a key, with its errors. Does not raise."""
+        return self.config_def().validate(config)
+
+    @abstractmethod
+    def start(self, config: Mapping[str, str]) -> None:
+        """Take the configuration. Raises ConfigError; the connector is then FAILED."""
+
+    @abstractmethod
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        """One configuration a task, at most `max_tasks`."""
+
+    def stop(self) -> None:  # noqa: B027
+        """Free what the connector holds."""
+
+
+class SourceConnector(Connector):
+    """A connector whose tasks read from elsewhere into Kafka."""
+
+    @abstractmethod
+    def task_class(self) -> type[SourceTask]:
+        """The class of its tasks."""
+
+    def alter_offsets(self, config: Mapping[str, str], offsets: Sequence[tuple[SourcePartition, SourceOffset | None]]) -> bool:
+        """Check offsets that a client wants to set (None removes one).
+
+        Returns:
+            True when the connector has seen to everything, False when it might keep offsets elsewhere too.
+
+        Raises:
+            ConnectError: they are refused.
+        """
+        return False
+
+
+class SinkConnector(Connector):
+    """A connector whose tasks read from Kafka."""
+
+    @abstractmethod
+    def task_class(self) -> type[SinkTask] | type[BatchSinkTask]:
+        """The class of its tasks."""
+
+    def alter_offsets(self, config: Mapping[str, str], offsets: Mapping[tuple[str, int], int | None]) -> bool:
+        """As `SourceConnector.alter_offsets`, by Kafka topic and partition."""
+        return False

@@ -1,0 +1,157 @@
+"""What a task's author implements, and what the runtime gives to a task (`org.apache.kafka.connect.{source,sink}`).
+
+One thread, the task's, calls every method but `stop`, which comes from another thread and only asks.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from connect_py.api.offset import SourceOffset, SourcePartition
+from connect_py.api.record import EncodedBatch, JsonEncoding, SinkRecord, SourceRecord, TopicPartition
+
+
+class SourceTaskContext(Protocol):
+    """What a source task may ask of the runtime.
+
+    Attributes:
+        connector: the connector's name.
+        task: the task's number, from 0.
+        encoding: how rows of an `EncodedBatch` must be serialised.
+    """
+
+    @property
+    def connector(self) -> str: ...
+    @property
+    def task(self) -> int: ...
+    @property
+    def encoding(self) -> JsonEncoding: ...
+
+    def offset(self, partition: SourcePartition) -> SourceOffset | None:
+        """The committed offset of a source partition (integers come back as int, decimals as float), None if there is none."""
+        ...
+
+
+class SourceTask(ABC):
+    """Copies from a source into records."""
+
+    @abstractmethod
+    def start(self, config: Mapping[str, str], context: SourceTaskContext) -> None:
+        """Get ready. Raises ConfigError, FatalTaskError or RetriableError; the task is then FAILED."""
+
+    @abstractmethod
+    def poll(self) -> Sequence[SourceRecord] | EncodedBatch | None:
+        """The next records, in order; waits up to about half a second for them, then gives None.
+
+        Raises:
+            RetriableError: it is called again.
+            ConnectError: the task fails.
+        """
+
+    def stop(self) -> None:  # noqa: B027
+        """Make a waiting `poll` return soon. Called from another thread; must not block."""
+
+    def close(self) -> None:  # noqa: B027
+        """Free what the task holds. Called by the task's thread after its last `poll` and the last commit, also after a failure."""
+
+    def offsets_committed(self, offsets: Sequence[tuple[SourcePartition, SourceOffset]]) -> None:  # noqa: B027
+        """The offsets topic holds these now: a source may discard what lies before them, and nothing else."""
+
+    def keep_alive(self) -> None:  # noqa: B027
+        """Called about once a second while the runtime cannot take records (Kafka is away): answer the server's pings."""
+
+
+class SinkTaskContext(Protocol):
+    """What a sink task may ask of the runtime."""
+
+    @property
+    def connector(self) -> str: ...
+    @property
+    def task(self) -> int: ...
+
+    def request_commit(self) -> None:
+        """Ask for an offset commit soon."""
+        ...
+
+
+class SinkTask(ABC):
+    """Copies records into a sink; the runtime consumes, converts and commits."""
+
+    @abstractmethod
+    def start(self, config: Mapping[str, str], context: SinkTaskContext) -> None:
+        """Get ready. Raises as `SourceTask.start`."""
+
+    @abstractmethod
+    def put(self, records: Sequence[SinkRecord]) -> None:
+        """Take records, possibly none. Raises RetriableError to be given the same ones again."""
+
+    def open(self, partitions: Sequence[TopicPartition]) -> None:  # noqa: B027
+        """These partitions have been assigned."""
+
+    def close(self, partitions: Sequence[TopicPartition]) -> None:  # noqa: B027
+        """These partitions go away."""
+
+    def pre_commit(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        """Make what was put durable; returns the next offsets that may be committed."""
+        return offsets
+
+    def stop(self) -> None:  # noqa: B027
+        """Free what the task holds."""
+
+
+class BatchSinkContext(Protocol):
+    """What a sink that reads Kafka by itself may ask of the runtime.
+
+    Attributes:
+        kafka_options: client settings by Java's names (``bootstrap.servers``, ``security.protocol`` …), consumer overrides applied.
+        group_id: the consumer group in which the runtime commits what the task reports.
+    """
+
+    @property
+    def connector(self) -> str: ...
+    @property
+    def task(self) -> int: ...
+    @property
+    def kafka_options(self) -> Mapping[str, str]: ...
+    @property
+    def group_id(self) -> str: ...
+
+    def log_offsets(self, topics: Sequence[str], pattern: str | None) -> Mapping[TopicPartition, tuple[int, int]]:
+        """First and next offset (last stable one) of every partition of the topics, or of all topics that match a Java regex."""
+        ...
+
+    def committed(self) -> Mapping[TopicPartition, int]:
+        """The group's committed offsets. What the sink itself has stored is the better authority where they differ."""
+        ...
+
+
+class BatchSinkTask(ABC):
+    """A sink whose engine reads Kafka itself (Spark does, in the JVM): the runtime drives it step by step and commits what it reports."""
+
+    @abstractmethod
+    def start(self, config: Mapping[str, str], context: BatchSinkContext) -> None:
+        """Get ready. Raises as `SourceTask.start`."""
+
+    @abstractmethod
+    def step(self) -> Mapping[TopicPartition, int] | None:
+        """Apply at most one batch.
+
+        Returns:
+            The next offsets that are durable in every table after this step, for the runtime to commit to the consumer group; None when
+            there was nothing to do (the runtime then waits ``poll_interval_seconds`` before it calls again).
+
+        Raises:
+            RetriableError: the step is repeated with back-off.
+            ConnectError: the task fails.
+        """
+
+    #: How long the runtime waits after a step that found nothing.
+    poll_interval_seconds: float = 1.0
+
+    def stop(self) -> None:  # noqa: B027
+        """Ask a running step to end soon. Called from another thread; must not block."""
+
+    def close(self) -> None:  # noqa: B027
+        """Free what the task holds. Called by the task's thread after its last step."""
