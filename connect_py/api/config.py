@@ -29,7 +29,7 @@ class ConfigType(enum.Enum):
     DOUBLE = "DOUBLE"
     LIST = "LIST"
     CLASS = "CLASS"
-    PASSWORD = "PASSWORD"
+    PASSWORD = "PASSWORD"  # noqa: S105 (a type name)
 
 
 class Importance(enum.Enum):
