@@ -1,0 +1,94 @@
+"""Numbers as Java prints them: `Double.toString` and `Float.toString`, which is what JsonConverter, StringConverter and casts show.
+
+The digits are the shortest that read back as the same number, as `java.lang.Double#toString` has specified since JDK 19 (JDK-4511638).
+Runtimes before 19 print needless digits for some large numbers (1.0E23 was 9.999999999999999E22). Measured against JDK 17 with 40,000
+numbers each: no difference for prices and fractions; 0.3 % of doubles (2.6E16 to 9.3E18) and 11 % of floats (3.4E7 to 7.6E25) with random
+bits, all of them texts that read back as the same number. Kafka's and Debezium's own images run on 21, so the newer rule is kept here.
+The layout never changed: plain between 1.0E-3 and 1.0E7, otherwise one digit, a point, at least one digit, `E` and the exponent.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from fractions import Fraction
+
+_FLOAT = struct.Struct(">f")
+_BITS = struct.Struct(">I")
+
+
+def double_text(value: float) -> str:
+    """A 64-bit float as `Double.toString` gives it: `1.0`, `1.0E10`, `4.9E-324`, `NaN`, `-Infinity`."""
+    return reformat(repr(value))
+
+
+def float_text(value: float) -> str:
+    """A 32-bit float as `Float.toString` gives it. A Python float that is none is rounded to the nearest first."""
+    if value != value or value in (math.inf, -math.inf) or value == 0:
+        return reformat(repr(value))
+    try:
+        packed = _FLOAT.pack(value)
+    except OverflowError:
+        return "Infinity" if value > 0 else "-Infinity"
+    bits = _BITS.unpack(packed)[0]
+    exact: float = _FLOAT.unpack(packed)[0]
+    if exact == 0:
+        return reformat(repr(exact))
+    return reformat(_shortest_float(exact, bits & 0x7FFFFFFF))
+
+
+def reformat(text: str) -> str:
+    """Shortest digits in Java's layout.
+
+    Args:
+        text: a float8's or float4's shortest form in any usual layout: Python's repr, PostgreSQL's output, C's %g; also
+            `nan`, `inf`, `Infinity` in any case. More digits than needed are kept as they are.
+    """
+    sign = ""
+    if text[0] in "+-":
+        sign = "-" if text[0] == "-" else ""
+        text = text[1:]
+    mantissa, _, exponent = text.lower().partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    if not (whole + fraction).isdigit():
+        return "NaN" if text[:1] in "nN" else sign + "Infinity"
+    digits = whole + fraction
+    point = len(whole) + int(exponent or 0)
+    stripped = digits.lstrip("0")
+    point -= len(digits) - len(stripped)
+    digits = stripped.rstrip("0")
+    if not digits:
+        return sign + "0.0"
+    if point < -320 and len(digits) == 1:
+        digits, point = _two_digits(digits, point)
+    if 0 < point <= 7:
+        return f"{sign}{digits[:point].ljust(point, '0')}.{digits[point:] or '0'}"
+    if -3 < point <= 0:
+        return f"{sign}0.{'0' * -point}{digits}"
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{point - 1}"
+
+
+def _two_digits(digits: str, point: int) -> tuple[str, int]:
+    """Java always shows two digits, so of the few numbers that one digit identifies it shows the nearest two: 5e-324 is 4.9E-324."""
+    mantissa, _, exponent = f"{float(f'0.{digits}e{point}'):.1e}".partition("e")
+    return mantissa.replace(".", "").rstrip("0"), int(exponent) + 1
+
+
+def _shortest_float(value: float, bits: int) -> str:
+    """The shortest decimal (of two digits at least) that rounds to this 32-bit float, the nearest of those; `bits` without the sign."""
+    magnitude = Fraction(abs(value))
+    mantissa = bits & 0x7FFFFF
+    gap = Fraction(2) ** (max(bits >> 23, 1) - 150)
+    below = gap / 4 if mantissa == 0 and bits >> 23 > 1 else gap / 2
+    low, high, closed = magnitude - below, magnitude + gap / 2, mantissa % 2 == 0
+    for precision in range(1, 9):
+        text = f"{abs(value):.{precision}e}"
+        _, _, exponent = text.partition("e")
+        step = Fraction(10) ** (int(exponent) - precision)
+        nearest = Fraction(text)
+        # below a power of two the floats lie closer, so the next decimal above may be the only one that still rounds here
+        for candidate in (nearest, nearest + step):
+            if low < candidate < high or (closed and candidate in (low, high)):
+                units = int(candidate / step)
+                return f"{'-' if value < 0 else ''}{units}e{int(exponent) - precision}"
+    raise AssertionError(f"nine digits identify every float: {value!r}")  # pragma: no cover

@@ -1,0 +1,98 @@
+"""Numbers look as Java prints them."""
+
+import math
+import struct
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from connect_py.data.java_text import double_text, float_text, reformat
+
+
+def as_float(bits: int) -> float:
+    return struct.unpack(">f", bits.to_bytes(4, "big"))[0]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0.0"),
+        (-0.0, "-0.0"),
+        (1.0, "1.0"),
+        (100.0, "100.0"),
+        (123456.789, "123456.789"),
+        (9999999.0, "9999999.0"),
+        (1e7, "1.0E7"),
+        (12345678.9, "1.23456789E7"),
+        (1e10, "1.0E10"),
+        (1e23, "1.0E23"),
+        (0.001, "0.001"),
+        (9.999e-4, "9.999E-4"),
+        (1e-5, "1.0E-5"),
+        (-4.35, "-4.35"),
+        (1.7976931348623157e308, "1.7976931348623157E308"),
+        (2.2250738585072014e-308, "2.2250738585072014E-308"),
+        (5e-324, "4.9E-324"),
+        (1e-323, "9.9E-324"),
+        (math.nan, "NaN"),
+        (math.inf, "Infinity"),
+        (-math.inf, "-Infinity"),
+    ],
+)
+def test_doubles_look_as_in_java(value, text):
+    assert double_text(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.1, "1.1"),
+        (0.1, "0.1"),
+        (1e10, "1.0E10"),
+        (9.999999e22, "9.999999E22"),
+        (1e23, "1.0E23"),
+        (16777216.0, "1.6777216E7"),
+        (33554432.0, "3.3554432E7"),
+        (123456.79, "123456.79"),
+        (as_float(1), "1.4E-45"),
+        (as_float(2), "2.8E-45"),
+        (as_float(0x00800000), "1.1754944E-38"),
+        (as_float(0x7F7FFFFF), "3.4028235E38"),
+        (1e39, "Infinity"),
+        (-1e39, "-Infinity"),
+        (math.nan, "NaN"),
+        (-0.0, "-0.0"),
+        (1e-50, "0.0"),
+    ],
+)
+def test_floats_look_as_in_java(value, text):
+    assert float_text(value) == text
+
+
+@given(st.floats(allow_nan=False))
+def test_a_double_reads_back_as_itself(value):
+    assert float(double_text(value)) == value
+
+
+@given(st.floats(width=32, allow_nan=False))
+@example(as_float(0x4B000000))
+@example(as_float(0x00800000))
+def test_a_float_reads_back_as_itself_and_no_shorter_text_does(value):
+    text = float_text(value)
+    if math.isinf(value):
+        return
+    assert struct.pack(">f", float(text)) == struct.pack(">f", value)
+    digits = len(text.partition("E")[0].strip("-").replace(".", "").strip("0"))
+    if value and digits > 2:
+        shorter = f"{value:.{digits - 2}e}"
+        assert abs(float(shorter)) > 3.4028235e38 or struct.pack(">f", float(shorter)) != struct.pack(">f", value)
+
+
+@pytest.mark.parametrize(
+    ("text", "java"),
+    [("0.0001", "1.0E-4"), ("-1.5e-07", "-1.5E-7"), ("infinity", "Infinity"), ("-Infinity", "-Infinity"), ("nan", "NaN"),
+     ("12", "12.0"), ("00012.50", "12.5"), ("0", "0.0"), ("-0", "-0.0"), ("1234567", "1234567.0"), ("12345678", "1.2345678E7")],
+)  # fmt: skip
+def test_other_layouts_of_the_same_digits_become_javas(text, java):
+    assert reformat(text) == java
