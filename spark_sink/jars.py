@@ -1,0 +1,156 @@
+"""Java libraries from Maven Central, fetched once into a directory by the Ivy that ships inside pyspark.
+
+A directory is complete or absent: libraries are gathered beside it and moved into place at the end, so two processes that start at
+once, or a download that breaks off, leave nothing half done. Nothing here starts Spark.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from connect_py.errors import ConfigError, RetriableError
+
+#: Versions that were found to work together (Java 17, Scala 2.13). `spark-token-provider-kafka-0-10_2.13` has no 4.1.3 on Maven Central;
+#: 4.0.0 has the same interface. Everything else that these need ships with Spark, so nothing is resolved transitively.
+SINK_JARS = (
+    "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.3",
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+    "org.apache.kafka:kafka-clients:3.9.1",
+    "org.apache.commons:commons-pool2:2.12.1",
+)
+
+#: A cold download of the sink's five libraries (60 MB) took 20 s; ten minutes are for slow lines.
+RESOLVE_TIMEOUT_SECONDS = 600.0
+
+#: Java versions that Spark 4.1 runs on start here.
+OLDEST_JAVA = 17
+
+
+def cache_directory() -> Path:
+    """Where resolved libraries are kept: ``$CONNECT_PY_CACHE``, else ``connect-py`` under the user's cache directory."""
+    if named := os.environ.get("CONNECT_PY_CACHE"):
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "connect-py"
+
+
+def cached(coordinates: Sequence[str], name: str) -> Path:
+    """A directory of the cache whose name changes with the coordinates."""
+    digest = hashlib.sha256("\n".join(sorted(coordinates)).encode()).hexdigest()[:12]
+    return cache_directory() / "jars" / f"{name}-{digest}"
+
+
+def pyspark_home() -> Path:
+    """Where pyspark is installed, found without importing it.
+
+    Raises:
+        ConfigError: it is not installed.
+    """
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or not spec.submodule_search_locations:
+        raise ConfigError("The lakehouse sink needs Spark: install the extra with `pip install 'connect-py-worker[spark]'`.")
+    return Path(next(iter(spec.submodule_search_locations)))
+
+
+def java() -> str:
+    """The java command of ``JAVA_HOME`` or the path.
+
+    Raises:
+        ConfigError: there is none, or it is older than Spark needs.
+    """
+    home = os.environ.get("JAVA_HOME")
+    command = shutil.which(str(Path(home) / "bin" / "java")) if home else shutil.which("java")
+    if command is None:
+        raise ConfigError(f"Java {OLDEST_JAVA} or newer is needed and no java command was found; install a JRE or set JAVA_HOME.")
+    shown = subprocess.run([command, "-version"], capture_output=True, text=True, timeout=60).stderr
+    version = re.search(r'version "(\d+)(?:\.(\d+))?', shown)
+    major = int(version[2] if version and version[1] == "1" else version[1]) if version else 0
+    if major < OLDEST_JAVA:
+        raise ConfigError(f"Java {OLDEST_JAVA} or newer is needed, but {command} says: {shown.splitlines()[0] if shown else 'nothing'}.")
+    return command
+
+
+def resolve(coordinates: Iterable[str], target: Path, excludes: Iterable[str] = (), *, transitive: bool = False) -> list[Path]:
+    """The jars of Maven coordinates, in a directory that is made on the first call and reused ever after.
+
+    Args:
+        coordinates: ``group:artifact:version`` each.
+        target: the directory; name it after what it holds (see `cached`), because its content is not compared with `coordinates`.
+        excludes: ``group:artifact`` each, ``*`` for any; left out of what is found transitively.
+        transitive: whether to follow the libraries' own runtime dependencies.
+
+    Returns:
+        Paths of all jars, sorted.
+
+    Raises:
+        ConfigError: pyspark or Java is missing, or a coordinate is malformed.
+        RetriableError: the download failed; nothing was left behind.
+    """
+    if not target.is_dir():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as scratch:
+            _download(list(coordinates), list(excludes), transitive, Path(scratch))
+            try:
+                os.rename(Path(scratch) / "jars", target)
+            except OSError:
+                if not target.is_dir():  # else another process was faster, and its directory is as good
+                    raise
+    return sorted(target.glob("*.jar"))
+
+
+def _download(coordinates: list[str], excludes: list[str], transitive: bool, scratch: Path) -> None:
+    home = pyspark_home() / "jars"
+    ivy = next(iter(sorted(home.glob("ivy-*.jar"))), None)
+    if ivy is None:
+        raise ConfigError(f"No ivy-*.jar in {home}: this pyspark is not a full installation.")
+    (scratch / "settings.xml").write_text(
+        '<ivysettings><settings defaultResolver="central"/>'
+        f"<caches defaultCacheDir={quoteattr(str(cache_directory() / 'ivy'))}/>"
+        '<resolvers><ibiblio name="central" m2compatible="true"/></resolvers></ivysettings>'
+    )
+    (scratch / "ivy.xml").write_text(_module(coordinates, excludes, transitive))
+    # Two artifacts may share a name (guava's listenablefuture and others): the organisation keeps them apart.
+    pattern = f"{scratch}/jars/[organisation]_[artifact]-[revision](-[classifier]).[ext]"
+    command = [java(), "-jar", str(ivy), "-settings", str(scratch / "settings.xml"), "-ivy", str(scratch / "ivy.xml")]
+    command += ["-confs", "default", "-types", "jar", "bundle", "-retrieve", pattern, "-warn"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=RESOLVE_TIMEOUT_SECONDS, stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        raise RetriableError(f"Maven Central gave no complete answer within {RESOLVE_TIMEOUT_SECONDS:.0f} s.") from None
+    found = list((scratch / "jars").glob("*.jar"))
+    if done.returncode or len(found) < len(coordinates):
+        told = "\n".join(line for line in (done.stdout + done.stderr).splitlines() if line.strip())[-2000:]
+        raise RetriableError(f"Not all of {', '.join(coordinates)} could be had from Maven Central; nothing was kept. Ivy said:\n{told}")
+
+
+def _module(coordinates: list[str], excludes: list[str], transitive: bool) -> str:
+    lines = ['<ivy-module version="2.0"><info organisation="io.github.connectpy" module="jars"/>']
+    lines.append('<configurations><conf name="default"/></configurations><dependencies>')
+    for coordinate in coordinates:
+        group, artifact, version = _parts(coordinate, 3)
+        conf = "default-&gt;master(*),compile(*),runtime(*)" if transitive else "default-&gt;master(*)"
+        lines.append(
+            f"<dependency org={quoteattr(group)} name={quoteattr(artifact)} rev={quoteattr(version)} "
+            f'conf="{conf}" transitive="{str(transitive).lower()}" force="true"/>'
+        )
+    for exclude in excludes:
+        group, artifact = _parts(exclude, 2)
+        lines.append(f"<exclude org={quoteattr(group)} module={quoteattr(artifact)}/>")
+    return "".join([*lines, "</dependencies></ivy-module>"])
+
+
+def _parts(coordinate: str, count: int) -> list[str]:
+    parts = coordinate.strip().split(":")
+    if len(parts) != count or not all(parts):
+        form = "group:artifact:version" if count == 3 else "group:artifact"
+        raise ConfigError(f"Invalid Maven coordinate {coordinate}: expected {form}.")
+    return parts
