@@ -1,0 +1,279 @@
+"""JSON to Connect data (`JsonConverter.convertToConnect`).
+
+Stricter than the reference in one point: where it reads a JSON value of the wrong kind as 0, false or null (a text in an integer field),
+this raises DataError, since the record would be stored wrong in silence. As in the reference, numbers beyond an integer type's range are
+narrowed. `"NaN"` and the infinities, which the reference writes as texts and reads back as 0.0, are read as what they were.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+import re
+import struct
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any
+
+import orjson
+
+from connect_py.converters.json_write import scale_of
+from connect_py.data.logical import DATE, DECIMAL, TIME, TIMESTAMP, bytes_to_decimal
+from connect_py.data.schema import Schema, Type
+from connect_py.data.struct import Struct
+from connect_py.data.times import days_to_date, millis_to_time, millis_to_timestamp
+from connect_py.errors import DataError
+
+#: One parsed JSON value to Connect data; raises DataError.
+Reader = Callable[[Any], Any]
+
+_FAILED = "Converting byte[] to Kafka Connect data failed due to serialization error: "
+_STRING_OR_PADDED = re.compile(r'"(?:[^"\\]|\\.)*"|(?<![\d.eE+])(-?)0+(?=\d)', re.DOTALL)
+
+
+def parse_json(data: bytes, *, exact: bool = False) -> Any:
+    """JSON text to Python values.
+
+    Args:
+        data: UTF-8. Leading zeros of numbers are accepted, as in the reference.
+        exact: numbers with a fraction or an exponent become Decimal with every digit, instead of float.
+
+    Raises:
+        DataError: it is not JSON.
+    """
+    if not exact:
+        try:
+            return orjson.loads(data)
+        except orjson.JSONDecodeError:
+            pass  # leading zeros, and the error's text, are left to the parser below
+    parse_float: Callable[[str], Any] = Decimal if exact else float
+    try:
+        text = data.decode()
+        try:
+            return json.loads(text, parse_float=parse_float, parse_constant=_no_constant)
+        except ValueError:
+            plain = _STRING_OR_PADDED.sub(lambda m: m[0] if m[0][0] == '"' else m[1], text)
+            if plain == text:
+                raise
+            return json.loads(plain, parse_float=parse_float, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{_FAILED}{error}") from None
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(f"{text} is no JSON number")
+
+
+def decode_payload(schema: Schema | None, parsed: Any, *, replace_null_with_default: bool = True) -> Any:
+    """One parsed JSON value as Connect data: Struct, list, dict, Decimal, date and so on.
+
+    Args:
+        schema: what the value is; None goes by its JSON type (objects are dicts).
+        parsed: from `parse_json`; exact where the schema has decimals that may have been written as numbers.
+
+    Raises:
+        DataError: the value does not fit the schema.
+    """
+    return payload_reader(schema, replace_null_with_default)(parsed)
+
+
+def payload_reader(schema: Schema | None, replace_null_with_default: bool = True) -> Reader:
+    """The function that reads values of a schema."""
+    if schema is None:
+        return _schemaless
+    read = _plain(schema, replace_null_with_default)
+    default = schema.default if replace_null_with_default else None
+    refuses_null = default is None and not schema.optional
+
+    def read_or_null(value: Any) -> Any:
+        if value is not None:
+            return read(value)
+        if refuses_null:
+            raise DataError(f"Invalid null value for required {schema.type.name} field")
+        return default
+
+    return read_or_null
+
+
+def has_decimals(schema: Schema | None) -> bool:
+    """Whether a value of the schema can hold a decimal."""
+    if schema is None:
+        return False
+    parts = [field.schema for field in schema.fields] + [schema.key_schema, schema.value_schema]
+    return schema.name == DECIMAL or any(map(has_decimals, parts))
+
+
+def _schemaless(value: Any) -> Any:
+    return float(value) if isinstance(value, Decimal) else value
+
+
+def _plain(schema: Schema, replace: bool) -> Reader:
+    if schema.name in _LOGICAL:
+        return _LOGICAL[schema.name](schema)
+    match schema.type:
+        case Type.INT8 | Type.INT16 | Type.INT32 | Type.INT64:
+            return _integer(schema)
+        case Type.FLOAT32:
+            return lambda value: _as_float32(_number(schema, value))
+        case Type.FLOAT64:
+            return lambda value: _number(schema, value)
+        case Type.BOOLEAN:
+            return lambda value: _of_type(schema, value, bool)
+        case Type.STRING:
+            return lambda value: _of_type(schema, value, str)
+        case Type.BYTES:
+            return lambda value: _bytes(schema, value)
+        case Type.ARRAY:
+            return _array(schema, replace)
+        case Type.MAP:
+            return _map(schema, replace)
+        case Type.STRUCT:
+            return _struct(schema, replace)
+
+
+def node_type(value: Any) -> str:
+    """What Jackson calls a JSON value's kind, for messages."""
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return "BOOLEAN"
+        case int() | float() | Decimal():
+            return "NUMBER"
+        case str():
+            return "STRING"
+        case list():
+            return "ARRAY"
+        case _:
+            return "OBJECT"
+
+
+def _of_type(schema: Schema, value: Any, type_: type) -> Any:
+    if not isinstance(value, type_):
+        raise DataError(f"A JSON {node_type(value)} is no {schema.type.name}")
+    return value
+
+
+_BITS = {Type.INT8: 8, Type.INT16: 16, Type.INT32: 32, Type.INT64: 64}
+
+
+def _integer(schema: Schema) -> Reader:
+    half = 1 << (_BITS[schema.type] - 1)
+
+    def read(value: Any) -> Any:
+        if type(value) is not int:
+            if isinstance(value, bool) or not isinstance(value, float | Decimal) or not math.isfinite(value):
+                raise DataError(f"A JSON {node_type(value)} is no {schema.type.name}")
+            value = int(value)
+        return value if -half <= value < half else (value + half) % (2 * half) - half
+
+    return read
+
+
+_CONSTANTS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_FLOAT32 = struct.Struct(">f")
+
+
+def _number(schema: Schema, value: Any) -> float:
+    if isinstance(value, str) and value in _CONSTANTS:
+        return _CONSTANTS[value]
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise DataError(f"A JSON {node_type(value)} is no {schema.type.name}")
+    try:
+        return float(value)
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def _as_float32(value: float) -> float:
+    try:
+        nearest: float = _FLOAT32.unpack(_FLOAT32.pack(value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return nearest
+
+
+def _bytes(schema: Schema, value: Any) -> bytes:
+    try:
+        return base64.b64decode(_of_type(schema, value, str), validate=True)
+    except (binascii.Error, ValueError):
+        raise DataError("Invalid bytes field") from None
+
+
+def _array(schema: Schema, replace: bool) -> Reader:
+    element = payload_reader(schema.value_schema, replace)
+    return lambda value: [element(item) for item in _of_type(schema, value, list)]
+
+
+def _map(schema: Schema, replace: bool) -> Reader:
+    key, item = payload_reader(schema.key_schema, replace), payload_reader(schema.value_schema, replace)
+    by_text = schema.key_schema is not None and schema.key_schema.type is Type.STRING
+
+    def read(value: Any) -> dict[Any, Any]:
+        if by_text:
+            if not isinstance(value, dict):
+                raise DataError(f"Maps with string fields should be encoded as JSON objects, but found {node_type(value)}")
+            return {k: item(v) for k, v in value.items()}
+        if not isinstance(value, list):
+            raise DataError(f"Maps with non-string fields should be encoded as JSON array of tuples, but found {node_type(value)}")
+        result = {}
+        for entry in value:
+            if not isinstance(entry, list):
+                raise DataError(f"Found invalid map entry instead of array tuple: {node_type(entry)}")
+            if len(entry) != 2:
+                raise DataError(f"Found invalid map entry, expected length 2 but found :{len(entry)}")
+            result[key(entry[0])] = item(entry[1])
+        return result
+
+    return read
+
+
+def _struct(schema: Schema, replace: bool) -> Reader:
+    parts = [(field.name, payload_reader(field.schema, replace)) for field in schema.fields]
+
+    def read(value: Any) -> Struct:
+        if not isinstance(value, dict):
+            raise DataError(f"Structs should be encoded as JSON objects, but found {node_type(value)}")
+        get = value.get
+        return Struct(schema, [part(get(name)) for name, part in parts])
+
+    return read
+
+
+def _decimal(schema: Schema) -> Reader:
+    scale = scale_of(schema)
+
+    def read(value: Any) -> Decimal:
+        match value:
+            case bool():
+                pass
+            case int() | Decimal():
+                return Decimal(value)
+            case float():
+                return Decimal(repr(value))
+            case str():
+                return bytes_to_decimal(_bytes(schema, value), scale)
+        raise DataError(f"Invalid type for Decimal, underlying representation should be numeric or bytes but was {node_type(value)}")
+
+    return read
+
+
+def _temporal(name: str, kind: str, bits: int, convert: Callable[[int], Any]) -> Callable[[Schema], Reader]:
+    half = 1 << (bits - 1)
+
+    def read(value: Any) -> Any:
+        if type(value) is not int or not -half <= value < half:
+            raise DataError(f"Invalid type for {name}, underlying representation should be {kind} but was {node_type(value)}")
+        return convert(value)
+
+    return lambda schema: read
+
+
+_LOGICAL: Mapping[str | None, Callable[[Schema], Reader]] = {
+    DECIMAL: _decimal,
+    DATE: _temporal("Date", "integer", 32, days_to_date),
+    TIME: _temporal("Time", "integer", 32, millis_to_time),
+    TIMESTAMP: _temporal("Timestamp", "integer", 64, millis_to_timestamp),
+}
