@@ -1,0 +1,81 @@
+"""A Kafka broker (KRaft, one node, broker and controller in one process) on a free port, with a data folder of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import uuid
+from base64 import urlsafe_b64encode
+from pathlib import Path
+
+from connect_py.testing.services.jars import Progress, kafka_jars, silent
+from connect_py.testing.services.java import find_java
+from connect_py.testing.services.process import Service, ServiceError, free_port, is_listening
+
+#: One node: every internal topic has one replica. No delay before a group's first rebalance, which would cost each consumer three seconds.
+PROPERTIES = """process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+log.dirs={data}
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=4
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=4
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+auto.create.topics.enable=true
+"""
+
+LOGGING = """rootLogger.level=INFO
+rootLogger.appenderRefs=out
+rootLogger.appenderRef.out.ref=STDOUT
+appender.out.type=Console
+appender.out.name=STDOUT
+appender.out.layout.type=PatternLayout
+appender.out.layout.pattern=%d %p %m (%c)%n
+"""
+
+#: A broker that lives for minutes: only the first compiler, the smallest collector, classes from the JDK's archive.
+#: Measured on two cores: ready in 3.5 s instead of 6 s.
+QUICK_START = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
+
+
+class KafkaBroker:
+    """A running broker.
+
+    Attributes:
+        bootstrap: `host:port` for clients.
+        service: the process.
+    """
+
+    def __init__(self, folder: Path, progress: Progress = silent) -> None:
+        """Format a data folder in `folder` and start the broker; returns when it accepts connections.
+
+        Raises:
+            ServiceError: no Java, the jars cannot be fetched, or the broker does not start.
+        """
+        java, jars = find_java(), kafka_jars(progress)
+        folder.mkdir(parents=True, exist_ok=True)
+        port, controller = free_port(), free_port()
+        properties, logging, data = folder / "kafka.properties", folder / "log4j2.properties", folder / "kafka-data"
+        properties.write_text(PROPERTIES.format(port=port, controller=controller, data=data))
+        logging.write_text(LOGGING)
+        classpath = ["-cp", f"{jars}/*"]
+        cluster = "K" + urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]  # a leading dash would be read as an option
+        format_storage = [java, *QUICK_START, *classpath, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)]
+        done = subprocess.run(format_storage, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise ServiceError(f"Formatting the broker's storage failed: {(done.stderr or done.stdout)[-1500:]}")
+        self.bootstrap = f"127.0.0.1:{port}"
+        command = [java, "-Xmx512m", *QUICK_START, f"-Dlog4j2.configurationFile={logging}", *classpath, "kafka.Kafka", str(properties)]
+        self.service = Service("the Kafka broker", command, folder / "kafka.log")
+        self.service.wait_ready(lambda: is_listening(port))
+
+    def stop(self) -> None:
+        """Stop the broker."""
+        self.service.stop()

@@ -1,0 +1,40 @@
+"""The PostgreSQL servers that tests use: `$PG_HOST`, `$PG_PORT`, `$PG_USER`, `$PG_PASSWORD`, or ones of our own for the session."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from connect_py.testing.services.postgres import PostgresAddress, PostgresServer
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresAddress]:
+    """A server with wal_level=logical and an administrator's login. `.create_database()` gives each test its own."""
+    if os.environ.get("PG_HOST"):
+        env = os.environ
+        yield PostgresAddress(
+            env["PG_HOST"], int(env.get("PG_PORT", "5432")), env.get("PG_USER", "postgres"), env.get("PG_PASSWORD", "postgres")
+        )
+        return
+    server = PostgresServer(tmp_path_factory.mktemp("postgres"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def database(postgres: PostgresAddress) -> Iterator[str]:
+    """The name of a new, empty database; dropped with its replication slots at the end."""
+    name = postgres.create_database()
+    yield name
+    postgres.drop_database(name)
+
+
+@pytest.fixture(scope="session")
+def postgres_without_logical(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresAddress]:
+    """A server with wal_level=replica, from which nothing can be decoded."""
+    server = PostgresServer(tmp_path_factory.mktemp("postgres-replica"), wal_level="replica")
+    yield server
+    server.stop()

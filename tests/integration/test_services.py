@@ -1,0 +1,68 @@
+"""The servers that tests and the demo start: they answer, they are separate, and they do not outlive whoever started them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from connect_py.testing.services import java
+from connect_py.testing.services.process import ServiceError, free_port, is_listening, wait_until
+from tests.fix_kafka import Kafka
+
+pytestmark = pytest.mark.services
+
+
+def test_the_broker_answers_a_client(kafka: Kafka) -> None:
+    assert len(AdminClient({"bootstrap.servers": kafka.bootstrap}).list_topics(timeout=20).brokers) == 1
+
+
+def test_the_database_server_decodes_logically_and_asks_for_a_password(postgres) -> None:
+    with postgres.connect() as connection:
+        assert connection.execute("SELECT current_setting('wal_level')").fetchone() == ("logical",)
+    with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+        psycopg.connect(host=postgres.host, port=postgres.port, user=postgres.user, password="wrong", dbname="postgres")
+
+
+def test_a_database_can_be_dropped_while_a_slot_is_in_it(postgres) -> None:
+    name = postgres.create_database()
+    with postgres.connect(name) as connection:
+        connection.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", (f"slot_{name}",))
+    postgres.drop_database(name)
+    with postgres.connect() as connection:
+        assert connection.execute("SELECT count(*) FROM pg_database WHERE datname = %s", (name,)).fetchone() == (0,)
+
+
+def test_a_server_ends_when_the_process_that_started_it_is_killed(tmp_path: Path) -> None:
+    script = """
+import os, pathlib, signal, sys
+from connect_py.testing.services.postgres import PostgresServer
+server = PostgresServer(pathlib.Path(sys.argv[1]))
+print(server.port, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    root = Path(__file__).parents[2]
+    done = subprocess.run([sys.executable, "-c", script, tmp_path], capture_output=True, text=True, cwd=root, env={**os.environ})
+    port = int(done.stdout)
+    wait_until(lambda: not is_listening(port), 20, "the end of the orphaned server")
+
+
+def test_waiting_for_a_server_that_never_answers_ends_with_a_sentence() -> None:
+    port = free_port()
+    with pytest.raises(ServiceError, match="the thing was not ready after 0 s"):
+        wait_until(lambda: is_listening(port), 0.1, "the thing")
+
+
+def test_a_missing_java_gets_one_sentence_that_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    java.find_java.cache_clear()
+    with pytest.raises(ServiceError, match=r"need Java 17 or newer, and none was found\.") as caught:
+        java.find_java()
+    java.find_java.cache_clear()
+    assert "\n" not in str(caught.value)
