@@ -1,0 +1,95 @@
+"""Which properties each of a worker's Kafka clients gets (`Worker.java`: base*Configs; the `Kafka*BackingStore`s).
+
+Order, later wins: fixed base, the worker's `producer.` / `consumer.` / `admin.` properties, the connector's `producer.override.` /
+`consumer.override.` / `admin.override.`. The worker's own clients (internal topics, shared admin) take its top-level client properties.
+Everything here is a plain mapping by Java's names; `settings` translates it where a client is made.
+
+One deliberate difference: Connect gives source producers `enable.idempotence=false` and `max.in.flight.requests.per.connection=1`, which
+keeps order at the price of one round trip a batch and may duplicate after a lost answer. The idempotent producer keeps the order with five
+requests under way and lets the broker drop what a retry repeats, so `enable.idempotence` is left to its default, true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from connect_py.kafka.settings import INT_MAX, ClientKind, is_client_property, librdkafka_config
+
+__all__ = [
+    "ClientKind",
+    "connector_admin_properties",
+    "internal_properties",
+    "librdkafka_config",
+    "sink_consumer_properties",
+    "source_producer_properties",
+]
+
+_CLIENT_PREFIXES = ("admin.", "producer.", "consumer.")
+
+#: Source producers fill batches: at 10 ms a trickle of changes stays prompt, and a stream of rows makes batches near 1 MB, which is what
+#: compression and the broker's request rate gain from (librdkafka keeps 32 MiB of rows at most, Java's default of `buffer.memory`).
+_PRODUCER_BASE = {
+    "acks": "all",
+    "max.block.ms": str(2**63 - 1),
+    "delivery.timeout.ms": str(INT_MAX),
+    "linger.ms": "10",
+    "batch.size": "1000000",
+    "buffer.memory": "33554432",
+}
+
+_CONSUMER_BASE = {"enable.auto.commit": "false", "auto.offset.reset": "earliest"}
+
+
+def source_producer_properties(
+    worker: Mapping[str, str], connector: str, task: int, connector_config: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Properties of the producer of a source task, client id `connector-producer-C-N`."""
+    return _compose(worker, {**_PRODUCER_BASE, "client.id": f"connector-producer-{connector}-{task}"}, "producer.", connector_config)
+
+
+def sink_consumer_properties(
+    worker: Mapping[str, str], connector: str, task: int, connector_config: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Properties of the consumer of a sink task: group `connect-C`, client id `connector-consumer-C-N`."""
+    base = {**_CONSUMER_BASE, "group.id": f"connect-{connector}", "client.id": f"connector-consumer-{connector}-{task}"}
+    return _compose(worker, base, "consumer.", connector_config)
+
+
+def dlq_producer_properties(
+    worker: Mapping[str, str], connector: str, task: int, connector_config: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Properties of the dead letter queue's producer, client id `connector-dlq-producer-C-N`."""
+    return _compose(worker, {**_PRODUCER_BASE, "client.id": f"connector-dlq-producer-{connector}-{task}"}, "producer.", connector_config)
+
+
+def connector_admin_properties(
+    worker: Mapping[str, str], connector: str, task: int, connector_config: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Properties of a task's admin client: the worker's top-level ones are its base, client id `connector-adminclient-C-N`."""
+    base = {**_top_level(worker), "client.id": f"connector-adminclient-{connector}-{task}"}
+    return _compose(worker, base, "admin.", connector_config)
+
+
+def internal_properties(worker: Mapping[str, str], suffix: str) -> dict[str, str]:
+    """Properties of a client of the worker itself, client id `<group.id>[-<client.id>]-<suffix>`.
+
+    Args:
+        suffix: configs, offsets, statuses or shared-admin.
+    """
+    base = worker.get("group.id", "connect-standalone")
+    if worker.get("client.id"):
+        base += "-" + worker["client.id"]
+    return {"bootstrap.servers": "localhost:9092", **_top_level(worker), "client.id": f"{base}-{suffix}"}
+
+
+def _top_level(worker: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in worker.items() if is_client_property(name) and not name.startswith(_CLIENT_PREFIXES)}
+
+
+def _compose(worker: Mapping[str, str], base: Mapping[str, str], prefix: str, connector_config: Mapping[str, str] | None) -> dict[str, str]:
+    found = {"bootstrap.servers": worker.get("bootstrap.servers", "localhost:9092"), **base}
+    for source, start in ((worker, prefix), (connector_config or {}, prefix + "override.")):
+        for name, value in source.items():
+            if name.startswith(start) and not (source is worker and name.startswith(prefix + "override.")):
+                found[name[len(start) :]] = value
+    return found

@@ -1,0 +1,142 @@
+"""Java's `security.protocol`, `sasl.*` and `ssl.*` client properties as librdkafka's. Pure: files are named, not read.
+
+librdkafka takes PEM files and texts and PKCS#12 key stores, and no Java key stores; a JKS file is refused with a text that says how to
+convert it (`SslConfigs.java`, KIP-651 for PEM). A JAAS line is read as `JaasConfig.java` reads it: a login module, a flag, options.
+Secrets go from one mapping to another and appear in no message.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from connect_py.errors import ConfigError
+
+#: One token of a JAAS line: a quoted text with backslash escapes, or a bare word; `=` and `;` stand alone.
+_JAAS_TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"|\'((?:[^\'\\]|\\.)*)\'|([=;])|([^\s=;"\']+)')
+
+_CONVERT = "Convert it to PEM (keytool -exportcert -rfc, or openssl pkcs12 -nodes) and set {prefix}.type=PEM."
+
+
+def security_settings(properties: Mapping[str, str]) -> dict[str, object]:
+    """The librdkafka settings for a connection's security.
+
+    Raises:
+        ConfigError: a JAAS line that cannot be read, or a store of a type that cannot be used.
+    """
+    protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper() or "PLAINTEXT"
+    found: dict[str, object] = {"security.protocol": protocol}
+    if protocol.startswith("SASL"):
+        found.update(_sasl(properties))
+    if protocol.endswith("SSL"):
+        found.update(_ssl(properties))
+    return found
+
+
+def jaas_options(line: str) -> tuple[str, dict[str, str]]:
+    """The login module's class name and its options of a `sasl.jaas.config` line such as `…PlainLoginModule required username="u";`.
+
+    Raises:
+        ConfigError: malformed; the text doesn't repeat the line, which holds a password.
+    """
+    tokens: list[tuple[str, bool]] = []
+    for match in _JAAS_TOKEN.finditer(line):
+        quoted = match.group(1) if match.group(1) is not None else match.group(2)
+        if quoted is not None:
+            tokens.append((re.sub(r"\\(.)", r"\1", quoted), True))
+        else:
+            tokens.append((match.group(3) or match.group(4), False))
+    while tokens and tokens[-1] == (";", False):
+        tokens.pop()
+    if len(tokens) < 2 or (len(tokens) - 2) % 3:
+        raise ConfigError("Value of sasl.jaas.config is no login module, control flag and list of key=\"value\" options ended by ';'.")
+    options: dict[str, str] = {}
+    for at in range(2, len(tokens), 3):
+        (key, _), equals, (value, _) = tokens[at : at + 3]
+        if equals != ("=", False):
+            raise ConfigError(f"Value of sasl.jaas.config has no '=' after option number {at // 3 + 1}.")
+        options[key] = value
+    return tokens[0][0], options
+
+
+def _sasl(properties: Mapping[str, str]) -> dict[str, object]:
+    mechanism = properties.get("sasl.mechanism", "GSSAPI").strip() or "GSSAPI"
+    found: dict[str, object] = {"sasl.mechanism": mechanism}
+    line = properties.get("sasl.jaas.config", "")
+    options = jaas_options(line)[1] if line.strip() else {}
+    if mechanism == "GSSAPI":
+        found["sasl.kerberos.service.name"] = properties.get("sasl.kerberos.service.name") or options.get("serviceName") or "kafka"
+        for option, setting in (("principal", "sasl.kerberos.principal"), ("keyTab", "sasl.kerberos.keytab")):
+            if option in options:
+                found[setting] = options[option]
+    elif mechanism == "OAUTHBEARER":
+        found.update(_oauth(properties, options))
+    else:
+        for option, setting in (("username", "sasl.username"), ("password", "sasl.password")):
+            if option not in options:
+                raise ConfigError(f"sasl.mechanism={mechanism} needs the option '{option}' in sasl.jaas.config.")
+            found[setting] = options[option]
+    return found
+
+
+def _oauth(properties: Mapping[str, str], options: Mapping[str, str]) -> dict[str, object]:
+    endpoint = properties.get("sasl.oauthbearer.token.endpoint.url")
+    if not endpoint:
+        subject = options.get("unsecuredLoginStringClaim_sub")
+        if subject is None:
+            raise ConfigError("sasl.mechanism=OAUTHBEARER needs sasl.oauthbearer.token.endpoint.url.")
+        return {"enable.sasl.oauthbearer.unsecure.jwt": True, "sasl.oauthbearer.config": f"principal={subject}"}
+    found: dict[str, object] = {"sasl.oauthbearer.method": "oidc", "sasl.oauthbearer.token.endpoint.url": endpoint}
+    names = (
+        ("clientId", "sasl.oauthbearer.client.credentials.client.id", "sasl.oauthbearer.client.id"),
+        ("clientSecret", "sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.client.secret"),
+        ("scope", "sasl.oauthbearer.scope", "sasl.oauthbearer.scope"),
+    )
+    for option, java, setting in names:
+        value = properties.get(java) or options.get(option)
+        if value:
+            found[setting] = value
+    return found
+
+
+def _ssl(properties: Mapping[str, str]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    algorithm = properties.get("ssl.endpoint.identification.algorithm", "https").strip().lower()
+    found["ssl.endpoint.identification.algorithm"] = algorithm or "none"
+    found.update(_trust(properties))
+    found.update(_key(properties))
+    if properties.get("ssl.key.password"):
+        found["ssl.key.password"] = properties["ssl.key.password"]
+    return found
+
+
+def _trust(properties: Mapping[str, str]) -> dict[str, object]:
+    kind = properties.get("ssl.truststore.type", "JKS").strip().upper()
+    if properties.get("ssl.truststore.certificates"):
+        return {"ssl.ca.pem": properties["ssl.truststore.certificates"]}
+    location = properties.get("ssl.truststore.location", "").strip()
+    if not location:
+        return {}
+    if kind != "PEM":
+        raise ConfigError(
+            f"The trust store '{location}' (ssl.truststore.location) is of type {kind}, which cannot be read here. "
+            + _CONVERT.format(prefix="ssl.truststore")
+        )
+    return {"ssl.ca.location": location}
+
+
+def _key(properties: Mapping[str, str]) -> dict[str, object]:
+    kind = properties.get("ssl.keystore.type", "JKS").strip().upper()
+    if properties.get("ssl.keystore.key"):
+        return {"ssl.key.pem": properties["ssl.keystore.key"], "ssl.certificate.pem": properties.get("ssl.keystore.certificate.chain", "")}
+    location = properties.get("ssl.keystore.location", "").strip()
+    if not location:
+        return {}
+    if kind == "PEM":
+        return {"ssl.key.location": location, "ssl.certificate.location": location}
+    if kind == "PKCS12":
+        return {"ssl.keystore.location": location, "ssl.keystore.password": properties.get("ssl.keystore.password", "")}
+    raise ConfigError(
+        f"The key store '{location}' (ssl.keystore.location) is of type {kind}, which cannot be read here. "
+        + _CONVERT.format(prefix="ssl.keystore")
+    )
