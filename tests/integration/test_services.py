@@ -11,7 +11,6 @@ import psycopg
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from connect_py.testing.services import java
 from connect_py.testing.services.process import ServiceError, free_port, is_listening, wait_until
 from tests.fix_kafka import Kafka
 
@@ -56,13 +55,3 @@ def test_waiting_for_a_server_that_never_answers_ends_with_a_sentence() -> None:
     port = free_port()
     with pytest.raises(ServiceError, match="the thing was not ready after 0 s"):
         wait_until(lambda: is_listening(port), 0.1, "the thing")
-
-
-def test_a_missing_java_gets_one_sentence_that_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    java.find_java.cache_clear()
-    with pytest.raises(ServiceError, match=r"need Java 17 or newer, and none was found\.") as caught:
-        java.find_java()
-    java.find_java.cache_clear()
-    assert "\n" not in str(caught.value)

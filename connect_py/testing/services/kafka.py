@@ -8,8 +8,8 @@ from base64 import urlsafe_b64encode
 from pathlib import Path
 
 from connect_py.testing.services.jars import Progress, kafka_jars, silent
-from connect_py.testing.services.java import find_java
 from connect_py.testing.services.process import Service, ServiceError, free_port, is_listening
+from spark_sink.jars import java
 
 #: One node: every internal topic has one replica. No delay before a group's first rebalance, which would cost each consumer three seconds.
 PROPERTIES = """process.roles=broker,controller
@@ -57,23 +57,24 @@ class KafkaBroker:
         """Format a data folder in `folder` and start the broker; returns when it accepts connections.
 
         Raises:
-            ServiceError: no Java, the jars cannot be fetched, or the broker does not start.
+            ConfigError: no Java.
+            RetriableError: the jars cannot be fetched.
+            ServiceError: the broker does not start.
         """
-        java, jars = find_java(), kafka_jars(progress)
+        command = [java(), "-Xmx512m", *QUICK_START, "-cp", f"{kafka_jars(progress)}/*"]
         folder.mkdir(parents=True, exist_ok=True)
         port, controller = free_port(), free_port()
         properties, logging, data = folder / "kafka.properties", folder / "log4j2.properties", folder / "kafka-data"
         properties.write_text(PROPERTIES.format(port=port, controller=controller, data=data))
         logging.write_text(LOGGING)
-        classpath = ["-cp", f"{jars}/*"]
         cluster = "K" + urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")[1:]  # a leading dash would be read as an option
-        format_storage = [java, *QUICK_START, *classpath, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)]
-        done = subprocess.run(format_storage, capture_output=True, text=True, check=False)
+        storage_tool = [*command, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)]
+        done = subprocess.run(storage_tool, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise ServiceError(f"Formatting the broker's storage failed: {(done.stderr or done.stdout)[-1500:]}")
         self.bootstrap = f"127.0.0.1:{port}"
-        command = [java, "-Xmx512m", *QUICK_START, f"-Dlog4j2.configurationFile={logging}", *classpath, "kafka.Kafka", str(properties)]
-        self.service = Service("the Kafka broker", command, folder / "kafka.log")
+        broker = [*command, f"-Dlog4j2.configurationFile={logging}", "kafka.Kafka", str(properties)]
+        self.service = Service("the Kafka broker", broker, folder / "kafka.log")
         self.service.wait_ready(lambda: is_listening(port))
 
     def stop(self) -> None:

@@ -24,7 +24,6 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from connect_py.testing.services.cache import make_once
 from connect_py.testing.services.process import Service, ServiceError, free_port
 
 #: Nothing is synced: the data is thrown away. As many slots as a long session of tests may leave.
@@ -164,8 +163,15 @@ def _readable_binaries(binaries: Path, user: str | None) -> Path:
     version = re.sub(
         r"[^0-9.]", "", subprocess.run([binaries / "postgres", "--version"], capture_output=True, text=True, check=True).stdout
     )
-    target = Path(tempfile.gettempdir()) / f"connect-py-postgres-{version}"
-    copy = make_once(target, lambda folder: shutil.copytree(binaries.parent, folder, dirs_exist_ok=True, symlinks=True))
+    copy = Path(tempfile.gettempdir()) / f"connect-py-postgres-{version}"
+    if not copy.exists():
+        folder = Path(tempfile.mkdtemp(prefix=f"{copy.name}-"))
+        shutil.copytree(binaries.parent, folder, dirs_exist_ok=True, symlinks=True)
+        folder.chmod(0o755)
+        try:
+            folder.rename(copy)
+        except OSError:  # another process was faster, and its copy is as good
+            shutil.rmtree(folder)
     if copy.stat().st_uid != os.geteuid() or not _runs(copy / "bin", user):
         raise ServiceError(f"{copy} is not a usable copy of PostgreSQL; delete it and try again")
     return copy / "bin"
