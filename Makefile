@@ -1,0 +1,48 @@
+# `make demo` and `make test` need Python >= 3.11 and Java >= 17, nothing else; each makes .venv first.
+
+PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11,$(shell $(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
+BIN := .venv/bin
+SUITES := tests/unit tests/contract tests/integration tests/parity tests/e2e tests/faults
+
+.PHONY: help install demo test check unit clean java
+
+help:
+	@echo 'make demo            PostgreSQL -> Kafka -> Iceberg on this machine, step by step (KEEP=1 leaves it running)'
+	@echo 'make test            checks and all tests, against servers that the tests start'
+	@echo 'make check           ruff, mypy, import-linter'
+	@echo 'make unit            the tests that need no server'
+	@echo 'make install         .venv with everything, .venv/bin/connect-py included'
+	@echo 'make clean           removes .venv and caches of this folder'
+
+install: .venv/installed
+
+.venv/installed: pyproject.toml
+	@if [ -z "$(PYTHON)" ]; then echo 'Python 3.11 or newer is needed and none was found: install one, or name it with make PYTHON=/path/to/python3.' >&2; exit 1; fi
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo '$(PYTHON) is not Python 3.11 or newer: name another one with make PYTHON=/path/to/python3.' >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo '$(PYTHON) cannot make virtual environments: install its venv module (Debian, Ubuntu: apt-get install python3-venv).' >&2; exit 1; }
+	@[ -x $(BIN)/python ] || { echo 'making .venv'; $(PYTHON) -m venv .venv; }
+	@echo 'installing packages into .venv (about 450 MB the first time: Spark is most of it)'
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: java install
+	@$(BIN)/connect-py demo $(if $(filter-out 0,$(KEEP)),--keep)
+
+java:
+	@command -v "$${JAVA_HOME:+$$JAVA_HOME/bin/}java" >/dev/null || { echo 'Java 17 or newer is needed and none was found: install one (Debian, Ubuntu: apt-get install openjdk-17-jre-headless) or set JAVA_HOME.' >&2; exit 1; }
+
+check: install
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+unit: install
+	$(BIN)/python -m pytest -q tests/unit
+
+test: java check
+	$(BIN)/python -m pytest --durations=15 $(wildcard $(SUITES))
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,48 @@
+"""Whatever a client can see of a scenario must be what Kafka Connect 4.3.1 with Debezium 3.6.1 showed (`golden/*.json`).
+
+`parity.py` drives a worker through `scenarios/*.py`, records REST answers, topics and internal topics, and compares recordings point by
+point. To hold one more scenario, add its name to SCENARIOS. By hand, against any worker:
+
+    CONNECT_URL=http://127.0.0.1:8083 BOOTSTRAP=127.0.0.1:9092 CONFIG_TOPIC=… OFFSET_TOPIC=… STATUS_TOPIC=… \\
+        python tests/parity/parity.py record --out recording pg_tutorial
+    python tests/parity/parity.py compare tests/parity/golden recording pg_tutorial
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from connect_py.testing.services.postgres import PostgresAddress
+from connect_py.testing.services.worker import Worker
+from tests.fix_kafka import Kafka
+
+pytestmark = pytest.mark.services
+
+HERE = Path(__file__).parent
+
+SCENARIOS = ["rest_lifecycle", "pg_tutorial"]
+
+
+def run_kit(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(HERE / "parity.py"), *arguments]
+    return subprocess.run(command, env={**os.environ, **env}, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_client_sees_what_the_reference_showed(
+    scenario: str, worker: Worker, kafka: Kafka, postgres: PostgresAddress, tmp_path: Path
+) -> None:
+    record = run_kit(
+        *("record", "--out", str(tmp_path), scenario),
+        **{"CONNECT_URL": worker.url, "BOOTSTRAP": kafka.bootstrap},
+        **{f"{kind.upper()}_TOPIC": worker.topic(kind) for kind in ("config", "offset", "status")},
+        **{"PG_HOST": postgres.host, "PG_PORT": str(postgres.port), "PG_USER": postgres.user, "PG_PASSWORD": postgres.password},
+    )
+    assert record.returncode == 0, f"{record.stdout}\n\nThe end of the worker's log:\n{worker.service.log_tail(40)}"
+    comparison = run_kit("compare", "--show", "20", str(HERE / "golden"), str(tmp_path), scenario)
+    assert comparison.returncode == 0, comparison.stdout
