@@ -37,12 +37,9 @@ def run_kit(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
 def test_a_client_sees_what_the_reference_showed(
     scenario: str, worker: Worker, kafka: Kafka, postgres: PostgresAddress, tmp_path: Path
 ) -> None:
-    record = run_kit(
-        *("record", "--out", str(tmp_path), scenario),
-        **{"CONNECT_URL": worker.url, "BOOTSTRAP": kafka.bootstrap},
-        **{f"{kind.upper()}_TOPIC": worker.topic(kind) for kind in ("config", "offset", "status")},
-        **{"PG_HOST": postgres.host, "PG_PORT": str(postgres.port), "PG_USER": postgres.user, "PG_PASSWORD": postgres.password},
-    )
+    topics = {f"{kind.upper()}_TOPIC": worker.topic(kind) for kind in ("config", "offset", "status")}
+    login = {"PG_HOST": postgres.host, "PG_PORT": str(postgres.port), "PG_USER": postgres.user, "PG_PASSWORD": postgres.password}
+    record = run_kit("record", "--out", str(tmp_path), scenario, CONNECT_URL=worker.url, BOOTSTRAP=kafka.bootstrap, **topics, **login)
     assert record.returncode == 0, f"{record.stdout}\n\nThe end of the worker's log:\n{worker.service.log_tail(40)}"
     comparison = run_kit("compare", "--show", "20", str(HERE / "golden"), str(tmp_path), scenario)
     assert comparison.returncode == 0, comparison.stdout
