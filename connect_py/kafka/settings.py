@@ -144,14 +144,35 @@ _NAMES: dict[str, tuple[str, frozenset[ClientKind], Convert]] = {
 
 #: Known to Java and of no meaning here, or handled by our own code (`max.block.ms`, `max.poll.records`, security).
 _SILENT = frozenset(
-    """
-    key.serializer value.serializer key.deserializer value.deserializer interceptor.classes metric.reporters auto.include.jmx.reporter
-    metrics.num.samples metrics.sample.window.ms metrics.recording.level partitioner.class partitioner.ignore.keys
-    partitioner.adaptive.partitioning.enable partitioner.availability.timeout.ms max.block.ms max.poll.records default.api.timeout.ms
-    metadata.max.idle.ms socket.connection.setup.timeout.max.ms exclude.internal.topics security.providers bootstrap.controllers
-    config.providers metadata.recovery.rebootstrap.trigger.ms retry.backoff.ms retry.backoff.max.ms
-    transaction.two.phase.commit.enable
-    """.split()
+    {
+        "auto.include.jmx.reporter",
+        "bootstrap.controllers",
+        "config.providers",
+        "default.api.timeout.ms",
+        "exclude.internal.topics",
+        "interceptor.classes",
+        "key.deserializer",
+        "key.serializer",
+        "max.block.ms",
+        "max.poll.records",
+        "metadata.max.idle.ms",
+        "metadata.recovery.rebootstrap.trigger.ms",
+        "metric.reporters",
+        "metrics.num.samples",
+        "metrics.recording.level",
+        "metrics.sample.window.ms",
+        "partitioner.adaptive.partitioning.enable",
+        "partitioner.availability.timeout.ms",
+        "partitioner.class",
+        "partitioner.ignore.keys",
+        "retry.backoff.max.ms",
+        "retry.backoff.ms",
+        "security.providers",
+        "socket.connection.setup.timeout.max.ms",
+        "transaction.two.phase.commit.enable",
+        "value.deserializer",
+        "value.serializer",
+    }
 )
 _SILENT_PREFIXES = ("ssl.", "sasl.", "security.", "metrics.context.", "internal.", "config.providers.")
 

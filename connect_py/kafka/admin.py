@@ -1,0 +1,280 @@
+"""Questions and orders to the cluster (`TopicAdmin.java`, `SinkUtils.java`): topics, offsets of logs, consumer groups.
+
+Every method blocks up to the admin's timeout and may be called from any thread. `RetriableError` means that the cluster did not answer.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from typing import TypeVar
+
+from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, KafkaException, TopicCollection
+from confluent_kafka import TopicPartition as _TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
+
+from connect_py.api.record import TopicPartition
+from connect_py.errors import ConfigError, ConnectError, RetriableError
+from connect_py.kafka.producer import error_text
+from connect_py.kafka.settings import ClientKind, librdkafka_config
+
+T = TypeVar("T")
+
+_MISSING = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC})
+_MOVING = frozenset(
+    {
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.REPLICA_NOT_AVAILABLE,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+    }
+)
+_NOT_ALLOWED = frozenset({KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.UNSUPPORTED_VERSION})
+
+
+#: A partition created a moment ago, or one whose broker went, has a leader again after some tens of milliseconds to seconds.
+LEADER_WAIT_SECONDS = 0.02
+
+
+def java_pattern(pattern: str) -> re.Pattern[str]:
+    """A Java regex as Python's, for topic names: named groups differ, the rest of what one writes there is the same.
+
+    Raises:
+        ConfigError: it cannot be compiled.
+    """
+    try:
+        return re.compile(re.sub(r"\(\?<(?![=!])", "(?P<", pattern))
+    except re.error as error:
+        raise ConfigError(f"Invalid value {pattern} for configuration topics.regex: Invalid regex: {error}") from None
+
+
+class GroupNotEmptyError(ConnectError):
+    """A consumer group still has members, so its offsets cannot be changed."""
+
+
+class KafkaAdmin:
+    """An admin client.
+
+    Args:
+        properties: Java admin properties, e.g. `client.internal_properties(worker, "shared-admin")`.
+        timeout: seconds that one method may take.
+
+    Raises:
+        ConfigError: a property that cannot be used.
+    """
+
+    def __init__(self, properties: Mapping[str, str], *, timeout: float = 30.0) -> None:
+        self._timeout = timeout
+        self._servers = properties.get("bootstrap.servers", "")
+        config = librdkafka_config(properties, ClientKind.ADMIN)
+        # what goes wrong is raised by the call that it concerns; librdkafka's own lines would only repeat it on stderr
+        config["log_level"] = 2
+        try:
+            self._client = AdminClient(config)
+        except (KafkaException, ValueError) as error:
+            raise ConfigError(f"The admin client's properties cannot be used: {error_text(error)}") from error
+
+    def close(self) -> None:
+        """Let the connections go; the client is freed with this object."""
+        del self._client
+
+    # -- cluster and topics
+
+    def cluster_id(self) -> str:
+        """The cluster's id. Raises RetriableError when no broker answers."""
+        return str(self._wait(self._client.describe_cluster(request_timeout=self._timeout), "describe the cluster").cluster_id)
+
+    def topics(self) -> list[str]:
+        """Names of all topics but Kafka's own (`__…`)."""
+        return [name for name in self._all_topics() if not name.startswith("__")]
+
+    def describe_topics(self, names: Iterable[str]) -> dict[str, int]:
+        """Number of partitions of those topics that exist."""
+        wanted = sorted(set(names))
+        if not wanted:
+            return {}
+        found: dict[str, int] = {}
+        # DescribeTopics, not the client's own metadata request: that one would let the broker create what is missing
+        for name, future in self._client.describe_topics(TopicCollection(wanted), request_timeout=self._timeout).items():
+            try:
+                found[name] = len(future.result(self._timeout + 1).partitions)
+            except KafkaException as error:
+                if error.args[0].code() not in _MISSING:
+                    raise self._failure(f"describe topic '{name}'", error) from error
+            except FutureTimeoutError as error:
+                raise self._failure(f"describe topic '{name}'", error) from error
+        return found
+
+    def create_topic(self, name: str, partitions: int, replication_factor: int, settings: Mapping[str, str] | None = None) -> bool:
+        """Create a topic; -1 leaves partitions or replication to the broker.
+
+        Returns:
+            False when it existed already, or when this principal may not create topics (an existing or auto-created one is then assumed).
+
+        Raises:
+            ConnectError: the broker refuses the settings.
+        """
+        topic = NewTopic(name, num_partitions=partitions, replication_factor=replication_factor, config=dict(settings or {}))
+        future = self._client.create_topics([topic], operation_timeout=self._timeout, request_timeout=self._timeout)[name]
+        try:
+            future.result(self._timeout + 1)
+        except KafkaException as error:
+            code = error.args[0].code()
+            if code == KafkaError.TOPIC_ALREADY_EXISTS or code in _NOT_ALLOWED:
+                return False
+            if code == KafkaError.INVALID_CONFIG:
+                raise ConnectError(f"Unable to create topic(s) '{name}': {error_text(error)}") from error
+            if code in (KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT, KafkaError._TRANSPORT):
+                raise RetriableError(
+                    f"Timed out while checking for or creating topic(s) '{name}'. This could indicate a connectivity issue, unavailable "
+                    "topic partitions, or if this is your first use of the topic it may have taken too long to create."
+                ) from error
+            raise ConnectError(f"Error while attempting to create/find topic(s) '{name}': {error_text(error)}") from error
+        return True
+
+    def topic_settings(self, name: str) -> dict[str, str]:
+        """A topic's settings; empty when they may not be read or the topic doesn't exist."""
+        resource = ConfigResource(ConfigResource.Type.TOPIC, name)
+        future = self._client.describe_configs([resource], request_timeout=self._timeout)[resource]
+        try:
+            return {key: entry.value for key, entry in future.result(self._timeout + 1).items()}
+        except KafkaException as error:
+            if error.args[0].code() in _NOT_ALLOWED | _MISSING:
+                return {}
+            raise RetriableError(f"The settings of topic '{name}' cannot be read from {self._servers}: {error_text(error)}") from error
+
+    # -- offsets of logs
+
+    def log_offsets(self, topics: Sequence[str] = (), pattern: str | None = None) -> dict[TopicPartition, tuple[int, int]]:
+        """First and next (last stable) offset of every partition of the topics, or of all topics that a Java regex matches in full.
+
+        Topics that don't exist are left out.
+        """
+        counts = self.describe_topics(topics)
+        if pattern:
+            matches = java_pattern(pattern).fullmatch
+            counts |= {name: count for name, count in self._all_topics().items() if not name.startswith("__") and matches(name)}
+        partitions = [TopicPartition(name, number) for name, count in counts.items() for number in range(count)]
+        begin = self._list_offsets(partitions, OffsetSpec.earliest(), may_miss=True)
+        end = self._list_offsets(partitions, OffsetSpec.latest(), committed=True, may_miss=True)
+        return {partition: (begin[partition], end[partition]) for partition in partitions if partition in begin and partition in end}
+
+    def begin_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """First offsets, of all of them. Raises RetriableError."""
+        return self._list_offsets(partitions, OffsetSpec.earliest())
+
+    def end_offsets(self, partitions: Sequence[TopicPartition], *, committed: bool = False) -> dict[TopicPartition, int]:
+        """Next offsets, of all of them; with `committed` those behind the last record that no open transaction holds back.
+
+        Raises:
+            RetriableError: a partition's leader did not answer in time.
+        """
+        return self._list_offsets(partitions, OffsetSpec.latest(), committed=committed)
+
+    def _list_offsets(
+        self, partitions: Sequence[TopicPartition], spec: OffsetSpec, *, committed: bool = False, may_miss: bool = False
+    ) -> dict[TopicPartition, int]:
+        deadline = time.monotonic() + self._timeout
+        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+        found: dict[TopicPartition, int] = {}
+        left = list(partitions)
+        while left:
+            request = {_TopicPartition(topic, number): spec for topic, number in left}
+            left = []
+            for place, future in self._client.list_offsets(request, isolation_level=level, request_timeout=self._timeout).items():
+                partition = TopicPartition(place.topic, place.partition)
+                try:
+                    found[partition] = future.result(self._timeout + 1).offset
+                except KafkaException as error:
+                    code = error.args[0].code()
+                    if may_miss and code in _MISSING:
+                        continue
+                    if code not in _MISSING | _MOVING or time.monotonic() > deadline:
+                        raise self._failure(f"read the offsets of topic '{place.topic}'", error) from error
+                    left.append(partition)
+                except FutureTimeoutError as error:
+                    raise self._failure(f"read the offsets of topic '{place.topic}'", error) from error
+            if left:
+                time.sleep(LEADER_WAIT_SECONDS)
+        return found
+
+    # -- consumer groups
+
+    def group_offsets(self, group: str) -> dict[TopicPartition, int]:
+        """Committed offsets of a group; empty for an unknown one."""
+        request = [ConsumerGroupTopicPartitions(group)]
+        future = self._client.list_consumer_group_offsets(request, request_timeout=self._timeout)[group]
+        try:
+            places = future.result(self._timeout + 1).topic_partitions
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
+                return {}
+            raise self._failure(f"read the offsets of consumer group '{group}'", error) from error
+        return {TopicPartition(place.topic, place.partition): place.offset for place in places if place.offset >= 0}
+
+    def alter_group_offsets(self, group: str, offsets: Mapping[TopicPartition, int | None]) -> None:
+        """Set committed offsets of a group without members; None forgets a partition's.
+
+        Raises:
+            GroupNotEmptyError: the group still has members; nothing was changed.
+        """
+        forget = [partition for partition, offset in offsets.items() if offset is None]
+        keep = {partition: offset for partition, offset in offsets.items() if offset is not None}
+        if forget:
+            keep = self._without(group, forget) | keep
+        if not keep:
+            return
+        request = [ConsumerGroupTopicPartitions(group, [_TopicPartition(p.topic, p.partition, offset) for p, offset in keep.items()])]
+        future = self._client.alter_consumer_group_offsets(request, request_timeout=self._timeout)[group]
+        try:
+            for place in future.result(self._timeout + 1).topic_partitions:
+                if place.error is not None:
+                    raise KafkaException(place.error)
+        except KafkaException as error:
+            raise self._group_failure(f"alter the offsets of consumer group '{group}'", error) from error
+
+    def delete_group(self, group: str) -> None:
+        """Forget a consumer group and its offsets; a missing one is fine. Raises GroupNotEmptyError."""
+        future = self._client.delete_consumer_groups([group], request_timeout=self._timeout)[group]
+        try:
+            future.result(self._timeout + 1)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
+                raise self._group_failure(f"delete consumer group '{group}'", error) from error
+
+    def _without(self, group: str, forget: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """Delete the group and give what must be written again: the binding has no call for single partitions (OffsetDelete).
+
+        Between the two calls the group has no offsets; a sink that keeps its own beside its data isn't touched by a crash there.
+        """
+        rest = {partition: offset for partition, offset in self.group_offsets(group).items() if partition not in forget}
+        self.delete_group(group)
+        return rest
+
+    # -- answers
+
+    def _all_topics(self) -> dict[str, int]:
+        try:
+            found = self._client.list_topics(timeout=self._timeout).topics
+        except KafkaException as error:
+            raise self._failure("list the topics", error) from error
+        return {name: len(topic.partitions) for name, topic in found.items()}
+
+    def _wait(self, future: Future[T], what: str) -> T:
+        try:
+            return future.result(self._timeout + 1)
+        except (KafkaException, FutureTimeoutError) as error:
+            raise self._failure(what, error) from error
+
+    def _failure(self, what: str, error: BaseException) -> ConnectError:
+        return RetriableError(f"Could not {what} of {self._servers} within {self._timeout:g} s: {error_text(error)}")
+
+    def _group_failure(self, what: str, error: KafkaException) -> ConnectError:
+        if error.args[0].code() in (KafkaError.NON_EMPTY_GROUP, KafkaError.UNKNOWN_MEMBER_ID):
+            return GroupNotEmptyError(f"Could not {what}: it still has members. Nothing was changed.")
+        return self._failure(what, error)
