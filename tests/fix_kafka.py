@@ -8,15 +8,37 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
 
 from connect_py.testing.services.kafka import KafkaBroker
 
 
 @dataclass(frozen=True)
 class Kafka:
-    """Where the broker is."""
+    """Where the broker is, and what its topics hold."""
 
     bootstrap: str
+
+    def read(self, topic: str) -> list[Message]:
+        """All records that are in the topic now, partition by partition; none when the topic does not exist.
+
+        It is a reader of its own, so that a test does not rest on the code that it tests.
+        """
+        consumer = Consumer(
+            {"bootstrap.servers": self.bootstrap, "group.id": "tests", "enable.auto.commit": False, "fetch.wait.max.ms": 20}
+        )
+        found: list[Message] = []
+        try:
+            known = consumer.list_topics(timeout=20).topics
+            for number in known[topic].partitions if topic in known else ():
+                partition = TopicPartition(topic, number, OFFSET_BEGINNING)
+                end = consumer.get_watermark_offsets(partition, timeout=20)[1]
+                consumer.assign([partition])
+                while end and consumer.position([partition])[0].offset < end:
+                    found += [message for message in consumer.consume(10_000, 0.2) if message.error() is None]
+        finally:
+            consumer.close()
+        return found
 
 
 @pytest.fixture(scope="session")

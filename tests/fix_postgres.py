@@ -38,3 +38,23 @@ def postgres_without_logical(tmp_path_factory: pytest.TempPathFactory) -> Iterat
     server = PostgresServer(tmp_path_factory.mktemp("postgres-replica"), wal_level="replica")
     yield server
     server.stop()
+
+
+def postgres_source(postgres: PostgresAddress, database: str, tag: str, **more: str) -> dict[str, str]:
+    """A source connector's configuration; dots of further properties are written as underscores.
+
+    Topics begin with `pg_<tag>`, slot and publication are `slot_<tag>` and `pub_<tag>`.
+    """
+    return {
+        "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+        "tasks.max": "1",
+        "database.hostname": postgres.host,
+        "database.port": str(postgres.port),
+        "database.user": postgres.user,
+        "database.password": postgres.password,
+        "database.dbname": database,
+        "topic.prefix": f"pg_{tag}",
+        "slot.name": f"slot_{tag}",
+        "publication.name": f"pub_{tag}",
+        **{name.replace("_", "."): value for name, value in more.items()},
+    }

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import connect_py
-from connect_py.testing.services.process import Service, child_pids, free_port
+from connect_py.testing.services.process import Service, ServiceError, child_pids, free_port, wait_until
 
 #: Offsets are flushed every two seconds, as the reference's rig does; a minute, Connect's default, would make every test wait.
 DEFAULTS = {
@@ -126,6 +126,46 @@ class Worker:
         with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310
             content = answer.read()
         return json.loads(content) if content else None
+
+    def create(self, name: str, config: Mapping[str, str], tasks: int = 1) -> None:
+        """Create a connector and wait until it and its tasks run. Raises what `request` and `wait_for` raise."""
+        self.request("POST", "/connectors", {"name": name, "config": dict(config)})
+        self.wait_for(name, "RUNNING", tasks)
+
+    def status(self, name: str) -> dict[str, Any]:
+        """The answer of GET status; raises what `request` raises."""
+        found: dict[str, Any] = self.request("GET", f"/connectors/{name}/status")
+        return found
+
+    def wait_for(self, name: str, state: str, tasks: int = 1, seconds: float = 60) -> dict[str, Any]:
+        """Wait until so many tasks are in a state (UNASSIGNED, RUNNING, FAILED …); returns the status.
+
+        Raises:
+            ServiceError: they were not in time; the text holds the last status.
+        """
+        last: dict[str, Any] = {}
+
+        def reached() -> bool:
+            nonlocal last
+            try:
+                last = self.status(name)
+            except urllib.error.HTTPError:
+                return False
+            return len([task for task in last["tasks"] if task["state"] == state]) >= tasks
+
+        try:
+            wait_until(reached, seconds, f"{tasks} tasks of {name} {state}", self.service.is_alive)
+        except ServiceError as error:
+            raise ServiceError(f"{error}; the last status: {json.dumps(last)}") from None
+        return last
+
+    def delete(self, name: str) -> None:
+        """Delete a connector; one that does not exist is fine."""
+        try:
+            self.request("DELETE", f"/connectors/{name}")
+        except urllib.error.HTTPError as error:
+            if error.code != 404:
+                raise
 
     def children(self) -> list[int]:
         """The ids of the worker's child processes: its tasks."""
