@@ -10,6 +10,7 @@ import base64
 import datetime
 import decimal
 import re
+import struct
 from collections.abc import Callable, Mapping
 from json.encoder import encode_basestring  # the C function where there is one
 from typing import Any, NamedTuple
@@ -38,13 +39,18 @@ class WriteOptions(NamedTuple):
 
 
 _LOWER_HEX = re.compile(r"\\\\|\\u00[01][0-9a-f]")
+_ASTRAL = re.compile("[\U00010000-\U0010ffff]")
 
 
 def quote(text: str) -> str:
-    """A JSON string as Jackson writes it: `\\b \\f \\n \\r \\t`, `\\u00XX` with upper-case digits, everything else as it is."""
+    """A JSON string as Jackson writes it: `\\b \\f \\n \\r \\t`, `\\u00XX` with upper-case digits, what lies beyond U+FFFF as two escaped
+    surrogates (Jackson's UTF8JsonGenerator without COMBINE_UNICODE_SURROGATES_IN_UTF8; seen in the reference's bytes), the rest as it is.
+    """
     quoted: str = encode_basestring(text)
     if "\\u00" in quoted:
         quoted = _LOWER_HEX.sub(lambda m: m[0] if m[0] == "\\\\" else "\\u" + m[0][2:].upper(), quoted)
+    if not quoted.isascii():
+        quoted = _ASTRAL.sub(lambda m: "".join(f"\\u{unit:04X}" for unit in struct.unpack(">2H", m[0].encode("utf-16-be"))), quoted)
     return quoted
 
 
