@@ -1,0 +1,13 @@
+"""Connect's REST API over the `Herder` protocol, and nothing of Connect's logic.
+
+server.py        sockets and uvicorn, in a thread of its own
+  access.py      request ids, the access log, answers to defects
+    jaxrs.py     what the reference's container decides before a resource is called: 404, 405, 406, 415, HEAD, OPTIONS, odd paths
+      app.py     FastAPI: routes/, one module a resource
+"""
+
+from rest_api.app import create_app
+from rest_api.config import RestConfig
+from rest_api.server import Server, serve
+
+__all__ = ["RestConfig", "Server", "create_app", "serve"]

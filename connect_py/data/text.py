@@ -38,7 +38,7 @@ def to_text(schema: Schema | None, value: Any) -> str:
             utc = value.astimezone(datetime.UTC) if value.tzinfo else value
             return _date_text(utc)
         case datetime.date():
-            return _date_text(datetime.datetime(value.year, value.month, value.day))  # noqa: DTZ001  # shown as UTC
+            return _date_text(datetime.datetime(value.year, value.month, value.day))  # shown as UTC
         case datetime.time():
             return _date_text(datetime.datetime.combine(datetime.date(1970, 1, 1), value))
         case _:

@@ -1,0 +1,48 @@
+"""What the worker's properties say of its REST API (`RestServerConfig.java`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from connect_py.runtime.loggers import Loggers
+
+#: Far above any configuration (Kafka refuses records over 1 MiB by default) and any usual list of offsets; keeps one client from
+#: filling the worker's memory.
+MAX_BODY_BYTES = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class RestConfig:
+    """Settings of the REST API.
+
+    Attributes:
+        listeners: such as ``http://:8083``; an empty host means every interface, port 0 any free port.
+        admin_endpoints: False when ``admin.listeners`` is set to nothing: ``/admin`` is then 404.
+        max_body_bytes: a longer request gets 413.
+        loggers: what ``/admin/loggers`` shows and changes.
+        publish_logger_level: tells all workers of the cluster (``scope=cluster``); without it the scope is this worker.
+    """
+
+    listeners: tuple[str, ...] = ("http://:8083",)
+    admin_endpoints: bool = True
+    max_body_bytes: int = MAX_BODY_BYTES
+    loggers: Loggers = field(default_factory=Loggers)
+    publish_logger_level: Callable[[str, str], None] | None = None
+
+    @classmethod
+    def from_worker(
+        cls,
+        properties: Mapping[str, str],
+        *,
+        loggers: Loggers | None = None,
+        publish_logger_level: Callable[[str, str], None] | None = None,
+    ) -> RestConfig:
+        """The settings in a worker's properties."""
+        listeners = tuple(filter(None, (text.strip() for text in properties.get("listeners", "http://:8083").split(","))))
+        return cls(
+            listeners=listeners or ("http://:8083",),
+            admin_endpoints=properties.get("admin.listeners", "unset").strip() != "",
+            loggers=loggers or Loggers(),
+            publish_logger_level=publish_logger_level,
+        )

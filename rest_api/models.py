@@ -1,0 +1,105 @@
+"""JSON of the answers, in the reference's order of fields (`runtime/rest/entities/*.java`, observed on Connect 4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+from starlette.responses import Response
+
+from connect_py.api.config import ConfigKey, ConfigType, ConfigValue, text_of
+from connect_py.api.storage import Status
+from connect_py.runtime.herder.base import ConfigInfos, ConnectorInfo, ConnectorStatus, OffsetEntry, PluginInfo, TaskInfo
+from connect_py.runtime.loggers import LoggerLevel
+
+Json = dict[str, Any]
+
+
+def json_response(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Compact UTF-8 JSON with the reference's content type, which names no character set."""
+    body = orjson.dumps(content, option=orjson.OPT_NON_STR_KEYS)
+    return Response(body, status, {**(headers or {}), "content-type": "application/json"})
+
+
+def connector_info(info: ConnectorInfo) -> Json:
+    """ConnectorInfo.java."""
+    tasks = [{"connector": info.name, "task": task} for task in info.tasks]
+    return {"name": info.name, "config": dict(info.config), "tasks": tasks, "type": info.type}
+
+
+def task_info(connector: str, info: TaskInfo) -> Json:
+    """TaskInfo.java."""
+    return {"id": {"connector": connector, "task": info.task}, "config": dict(info.config)}
+
+
+def state(status: Status) -> Json:
+    """ConnectorStateInfo.AbstractState: the version may be null, the trace is left out when there is none."""
+    result: Json = {"state": status.state, "worker_id": status.worker_id, "version": status.version}
+    if status.trace:
+        result["trace"] = status.trace
+    return result
+
+
+def task_state(task: int, status: Status) -> Json:
+    """ConnectorStateInfo.TaskState."""
+    return {"id": task, **state(status)}
+
+
+def connector_status(status: ConnectorStatus) -> Json:
+    """ConnectorStateInfo.java; tasks by number."""
+    tasks = [task_state(task, one) for task, one in sorted(status.tasks.items())]
+    return {"name": status.name, "connector": state(status.connector), "tasks": tasks, "type": status.type}
+
+
+def offsets(entries: Sequence[OffsetEntry]) -> Json:
+    """ConnectorOffsets.java."""
+    return {"offsets": [{"partition": partition, "offset": offset} for partition, offset in entries]}
+
+
+def plugin_info(info: PluginInfo) -> Json:
+    """PluginInfo.java: a plugin without a version shows none."""
+    result: Json = {"class": info.class_name, "type": info.type}
+    if info.version is not None:
+        result["version"] = info.version
+    return result
+
+
+def config_key(key: ConfigKey) -> Json:
+    """ConfigKeyInfo.java."""
+    return {
+        "name": key.name,
+        "type": key.type.value,
+        "required": key.required,
+        "default_value": text_of(key.default, key.type),
+        "importance": key.importance.value,
+        "documentation": key.documentation,
+        "group": key.group,
+        "order_in_group": key.order,
+        "width": key.width.value,
+        "display_name": key.display_name or key.name,
+        "dependents": list(key.dependents),
+    }
+
+
+def config_value(key: ConfigKey | None, value: ConfigValue) -> Json:
+    """ConfigValueInfo.java."""
+    type_ = key.type if key is not None else ConfigType.STRING
+    return {
+        "name": value.name,
+        "value": text_of(value.value, type_),
+        "recommended_values": [text_of(each, type_) for each in value.recommended_values],
+        "errors": list(value.errors),
+        "visible": value.visible,
+    }
+
+
+def config_infos(infos: ConfigInfos) -> Json:
+    """ConfigInfos.java."""
+    pairs = [{"definition": config_key(k) if k is not None else None, "value": config_value(k, v)} for k, v in infos.configs]
+    return {"name": infos.name, "error_count": infos.error_count, "groups": list(infos.groups), "configs": pairs}
+
+
+def logger_level(level: LoggerLevel) -> Json:
+    """LoggerLevel.java."""
+    return {"level": level.level, "last_modified": level.last_modified}

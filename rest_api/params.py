@@ -1,0 +1,48 @@
+"""Parts of paths and query strings, by JAX-RS's rules."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+from urllib.parse import unquote
+
+from fastapi import Depends, Path, Query
+
+from connect_py.errors import NotFoundError
+
+_INT = range(-(2**31), 2**31)
+
+
+def _decode(text: str) -> str:
+    return unquote(text)  # the path is matched in its encoded form, so that a name may hold a slash
+
+
+def _connector(connector: Annotated[str, Path(description="The connector's name, percent-encoded")]) -> str:
+    return _decode(connector)
+
+
+def _task(task: Annotated[str, Path(description="The task's number, from 0")]) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]{1,10}", task) or int(task) not in _INT:
+        raise NotFoundError("HTTP 404 Not Found")
+    return int(task)
+
+
+def _plugin(plugin: Annotated[str, Path(description="A plugin's class name or alias")]) -> str:
+    return _decode(plugin)
+
+
+def _logger(logger: Annotated[str, Path(description="A logger's name")]) -> str:
+    return _decode(logger)
+
+
+Connector = Annotated[str, Depends(_connector)]
+Task = Annotated[int, Depends(_task)]
+Plugin = Annotated[str, Depends(_plugin)]
+Logger = Annotated[str, Depends(_logger)]
+#: `Boolean.valueOf`: only `true`, in any case, is true; see `is_true`.
+Flag = Annotated[str, Query(description="`true` or anything else for false")]
+
+
+def is_true(text: str) -> bool:
+    """`Boolean.valueOf`."""
+    return text.lower() == "true"

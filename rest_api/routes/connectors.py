@@ -1,0 +1,135 @@
+"""Connectors: create, read, configure, delete, and their life (`ConnectorsResource.java`, `HerderRequestHandler.java`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from connect_py.api.storage import TargetState
+from connect_py.errors import BadRequestError, NotFoundError
+from connect_py.runtime.herder.base import ConnectorInfo, Herder
+from rest_api import models
+from rest_api.body import RawBody, config_map, parse_config, parse_object
+from rest_api.models import Json, json_response
+from rest_api.params import Connector, Flag, is_true
+
+#: initial_state of KIP-980, by its texts.
+_INITIAL_STATES = {"RUNNING": TargetState.STARTED, "PAUSED": TargetState.PAUSED, "STOPPED": TargetState.STOPPED}
+
+
+def routes(herder: Herder) -> APIRouter:
+    """`/connectors` and what lies right below one."""
+    router = APIRouter(tags=["connectors"])
+    views: dict[str, Callable[[str], Json]] = {
+        "status": lambda name: models.connector_status(herder.connector_status(name)),
+        "info": lambda name: models.connector_info(herder.connector_info(name)),
+    }
+
+    @router.get("/connectors", summary="Names of all connectors, or with `expand=info` and `expand=status` a map of what is asked")
+    def connectors(request: Request, expand: Annotated[list[str] | None, Query()] = None) -> Response:
+        names = herder.connectors()
+        if "expand" not in request.query_params:
+            return json_response(list(names))
+        wanted = [view for view in dict.fromkeys(expand or ()) if view in views]
+        return json_response({name: found for name in names if (found := _expanded(name, wanted)) is not None})
+
+    def _expanded(name: str, wanted: list[str]) -> Json | None:
+        try:
+            return {view: views[view](name) for view in wanted}
+        except NotFoundError:
+            return None  # deleted meanwhile, or not yet reported by any worker: the reference leaves it out too
+
+    @router.post("/connectors", summary="Create a connector", status_code=201)
+    def create(request: Request, body: RawBody) -> Response:
+        name, config, state = _create_request(body)
+        _put_name(name, config)
+        _, info = herder.put_connector(name, config, may_replace=False, state=state)
+        return _created(request, info)
+
+    @router.get("/connectors/{connector}", summary="A connector's configuration and tasks")
+    def connector_info(connector: Connector) -> Response:
+        return json_response(models.connector_info(herder.connector_info(connector)))
+
+    @router.delete("/connectors/{connector}", summary="Delete a connector; its offsets stay", status_code=204)
+    def delete(connector: Connector) -> Response:
+        herder.delete_connector(connector)
+        return Response(status_code=204)
+
+    @router.get("/connectors/{connector}/config", summary="A connector's configuration")
+    def config(connector: Connector) -> Response:
+        return json_response(dict(herder.connector_info(connector).config))
+
+    @router.put("/connectors/{connector}/config", summary="Create a connector or replace its configuration")
+    def put_config(request: Request, connector: Connector, body: RawBody) -> Response:
+        config = parse_config(body)
+        _put_name(connector, config)
+        created, info = herder.put_connector(connector, config, may_replace=True)
+        return _created(request, info) if created else json_response(models.connector_info(info))
+
+    @router.patch("/connectors/{connector}/config", summary="Change some properties; null removes one (KIP-477)")
+    def patch_config(connector: Connector, body: RawBody) -> Response:
+        return json_response(models.connector_info(herder.patch_connector(connector, parse_config(body))))
+
+    @router.get("/connectors/{connector}/status", summary="States of a connector and its tasks")
+    def status(connector: Connector) -> Response:
+        return json_response(models.connector_status(herder.connector_status(connector)))
+
+    @router.post("/connectors/{connector}/restart", summary="Restart the connector, its tasks, or those that failed (KIP-745)")
+    def restart(connector: Connector, includeTasks: Flag = "false", onlyFailed: Flag = "false") -> Response:
+        include_tasks, only_failed = is_true(includeTasks), is_true(onlyFailed)
+        if not include_tasks and not only_failed:
+            herder.restart_connector(connector)
+            return Response(status_code=204)
+        status = herder.restart(connector, include_tasks=include_tasks, only_failed=only_failed)
+        return json_response(models.connector_status(status), 202)
+
+    def target_state(state: TargetState, status: int) -> Callable[[Connector], Response]:
+        def change(connector: Connector) -> Response:
+            herder.set_target_state(connector, state)
+            return Response(status_code=status)
+
+        return change
+
+    router.put("/connectors/{connector}/pause", status_code=202, summary="Pause", name="pause")(target_state(TargetState.PAUSED, 202))
+    router.put("/connectors/{connector}/resume", status_code=202, summary="Resume from paused or stopped", name="resume")(
+        target_state(TargetState.STARTED, 202)
+    )
+    router.put("/connectors/{connector}/stop", status_code=204, summary="Stop, freeing all it holds (KIP-875)", name="stop")(
+        target_state(TargetState.STOPPED, 204)
+    )
+    return router
+
+
+def _create_request(body: bytes) -> tuple[str, dict[str, str | None], TargetState | None]:
+    """CreateConnectorRequest.java: the name is trimmed, and empty when missing (validation then says what is wrong with it)."""
+    parsed = parse_object(body, ("name", "config", "initial_state"))
+    name: Any = parsed.get("name")
+    if isinstance(name, list | dict):
+        raise BadRequestError('"name" must be a text.')
+    if parsed.get("config") is None:
+        raise BadRequestError('The request\'s body has no "config": a JSON object of property names and values.')
+    state: Any = parsed.get("initial_state")
+    if state is not None and (not isinstance(state, str) or state.upper() not in _INITIAL_STATES):
+        raise BadRequestError(f'"initial_state" must be one of {", ".join(_INITIAL_STATES)}; it is {state}.')
+    config = config_map(parsed["config"], '"config"')
+    return "" if name is None else str(name).strip(), config, None if state is None else _INITIAL_STATES[state.upper()]
+
+
+def _put_name(name: str, config: dict[str, str | None]) -> None:
+    """Complete the configuration with the connector's name. Raises BadRequestError when it has another."""
+    given = config.get("name")
+    if given is None:
+        config["name"] = name
+    elif given != name:
+        raise BadRequestError(f"Connector name configuration ({given}) doesn't match connector name in the URL ({name})")
+
+
+def _created(request: Request, info: ConnectorInfo) -> Response:
+    """201 with the connector's address, absolute as in the reference's answers."""
+    base = f"{request.url.scheme}://{request.url.netloc}"
+    name = quote(info.name, safe="!$&'()*+,=:@")
+    return json_response(models.connector_info(info), 201, {"location": f"{base}/connectors/{name}"})

@@ -1,0 +1,43 @@
+"""Plugins, their properties, and validation of configurations (`ConnectorPluginsResource.java`)."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from connect_py.errors import BadRequestError
+from connect_py.runtime.herder.base import Herder
+from rest_api import models
+from rest_api.body import RawBody, parse_config
+from rest_api.models import json_response
+from rest_api.params import Flag, Plugin, is_true
+
+_CONNECTORS = ("source", "sink")
+
+
+def routes(herder: Herder) -> APIRouter:
+    """`/connector-plugins`."""
+    router = APIRouter(tags=["plugins"])
+
+    @router.get("/connector-plugins", summary="Connectors that can be created; with `connectorsOnly=false` every kind of plugin")
+    def plugins(connectorsOnly: Flag = "true") -> Response:
+        everything = connectorsOnly != "" and not is_true(connectorsOnly)
+        return json_response([models.plugin_info(info) for info in herder.plugins() if everything or info.type in _CONNECTORS])
+
+    @router.get("/connector-plugins/{plugin}/config", summary="Properties of a plugin")
+    def definitions(plugin: Plugin) -> Response:
+        return json_response([models.config_key(key) for key in herder.plugin_config(plugin)])
+
+    @router.put("/connector-plugins/{plugin}/config/validate", summary="Check a configuration; 200 also when it has errors")
+    def validate(plugin: Plugin, body: RawBody) -> Response:
+        config = parse_config(body)
+        submitted = config.get("connector.class")
+        if submitted is not None and not _short(submitted).endswith(_short(plugin)):
+            raise BadRequestError(f"Included connector type {submitted} does not match request type {plugin}")
+        return json_response(models.config_infos(herder.validate(config)))
+
+    return router
+
+
+def _short(name: str) -> str:
+    return name.removesuffix("Connector")
