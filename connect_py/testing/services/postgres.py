@@ -88,6 +88,7 @@ class PostgresServer(PostgresAddress):
 
     Attributes:
         service: the postmaster process.
+        data: the data folder.
     """
 
     def __init__(self, folder: Path, wal_level: str = "logical") -> None:
@@ -107,7 +108,7 @@ class PostgresServer(PostgresAddress):
         data = Path(tempfile.mkdtemp(prefix="connect-py-postgres-", dir=None if user else folder))
         if user:
             shutil.chown(data, user)
-        self._data = data
+        self.data = data
         _initialise(binaries, data, user, self.password)
         with (data / "postgresql.conf").open("a") as conf:
             conf.write(SETTINGS.format(port=self.port, wal_level=wal_level))
@@ -124,7 +125,7 @@ class PostgresServer(PostgresAddress):
     def stop(self) -> None:
         """Stop the server, sending its clients away, and delete its data."""
         self.service.stop(with_signal=signal.SIGINT)
-        shutil.rmtree(self._data, ignore_errors=True)
+        shutil.rmtree(self.data, ignore_errors=True)
 
 
 def find_binaries() -> Path:
