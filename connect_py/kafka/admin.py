@@ -117,6 +117,7 @@ class KafkaAdmin:
             False when it existed already, or when this principal may not create topics (an existing or auto-created one is then assumed).
 
         Raises:
+            RetriableError: no answer in time, or fewer brokers than replicas at the moment.
             ConnectError: the broker refuses the settings.
         """
         topic = NewTopic(name, num_partitions=partitions, replication_factor=replication_factor, config=dict(settings or {}))
@@ -134,7 +135,11 @@ class KafkaAdmin:
                     f"Timed out while checking for or creating topic(s) '{name}'. This could indicate a connectivity issue, unavailable "
                     "topic partitions, or if this is your first use of the topic it may have taken too long to create."
                 ) from error
-            raise ConnectError(f"Error while attempting to create/find topic(s) '{name}': {error_text(error)}") from error
+            text = f"Error while attempting to create/find topic(s) '{name}': {error_text(error)}"
+            if code == KafkaError.INVALID_REPLICATION_FACTOR:
+                # brokers that are still starting are not counted yet (TopicAdmin.createTopicsWithRetry)
+                raise RetriableError(text) from error
+            raise ConnectError(text) from error
         return True
 
     def topic_settings(self, name: str) -> dict[str, str]:

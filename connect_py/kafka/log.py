@@ -117,7 +117,13 @@ class KafkaLog:
         try:
             self._producer = Producer(self._producer_config, logger=log)
             self._consumer = Consumer(self._consumer_config, logger=log)
-        except (KafkaException, ValueError) as error:
+            # connects and learns the leaders now: an assignment without a connection waits for a timer of a second
+            self._consumer.list_topics(self.topic, timeout=max(0.1, deadline - time.monotonic()))
+        except KafkaException as error:
+            if error.args[0].retriable() or error.args[0].code() in (KafkaError._TRANSPORT, KafkaError._TIMED_OUT):
+                raise RetriableError(f"Topic '{self.topic}' cannot be read: {error_text(error)}") from error
+            raise ConfigError(f"Client properties for topic '{self.topic}' cannot be used: {error_text(error)}") from error
+        except ValueError as error:
             raise ConfigError(f"Client properties for topic '{self.topic}' cannot be used: {error_text(error)}") from error
         # explicit offsets: a seek to the beginning costs librdkafka a coordinator query and half a second
         begins = self._admin.begin_offsets(self._partitions)

@@ -19,6 +19,8 @@ from confluent_kafka import Producer as _Client
 from connect_py.errors import ConfigError, ConnectError, FatalTaskError, RetriableError
 from connect_py.kafka.settings import ClientKind, librdkafka_config
 
+__all__ = ["DeliveryCallback", "KafkaError", "Message", "Producer", "delivery_error", "error_text"]
+
 log = logging.getLogger(__name__)
 
 DeliveryCallback = Callable[[KafkaError | None, Message], None]

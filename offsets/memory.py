@@ -1,0 +1,226 @@
+"""The stores without Kafka: configurations and statuses of a standalone worker, and all of them for tests.
+
+They keep the same records and fold them with the same rules as their twins on Kafka, so they differ in nothing but durability
+(`MemoryConfigBackingStore.java`, `MemoryStatusBackingStore.java`). Listeners are called on the thread that wrote.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from connect_py.api.offset import SourceOffset, SourcePartition
+from connect_py.api.storage import ClusterConfig, ConfigListener, OffsetStore, RestartRequest, Status, TargetState
+from connect_py.errors import ConnectError
+from offsets import config_records as records
+from offsets import status_records
+from offsets.offset_store import OffsetCache, offset_records
+from offsets.status_cache import StatusCache
+
+
+class MemoryConfigStore:
+    """A `connect_py.api.storage.ConfigStore` that forgets."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._fold = records.ConfigFold()
+        self._offset = 0
+        self._listener: ConfigListener | None = None
+
+    def start(self, listener: ConfigListener) -> None:
+        """Tell the listener of what is written from now on."""
+        self._listener = listener
+
+    def stop(self) -> None:
+        """Tell nobody any more."""
+        self._listener = None
+
+    def snapshot(self) -> ClusterConfig:
+        """What has been written."""
+        with self._lock:
+            return self._fold.snapshot()
+
+    def refresh(self, timeout: float) -> None:
+        """There is nothing to wait for."""
+
+    def put_connector(self, connector: str, config: Mapping[str, str], state: TargetState | None = None) -> None:
+        """Store a configuration, and the target state before it."""
+        before = [records.target_state_record(connector, state)] if state is not None else []
+        self._write([*before, records.connector_record(connector, config)])
+
+    def remove_connector(self, connector: str) -> None:
+        """Forget the configuration and the target state."""
+        self._write(records.removal_records(connector))
+
+    def put_task_configs(self, connector: str, configs: Sequence[Mapping[str, str]]) -> None:
+        """Publish a full task set."""
+        self._write([*records.task_records(connector, configs), records.commit_record(connector, len(configs))])
+
+    def put_target_state(self, connector: str, state: TargetState) -> None:
+        """Store what the connector should do."""
+        self._write([records.target_state_record(connector, state)])
+
+    def put_restart_request(self, request: RestartRequest) -> None:
+        """Pass a restart request on."""
+        self._write([records.restart_record(request)])
+
+    def put_logger_level(self, namespace: str, level: str) -> None:
+        """Pass a log level on."""
+        self._write([records.logger_record(namespace, level)])
+
+    def _write(self, found: Sequence[records.Record]) -> None:
+        for key, value in found:
+            with self._lock:
+                notice = self._fold.apply(key, value, self._offset)
+                self._offset += 1
+                listener = self._listener
+            if notice is not None and listener is not None:
+                notice.tell(listener)
+
+
+class MemoryStatusStore:
+    """A `connect_py.api.storage.StatusStore` that forgets."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._cache = StatusCache()
+
+    def start(self) -> None:
+        """There is nothing to read."""
+
+    def stop(self) -> None:
+        """There is nothing to close."""
+
+    def flush(self, timeout: float) -> None:
+        """There is nothing to wait for."""
+
+    def refresh(self, timeout: float) -> None:
+        """There is nothing to wait for."""
+
+    def connectors(self) -> list[str]:
+        """Connectors with a status."""
+        with self._lock:
+            return list(self._cache.connectors)
+
+    def connector(self, name: str) -> Status | None:
+        """A connector's last report."""
+        with self._lock:
+            return self._cache.connectors.get(name)
+
+    def task(self, connector: str, task: int) -> Status | None:
+        """A task's last report."""
+        with self._lock:
+            return self._cache.tasks.get(connector, {}).get(task)
+
+    def tasks(self, connector: str) -> Mapping[int, Status]:
+        """Last reports of a connector's tasks, by number."""
+        with self._lock:
+            return dict(sorted(self._cache.tasks.get(connector, {}).items()))
+
+    def put_connector(self, name: str, status: Status, *, safe: bool = False) -> None:
+        """Report; `safe` gives way to a newer report of another worker."""
+        self._put(status_records.ConnectorKey(name), status, safe)
+
+    def put_task(self, connector: str, task: int, status: Status, *, safe: bool = False) -> None:
+        """Report; `safe` gives way to a newer report of another worker."""
+        self._put(status_records.TaskKey(connector, task), status, safe)
+
+    def delete_connector(self, name: str) -> None:
+        """Forget a connector's state."""
+        self._apply(status_records.ConnectorKey(name), None)
+
+    def delete_task(self, connector: str, task: int) -> None:
+        """Forget a task's state."""
+        self._apply(status_records.TaskKey(connector, task), None)
+
+    def topics(self, connector: str) -> Sequence[str]:
+        """Topics that the connector has used since they were last reset."""
+        with self._lock:
+            return list(self._cache.topics.get(connector, ()))
+
+    def put_topic(self, connector: str, task: int, topic: str) -> None:
+        """Note that a task uses a topic."""
+        value = status_records.encode_topic(connector, task, topic, time.time_ns() // 1_000_000)
+        self._apply(status_records.TopicKey(connector, topic), value)
+
+    def delete_topics(self, connector: str) -> None:
+        """Forget the topics that the connector has used."""
+        for topic in self.topics(connector):
+            self._apply(status_records.TopicKey(connector, topic), None)
+
+    def _put(self, key: status_records.StatusKey, status: Status, safe: bool) -> None:
+        with self._lock:
+            if safe and not status_records.may_write_safely(self._cache.known(key), status):
+                return
+        self._apply(key, status_records.encode_status(status))
+
+    def _apply(self, key: status_records.StatusKey | status_records.TopicKey, value: bytes | None) -> None:
+        with self._lock:
+            self._cache.apply(key.encode(), value)
+
+
+class MemoryOffsetStore:
+    """A `connect_py.api.storage.OffsetStore` that forgets."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._cache = OffsetCache()
+
+    def start(self) -> None:
+        """There is nothing to read."""
+
+    def stop(self) -> None:
+        """There is nothing to close."""
+
+    def refresh(self, timeout: float) -> None:
+        """There is nothing to wait for."""
+
+    def of_connector(self, connector: str) -> list[tuple[SourcePartition, SourceOffset]]:
+        """Everything known of one connector."""
+        with self._lock:
+            return self._cache.of_connector(connector)
+
+    def put(self, connector: str, offsets: Sequence[tuple[SourcePartition, SourceOffset | None]]) -> None:
+        """Store offsets; None forgets one. Raises DataError; nothing is stored then."""
+        found = offset_records(connector, offsets)
+        with self._lock:
+            for key, value in found:
+                self._cache.apply(key, value)
+
+
+class DirectOffsetWriter:
+    """A `connect_py.api.storage.OffsetWriter` over a store in the same process.
+
+    Args:
+        store: where offsets go, e.g. a MemoryOffsetStore or a FileOffsetStore.
+        connector: the connector's name.
+    """
+
+    def __init__(self, store: OffsetStore, connector: str) -> None:
+        self._store = store
+        self._connector = connector
+        self._finished: list[tuple[Callable[[Exception | None], None], Exception | None]] = []
+
+    def write(
+        self,
+        offsets: Sequence[tuple[SourcePartition, SourceOffset]],
+        done: Callable[[Exception | None], None],
+    ) -> None:
+        """Store offsets now; `done` is called from `serve`."""
+        try:
+            self._store.put(self._connector, offsets)
+        except ConnectError as error:
+            self._finished.append((done, error))
+        else:
+            self._finished.append((done, None))
+
+    def serve(self, timeout: float = 0.0) -> None:
+        """Call what is done."""
+        finished, self._finished = self._finished, []
+        for done, error in finished:
+            done(error)
+
+    def close(self, timeout: float) -> None:
+        """Call what is done."""
+        self.serve()

@@ -1,0 +1,110 @@
+"""Source offsets of all connectors on the offsets topic (`KafkaOffsetBackingStore.java`).
+
+Values are kept as bytes, by the bytes of their keys, as the topic has them; they are parsed when somebody asks. The lock guards them; the
+log's reader thread fills them.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+
+from connect_py.api.offset import SourceOffset, SourcePartition
+from connect_py.errors import DataError
+from connect_py.kafka.admin import KafkaAdmin
+from connect_py.kafka.log import LogRecord
+from offsets.keys import offset_key, offset_value, parse_offset_key, parse_offset_value
+from offsets.topic_log import TopicLog
+from offsets.topics import OFFSET_TOPIC
+
+log = logging.getLogger(__name__)
+
+
+class OffsetCache:
+    """Offsets by connector and key bytes. Pure; not thread-safe."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, dict[bytes, bytes]] = {}
+
+    def apply(self, key: bytes | None, value: bytes | None) -> None:
+        """Take the next record. Raises DataError for one with a malformed key or value; it is skipped."""
+        place = parse_offset_key(key)
+        if place is None or key is None:
+            return
+        if value is None:
+            self._values.get(place[0], {}).pop(key, None)
+        else:
+            parse_offset_value(value)
+            self._values.setdefault(place[0], {})[key] = value
+
+    def of_connector(self, connector: str) -> list[tuple[SourcePartition, SourceOffset]]:
+        """Everything known of one connector."""
+        found = []
+        for key, value in self._values.get(connector, {}).items():
+            place = parse_offset_key(key)
+            if place is not None:
+                found.append((place[1], parse_offset_value(value)))
+        return found
+
+    def records(self) -> list[tuple[bytes, bytes]]:
+        """Everything known, as keys and values."""
+        return [pair for values in self._values.values() for pair in values.items()]
+
+
+def offset_records(connector: str, offsets: Sequence[tuple[SourcePartition, SourceOffset | None]]) -> list[tuple[bytes, bytes | None]]:
+    """Records that store offsets; None is a tombstone. Raises DataError."""
+    return [(offset_key(connector, partition), offset_value(offset)) for partition, offset in offsets]
+
+
+class KafkaOffsetStore:
+    """A `connect_py.api.storage.OffsetStore` on a compacted topic.
+
+    Args:
+        worker: worker properties (`offset.storage.topic`, `.partitions`, `.replication.factor`, client settings).
+        admin: to be shared; the store makes its own otherwise.
+
+    Raises:
+        ConfigError: no topic is named, or a client property cannot be used.
+    """
+
+    def __init__(self, worker: Mapping[str, str], admin: KafkaAdmin | None = None) -> None:
+        committed = worker.get("exactly.once.source.support", "disabled").strip() == "enabled"
+        self._log = TopicLog(worker, OFFSET_TOPIC, "offsets", self._take, admin, read_committed=committed)
+        self._lock = threading.Lock()
+        self._cache = OffsetCache()
+
+    def start(self) -> None:
+        """Create the topic if it is missing, read it to the end, then follow it. Raises ConfigError, RetriableError."""
+        self._log.start()
+
+    def stop(self) -> None:
+        """Stop following."""
+        self._log.stop()
+
+    def refresh(self, timeout: float) -> None:
+        """Read to the present end. Raises RetriableError after `timeout` seconds."""
+        self._log.read_to_end(timeout)
+
+    def of_connector(self, connector: str) -> list[tuple[SourcePartition, SourceOffset]]:
+        """Everything known of one connector, after the last `refresh`."""
+        with self._lock:
+            return self._cache.of_connector(connector)
+
+    def put(self, connector: str, offsets: Sequence[tuple[SourcePartition, SourceOffset | None]]) -> None:
+        """Store offsets (None is a tombstone); returns when Kafka holds them and they have been read back.
+
+        Raises:
+            DataError: a partition or offset that is no flat map of strings to primitives; nothing was written.
+            ConnectError: Kafka did not take all of them.
+        """
+        found = offset_records(connector, offsets)
+        if found:
+            self._log.write(found, f"Error writing offsets of connector {connector} to Kafka")
+
+    def _take(self, record: LogRecord) -> None:
+        try:
+            with self._lock:
+                self._cache.apply(record.key, record.value)
+        except DataError as error:
+            log.warning("%s (offset %d of partition %d of the offsets topic)", error, record.offset, record.partition)

@@ -1,0 +1,149 @@
+"""States of connectors and tasks, and the topics they use, on the status topic (`KafkaStatusBackingStore.java`).
+
+What is read is the truth: a report shows up once it has come back from the topic, some milliseconds after it was put. Writes return at
+once; one that failed for a passing reason is sent again unless a newer report about the same thing was put meanwhile.
+The lock guards the cache; the log's reader thread fills it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping, Sequence
+
+from connect_py.api.storage import Status
+from connect_py.errors import ConnectError, DataError, RetriableError
+from connect_py.kafka.admin import KafkaAdmin
+from connect_py.kafka.log import LogRecord
+from offsets import status_records as records
+from offsets.status_cache import StatusCache
+from offsets.topic_log import TopicLog
+from offsets.topics import STATUS_TOPIC
+
+log = logging.getLogger(__name__)
+
+
+class KafkaStatusStore:
+    """A `connect_py.api.storage.StatusStore` on a compacted topic.
+
+    Args:
+        worker: worker properties (`status.storage.topic`, `.partitions`, `.replication.factor`, client settings).
+        admin: to be shared; the store makes its own otherwise.
+
+    Raises:
+        ConfigError: no topic is named, or a client property cannot be used.
+    """
+
+    def __init__(self, worker: Mapping[str, str], admin: KafkaAdmin | None = None) -> None:
+        self._log = TopicLog(worker, STATUS_TOPIC, "statuses", self._take, admin)
+        self._lock = threading.Lock()
+        self._cache = StatusCache()
+        self._newest: dict[bytes, int] = {}
+        self._puts = 0
+        self._stopping = False
+
+    def start(self) -> None:
+        """Create the topic if it is missing, read it to the end, then follow it. Raises ConfigError, RetriableError."""
+        self._log.start()
+
+    def stop(self) -> None:
+        """Wait briefly for what was put, then stop following."""
+        self._stopping = True
+        self._log.stop()
+
+    def flush(self, timeout: float) -> None:
+        """Wait until Kafka holds what was put. Raises RetriableError after `timeout` seconds."""
+        self._log.flush(timeout)
+
+    def refresh(self, timeout: float) -> None:
+        """Read to the present end. Raises RetriableError after `timeout` seconds."""
+        self._log.read_to_end(timeout)
+
+    def connectors(self) -> list[str]:
+        """Connectors with a status."""
+        with self._lock:
+            return list(self._cache.connectors)
+
+    def connector(self, name: str) -> Status | None:
+        """A connector's last report."""
+        with self._lock:
+            return self._cache.connectors.get(name)
+
+    def task(self, connector: str, task: int) -> Status | None:
+        """A task's last report."""
+        with self._lock:
+            return self._cache.tasks.get(connector, {}).get(task)
+
+    def tasks(self, connector: str) -> Mapping[int, Status]:
+        """Last reports of a connector's tasks, by number."""
+        with self._lock:
+            return dict(sorted(self._cache.tasks.get(connector, {}).items()))
+
+    def put_connector(self, name: str, status: Status, *, safe: bool = False) -> None:
+        """Report; `safe` gives way to a newer report of another worker."""
+        self._put(records.ConnectorKey(name), status, safe)
+
+    def put_task(self, connector: str, task: int, status: Status, *, safe: bool = False) -> None:
+        """Report; `safe` gives way to a newer report of another worker."""
+        self._put(records.TaskKey(connector, task), status, safe)
+
+    def delete_connector(self, name: str) -> None:
+        """Forget a connector's state."""
+        self._send(records.ConnectorKey(name).encode(), None)
+
+    def delete_task(self, connector: str, task: int) -> None:
+        """Forget a task's state."""
+        self._send(records.TaskKey(connector, task).encode(), None)
+
+    def topics(self, connector: str) -> Sequence[str]:
+        """Topics that the connector has used since they were last reset."""
+        with self._lock:
+            return list(self._cache.topics.get(connector, ()))
+
+    def put_topic(self, connector: str, task: int, topic: str) -> None:
+        """Note that a task uses a topic, with the present time; a known one is left as it is."""
+        with self._lock:
+            if topic in self._cache.topics.get(connector, ()):
+                return
+        value = records.encode_topic(connector, task, topic, time.time_ns() // 1_000_000)
+        self._send(records.TopicKey(connector, topic).encode(), value)
+
+    def delete_topics(self, connector: str) -> None:
+        """Forget the topics that the connector has used."""
+        for topic in self.topics(connector):
+            self._send(records.TopicKey(connector, topic).encode(), None)
+
+    def _put(self, key: records.StatusKey, status: Status, safe: bool) -> None:
+        if safe:
+            with self._lock:
+                if not records.may_write_safely(self._cache.known(key), status):
+                    return
+        self._send(key.encode(), records.encode_status(status))
+
+    def _send(self, key: bytes, value: bytes | None) -> None:
+        with self._lock:
+            self._puts += 1
+            number = self._newest[key] = self._puts
+
+        def done(error: ConnectError | None) -> None:
+            with self._lock:
+                newest = self._newest.get(key) == number
+                if newest and error is None:
+                    del self._newest[key]
+            if error is None:
+                return
+            if isinstance(error, RetriableError) and newest and not self._stopping:
+                log.warning("%s; sending it again", error)
+                self._log.send(key, value, done)
+            else:
+                log.error("Failed to write status update '%s': %s", key.decode(), error)
+
+        self._log.send(key, value, done)
+
+    def _take(self, record: LogRecord) -> None:
+        try:
+            with self._lock:
+                self._cache.apply(record.key, record.value)
+        except DataError as error:
+            log.error("%s (offset %d of partition %d of the status topic)", error, record.offset, record.partition)

@@ -1,0 +1,117 @@
+"""What the three internal topics are and how they come to be (`KafkaTopicBasedBackingStore.java`, `DistributedConfig.java`)."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from connect_py.errors import ConfigError, RetriableError
+from connect_py.kafka.admin import KafkaAdmin
+
+log = logging.getLogger(__name__)
+
+#: AdminClient's default.api.timeout.ms, for which Connect repeats an attempt to create a topic.
+CREATE_SECONDS = 60.0
+
+_OWN_SETTINGS = frozenset({"topic", "partitions", "replication.factor", "cleanup.policy"})
+
+
+@dataclass(frozen=True, slots=True)
+class InternalTopic:
+    """One of the worker's topics.
+
+    Attributes:
+        prefix: of the worker properties that describe it, `config.storage.` …
+        purpose: what it holds, in messages.
+        missing: the message when the worker properties don't name it.
+        partitions: when the worker properties don't say.
+        single: it must have exactly one partition.
+    """
+
+    prefix: str
+    purpose: str
+    missing: str
+    partitions: int
+    single: bool = False
+
+    def name(self, worker: Mapping[str, str]) -> str:
+        """The topic's name. Raises ConfigError when there is none."""
+        found = worker.get(self.prefix + "topic", "").strip()
+        if not found:
+            raise ConfigError(self.missing)
+        return found
+
+    def ensure(self, worker: Mapping[str, str], admin: KafkaAdmin, timeout: float = CREATE_SECONDS) -> str:
+        """Create the topic if it is missing and check that it keeps everything; returns its name.
+
+        Raises:
+            ConfigError: it exists with other partitions or another cleanup policy; nothing was changed.
+            RetriableError: it could not be created within `timeout` seconds.
+        """
+        name = self.name(worker)
+        if name not in admin.describe_topics([name]) and self._create(name, worker, admin, timeout):
+            return name
+        self._check_policy(name, admin)
+        count = admin.describe_topics([name]).get(name, 0)
+        if self.single and count > 1:
+            raise ConfigError(
+                f"Topic '{name}' supplied via the '{self.prefix}topic' property is required to have a single partition in order to "
+                f"guarantee consistency of {self.purpose}, but found {count} partitions."
+            )
+        return name
+
+    def _create(self, name: str, worker: Mapping[str, str], admin: KafkaAdmin, timeout: float) -> bool:
+        partitions = 1 if self.single else self._number(worker, "partitions", self.partitions)
+        replication = self._number(worker, "replication.factor", 3)
+        settings = {
+            key[len(self.prefix) :]: value
+            for key, value in worker.items()
+            if key.startswith(self.prefix) and key[len(self.prefix) :] not in _OWN_SETTINGS
+        }
+        # offset.storage.file.filename belongs to standalone workers
+        settings.pop("file.filename", None)
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                return admin.create_topic(name, partitions, replication, {**settings, "cleanup.policy": "compact"})
+            except RetriableError as error:
+                if time.monotonic() > deadline:
+                    raise
+                log.warning("%s; trying again", error)
+                time.sleep(0.5)
+
+    def _number(self, worker: Mapping[str, str], suffix: str, default: int) -> int:
+        text = worker.get(self.prefix + suffix, "").strip() or str(default)
+        try:
+            found = int(text)
+        except ValueError:
+            raise ConfigError(f"Invalid value {text} for configuration {self.prefix}{suffix}: Not a number of type INT") from None
+        if found != -1 and found < 1:
+            raise ConfigError(
+                f"Invalid value {found} for configuration {self.prefix}{suffix}: Number of "
+                f"{'partitions' if suffix == 'partitions' else 'replicas'} must be positive, or -1 to use the broker's default"
+            )
+        return found
+
+    def _check_policy(self, name: str, admin: KafkaAdmin) -> None:
+        policies = {part.strip().lower() for part in admin.topic_settings(name).get("cleanup.policy", "").split(",")} - {""}
+        if not policies:
+            log.info("Unable to use admin client to verify the cleanup policy of '%s' topic is 'compact'", name)
+        elif policies != {"compact"}:
+            setting = f"{self.prefix}topic"
+            raise ConfigError(
+                f"Topic '{name}' supplied via the '{setting}' property is required to have 'cleanup.policy=compact' to guarantee "
+                f"consistency and durability of {self.purpose}, but found the topic currently has "
+                f"'cleanup.policy={','.join(sorted(policies))}'. Continuing would likely result in eventually losing {self.purpose} and "
+                f"problems restarting this Connect cluster in the future. Change the '{setting}' property in the Connect worker "
+                f"configurations to use a topic with 'cleanup.policy=compact'."
+            )
+
+
+CONFIG_TOPIC = InternalTopic(
+    "config.storage.", "connector configurations", "Must specify topic for connector configuration.", 1, single=True
+)
+OFFSET_TOPIC = InternalTopic("offset.storage.", "source connector offsets", "Offset storage topic must be specified", 25)
+STATUS_TOPIC = InternalTopic("status.storage.", "connector and task statuses", "Must specify topic for connector status.", 5)
