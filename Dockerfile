@@ -21,7 +21,8 @@ COPY spark_sink spark_sink
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels . \
  && python -m venv /opt/connect/venv \
  && /opt/connect/venv/bin/pip install --no-cache-dir "$(echo /wheels/*.whl)[postgres,spark]"
-RUN /opt/connect/venv/bin/python -m spark_sink.jars
+RUN /opt/connect/venv/bin/python -c "from spark_sink.jars import SINK_JARS, cached, resolve; resolve(SINK_JARS, cached(SINK_JARS, 'spark-sink'))" \
+ && rm -rf "$CONNECT_PY_CACHE/ivy"
 
 FROM base
 RUN useradd --system --uid 1001 --create-home connect \
