@@ -46,12 +46,60 @@ class Server:
     """Serves an application on listeners.
 
     Args:
-        app: from `create_app`.
         listeners: such as ``http://127.0.0.1:8083``; an empty host means every interface.
+
+    Attributes:
+        urls: the addresses with their real ports, once bound.
+
+    Raises:
+        ConfigError: a listener is malformed.
     """
 
-    def __init__(self, app: ASGIApp, listeners: Sequence[str]) -> None:
+    def __init__(self, listeners: Sequence[str]) -> None:
         self._listeners = [parse_listener(text) for text in listeners]
+        self._sockets: list[socket.socket] = []
+        self._server: uvicorn.Server | None = None
+        self._thread: threading.Thread | None = None
+        self._ready = threading.Event()
+        self.urls: list[str] = []
+
+    def bind(self) -> list[str]:
+        """Open the ports, so that a worker knows its address before it has anything to answer; clients wait until `start`.
+
+        Returns:
+            `urls`.
+
+        Raises:
+            ConfigError: a port is in use or not allowed.
+        """
+        if self._sockets:
+            return self.urls
+        try:
+            for scheme, host, port in self._listeners:
+                bound = _bind(host, port)
+                self._sockets.append(bound)
+                shown = f"[{host}]" if ":" in host else host or "localhost"
+                self.urls.append(f"{scheme}://{shown}:{bound.getsockname()[1]}")
+        except ConfigError:
+            self._close()
+            raise
+        return self.urls
+
+    def start(self, app: ASGIApp, timeout: float = 30.0) -> list[str]:
+        """Answer requests; binds first if that was not done.
+
+        Args:
+            app: from `create_app`.
+            timeout: seconds until the application must be up.
+
+        Returns:
+            `urls`.
+
+        Raises:
+            ConfigError: as `bind`.
+            ConnectError: the server did not come up.
+        """
+        self.bind()
         config = uvicorn.Config(
             app,
             log_config=None,
@@ -63,59 +111,37 @@ class Server:
             timeout_graceful_shutdown=int(STOP_SECONDS),
         )
         self._server = uvicorn.Server(config)
-        self._sockets: list[socket.socket] = []
-        self._thread = threading.Thread(target=self._run, name="rest-server", daemon=True)
-        #: Addresses that are served, ports filled in; empty before `start`.
-        self.urls: list[str] = []
-
-    def start(self, timeout: float = 30.0) -> list[str]:
-        """Bind, and wait until requests are answered.
-
-        Returns:
-            The addresses, with the real port where a listener said 0.
-
-        Raises:
-            ConfigError: a listener cannot be bound.
-            ConnectError: the server did not come up in `timeout` seconds.
-        """
-        try:
-            for scheme, host, port in self._listeners:
-                bound = _bind(host, port)
-                self._sockets.append(bound)
-                shown = f"[{host}]" if ":" in host else host or "localhost"
-                self.urls.append(f"{scheme}://{shown}:{bound.getsockname()[1]}")
-        except ConfigError:
-            self._close()
-            raise
-        ready = threading.Event()
-        self._ready = ready
+        self._thread = threading.Thread(target=self._run, args=(self._server,), name="rest-server", daemon=True)
         self._thread.start()
-        if not ready.wait(timeout) or not self._server.started:
+        if not self._ready.wait(timeout) or not self._server.started:
             self.stop()
             raise ConnectError(f"The REST server on {', '.join(self.urls)} did not start; see the log above.")
         return self.urls
 
     def stop(self, timeout: float = STOP_SECONDS) -> None:
         """Refuse new requests, let running ones end for at most `timeout` seconds, free the ports. May be called twice."""
-        self._server.config.timeout_graceful_shutdown = int(timeout)
-        self._server.should_exit = True
-        if self._thread.is_alive() and self._thread is not threading.current_thread():
-            self._thread.join(timeout + 5)
+        if self._server is not None and self._thread is not None:
+            self._server.config.timeout_graceful_shutdown = int(timeout)
+            self._server.should_exit = True
+            if self._thread is not threading.current_thread():
+                self._thread.join(timeout + 5)
         self._close()
 
-    def _run(self) -> None:
-        asyncio.run(self._serve())
-
-    async def _serve(self) -> None:
-        watcher = asyncio.create_task(self._announce())
+    def _run(self, server: uvicorn.Server) -> None:
         try:
-            await self._server.serve(sockets=self._sockets)
+            asyncio.run(self._serve(server))
         finally:
-            watcher.cancel()
             self._ready.set()
 
-    async def _announce(self) -> None:
-        while not self._server.started:
+    async def _serve(self, server: uvicorn.Server) -> None:
+        watcher = asyncio.create_task(self._announce(server))
+        try:
+            await server.serve(sockets=self._sockets)
+        finally:
+            watcher.cancel()
+
+    async def _announce(self, server: uvicorn.Server) -> None:
+        while not server.started:
             await asyncio.sleep(0.01)
         self._ready.set()
 
@@ -136,6 +162,6 @@ def _bind(host: str, port: int) -> socket.socket:
 
 def serve(app: ASGIApp, listeners: Sequence[str]) -> Server:
     """A started server. Raises as `Server.start`."""
-    server = Server(app, listeners)
-    server.start()
+    server = Server(listeners)
+    server.start(app)
     return server

@@ -8,7 +8,7 @@ from typing import Any
 from connect_py.api.config import ConfigDef, ConfigKey, ConfigType, Importance, Width, one_of_ignoring_case
 from connect_py.converters.json_read import Reader, has_decimals, parse_json, payload_reader
 from connect_py.converters.json_schema import schema_from_json, schema_to_json
-from connect_py.converters.json_write import WriteOptions, Writer, payload_writer, to_bytes
+from connect_py.converters.json_write import WriteOptions, Writer, payload_writer
 from connect_py.converters.schema_cache import SchemaCache
 from connect_py.converters.types import CONVERTER_TYPE
 from connect_py.data import Schema
@@ -131,7 +131,7 @@ class JsonConverter:
         if value is None and schema is None:
             return None
         envelope, write = self._writers(schema)
-        payload = to_bytes(write(value))
+        payload = write(value).encode()
         return b"%b%b}" % (envelope, payload) if self.schemas_enabled else payload
 
     def from_connect_header(self, topic: str, name: str, schema: Schema | None, value: Any) -> bytes | None:
@@ -165,7 +165,7 @@ class JsonConverter:
         return read(parse_json(data, exact=exact))
 
     def _from_envelope(self, data: bytes) -> tuple[Schema | None, Any]:
-        parsed = parse_json(data)
+        parsed = parse_json(data) if data else None
         if not isinstance(parsed, dict) or parsed.keys() != {"schema", "payload"}:
             raise DataError(_NO_ENVELOPE)
         schema = self._schema(parsed["schema"], data)

@@ -1,8 +1,10 @@
 """JSON to Connect data (`JsonConverter.convertToConnect`).
 
-Stricter than the reference in one point: where it reads a JSON value of the wrong kind as 0, false or null (a text in an integer field),
-this raises DataError, since the record would be stored wrong in silence. As in the reference, numbers beyond an integer type's range are
-narrowed. `"NaN"` and the infinities, which the reference writes as texts and reads back as 0.0, are read as what they were.
+Stricter than the reference in three points, since it would store something wrong in silence: a JSON value of the wrong kind (a text in an
+integer field; read there as 0, false or null), an integer of more than 64 bits without a schema (cut off there), and text after the JSON
+value (ignored there) raise DataError. As in the reference, numbers beyond an integer type's range are narrowed. `"NaN"` and the
+infinities, which the reference writes as texts and reads back as 0.0, are read as what they were; objects without a schema keep their
+order, which a Java map loses.
 """
 
 from __future__ import annotations
@@ -275,5 +277,5 @@ _LOGICAL: Mapping[str | None, Callable[[Schema], Reader]] = {
     DECIMAL: _decimal,
     DATE: _temporal("Date", "integer", 32, days_to_date),
     TIME: _temporal("Time", "integer", 32, millis_to_time),
-    TIMESTAMP: _temporal("Timestamp", "integer", 64, millis_to_timestamp),
+    TIMESTAMP: _temporal("Timestamp", "integral", 64, millis_to_timestamp),
 }

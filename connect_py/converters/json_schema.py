@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from connect_py.converters.json_read import decode_payload
-from connect_py.converters.json_write import WriteOptions, encode_value, quote, to_bytes
+from connect_py.converters.json_write import WriteOptions, encode_value, quote
 from connect_py.converters.schema_cache import SchemaCache
 from connect_py.data.schema import Field, Schema, Type
 from connect_py.errors import DataError
@@ -47,7 +47,7 @@ def _object(schema: Schema, options: WriteOptions, field: str | None = None) -> 
 
 
 def _cache(options: WriteOptions) -> SchemaCache[bytes]:
-    return SchemaCache(lambda schema: to_bytes(_part(schema, options)))
+    return SchemaCache(lambda schema: _part(schema, options).encode())
 
 
 _BASE64, _NUMERIC = _cache(WriteOptions(numeric_decimals=False)), _cache(WriteOptions(numeric_decimals=True))
@@ -106,11 +106,13 @@ def _fields(node: dict[str, Any]) -> tuple[Field, ...]:
     nodes = node.get("fields")
     if not isinstance(nodes, list):
         raise DataError('Struct schema\'s "fields" argument is not an array.')
-    fields = []
+    fields: list[Field] = []
     for part in nodes:
         name = part.get("field") if isinstance(part, dict) else None
         if not isinstance(name, str):
             raise DataError("Struct schema's field name not specified properly")
+        if any(field.name == name for field in fields):
+            raise DataError(f"Cannot create field because of field name duplication {name}")
         schema = schema_from_json(part)
         assert schema is not None  # a dict is never schemaless
         fields.append(Field(name, schema))

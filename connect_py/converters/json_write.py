@@ -39,7 +39,7 @@ class WriteOptions(NamedTuple):
 
 
 _LOWER_HEX = re.compile(r"\\\\|\\u00[01][0-9a-f]")
-_ASTRAL = re.compile("[\U00010000-\U0010ffff]")
+_SURROGATES = re.compile("[\ud800-\udfff\U00010000-\U0010ffff]")
 
 
 def quote(text: str) -> str:
@@ -50,8 +50,13 @@ def quote(text: str) -> str:
     if "\\u00" in quoted:
         quoted = _LOWER_HEX.sub(lambda m: m[0] if m[0] == "\\\\" else "\\u" + m[0][2:].upper(), quoted)
     if not quoted.isascii():
-        quoted = _ASTRAL.sub(lambda m: "".join(f"\\u{unit:04X}" for unit in struct.unpack(">2H", m[0].encode("utf-16-be"))), quoted)
+        quoted = _SURROGATES.sub(_escaped, quoted)
     return quoted
+
+
+def _escaped(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{unit:04X}" for (unit,) in struct.iter_unpack(">H", units))
 
 
 def encode_value(schema: Schema | None, value: Any, options: WriteOptions = WriteOptions()) -> bytes:  # noqa: B008
@@ -60,15 +65,7 @@ def encode_value(schema: Schema | None, value: Any, options: WriteOptions = Writ
     Raises:
         DataError: the value is not what the schema says, or is null where neither null nor a default is allowed.
     """
-    return to_bytes(payload_writer(schema, options)(value))
-
-
-def to_bytes(text: str) -> bytes:
-    """UTF-8. Raises DataError for half a surrogate pair."""
-    try:
-        return text.encode()
-    except UnicodeEncodeError as error:
-        raise DataError(f"Converting Kafka Connect data to byte[] failed due to serialization error: {error.reason}") from None
+    return payload_writer(schema, options)(value).encode()
 
 
 def payload_writer(schema: Schema | None, options: WriteOptions = WriteOptions()) -> Writer:  # noqa: B008
