@@ -1,0 +1,213 @@
+"""The command ``connect-py``: puts stores, herder and REST server together. The only module that imports the sibling packages, and only
+when a command needs them.
+
+    connect-py distributed [worker.properties]
+    connect-py standalone worker.properties [connector.properties | connector.json ...]
+    connect-py demo
+
+Exit codes are Connect's: 1 bad usage or a failed worker, 2 a start-up error, 3 a connector of the command line that could not be created.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from connect_py.errors import ConfigError, ConnectError
+
+if TYPE_CHECKING:
+    from connect_py.api.storage import OffsetWriter
+    from connect_py.runtime.config import WorkerConfig
+    from connect_py.runtime.herder.distributed import DistributedHerder
+
+log = logging.getLogger("connect_py.worker")
+
+_USAGE = """\
+usage: connect-py COMMAND ...
+
+  distributed [worker.properties]                 a worker that keeps everything in Kafka topics; without a file, CONNECT_* and the
+                                                  Debezium image's environment variables are used
+  standalone worker.properties [connector ...]    a worker with its connectors on the command line (.properties or .json files)
+  demo [--keep]                                   the tutorial on servers of its own: PostgreSQL, Kafka, a worker, Spark
+
+  --help, --version
+
+The worker answers Kafka Connect's REST API, by default on http://localhost:8083.
+"""
+
+#: Environment variable with the log's level.
+_LOG_LEVEL = "CONNECT_PY_LOG_LEVEL"
+
+#: A task's process is this program again, with its own composition of the task's parts; the task's name follows, for `ps`.
+_TASK_COMMAND = (sys.executable, "-m", "connect_py.cli", "task")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    command, rest = (arguments[0], arguments[1:]) if arguments else ("--help", [])
+    if command == "task":
+        return _task()
+    if command in ("-h", "--help", "help"):
+        print(_USAGE, end="")
+        return 0 if arguments else 1
+    if command == "--version":
+        from connect_py import __version__
+
+        print(f"connect-py {__version__}")
+        return 0
+    if command == "demo":
+        from connect_py.demo import main as demo
+
+        return int(demo(rest) or 0)
+    if command in ("distributed", "standalone"):
+        return _worker(command, rest)
+    print(f"connect-py: unknown command {command!r}\n\n{_USAGE}", file=sys.stderr, end="")
+    return 1
+
+
+def _task() -> int:
+    """A task's process; started by the worker, never by hand."""
+    from connect_py.runtime.task_main import main as task_main
+
+    return task_main(_offset_writer)
+
+
+def _offset_writer(worker: Mapping[str, str], connector: str, task: int) -> OffsetWriter:
+    from offsets.writer import TaskOffsetWriter
+
+    return TaskOffsetWriter(worker, connector, task)
+
+
+def _worker(command: str, arguments: Sequence[str]) -> int:
+    from connect_py.runtime import logging as line_logging
+    from connect_py.runtime.redact import redactor, secret_values
+
+    formatter = line_logging.configure(os.environ.get(_LOG_LEVEL, "INFO"))
+    if (command == "distributed" and len(arguments) > 1) or (command == "standalone" and not arguments) or "--help" in arguments:
+        print(_USAGE, file=sys.stderr, end="")
+        return 1
+    try:
+        properties = _properties(arguments[0] if arguments else None)
+        formatter.redact = redactor(secret_values(properties))
+        return _run(command, properties, arguments[1:])
+    except ConnectError as error:
+        log.error("The worker did not start: %s", error)
+        return 2
+
+
+def _properties(path: str | None) -> dict[str, str]:
+    from connect_py.runtime.environment import worker_properties
+    from connect_py.runtime.properties import parse_properties
+
+    if path is None:
+        return worker_properties(os.environ)
+    try:
+        return parse_properties(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"The worker's properties cannot be read from {path}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
+
+
+def _run(command: str, properties: Mapping[str, str], connector_files: Sequence[str]) -> int:
+    from connect_py.runtime.config import DISTRIBUTED, STANDALONE, WorkerConfig
+    from rest_api.app import create_app
+    from rest_api.config import RestConfig
+    from rest_api.server import Server
+
+    worker = WorkerConfig.parse(properties, DISTRIBUTED if command == "distributed" else STANDALONE)
+    server = Server(worker.listeners)
+    urls = server.bind()
+    build = _distributed if command == "distributed" else _standalone
+    herder = build(worker, worker.worker_id(urls))
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: stop.set())
+    try:
+        herder.start()
+        server.start(create_app(herder, RestConfig.from_worker(properties)))
+        log.info("Worker ready: %s (cluster %s)", ", ".join(urls), worker.group_id or "standalone")
+        code = _create_connectors(herder, connector_files)
+        if code == 0:
+            stop.wait()
+            log.info("Stopping: tasks have %.0f s to finish", worker.graceful_shutdown_seconds)
+    finally:
+        server.stop(5.0)
+        herder.stop()
+    log.info("Stopped")
+    return code
+
+
+def _distributed(worker: WorkerConfig, worker_id: str) -> DistributedHerder:
+    from connect_py.kafka.admin import KafkaAdmin
+    from connect_py.kafka.client import internal_properties
+    from connect_py.runtime.herder.assignment import SoleWorker
+    from connect_py.runtime.herder.distributed import DistributedHerder
+    from connect_py.runtime.plugins import Plugins
+    from offsets.config_store import KafkaConfigStore
+    from offsets.offset_store import KafkaOffsetStore
+    from offsets.status_store import KafkaStatusStore
+
+    admin = KafkaAdmin(internal_properties(worker.raw, "shared-admin"))
+    return DistributedHerder(
+        worker,
+        Plugins.discover(),
+        KafkaConfigStore(worker.raw, admin),
+        KafkaStatusStore(worker.raw, admin),
+        KafkaOffsetStore(worker.raw, admin),
+        admin,
+        SoleWorker(),
+        worker_id=worker_id,
+        cluster_id=admin.cluster_id(),
+        task_command=_TASK_COMMAND,
+    )
+
+
+def _standalone(worker: WorkerConfig, worker_id: str) -> DistributedHerder:
+    from connect_py.kafka.admin import KafkaAdmin
+    from connect_py.kafka.client import internal_properties
+    from connect_py.runtime.herder.assignment import SoleWorker
+    from connect_py.runtime.herder.standalone import StandaloneHerder
+    from connect_py.runtime.plugins import Plugins
+    from offsets.file_store import FileOffsetStore
+    from offsets.memory import MemoryConfigStore, MemoryStatusStore
+
+    admin = KafkaAdmin(internal_properties(worker.raw, "shared-admin"))
+    return StandaloneHerder(
+        worker,
+        Plugins.discover(),
+        MemoryConfigStore(),
+        MemoryStatusStore(),
+        FileOffsetStore(worker.raw),
+        admin,
+        SoleWorker(),
+        worker_id=worker_id,
+        cluster_id=admin.cluster_id(),
+        task_command=_TASK_COMMAND,
+        offsets_by_pipe=True,
+    )
+
+
+def _create_connectors(herder: DistributedHerder, paths: Sequence[str]) -> int:
+    from connect_py.runtime.connector_file import read_connector_file
+
+    for path in paths:
+        try:
+            wanted = read_connector_file(path)
+            herder.put_connector(wanted.name, wanted.config, may_replace=False, state=wanted.state)
+        except ConnectError as error:
+            log.error("The connector of %s could not be created; the worker ends: %s", path, error)
+            return 3
+        log.info("Created connector %s", wanted.name)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

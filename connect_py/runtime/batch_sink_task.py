@@ -1,0 +1,137 @@
+"""The loop of a sink whose engine reads Kafka itself (`BatchSinkTask`): step, commit what the step reports, wait.
+
+What a step returns is durable in the tables already, so committing it to the consumer group can only lag behind; a failed commit is
+therefore tried again with the next step and never fails the task. The task's thread runs everything here.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from connect_py.api import BatchSinkTask, TopicPartition
+from connect_py.errors import RetriableError
+from connect_py.runtime.control import Report, TaskControl
+
+log = logging.getLogger(__name__)
+
+_FIRST_RETRY_SECONDS = 0.5
+_LONGEST_RETRY_SECONDS = 30.0
+
+
+class LogReader(Protocol):
+    """What the context needs of `connect_py.kafka.admin.KafkaAdmin`."""
+
+    def log_offsets(self, topics: Sequence[str] = (), pattern: str | None = None) -> Mapping[TopicPartition, tuple[int, int]]: ...
+    def group_offsets(self, group: str) -> Mapping[TopicPartition, int]: ...
+
+
+class OffsetCommit(Protocol):
+    """What the loop needs of `connect_py.kafka.group_commit.GroupCommitter`."""
+
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> None: ...
+
+
+class SinkContext:
+    """`BatchSinkContext`."""
+
+    def __init__(self, connector: str, task: int, kafka_options: Mapping[str, str], group_id: str, admin: LogReader) -> None:
+        self.connector = connector
+        self.task = task
+        self.kafka_options = kafka_options
+        self.group_id = group_id
+        self._admin = admin
+
+    def log_offsets(self, topics: Sequence[str], pattern: str | None) -> Mapping[TopicPartition, tuple[int, int]]:
+        """First and next offset of every partition."""
+        return self._admin.log_offsets(topics, pattern)
+
+    def committed(self) -> Mapping[TopicPartition, int]:
+        """The group's committed offsets."""
+        return self._admin.group_offsets(self.group_id)
+
+
+class BatchSinkTaskLoop:
+    """Runs one batch sink task to its end."""
+
+    def __init__(self, task: BatchSinkTask, committer: OffsetCommit, control: TaskControl, report: Report) -> None:
+        self._task = task
+        self._committer = committer
+        self._control = control
+        self._report = report
+        self._uncommitted: dict[TopicPartition, int] = {}
+        self._topics: set[str] = set()
+        self._steps = 0
+        self._retry_delay = 0.0
+
+    def run(self, config: Mapping[str, str], context: SinkContext) -> None:
+        """Start the task, step until it is asked to stop, close.
+
+        Raises:
+            ConnectError: the task failed.
+        """
+        if self._control.is_paused:
+            self._rest()
+        if self._control.is_stopping:
+            return
+        self._control.on_stop(self._task.stop)
+        try:
+            self._task.start(config, context)
+            self._report({"type": "state", "state": "RUNNING"})
+            while not self._control.is_stopping:
+                if self._control.is_paused:
+                    self._rest()
+                else:
+                    self._turn()
+        finally:
+            self._task.close()
+
+    def _turn(self) -> None:
+        try:
+            reached = self._task.step()
+        except RetriableError as error:
+            if not self._retry_delay:
+                log.warning("A batch could not be applied and is tried again: %s", error)
+            self._retry_delay = min(_LONGEST_RETRY_SECONDS, self._retry_delay * 2 or _FIRST_RETRY_SECONDS)
+            self._control.wait(self._retry_delay)
+            return
+        self._retry_delay = 0.0
+        if reached is not None:
+            self._steps += 1
+            self._uncommitted.update(reached)
+            self._report_topics(reached)
+            self._report({"type": "metrics", "sink-step-total": self._steps})
+        self._commit()
+        if reached is None:
+            self._control.wait(self._task.poll_interval_seconds)
+
+    def _commit(self) -> None:
+        if not self._uncommitted:
+            return
+        began = time.monotonic()
+        try:
+            self._committer.commit(self._uncommitted)
+        except RetriableError as error:
+            log.warning(
+                "Offsets could not be committed to the consumer group (%.1f s); the next step tries again. The tables hold their own: %s",
+                time.monotonic() - began,
+                error,
+            )
+            return
+        self._uncommitted.clear()
+
+    def _report_topics(self, reached: Mapping[TopicPartition, int]) -> None:
+        if self._control.take_forget_topics():
+            self._topics.clear()
+        for topic in sorted({partition.topic for partition in reached} - self._topics):
+            self._topics.add(topic)
+            self._report({"type": "topic", "topic": topic})
+
+    def _rest(self) -> None:
+        self._report({"type": "state", "state": "PAUSED"})
+        while self._control.is_paused and not self._control.is_stopping:
+            self._control.wait_while_paused(60.0)
+        if not self._control.is_stopping:
+            self._report({"type": "state", "state": "RUNNING"})

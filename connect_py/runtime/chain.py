@@ -1,0 +1,226 @@
+"""What happens to a record between connector and producer: transforms, then converters
+(`AbstractWorkerSourceTask.convertTransformedRecord`).
+
+When there are no transforms and both converters are plain `JsonConverter`s, rows of an `EncodedBatch` go to the producer as they are
+(`Chain.is_passthrough`). Otherwise each row is decoded into a `SourceRecord` first, so every connector works with every chain.
+
+The task's thread owns a chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from connect_py.api import EncodedBatch, Header, JsonEncoding, Route, SourceRecord
+from connect_py.api.config import ConfigType, parse_value
+from connect_py.converters.json import JsonConverter
+from connect_py.converters.json_read import has_decimals, parse_json, payload_reader
+from connect_py.data.schema import STRING
+from connect_py.errors import ConfigError
+from connect_py.runtime.connector_config import DEFAULT_HEADER_CONVERTER
+from connect_py.runtime.plugins import Plugins
+from connect_py.runtime.tolerance import Tolerance
+
+#: What decoded rows are read from: no schemas around them (routes have these), decimals exact.
+_DECODED = JsonEncoding(key_schemas=False, value_schemas=False)
+
+#: Routes remembered at a time; there is one a table and schema version, so more than this are leftovers.
+_MAX_ROUTES = 2000
+
+Headers = list[tuple[str, bytes | None]]
+
+
+class Produced(NamedTuple):
+    """A record as the producer takes it."""
+
+    topic: str
+    partition: int | None
+    timestamp: int | None
+    key: bytes | None
+    value: bytes | None
+    headers: Headers | None
+
+
+class _Step(NamedTuple):
+    transform: Any
+    predicate: Any
+    negate: bool
+    name: str
+
+
+class Chain:
+    """Transforms and converters of one source task.
+
+    Args:
+        plugins: where classes are found.
+        worker: the worker's properties, whose converters apply where the connector names none.
+        config: the connector's configuration.
+        tolerance: decides about records that fail.
+
+    Raises:
+        ConfigError: a class or one of its properties is wrong.
+    """
+
+    def __init__(self, plugins: Plugins, worker: Mapping[str, str], config: Mapping[str, str], tolerance: Tolerance) -> None:
+        self._key = converter(plugins, worker, config, "key.converter")
+        self._value = converter(plugins, worker, config, "value.converter")
+        self._header = converter(plugins, worker, config, "header.converter")
+        self._steps = _steps(plugins, config)
+        self._tolerance = tolerance
+        self._headers: dict[Route, Headers | None] = {}
+        self._readers: dict[Route, tuple[Callable[[bytes | None], Any], Callable[[bytes | None], Any]]] = {}
+        self.is_passthrough = (
+            not self._steps and _is_plain(self._key, config, worker, "key") and _is_plain(self._value, config, worker, "value")
+        )
+
+    @property
+    def encoding(self) -> JsonEncoding:
+        """How a connector must serialise the rows of its batches."""
+        if not self.is_passthrough:
+            return _DECODED
+        key, value = self._key, self._value
+        return JsonEncoding(key.schemas_enabled, value.schemas_enabled, key.numeric_decimals, value.numeric_decimals)
+
+    def headers_of(self, route: Route) -> Headers | None:
+        """The converted headers of a route's rows; done once a route."""
+        try:
+            return self._headers[route]
+        except KeyError:
+            if len(self._headers) >= _MAX_ROUTES:
+                self._headers.clear()
+            convert = self._header.from_connect_header
+            headers = [(name, convert(route.topic, name, STRING, text)) for name, text in route.headers] or None
+            self._headers[route] = headers
+            return headers
+
+    def records(self, batch: EncodedBatch) -> Iterator[SourceRecord]:
+        """An encoded batch's rows as records, each with the batch's offset. Raises DataError."""
+        for route, key, value in batch.rows:
+            read_key, read_value = self._readers.get(route) or self._route_readers(route)
+            yield SourceRecord(
+                batch.source_partition,
+                batch.source_offset,
+                route.topic,
+                route.key_schema if key is not None else None,
+                read_key(key),
+                route.value_schema if value is not None else None,
+                read_value(value),
+                route.partition,
+                headers=[Header(name, text, STRING) for name, text in route.headers],
+            )
+
+    def convert(self, record: SourceRecord) -> Produced | None:
+        """Transform and serialise; None when the record is dropped or skipped.
+
+        Raises:
+            FatalTaskError: it fails and ``errors.tolerance`` is none.
+        """
+        changed: SourceRecord | None = record
+        for step in self._steps:
+            passed, changed = self._tolerance.run("TRANSFORMATION", step.name, lambda s=step, r=changed: _apply(s, r))  # type: ignore[misc]
+            if not passed or changed is None:
+                return None
+        assert changed is not None
+        return self._serialise(changed)
+
+    def close(self) -> None:
+        """Free what transforms hold."""
+        for step in self._steps:
+            step.transform.close()
+            if step.predicate is not None:
+                step.predicate.close()
+
+    def _serialise(self, record: SourceRecord) -> Produced | None:
+        topic, run = record.topic, self._tolerance.run
+        passed, headers = run("HEADER_CONVERTER", self._header.java_name, lambda: self._convert_headers(record))
+        if passed:
+            passed, key = run(
+                "KEY_CONVERTER", self._key.java_name, lambda: self._key.from_connect_data(topic, record.key_schema, record.key)
+            )
+        if passed:
+            passed, value = run(
+                "VALUE_CONVERTER", self._value.java_name, lambda: self._value.from_connect_data(topic, record.value_schema, record.value)
+            )
+        return Produced(topic, record.partition, record.timestamp, key, value, headers) if passed else None
+
+    def _convert_headers(self, record: SourceRecord) -> Headers | None:
+        convert = self._header.from_connect_header
+        return [(h.name, convert(record.topic, h.name, h.schema, h.value)) for h in record.headers] or None
+
+    def _route_readers(self, route: Route) -> tuple[Callable[[bytes | None], Any], Callable[[bytes | None], Any]]:
+        def reader(schema: Any) -> Callable[[bytes | None], Any]:
+            read, exact = payload_reader(schema), has_decimals(schema)
+            return lambda data: None if data is None else read(parse_json(data, exact=exact))
+
+        if len(self._readers) >= _MAX_ROUTES:
+            self._readers.clear()
+        self._readers[route] = reader(route.key_schema), reader(route.value_schema)
+        return self._readers[route]
+
+
+def converter(plugins: Plugins, worker: Mapping[str, str], config: Mapping[str, str], key: str) -> Any:
+    """The converter of `key` (``key.converter``, ``value.converter``, ``header.converter``), configured.
+
+    A connector that names its own converter gives that one's properties too; the worker's are not mixed in.
+
+    Raises:
+        ConfigError: the class is unknown or of the wrong kind, or a property is wrong.
+    """
+    owner = config if config.get(key) else worker
+    is_header = key == "header.converter"
+    name = owner.get(key) or (DEFAULT_HEADER_CONVERTER if is_header else None)
+    if not name:
+        raise ConfigError(f'Missing required configuration "{key}" which has no default value.')
+    found = plugins.find(name.strip(), "header_converter" if is_header else "converter")
+    if found is None:
+        raise ConfigError(f"Invalid value {name} for configuration {key}: Class {name} could not be found.")
+    made = found()
+    properties = with_prefix(owner, f"{key}.")
+    if is_header:
+        made.configure(properties)
+    else:
+        made.configure(properties, is_key=key == "key.converter")
+    return made
+
+
+def with_prefix(config: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """The properties below a prefix, without it."""
+    return {name.removeprefix(prefix): value for name, value in config.items() if name.startswith(prefix)}
+
+
+def _is_plain(made: Any, config: Mapping[str, str], worker: Mapping[str, str], side: str) -> bool:
+    """Whether rows that a connector serialised are what this converter would write: `JsonEncoding` knows of all settings but one."""
+    owner = config if config.get(f"{side}.converter") else worker
+    replaces = owner.get(f"{side}.converter.replace.null.with.default", "true").strip().lower() == "true"
+    return type(made) is JsonConverter and replaces
+
+
+def _apply(step: _Step, record: SourceRecord) -> SourceRecord | None:
+    if step.predicate is not None and step.predicate.test(record) == step.negate:
+        return record
+    return step.transform.apply(record)  # type: ignore[no-any-return]
+
+
+def _steps(plugins: Plugins, config: Mapping[str, str]) -> list[_Step]:
+    steps = []
+    for alias in parse_value("transforms", config.get("transforms", ""), ConfigType.LIST):
+        properties = with_prefix(config, f"transforms.{alias}.")
+        predicate_alias, negate = properties.pop("predicate", None), properties.pop("negate", "false")
+        predicate = None
+        if predicate_alias:
+            predicate = _make(plugins, "predicate", f"predicates.{predicate_alias}", with_prefix(config, f"predicates.{predicate_alias}."))
+        transform = _make(plugins, "transformation", f"transforms.{alias}", properties)
+        is_negated = bool(parse_value(f"transforms.{alias}.negate", negate, ConfigType.BOOLEAN))
+        steps.append(_Step(transform, predicate, is_negated, transform.java_name))
+    return steps
+
+
+def _make(plugins: Plugins, kind: str, prefix: str, properties: dict[str, str]) -> Any:
+    name = properties.pop("type", "").strip()
+    found = plugins.find(name, kind) if name else None
+    if found is None:
+        raise ConfigError(f"Invalid value {name} for configuration {prefix}.type: Class {name} could not be found.")
+    made = found()
+    made.configure(properties)
+    return made

@@ -1,0 +1,85 @@
+"""What a running task is asked to do, and how it answers.
+
+`TaskControl` is the meeting point of two threads of a task's process: the reader of the worker's messages asks, the task's own thread
+looks and waits. Everything else of a task belongs to the task's thread alone.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+#: Takes one message to the worker, such as ``{"type": "state", "state": "RUNNING"}``.
+Report = Callable[[Mapping[str, Any]], None]
+
+
+class TaskControl:
+    """Wishes of the worker.
+
+    Args:
+        paused: whether the task begins paused.
+    """
+
+    def __init__(self, *, paused: bool = False) -> None:
+        self._changed = threading.Condition()
+        self._paused = paused
+        self._deadline: float | None = None
+        self._forget_topics = False
+        self._on_stop: list[Callable[[], None]] = []
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the task should rest."""
+        return self._paused
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the task should end."""
+        return self._deadline is not None
+
+    @property
+    def deadline(self) -> float:
+        """By when (`time.monotonic`) the task must have ended; infinite while nobody asked it to."""
+        return float("inf") if self._deadline is None else self._deadline
+
+    def stop(self, timeout_seconds: float) -> None:
+        """Ask the task to end within a time; a second call changes nothing."""
+        with self._changed:
+            if self._deadline is not None:
+                return
+            self._deadline = time.monotonic() + timeout_seconds
+            self._changed.notify_all()
+        for callback in self._on_stop:
+            callback()
+
+    def pause(self, paused: bool) -> None:
+        """Ask the task to rest, or to go on."""
+        with self._changed:
+            self._paused = paused
+            self._changed.notify_all()
+
+    def on_stop(self, callback: Callable[[], None]) -> None:
+        """Have something called, from the asking thread, when the task is asked to end. Called before any wish can arrive."""
+        self._on_stop.append(callback)
+
+    def forget_topics(self) -> None:
+        """Ask for the topics in use to be reported anew."""
+        self._forget_topics = True
+
+    def take_forget_topics(self) -> bool:
+        """Whether that was asked since the last call."""
+        asked, self._forget_topics = self._forget_topics, False
+        return asked
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep, but no longer than until a stop; returns whether the task should end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.is_stopping, seconds)
+            return self.is_stopping
+
+    def wait_while_paused(self, seconds: float) -> None:
+        """Sleep, but no longer than until a resume or a stop."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.is_stopping or not self._paused, seconds)

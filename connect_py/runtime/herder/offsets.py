@@ -1,0 +1,154 @@
+"""Reading, altering and resetting a connector's offsets (KIP-875; `runtime/Worker.java`, `util/SinkUtils.java`).
+
+Source offsets live in the offset store, a sink's in its consumer group. The herder checks that the connector is stopped before it calls
+what changes them. Functions of values but for the stores they are given; run on the thread of the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from connect_py.api import SinkConnector, SourceConnector, TopicPartition
+from connect_py.api.storage import OffsetStore
+from connect_py.errors import BadRequestError, ConnectError, RestError
+from connect_py.runtime.herder.base import OffsetEntry
+
+_TOPIC, _PARTITION, _OFFSET = "kafka_topic", "kafka_partition", "kafka_offset"
+
+#: KafkaBasedLog's read to the end, within a request.
+_READ_SECONDS = 30.0
+
+
+class GroupAdmin(Protocol):
+    """What is asked of the cluster about a sink's consumer group (`connect_py.kafka.admin.KafkaAdmin`)."""
+
+    def group_offsets(self, group: str) -> Mapping[TopicPartition, int]: ...
+    def alter_group_offsets(self, group: str, offsets: Mapping[TopicPartition, int | None]) -> None: ...
+    def delete_group(self, group: str) -> None: ...
+
+
+def source_offsets(store: OffsetStore, connector: str) -> list[OffsetEntry]:
+    """Everything stored of a source connector."""
+    store.refresh(_READ_SECONDS)
+    return list(store.of_connector(connector))
+
+
+def sink_offsets(admin: GroupAdmin, group: str) -> list[OffsetEntry]:
+    """What a sink's group has committed, in the shape that clients see."""
+    return [
+        ({_TOPIC: partition.topic, _PARTITION: partition.partition}, {_OFFSET: offset})
+        for partition, offset in sorted(admin.group_offsets(group).items())
+    ]
+
+
+def alter_source(
+    store: OffsetStore, name: str, connector: SourceConnector, config: Mapping[str, str], offsets: Sequence[OffsetEntry]
+) -> str:
+    """Set offsets of a source; None removes one. Returns the answer's message.
+
+    Raises:
+        RestError: the connector refuses them.
+    """
+    complete = _ask(lambda: connector.alter_offsets(config, list(offsets)))
+    store.put(name, [(dict(partition), None if offset is None else dict(offset)) for partition, offset in offsets])
+    return _message("altered", complete)
+
+
+def reset_source(store: OffsetStore, name: str, connector: SourceConnector, config: Mapping[str, str]) -> str:
+    """Remove all offsets of a source. Returns the answer's message."""
+    store.refresh(_READ_SECONDS)
+    gone = [(partition, None) for partition, _ in store.of_connector(name)]
+    complete = _ask(lambda: connector.alter_offsets(config, gone))
+    if gone:
+        store.put(name, gone)
+    return _message("reset", complete)
+
+
+def alter_sink(
+    admin: GroupAdmin, group: str, name: str, connector: SinkConnector, config: Mapping[str, str], offsets: Sequence[OffsetEntry]
+) -> str:
+    """Set committed offsets of a sink's group. Returns the answer's message.
+
+    Raises:
+        BadRequestError: an entry is malformed.
+        RestError: the connector refuses, or the group still has members.
+    """
+    parsed: dict[TopicPartition, int | None] = dict(parse_sink_entry(partition, offset) for partition, offset in offsets)
+    complete = _ask(lambda: connector.alter_offsets(config, {(p.topic, p.partition): o for p, o in parsed.items()}))
+    try:
+        admin.alter_group_offsets(group, parsed)
+    except ConnectError as error:
+        raise _group_refused("alter", name, error) from error
+    return _message("altered", complete)
+
+
+def reset_sink(admin: GroupAdmin, group: str, name: str, connector: SinkConnector, config: Mapping[str, str]) -> str:
+    """Delete a sink's group. Returns the answer's message."""
+    known: dict[tuple[str, int], int | None] = dict.fromkeys(admin.group_offsets(group))
+    complete = _ask(lambda: connector.alter_offsets(config, known))
+    try:
+        admin.delete_group(group)
+    except ConnectError as error:
+        raise _group_refused("reset", name, error) from error
+    return _message("reset", complete)
+
+
+def parse_sink_entry(partition: Mapping[str, Any] | None, offset: Mapping[str, Any] | None) -> tuple[TopicPartition, int | None]:
+    """One entry of a client's request as a Kafka partition and offset. Pure.
+
+    Raises:
+        BadRequestError: with Connect's text for what is wrong.
+    """
+    if not partition:
+        raise BadRequestError("The partition for a sink connector offset cannot be null or missing")
+    if _TOPIC not in partition or _PARTITION not in partition:
+        raise BadRequestError(f"The partition for a sink connector offset must contain the keys '{_TOPIC}' and '{_PARTITION}'")
+    topic, number = partition[_TOPIC], partition[_PARTITION]
+    if topic is None:
+        raise BadRequestError("Kafka topic names must be valid strings and may not be null")
+    if number is None:
+        raise BadRequestError("Kafka partitions must be valid numbers and may not be null")
+    where = TopicPartition(str(topic), _integer(number, "partition", "Partition"))
+    if offset is None:
+        return where, None
+    if _OFFSET not in offset:
+        raise BadRequestError(f"The offset for a sink connector should either be null or contain the key '{_OFFSET}'")
+    return where, _integer(offset[_OFFSET], "offset", "Offset")
+
+
+def _integer(value: Any, what: str, title: str) -> int:
+    try:
+        return int(str(value))
+    except ValueError:
+        raise BadRequestError(
+            f"Failed to parse the following Kafka {what} value in the provided offsets: '{value}'. "
+            f"{title} values for sink connectors need to be integers."
+        ) from None
+
+
+def _ask(question: Any) -> bool:
+    """A connector's refusal is the answer of the request, with its own text."""
+    try:
+        return bool(question())
+    except RestError:
+        raise
+    except ConnectError as error:
+        raise RestError(str(error), 500) from error
+
+
+def _group_refused(verb: str, name: str, error: ConnectError) -> RestError:
+    return RestError(
+        f"Failed to {verb} consumer group offsets for connector {name} either because its tasks haven't stopped completely yet or the "
+        f"resources used by the connector are still in use. Please retry. ({error})",
+        500,
+    )
+
+
+def _message(verb: str, complete: bool) -> str:
+    if complete:
+        return f"The offsets for this connector have been {verb} successfully"
+    return (
+        f"The Connect framework-managed offsets for this connector have been {verb} successfully. However, if this connector manages "
+        f"offsets externally, they will need to be manually {verb} in the system that the connector uses."
+    )

@@ -1,0 +1,324 @@
+"""The task processes of this worker: what should run, what runs, and how the second is made the first.
+
+For every task there is a wish (`TaskSpec`, or none) and at most one process. `TaskHost` compares the two after each event: a process
+whose wish is gone or replaced is asked to stop; when it has ended, and only then, the next one starts, so two processes never write one
+task's offsets.
+
+A process that dies without a word (kill -9, out of memory, a crash in a C library) is started again after 0.5, 1, 2, 4 and 8 seconds;
+its task shows RESTARTING meanwhile. Java's worker has no counterpart, because its tasks are threads: there the same event takes the
+whole worker along, and a supervisor starts that again. When it has died a sixth time, each time within a minute of its start, the task is
+FAILED with a trace that says how the process ended, what it last wrote, and what to do. A task that *reports* a failure is FAILED at once
+and stays so, as in Connect.
+
+The herder's thread owns a `TaskHost` and calls all its methods. Launches run on a pool (they read the offsets topic); processes report
+from threads of their own; both only `post` to the herder's thread.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from typing import Any
+
+from connect_py.api.storage import Status, StatusStore
+from connect_py.errors import ConnectError
+from connect_py.runtime.task_process import Event, Exited, TaskProcess
+
+log = logging.getLogger(__name__)
+
+TaskId = tuple[str, int]
+
+#: Seconds before each new start of a process that died without a word.
+RESTART_DELAYS = (0.5, 1.0, 2.0, 4.0, 8.0)
+
+#: A process that ran for this long is healthy: its next death begins the delays anew.
+_HEALTHY_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class TaskSpec:
+    """A task that should run.
+
+    Attributes:
+        incarnation: grows whenever the task is to be started anew, even with the same configuration.
+        start: makes the ``start`` message; reads the committed offsets, so it is called when the task's last process is gone.
+    """
+
+    connector: str
+    task: int
+    incarnation: int
+    version: str | None
+    start: Callable[[bool], Mapping[str, Any]]
+
+
+class _Phase(enum.Enum):
+    LAUNCHING = "LAUNCHING"
+    ALIVE = "ALIVE"
+    STOPPING = "STOPPING"
+    BACKING_OFF = "BACKING_OFF"
+    ENDED = "ENDED"
+
+
+@dataclass
+class _Hosted:
+    spec: TaskSpec
+    phase: _Phase
+    process: TaskProcess | None = None
+    paused: bool = False
+    failed: bool = False
+    deaths: int = 0
+    launched: float = 0.0
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+
+
+class TaskHost:
+    """See the module.
+
+    Args:
+        post: runs something on the herder's thread.
+        post_later: the same, after so many seconds.
+        spawn: starts a process, given its ``start`` message and where its events go.
+        store_offsets: keeps offsets that a task reports by its pipe (standalone).
+        status: builds a `Status` of this worker.
+    """
+
+    def __init__(
+        self,
+        statuses: StatusStore,
+        pool: Executor,
+        *,
+        post: Callable[[Callable[[], None]], None],
+        post_later: Callable[[float, Callable[[], None]], None],
+        spawn: Callable[[Mapping[str, Any], Callable[[Event], None]], TaskProcess],
+        store_offsets: Callable[[str, Sequence[Any]], None],
+        status: Callable[[str, str | None, str | None], Status],
+        stop_timeout: float,
+    ) -> None:
+        self._statuses = statuses
+        self._pool = pool
+        self._post = post
+        self._post_later = post_later
+        self._spawn = spawn
+        self._store_offsets = store_offsets
+        self._status = status
+        self._stop_timeout = stop_timeout
+        self._wanted: dict[TaskId, TaskSpec] = {}
+        self._paused: set[str] = set()
+        self._hosted: dict[TaskId, _Hosted] = {}
+        self._restarting: set[TaskId] = set()
+        self._closing: float | None = None
+
+    # -- wishes
+
+    def want(self, connector: str, specs: Mapping[int, TaskSpec]) -> None:
+        """These and no other tasks of a connector should run."""
+        for task_id in [key for key in self._wanted if key[0] == connector and key[1] not in specs]:
+            del self._wanted[task_id]
+            if task_id not in self._hosted:
+                self._statuses.delete_task(*task_id)
+        for number, spec in specs.items():
+            self._wanted[connector, number] = spec
+        for task_id in {key for key in [*self._hosted, *self._wanted] if key[0] == connector}:
+            self._reconcile(task_id)
+
+    def pause(self, connector: str, paused: bool) -> None:
+        """All tasks of a connector should rest, or go on."""
+        (self._paused.add if paused else self._paused.discard)(connector)
+        for task_id in [key for key in self._hosted if key[0] == connector]:
+            self._reconcile(task_id)
+
+    def restart(self, spec: TaskSpec) -> None:
+        """Start one task anew; it shows RESTARTING until it runs."""
+        task_id = spec.connector, spec.task
+        self._wanted[task_id] = spec
+        self._restarting.add(task_id)
+        self._statuses.put_task(*task_id, self._status("RESTARTING", None, spec.version))
+        self._reconcile(task_id)
+
+    def forget_topics(self, connector: str) -> None:
+        """Let the tasks of a connector report their topics anew."""
+        for task_id, hosted in self._hosted.items():
+            if task_id[0] == connector and hosted.process is not None:
+                hosted.process.send({"type": "forget_topics"})
+
+    def specs(self, connector: str) -> dict[int, TaskSpec]:
+        """The wanted tasks of a connector."""
+        return {number: spec for (name, number), spec in self._wanted.items() if name == connector}
+
+    def is_hosting(self, connector: str) -> bool:
+        """Whether a process of the connector is alive or about to be."""
+        return any(name == connector and hosted.phase is not _Phase.ENDED for (name, _), hosted in self._hosted.items())
+
+    def close(self, deadline: float) -> None:
+        """Ask every process to end by `deadline` (`time.monotonic`); `is_closed` tells when they have."""
+        self._closing = deadline
+        for task_id in list(self._hosted):
+            self._reconcile(task_id)
+
+    @property
+    def is_closed(self) -> bool:
+        """After `close`: whether no process is left."""
+        return all(hosted.phase is _Phase.ENDED for hosted in self._hosted.values())
+
+    def kill_all(self) -> None:
+        """End all processes at once."""
+        for hosted in self._hosted.values():
+            if hosted.process is not None:
+                hosted.process.kill()
+
+    # -- making it so
+
+    def _reconcile(self, task_id: TaskId) -> None:
+        hosted = self._hosted.get(task_id)
+        wanted = None if self._closing is not None else self._wanted.get(task_id)
+        if hosted is None:
+            if wanted is not None:
+                self._launch(task_id, wanted, deaths=0)
+            return
+        if wanted is not None and wanted.incarnation == hosted.spec.incarnation:
+            self._pause_or_resume(task_id, hosted)
+            return
+        match hosted.phase:
+            case _Phase.ALIVE:
+                assert hosted.process is not None
+                hosted.phase = _Phase.STOPPING
+                left = self._stop_timeout if self._closing is None else max(0.1, self._closing - time.monotonic())
+                hosted.process.stop(left)
+            case _Phase.ENDED:
+                self._finished(task_id, hosted, ran=False)
+            case _Phase.BACKING_OFF:
+                self._finished(task_id, hosted, ran=True)
+            case _Phase.LAUNCHING | _Phase.STOPPING:
+                pass  # an event will follow
+
+    def _pause_or_resume(self, task_id: TaskId, hosted: _Hosted) -> None:
+        paused = task_id[0] in self._paused
+        if hosted.phase is _Phase.ALIVE and paused != hosted.paused:
+            assert hosted.process is not None
+            hosted.paused = paused
+            hosted.process.send({"type": "pause" if paused else "resume"})
+
+    def _launch(self, task_id: TaskId, spec: TaskSpec, deaths: int) -> None:
+        hosted = self._hosted[task_id] = _Hosted(spec, _Phase.LAUNCHING, deaths=deaths, paused=task_id[0] in self._paused)
+        paused = hosted.paused
+
+        def work() -> None:
+            try:
+                process = self._spawn(spec.start(paused), lambda event: self._post(lambda: self._on_event(task_id, hosted, event)))
+            except Exception as error:  # noqa: BLE001  # a worker without memory or processes to spare; reported as the task's failure
+                problem = error
+                self._post(lambda: self._on_launch_failed(task_id, hosted, problem))
+            else:
+                self._post(lambda: self._on_launched(task_id, hosted, process))
+
+        self._pool.submit(work)
+
+    def _on_launched(self, task_id: TaskId, hosted: _Hosted, process: TaskProcess) -> None:
+        hosted.process = process
+        hosted.launched = time.monotonic()
+        if hosted.phase is _Phase.LAUNCHING:  # its end may have been noticed first
+            hosted.phase = _Phase.ALIVE
+        log.debug("Task %s-%d runs as process %d", *task_id, process.pid)
+        self._reconcile(task_id)
+
+    def _on_launch_failed(self, task_id: TaskId, hosted: _Hosted, error: Exception) -> None:
+        if isinstance(error, ConnectError) and hosted.deaths < len(RESTART_DELAYS):
+            log.warning("Task %s-%d could not be started and is tried again: %s", *task_id, error)
+            self._back_off(task_id, hosted)
+            return
+        self._fail(task_id, hosted, f"The task's process could not be started: {error}\n")
+        self._reconcile(task_id)
+
+    def _on_event(self, task_id: TaskId, hosted: _Hosted, event: Event) -> None:
+        if isinstance(event, Exited):
+            self._on_exit(task_id, hosted, event)
+            return
+        match event["type"]:
+            case "state":
+                self._restarting.discard(task_id)
+                if hosted.phase in (_Phase.ALIVE, _Phase.LAUNCHING):
+                    self._statuses.put_task(*task_id, self._status(event["state"], None, hosted.spec.version))
+            case "failed":
+                hosted.failed = True
+                if hosted.phase is not _Phase.STOPPING:
+                    self._fail(task_id, hosted, event["trace"], ended=False)
+            case "stopped":
+                hosted.failed = True  # it has said its last word: its exit is no death
+            case "topic":
+                if self._wanted.get(task_id) is not None:
+                    self._statuses.put_topic(*task_id, event["topic"])
+            case "metrics":
+                hosted.metrics = event
+            case "offsets":
+                self._pool.submit(self._keep_offsets, task_id[0], hosted, event)
+
+    def _keep_offsets(self, connector: str, hosted: _Hosted, event: Mapping[str, Any]) -> None:
+        problem = None
+        try:
+            self._store_offsets(connector, event["offsets"])
+        except (ConnectError, OSError) as error:
+            problem = str(error)
+        if hosted.process is not None:
+            hosted.process.send({"type": "offsets_written", "id": event["id"], "error": problem})
+
+    def _on_exit(self, task_id: TaskId, hosted: _Hosted, end: Exited) -> None:
+        was_stopping = hosted.phase is _Phase.STOPPING
+        hosted.phase = _Phase.ENDED
+        if was_stopping:
+            self._finished(task_id, hosted, ran=True)
+            return
+        if not hosted.failed:
+            self._on_death(task_id, hosted, end)
+        self._reconcile(task_id)
+
+    def _on_death(self, task_id: TaskId, hosted: _Hosted, end: Exited) -> None:
+        if hosted.launched and time.monotonic() - hosted.launched > _HEALTHY_SECONDS:
+            hosted.deaths = 0
+        if hosted.deaths < len(RESTART_DELAYS):
+            log.warning("The process of task %s-%d died (%s); it is started again", *task_id, end.describe())
+            self._back_off(task_id, hosted)
+            return
+        said = "\n".join(f"    {line}" for line in end.last_lines) or "    (nothing)"
+        self._fail(
+            task_id,
+            hosted,
+            f"The task's process died ({end.describe()}) {hosted.deaths + 1} times in a row without reporting a reason. What Kafka holds "
+            "is safe, and offsets stand at the last commit. SIGKILL often means that the machine ran out of memory: look at the system's "
+            f"log, then restart the task (POST /connectors/{task_id[0]}/tasks/{task_id[1]}/restart).\nIt last wrote:\n{said}\n",
+        )
+
+    def _back_off(self, task_id: TaskId, hosted: _Hosted) -> None:
+        hosted.phase = _Phase.BACKING_OFF
+        delay = RESTART_DELAYS[hosted.deaths]
+        self._statuses.put_task(*task_id, self._status("RESTARTING", None, hosted.spec.version))
+
+        def again() -> None:
+            if self._hosted.get(task_id) is hosted and hosted.phase is _Phase.BACKING_OFF and self._closing is None:
+                self._launch(task_id, hosted.spec, hosted.deaths + 1)
+
+        self._post_later(delay, again)
+
+    def _fail(self, task_id: TaskId, hosted: _Hosted, trace: str, *, ended: bool = True) -> None:
+        if ended:
+            hosted.phase = _Phase.ENDED
+        hosted.failed = True
+        self._restarting.discard(task_id)
+        self._statuses.put_task(*task_id, self._status("FAILED", trace, hosted.spec.version))
+
+    def _finished(self, task_id: TaskId, hosted: _Hosted, *, ran: bool) -> None:
+        """A process that should no longer run has ended: say so, and start its successor. A task that had failed stays FAILED when the
+        worker ends."""
+        if self._closing is not None:
+            hosted.phase = _Phase.ENDED
+            if ran:
+                self._statuses.put_task(*task_id, self._status("UNASSIGNED", None, hosted.spec.version))
+            return
+        del self._hosted[task_id]
+        if task_id not in self._wanted:
+            self._restarting.discard(task_id)
+            self._statuses.delete_task(*task_id)
+        self._reconcile(task_id)

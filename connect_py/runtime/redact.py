@@ -1,0 +1,47 @@
+"""Takes secrets out of texts that leave the process: traces, logs, error messages. Pure.
+
+A secret is the value of a property of type PASSWORD, or of a property whose name says that it is one; the second rule covers client
+settings (``producer.override.sasl.jaas.config``) and misspelt names that no definition knows.
+
+Two kinds of value are left alone, because hiding them would garble every text and protect nothing: values shorter than four characters,
+and values that an open property of the same configuration shows anyway (a user whose password is the user's name).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from urllib.parse import quote, quote_plus
+
+from connect_py.api import ConfigDef, ConfigType
+
+HIDDEN = "[hidden]"
+
+_SECRET_NAME = re.compile(r"password|passwd|secret|credential|jaas|token|private\.?key|api\.?key", re.IGNORECASE)
+_MIN_LENGTH = 4
+
+
+def secret_values(config: Mapping[str, str | None], definition: ConfigDef | None = None) -> set[str]:
+    """The secret values of a configuration."""
+    secret: set[str] = set()
+    shown: set[str] = set()
+    for name, value in config.items():
+        if not value:
+            continue
+        key = definition.keys.get(name) if definition else None
+        is_secret = key.type is ConfigType.PASSWORD if key else _SECRET_NAME.search(name) is not None
+        (secret if is_secret else shown).add(value)
+    return {value for value in secret - shown if len(value.strip()) >= _MIN_LENGTH}
+
+
+def redactor(secrets: Iterable[str]) -> Callable[[str], str]:
+    """A function that replaces secrets, and their usual spellings in URLs, JSON and reprs, by ``[hidden]``."""
+    spellings: set[str] = set()
+    for raw in secrets:
+        for secret in {raw, raw.strip()}:
+            spellings |= {secret, quote(secret, safe=""), quote_plus(secret), json.dumps(secret)[1:-1], repr(secret)[1:-1]}
+    if not spellings:
+        return lambda text: text
+    pattern = re.compile("|".join(map(re.escape, sorted(spellings, key=len, reverse=True))))
+    return lambda text: pattern.sub(HIDDEN, text)

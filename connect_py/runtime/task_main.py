@@ -1,0 +1,208 @@
+"""The inside of a task's process.
+
+The worker starts it (`connect_py.runtime.task_process`), sends one ``start`` message on its standard input and then wishes; the process
+answers on what was its standard output. Both are JSON, one message a line:
+
+    worker → task   start · pause · resume · stop {timeout} · forget_topics · offsets_written {id, error}
+    task → worker   state {state} · failed {trace} · stopped · topic {topic} · metrics {…} · offsets {id, offsets}
+
+Standard output is moved aside before any plugin runs, so that nothing a library prints can be taken for a message.
+
+When standard input ends, the worker is gone: the process kills its whole process group at once, itself included, because two tasks
+writing the same offsets would be worse than an unfinished batch. What was under way is read again after the restart.
+
+Threads: the main thread runs the task; one daemon thread reads messages.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any, BinaryIO
+
+import orjson
+
+from connect_py.api.storage import OffsetWriter
+from connect_py.errors import ConfigError, ConnectError
+from connect_py.runtime import logging as line_logging
+from connect_py.runtime.control import TaskControl
+from connect_py.runtime.pipe_offsets import PipeOffsetWriter
+from connect_py.runtime.plugins import Plugins
+from connect_py.runtime.redact import redactor, secret_values
+
+log = logging.getLogger(__name__)
+
+#: (worker properties, connector, task) → a writer of source offsets.
+OffsetWriterFactory = Callable[[Mapping[str, str], str, int], OffsetWriter]
+
+
+class _Channel:
+    """Messages to the worker; any thread may report."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._lock = threading.Lock()
+
+    def report(self, message: Mapping[str, Any]) -> None:
+        """Send one message. A worker that is gone is noticed by the reader."""
+        line = orjson.dumps(message, default=str) + b"\n"
+        with self._lock:
+            self._stream.write(line)
+            self._stream.flush()
+
+
+def main(offset_writer: OffsetWriterFactory) -> int:
+    """Run the task that the worker describes on standard input; returns the exit code of the process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the worker, which then asks this process to stop
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    channel = _Channel(os.fdopen(os.dup(1), "wb"))
+    os.dup2(2, 1)
+    wishes = os.fdopen(0, "rb", closefd=False)
+    first = wishes.readline()
+    if not first:
+        return 1
+    start: dict[str, Any] = orjson.loads(first)
+    formatter = line_logging.configure(start["log_level"], default_context=f"{start['connector']}-{start['task']}")
+    for name, level in start.get("log_levels", {}).items():
+        logging.getLogger(name).setLevel(line_logging.level_number(level))
+    formatter.redact = redact = redactor(secret_values(start["worker"]) | secret_values(start["config"]))
+    control = TaskControl(paused=start["paused"])
+    pipe_writer = PipeOffsetWriter(channel.report)
+    threading.Thread(target=_read_wishes, args=(wishes, control, pipe_writer), name="wishes", daemon=True).start()
+    try:
+        plugins = Plugins(start["plugins"])
+        redact = formatter.redact = redactor(_all_secrets(plugins, start))
+        _run(start, plugins, control, channel, pipe_writer if start["offsets_by_pipe"] else offset_writer)
+    except Exception as error:  # noqa: BLE001  # the last line of defence: whatever a plugin raises becomes a FAILED task with a trace
+        trace = redact(trace_of(error))
+        log.error("Task failed: %s", trace.partition("\n")[0])
+        channel.report({"type": "failed", "trace": trace})
+        return 1
+    channel.report({"type": "stopped"})
+    return 0
+
+
+def trace_of(error: BaseException) -> str:
+    """What ``GET status`` shows of a failure: what to know first, then where it happened.
+
+    Errors that this project raises on purpose say everything in their text; the Python traceback below is for those who report a defect.
+    """
+    text = f"{type(error).__name__}: {error}" if str(error) or not isinstance(error, ConnectError) else type(error).__name__
+    return f"{text}\n\n{''.join(traceback.format_exception(error)).rstrip()}\n"
+
+
+def _read_wishes(wishes: BinaryIO, control: TaskControl, pipe_writer: PipeOffsetWriter) -> None:
+    for line in wishes:
+        message = orjson.loads(line)
+        match message["type"]:
+            case "pause":
+                control.pause(True)
+            case "resume":
+                control.pause(False)
+            case "stop":
+                control.stop(message["timeout"])
+            case "forget_topics":
+                control.forget_topics()
+            case "offsets_written":
+                pipe_writer.answer(message["id"], message["error"])
+    if os.getpgrp() == os.getpid():
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+    os._exit(1)
+
+
+def _all_secrets(plugins: Plugins, start: Mapping[str, Any]) -> set[str]:
+    definition = plugins.load(start["class"]).config_def()
+    return secret_values(start["worker"]) | secret_values(start["config"], definition) | secret_values(start["task_config"], definition)
+
+
+def _run(
+    start: Mapping[str, Any],
+    plugins: Plugins,
+    control: TaskControl,
+    channel: _Channel,
+    offset_writer: PipeOffsetWriter | OffsetWriterFactory,
+) -> None:
+    from connect_py.api import BatchSinkTask, SourceTask
+
+    connector = plugins.load(start["class"])()
+    task_class = connector.task_class()
+    if issubclass(task_class, SourceTask):
+        _run_source(start, plugins, control, channel, offset_writer, task_class())
+    elif issubclass(task_class, BatchSinkTask):
+        _run_batch_sink(start, control, channel, task_class())
+    else:
+        raise ConfigError(
+            f"{start['class']} has tasks of class {task_class.__name__}, which this worker cannot run yet: it runs source tasks and sinks "
+            "that read Kafka by themselves (BatchSinkTask). Nothing was read or written."
+        )
+
+
+def _run_source(
+    start: Mapping[str, Any],
+    plugins: Plugins,
+    control: TaskControl,
+    channel: _Channel,
+    offset_writer: PipeOffsetWriter | OffsetWriterFactory,
+    task: Any,
+) -> None:
+    from connect_py.kafka.client import source_producer_properties
+    from connect_py.kafka.producer import Producer, delivery_error
+    from connect_py.runtime.chain import Chain
+    from connect_py.runtime.offset_commit import OffsetCommitter
+    from connect_py.runtime.source_task import SourceTaskLoop, TaskContext
+    from connect_py.runtime.submitted import SubmittedRecords
+    from connect_py.runtime.tolerance import Tolerance
+
+    name, number, worker, config = start["connector"], start["task"], start["worker"], start["config"]
+    chain = Chain(plugins, worker, config, Tolerance(config, control.wait))
+    producer = Producer(source_producer_properties(worker, name, number, config))
+    writer = offset_writer if isinstance(offset_writer, PipeOffsetWriter) else offset_writer(worker, name, number)
+    submitted = SubmittedRecords()
+    committer = OffsetCommitter(task, submitted, writer, start["flush_interval"])
+    loop = SourceTaskLoop(
+        task,
+        chain,
+        producer,
+        submitted,
+        committer,
+        control,
+        channel.report,
+        delivery_error=delivery_error,
+        tolerates_failed_sends=config.get("errors.tolerance", "none").strip() == "all",
+        flush_timeout_seconds=start["flush_timeout"],
+    )
+    offsets = [(partition, offset) for partition, offset in start["offsets"]]
+    try:
+        loop.run(start["task_config"], TaskContext(name, number, chain.encoding, offsets))
+    finally:
+        writer.close(0.0)
+        producer.close(0.0)
+
+
+def _run_batch_sink(start: Mapping[str, Any], control: TaskControl, channel: _Channel, task: Any) -> None:
+    from connect_py.kafka.admin import KafkaAdmin
+    from connect_py.kafka.client import connector_admin_properties, sink_consumer_properties
+    from connect_py.kafka.group_commit import GroupCommitter
+    from connect_py.runtime.batch_sink_task import BatchSinkTaskLoop, SinkContext
+
+    name, number, worker, config = start["connector"], start["task"], start["worker"], start["config"]
+    options = sink_consumer_properties(worker, name, number, config)
+    group = options["group.id"]
+    admin = KafkaAdmin(connector_admin_properties(worker, name, number, config))
+    committer = GroupCommitter(options, group)
+    try:
+        BatchSinkTaskLoop(task, committer, control, channel.report).run(
+            start["task_config"], SinkContext(name, number, options, group, admin)
+        )
+    finally:
+        committer.close()
+        admin.close()
+
+
+if sys.platform == "win32":
+    raise ConfigError("The worker runs on Linux and macOS: it needs process groups.")

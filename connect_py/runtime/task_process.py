@@ -1,0 +1,139 @@
+"""A task's process, as the worker sees it (the protocol is in `connect_py.runtime.task_main`).
+
+The process leads a process group of its own, so that Ctrl-C in a terminal reaches only the worker and a kill takes the task's children
+(Spark's JVM) along. It dies by itself when the worker does, because its standard input ends.
+
+Threads: the worker's own thread calls the methods; two daemon threads read the process's messages and its standard error and hand on
+what they find. The last event of a process is always `Exited`.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+#: How many last lines of standard error a trace shows of a process that died without a word.
+_LAST_LINES = 20
+
+
+@dataclass(frozen=True)
+class Exited:
+    """The process is gone.
+
+    Attributes:
+        code: exit code, or the negative number of the signal that ended it.
+        last_lines: the end of what it wrote to standard error.
+    """
+
+    code: int
+    last_lines: Sequence[str]
+
+    def describe(self) -> str:
+        """How it ended, in words."""
+        if self.code >= 0:
+            return f"exit code {self.code}"
+        try:
+            return f"signal {signal.Signals(-self.code).name}"
+        except ValueError:
+            return f"signal {-self.code}"
+
+
+#: A message of the task, or its end.
+Event = Mapping[str, Any] | Exited
+
+
+class TaskProcess:
+    """One process of one task.
+
+    Args:
+        command: what to run.
+        start: the ``start`` message.
+        on_event: gets every message and at last an `Exited`; called from a thread of its own.
+        forward: gets every line that the process writes to standard error.
+
+    Raises:
+        OSError: the process cannot be started.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        start: Mapping[str, Any],
+        on_event: Callable[[Event], None],
+        forward: Callable[[str], None] | None = None,
+    ) -> None:
+        self._on_event = on_event
+        self._forward = forward or (lambda line: print(line, file=sys.stderr, flush=True))
+        self._last_lines: collections.deque[str] = collections.deque(maxlen=_LAST_LINES)
+        self._lock = threading.Lock()
+        self._kill_timer: threading.Timer | None = None
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, bufsize=0
+        )
+        self.pid = self._process.pid
+        self._errors = threading.Thread(target=self._read_errors, name=f"stderr of {self.pid}", daemon=True)
+        self._errors.start()
+        threading.Thread(target=self._read_messages, name=f"messages of {self.pid}", daemon=True).start()
+        self.send(start)
+
+    def send(self, message: Mapping[str, Any]) -> None:
+        """Send a message; a process that is gone is reported by its `Exited`, not here."""
+        data = orjson.dumps(message) + b"\n"
+        with self._lock:
+            try:
+                assert self._process.stdin is not None
+                while data:
+                    data = data[self._process.stdin.write(data) :]  # an unbuffered pipe may take a part only
+            except (BrokenPipeError, ValueError):
+                pass
+
+    def stop(self, timeout_seconds: float) -> None:
+        """Ask the task to end; it is killed when it has not done so in time."""
+        if self._kill_timer is None:
+            self.send({"type": "stop", "timeout": timeout_seconds})
+            # the task keeps to its deadline by itself; the kill is for one that hangs, and comes a little later
+            self._kill_timer = threading.Timer(timeout_seconds + 0.5, self.kill)
+            self._kill_timer.daemon = True
+            self._kill_timer.start()
+
+    def kill(self) -> None:
+        """End the process and all it started, at once."""
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+
+    def _read_messages(self) -> None:
+        assert self._process.stdout is not None
+        with os.fdopen(os.dup(self._process.stdout.fileno()), "rb") as messages:
+            for line in messages:
+                self._on_event(orjson.loads(line))
+        code = self._process.wait()
+        if self._kill_timer is not None:
+            self._kill_timer.cancel()
+        self._errors.join(0.5)  # a child of the task may hold the pipe open for longer
+        with self._lock:
+            for stream in (self._process.stdin, self._process.stdout):
+                assert stream is not None
+                stream.close()
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)  # what the task started and left behind
+        self._on_event(Exited(code, tuple(self._last_lines)))
+
+    def _read_errors(self) -> None:
+        assert self._process.stderr is not None
+        with os.fdopen(os.dup(self._process.stderr.fileno()), "r", errors="replace") as lines:
+            self._process.stderr.close()
+            for line in lines:
+                text = line.rstrip("\n")
+                self._last_lines.append(text)
+                self._forward(text)

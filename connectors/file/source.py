@@ -1,0 +1,209 @@
+"""FileStreamSource: lines of a text file as records (`connect/file`, `FileStreamSourceConnector.java`, `FileStreamSourceTask.java`).
+
+The key is null, the value a STRING. The source partition is ``{"filename": path}``, the source offset ``{"position": n}``. Here n counts
+*bytes*, where Java counts decoded characters but skips bytes on restart; the two agree for ASCII, and for other text bytes are the ones
+that lead back to the right place. A last line without a line end is not emitted: it may not be finished. A missing file is looked
+for each second.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from typing import BinaryIO
+
+from connect_py.api import (
+    ConfigDef,
+    ConfigKey,
+    ConfigType,
+    Importance,
+    SourceConnector,
+    SourceOffset,
+    SourcePartition,
+    SourceRecord,
+    SourceTask,
+    SourceTaskContext,
+)
+from connect_py.api.config import REQUIRED, between, non_empty
+from connect_py.data.schema import STRING
+from connect_py.errors import ConnectError
+
+log = logging.getLogger(__name__)
+
+FILE, TOPIC, BATCH_SIZE = "file", "topic", "batch.size"
+FILENAME, POSITION = "filename", "position"
+
+_DEFINITION = ConfigDef(
+    [
+        ConfigKey(
+            FILE,
+            ConfigType.STRING,
+            None,
+            Importance.HIGH,
+            "Source filename. If not specified, the standard input will be used",
+            display_name=FILE,
+        ),
+        ConfigKey(
+            TOPIC, ConfigType.STRING, REQUIRED, Importance.HIGH, "The topic to publish data to", display_name=TOPIC, validator=non_empty
+        ),
+        ConfigKey(
+            BATCH_SIZE,
+            ConfigType.INT,
+            "2000",
+            Importance.LOW,
+            "The maximum number of records the source task can read from the file each time it is polled",
+            display_name=BATCH_SIZE,
+            validator=between(1),
+        ),
+    ]
+)
+
+#: Bytes read at a time; a line may be longer.
+_BUFFER = 65536
+
+#: How long poll waits at the end of the file, and for a file that is missing.
+_IDLE_SECONDS = 0.2
+_MISSING_SECONDS = 1.0
+
+
+class FileStreamSourceTask(SourceTask):
+    """Reads one file, or standard input."""
+
+    def __init__(self) -> None:
+        self._stopped = threading.Event()
+        self._file: BinaryIO | None = None
+        self._rest = b""
+        self._position = 0
+
+    def start(self, config: Mapping[str, str], context: SourceTaskContext) -> None:
+        """Take up at the committed position."""
+        values = _DEFINITION.parse(config)
+        self._path: str | None = values[FILE]
+        self._topic: str = values[TOPIC]
+        self._batch: int = values[BATCH_SIZE]
+        self._partition: SourcePartition = {FILENAME: self._path}
+        offset = context.offset(self._partition)
+        self._position = int((offset or {}).get(POSITION) or 0)
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        """The next complete lines."""
+        if self._file is None and not self._open():
+            self._stopped.wait(_MISSING_SECONDS)
+            return None
+        records: list[SourceRecord] = []
+        while len(records) < self._batch and not self._stopped.is_set():
+            found = _split_line(self._rest)
+            if found is None:
+                assert self._file is not None
+                more = self._file.read(_BUFFER) or b""
+                if not more:
+                    break
+                self._rest += more
+                continue
+            line, consumed = found
+            self._rest = self._rest[consumed:]
+            self._position += consumed
+            records.append(
+                SourceRecord(
+                    self._partition, {POSITION: self._position}, self._topic, value_schema=STRING, value=line.decode("utf-8", "replace")
+                )
+            )
+        if not records:
+            self._stopped.wait(_IDLE_SECONDS)
+            return None
+        return records
+
+    def stop(self) -> None:
+        """Make a waiting poll return."""
+        self._stopped.set()
+
+    def close(self) -> None:
+        """Close the file; standard input stays open."""
+        if self._file is not None and self._path:
+            self._file.close()
+
+    def _open(self) -> bool:
+        if not self._path:
+            self._file = sys.stdin.buffer
+            return True
+        try:
+            self._file = open(self._path, "rb", buffering=0)  # noqa: SIM115  # held until close
+        except FileNotFoundError:
+            log.warning("Couldn't find file %s, sleeping to wait for it to be created", self._path)
+            return False
+        except OSError as error:
+            raise ConnectError(
+                f"The file {self._path} cannot be read: {error.strerror}. Nothing was emitted from it by this task."
+            ) from error
+        size = os.fstat(self._file.fileno()).st_size
+        if self._position > size:
+            raise ConnectError(
+                f"The file {self._path} has {size} bytes, but {self._position} of it were read before: it was truncated or replaced. "
+                "Stop the connector and reset its offsets (DELETE /connectors/<name>/offsets) to read the new file from its beginning."
+            )
+        self._file.seek(self._position)
+        return True
+
+
+class FileStreamSourceConnector(SourceConnector):
+    """One task for one file."""
+
+    java_name = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+    java_task_name = "org.apache.kafka.connect.file.FileStreamSourceTask"
+    version = "4.3.1"
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """Properties."""
+        return _DEFINITION
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """Take the configuration. Raises ConfigError."""
+        _DEFINITION.parse(config)
+        self._config = dict(config)
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        """Always one."""
+        return [dict(self._config)]
+
+    def task_class(self) -> type[SourceTask]:
+        """The class of its task."""
+        return FileStreamSourceTask
+
+    def alter_offsets(self, config: Mapping[str, str], offsets: Sequence[tuple[SourcePartition, SourceOffset | None]]) -> bool:
+        """Check positions.
+
+        Raises:
+            ConnectError: an offset is no position, or the connector reads standard input, which has none.
+        """
+        if not config.get(FILE):
+            raise ConnectError(
+                "Offsets cannot be modified if the 'file' configuration is unspecified. This is because stdin is used for input"
+            )
+        for partition, offset in offsets:
+            if offset is None:
+                continue
+            if POSITION not in offset:
+                raise ConnectError("Offset objects should either be null or contain the key 'position'")
+            position = offset[POSITION]
+            if not isinstance(position, int) or isinstance(position, bool):
+                raise ConnectError("The value for the 'position' key in the offset is expected to be a Long value")
+            if position < 0:
+                raise ConnectError("The value for the 'position' key in the offset should be a non-negative value")
+            if FILENAME not in partition:
+                raise ConnectError("Partition objects should contain the key 'filename'")
+        return True
+
+
+def _split_line(data: bytes) -> tuple[bytes, int] | None:
+    """(line, bytes consumed with its end), or None when no line is complete. Ends are LF, CR LF and CR; a CR that is the last byte known
+    may be half of a CR LF."""
+    feed, carriage = data.find(b"\n"), data.find(b"\r")
+    if carriage != -1 and (feed == -1 or carriage < feed):
+        if carriage + 1 == len(data):
+            return None
+        return data[:carriage], carriage + (2 if data[carriage + 1] == 10 else 1)
+    return None if feed == -1 else (data[:feed], feed + 1)
