@@ -1,8 +1,9 @@
 """Keys and JSON texts of the internal topics, byte for byte as Connect writes them. Pure.
 
-Compaction and look-ups go by the bytes of the key, so JSON must come out as Jackson writes it: no blanks, fields in the given order, UTF-8
-unescaped, control characters as `\\b \\f \\n \\r \\t` or `\\u001F` with capital digits, floats as `Double.toString`
-(`JsonConverter.java` with `schemas.enable=false`, `OffsetStorageWriter.java`, `OffsetUtils.java`; checked against a running 4.3.1).
+Compaction and look-ups go by the bytes of the key, so JSON must come out as Jackson writes it: no blanks, fields in the given order,
+control characters as `\\b \\f \\n \\r \\t` or `\\u001F` with capital digits, characters beyond U+FFFF as two escaped surrogates, all
+others as UTF-8, floats as `Double.toString` (`JsonConverter.java` with `schemas.enable=false`, `OffsetStorageWriter.java`,
+`OffsetUtils.java`; checked against a running 4.3.1).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from connect_py.api.offset import SourceOffset, SourcePartition
 from connect_py.data.java_text import double_text
 from connect_py.errors import DataError
 
-_ESCAPED = re.compile(r'["\\\x00-\x1f]')
+_ESCAPED = re.compile('["\\\\\x00-\x1f\U00010000-\U0010ffff]')
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -80,7 +81,10 @@ def _string(text: str) -> str:
 
 def _escape(match: re.Match[str]) -> str:
     found = match.group()
-    return _ESCAPES.get(found) or f"\\u{ord(found):04X}"
+    if found in _ESCAPES:
+        return _ESCAPES[found]
+    units = found.encode("utf-16-be")
+    return "".join(f"\\u{units[at : at + 2].hex().upper()}" for at in range(0, len(units), 2))
 
 
 # -- the offsets topic
