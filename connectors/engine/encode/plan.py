@@ -1,0 +1,54 @@
+"""How one column's text becomes JSON text: the part of the writer that a connector's value conversions provide (performance.md §6.1).
+
+Every reader (COPY text, pgoutput text) hands over a column's text as a str, and a `ColumnPlan` says what to write for it. `convert` is the
+authority: any text the server may send. `quick` is a Python expression for the usual texts, pasted into the table's generated function so
+that no call is made for a column; it must give exactly what `convert` gives, or raise, in which case the row takes the careful way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from connect_py.data import Schema
+
+#: Text of a column to JSON text. Raises `Unrepresentable` or ValueError for a text that has no JSON form under the column's schema.
+Convert = Callable[[str], str]
+
+
+class Unrepresentable(ValueError):
+    """A value that the column's schema cannot hold, such as NaN in a Decimal."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnPlan:
+    """One column of an event.
+
+    Attributes:
+        name: the column's name.
+        schema: of its field, with optionality and default.
+        convert: any text to JSON text; None where the text is the JSON text already (integers).
+        quick: an expression with `$` for the text, no quotes of the kind `"`, no backslash; empty to call `convert`. Its value is put
+            through an f-string. It may use the names in `helpers`.
+        quoted: whether `quick`'s value still needs the quotes of a JSON string. Such values hold nothing that must be escaped.
+        textual: the value is a string column's text as it is; `convert` and `quick` are not needed.
+        helpers: names used by `quick`.
+        snapshot: replaces `convert` for rows that COPY reads, where the reference's snapshot differs from its streaming.
+        numeric: replaces `convert` where the converter wants decimals as JSON numbers (``decimal.format=NUMERIC``).
+        fallback: JSON text that stands for a missing value of a required column (a partial `before`).
+        placeholder: JSON text for a value that was stored out of line, did not change and was not sent.
+        missing_in_stream: the reference writes null for this column in streamed rows (PostgreSQL's type `name`).
+    """
+
+    name: str
+    schema: Schema
+    convert: Convert | None = None
+    quick: str = ""
+    quoted: bool = False
+    textual: bool = False
+    helpers: Mapping[str, object] = field(default_factory=dict)
+    snapshot: Convert | None = None
+    numeric: Convert | None = None
+    fallback: str = '""'
+    placeholder: str = "null"
+    missing_in_stream: bool = False

@@ -1,0 +1,338 @@
+"""A table's encoder: rows as PostgreSQL sends them in, keys and values as JsonConverter would write them out, bytes to bytes.
+
+One object a table and schema version. It is used by one thread, the task's; between rows it keeps nothing but bounded caches of values.
+Which bytes are right is `JsonConverter`'s to say (connect_py.converters.json_write): schemas, names, defaults and escapes come from there.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from connect_py.api import JsonEncoding, Route
+from connect_py.api.record import EncodedRow
+from connect_py.converters.json_schema import schema_to_json
+from connect_py.converters.json_write import WriteOptions, encode_value, quote
+from connect_py.data import Schema
+from connect_py.errors import DataError
+from connectors.engine import envelope
+from connectors.engine.encode.generate import RowPlan, source_text
+from connectors.engine.encode.plan import ColumnPlan
+from connectors.engine.encode.tuples import UNCHANGED, Text, read_copy_line, read_tuple
+
+_log = logging.getLogger(__name__)
+
+_NEW, _KEY, _OLD = b"NKO"
+#: Stands before every value of a tuple that is shorter than 256 bytes. No text of PostgreSQL holds NUL, so it stands nowhere else.
+_MARK = "t\0\0\0"
+_NULL = "\\N"
+
+Pair = tuple[bytes | None, bytes]
+
+
+class KeyChange(NamedTuple):
+    """An update that moved a row to another key: Debezium shows a delete of the old and a create of the new one (postgres.md §12.3).
+
+    Attributes:
+        old_key_text: JSON text of the old key without schema, decimals as numbers: header `__debezium.oldkey` of the create.
+        new_key_text: the same of the new key: header `__debezium.newkey` of the delete and its tombstone.
+    """
+
+    old_key: bytes
+    new_key: bytes
+    delete_value: bytes
+    create_value: bytes
+    old_key_text: str
+    new_key_text: str
+
+
+class TableEncoder:
+    """Encodes the rows of one table.
+
+    Args:
+        topic: where the rows go; the default of `schema_name`.
+        columns: one a column of the pgoutput relation, in its order; None for one that tuples hold and events leave out.
+        key_columns: names of the key's columns in key order; none gives records without key. Names of columns left out are passed over.
+        source_schema: schema of the source block.
+        encoding: the converters' settings.
+        schema_name: what the names of schemas begin with.
+        field_name: adjusts names of fields.
+
+    Attributes:
+        columns: the plans of the columns that events have; COPY must select exactly these, in this order.
+        key_schema: None without key.
+        value_schema: of the envelope.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        columns: Sequence[ColumnPlan | None],
+        key_columns: Sequence[str],
+        source_schema: Schema,
+        encoding: JsonEncoding,
+        schema_name: str | None = None,
+        field_name: Callable[[str], str] = lambda name: name,
+    ) -> None:
+        self.columns = tuple(plan for plan in columns if plan is not None)
+        self._width = len(columns)
+        name = schema_name or topic
+        index = {plan.name: i for i, plan in enumerate(self.columns)}
+        key = [index[column] for column in key_columns if column in index]
+        fields = [(field_name(plan.name), plan.schema) for plan in self.columns]
+        self.key_schema = envelope.key_schema(name, [fields[i] for i in key])
+        self.value_schema = envelope.envelope_schema(name, envelope.row_schema(name, fields), source_schema)
+
+        payload, close = "{", b""
+        if encoding.value_schemas:
+            payload = (
+                f'{{"schema":{schema_to_json(self.value_schema, numeric_decimals=encoding.value_decimals_numeric).decode()},"payload":{{'
+            )
+            close = b"}"
+        start = payload.encode()
+        self._close = close
+        self._row_head = start + b'"before":null,"after":'
+        self._old_head = start + b'"before":'
+        key_head, key_end = "{", "}"
+        if encoding.key_schemas and self.key_schema is not None:
+            key_head = f'{{"schema":{schema_to_json(self.key_schema, numeric_decimals=encoding.key_decimals_numeric).decode()},"payload":{{'
+            key_end = "}}"
+        labels = [quote(field) + ":" for field, _ in fields]
+        self._plan = RowPlan(
+            columns=self.columns,
+            positions=[i for i, plan in enumerate(columns) if plan is not None],
+            width=self._width,
+            labels=labels,
+            key_labels=[labels[i] for i in key],
+            key=key,
+            key_head=key_head,
+            key_end=key_end,
+            numeric_key=encoding.key_decimals_numeric,
+            numeric_row=encoding.value_decimals_numeric,
+        )
+        self.source_text = source_text(self._plan)
+        functions = self._compile(self._plan, self.source_text)
+        self._quick_copy_rows: Callable[..., None] = functions["quick_copy_rows"]
+        self._nulls_copy_rows: Callable[..., None] = functions["nulls_copy_rows"]
+        self._quick_tuple: Callable[[list[str]], tuple[bytes | None, bytes]] = functions["quick_tuple"]
+        self._careful: Callable[..., tuple[bytes | None, bytes]] = functions["careful"]
+        self._careful_copy: Callable[..., tuple[bytes | None, bytes]] = functions["careful_copy"]
+        # keys as header values: without schema, decimals as numbers
+        header_plan = RowPlan(self.columns, self._plan.positions, self._width, labels, self._plan.key_labels, key, "{", "}", True, True)
+        self._header_key: Callable[..., tuple[bytes | None, bytes]] = self._compile(header_plan, source_text(header_plan))["careful"]
+
+    def _compile(self, plan: RowPlan, text: str) -> Mapping[str, Any]:
+        names: dict[str, object] = {
+            "HEAD": self._row_head,
+            "NULL": _NULL,
+            "QUOTE": '"',
+            "TAB": "\t",
+            "UNCHANGED": UNCHANGED,
+            "careful_line": self._careful_line,
+            "dumps": orjson.dumps,
+            "join": b"".join,
+            "quote": quote,
+        }
+        for index, column in enumerate(plan.columns):
+            names |= column.helpers
+            names[f"convert{index}"] = column.convert
+            names[f"snapshot{index}"] = column.snapshot
+            names[f"numeric{index}"] = column.numeric
+            names[f"placeholder{index}"] = column.placeholder
+            names[f"null{index}"] = _null_text(column, numeric=plan.numeric_row)
+            names[f"mull{index}"] = _null_text(column, numeric=plan.numeric_key)
+        exec(compile(text, f"<rows of {self.value_schema.name}>", "exec"), names)  # noqa: S102  # our own text; names in it are literals
+        return names
+
+    # -- COPY ----------------------------------------------------------------------------------------------------------------------
+
+    def copy_rows(self, rows: Iterable[bytes], route: Route, source: bytes, tail: bytes) -> list[EncodedRow]:
+        """Encode lines of `COPY (SELECT columns…) TO STDOUT` in text format.
+
+        Args:
+            rows: lines, each with its newline, some thousand at most: they are looked at as one text.
+            route: goes into every result.
+            source: JSON text of the source block that all of them share.
+            tail: the payload's end (`envelope.tail`).
+
+        Raises:
+            DataError: a required column's value has no JSON form.
+        """
+        joined = b"".join(rows)
+        text = joined.decode()
+        end = b"%b%b%b%b%b" % (b',"source":', source, b",", tail, self._close)
+        lines = text.split("\n")
+        lines.pop()
+        out: list[EncodedRow] = []
+        # what JSON adds to this text: a byte for each tab, newline, quote and backslash, five for another control character
+        added = len(orjson.dumps(text)) - len(joined) - 2 - len(lines) * max(len(self.columns), 1)
+        astral = not text.isascii() and len(text.encode("utf-16-le")) != 2 * len(text)
+        if added == 0 and not astral:
+            self._quick_copy_rows(lines, route, end, out.append)
+        elif not astral and added == text.count(_NULL):
+            self._nulls_copy_rows(lines, route, end, out.append)
+        else:
+            self._mixed_copy_rows(lines, route, end, out.append, odd=astral or added != text.count('"') + text.count("\\"))
+        return out
+
+    def _mixed_copy_rows(self, lines: list[str], route: Route, end: bytes, append: Callable[[EncodedRow], None], *, odd: bool) -> None:
+        """Lines of which some need an escape; `odd` when there are control characters or characters beyond U+FFFF among them."""
+        head, dumps, tabs = self._row_head, orjson.dumps, max(len(self.columns), 1) + 1
+        for line in lines:
+            if not odd or (line.isascii() and len(dumps(line)) - len(line) - tabs == line.count('"') + line.count("\\")):
+                if '"' not in line:
+                    if "\\" not in line:
+                        self._quick_copy_rows((line,), route, end, append)
+                        continue
+                    if line.count("\\") == line.count(_NULL):
+                        self._nulls_copy_rows((line,), route, end, append)
+                        continue
+            key, row = self._careful_line(line)
+            append((route, key, b"".join((head, row, end))))
+
+    def copy_row(self, row: bytes, source: bytes, tail: bytes) -> Pair:
+        """Encode one line; the newline may be missing. Raises as `copy_rows`."""
+        key, text = self._careful_line(row.decode().removesuffix("\n"))
+        return key, b"".join((self._row_head, text, b',"source":', source, b",", tail, self._close))
+
+    def _careful_line(self, line: str) -> tuple[bytes | None, bytes]:
+        texts = read_copy_line(line) if self.columns else []
+        if len(texts) != len(self.columns):
+            raise DataError(f"A row of {len(texts)} values was read for the {len(self.columns)} columns of {self.value_schema.name}")
+        try:
+            return self._careful_copy(*texts)
+        except ValueError:
+            return self._careful_copy(*self._without_unrepresentable(texts, snapshot=True))
+
+    # -- pgoutput ------------------------------------------------------------------------------------------------------------------
+
+    def insert(self, message: bytes, position: int, source: bytes, tail: bytes) -> Pair:
+        """Encode an Insert message.
+
+        Args:
+            message: the whole message.
+            position: of the byte after the relation's id, the kind of the tuple.
+            source: JSON text of the source block.
+            tail: the payload's end.
+
+        Raises:
+            DataError: the message does not fit the table, or a required column's value has no JSON form.
+        """
+        key, row = self._tuple(message, position + 1)
+        return key, b"".join((self._row_head, row, b',"source":', source, b",", tail, self._close))
+
+    def update(self, message: bytes, position: int, source: bytes, tail: bytes) -> tuple[bytes | None, bytes, bytes | None]:
+        """Encode an Update message.
+
+        Returns:
+            Key, value and None; or, where the key changed, the new key, nothing and the old key: the caller then asks `split`.
+
+        Raises:
+            DataError: as `insert`.
+        """
+        if message[position] == _NEW:
+            return (*self.insert(message, position, source, tail), None)
+        old_key, old_row, key, row = self._old_and_new(message, position)
+        if old_key != key:
+            return key, b"", old_key
+        return key, b"".join((self._old_head, old_row, b',"after":', row, b',"source":', source, b",", tail, self._close)), None
+
+    def split(self, message: bytes, position: int, source: bytes, delete_tail: bytes, create_tail: bytes) -> KeyChange:
+        """Encode an Update message that changed the key as a delete and a create. Raises DataError as `insert`."""
+        old_key, old_row, key, row = self._old_and_new(message, position)
+        if old_key is None or key is None:
+            raise DataError(f"An update of {self.value_schema.name}, which has no key, cannot be split into a delete and a create")
+        old, new = self._both_texts(message, position)
+        old_text, new_text = self._header_key(*old)[0], self._header_key(*new)[0]
+        return KeyChange(
+            old_key,
+            key,
+            b"".join((self._old_head, old_row, b',"after":null,"source":', source, b",", delete_tail, self._close)),
+            b"".join((self._row_head, row, b',"source":', source, b",", create_tail, self._close)),
+            (old_text or b"").decode(),
+            (new_text or b"").decode(),
+        )
+
+    def delete(self, message: bytes, position: int, source: bytes, tail: bytes) -> Pair:
+        """Encode a Delete message, whose old tuple is whole (O) or holds the replica identity's columns only (K). Raises as `insert`."""
+        key, row = self._tuple(message, position + 1)
+        return key, b"".join((self._old_head, row, b',"after":null,"source":', source, b",", tail, self._close))
+
+    def truncate(self, source: bytes, tail: bytes) -> bytes:
+        """The value of a truncate, whose key is null."""
+        return b"".join((self._old_head, b'null,"after":null,"source":', source, b",", tail, self._close))
+
+    def _tuple(self, message: bytes, at: int) -> tuple[bytes | None, bytes]:
+        """Key and row of a message's last tuple."""
+        data = message[at + 2 :]
+        if data.isascii():
+            pieces = data.decode().split(_MARK)
+            if len(pieces) == self._width + 1:
+                try:
+                    return self._quick_tuple(pieces)
+                except (ValueError, IndexError):
+                    pass
+        return self._careful_row(self._select(read_tuple(message, at, self._width)[0]))
+
+    def _old_and_new(self, message: bytes, position: int) -> tuple[bytes | None, bytes, bytes | None, bytes]:
+        old, new = self._both_texts(message, position)
+        return (*self._careful_row(old), *self._careful_row(new))
+
+    def _both_texts(self, message: bytes, position: int) -> tuple[list[Text], list[Text]]:
+        """Texts of the old and the new tuple; what the new one leaves out as unchanged is taken from a whole old one."""
+        old, at = read_tuple(message, position + 1, self._width)
+        if message[at] != _NEW:
+            raise DataError("An update's old tuple is not followed by a new one")
+        new, _ = read_tuple(message, at + 1, self._width)
+        if message[position] == _OLD:
+            new = [before if text is UNCHANGED else text for before, text in zip(old, new, strict=True)]
+        return self._select(old), self._select(new)
+
+    def _select(self, texts: list[Text]) -> list[Text]:
+        if self._width == len(self.columns):
+            return texts
+        return [texts[position] for position in self._plan.positions]
+
+    def _careful_row(self, texts: Sequence[Text]) -> tuple[bytes | None, bytes]:
+        try:
+            return self._careful(*texts)
+        except ValueError:
+            return self._careful(*self._without_unrepresentable(texts, snapshot=False))
+
+    def _without_unrepresentable(self, texts: Sequence[Text], *, snapshot: bool) -> list[Text]:
+        """The texts, with None for those that their columns cannot hold (debezium-common.md §1.7, §6.1).
+
+        Raises:
+            DataError: such a column is required.
+        """
+        out: list[Text] = []
+        for column, text in zip(self.columns, texts, strict=True):
+            convert = column.snapshot if snapshot and column.snapshot is not None else column.convert
+            if isinstance(text, str) and convert is not None and not column.textual:
+                try:
+                    convert(text)
+                    if column.numeric is not None:
+                        column.numeric(text)
+                except ValueError as error:
+                    if not column.schema.optional:
+                        raise DataError(
+                            f"The value of the required column {column.name} has no form in {self.value_schema.name}: {error}"
+                        ) from None
+                    _log.warning("A value of column %s of %s was replaced by null: %s", column.name, self.value_schema.name, error)
+                    text = None
+            out.append(text)
+        return out
+
+
+def _null_text(column: ColumnPlan, *, numeric: bool) -> str:
+    """What stands for NULL: the default if there is one (`replace.null.with.default`), else null, or a required column's filler."""
+    if column.schema.default is not None:
+        return encode_value(column.schema, column.schema.default, WriteOptions(numeric_decimals=numeric)).decode()
+    if column.schema.optional:
+        return "null"
+    if numeric and column.numeric is not None:
+        return "0"
+    return column.fallback

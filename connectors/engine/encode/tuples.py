@@ -1,0 +1,90 @@
+"""Column texts out of the two forms in which PostgreSQL sends rows: COPY's text format and pgoutput's tuples. Pure; the careful way.
+
+Formats: PostgreSQL documentation, COPY ("Text Format") and "Logical Replication Message Formats" (TupleData). The generated functions of
+`connectors.engine.encode.generate` have quicker ways for usual rows and come here for the others.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import Final
+
+from connect_py.errors import DataError
+
+
+class _Unchanged:
+    """A value stored out of line that an UPDATE did not touch: pgoutput does not send it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "UNCHANGED"
+
+
+UNCHANGED: Final = _Unchanged()
+#: A column's text, None for NULL.
+Text = str | None | _Unchanged
+
+_LENGTH = struct.Struct(">i").unpack_from
+_NULL, _TOAST, _TEXT = b"nut"
+_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|(.))", re.DOTALL)
+_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+
+def read_copy_line(line: str) -> list[Text]:
+    """Texts of a line of COPY … TO STDOUT in text format, without its newline."""
+    return [None if field == "\\N" else unescape(field) if "\\" in field else field for field in line.split("\t")]
+
+
+def unescape(field: str) -> str:
+    """Undo COPY's backslash escapes."""
+    return _ESCAPE.sub(_unescape_one, field)
+
+
+def _unescape_one(match: re.Match[str]) -> str:
+    octal, hexadecimal, letter = match.groups()
+    if octal:
+        return chr(int(octal, 8))
+    if hexadecimal:
+        return chr(int(hexadecimal, 16))
+    return _LETTERS.get(letter, letter)
+
+
+def read_tuple(data: bytes, at: int, width: int) -> tuple[list[Text], int]:
+    """Texts of a TupleData.
+
+    Args:
+        data: a message.
+        at: where the tuple's number of columns stands.
+        width: the number of columns that is expected.
+
+    Returns:
+        One text a column, and where the tuple ends.
+
+    Raises:
+        DataError: the tuple has another number of columns, or is no tuple in text form.
+    """
+    columns = int.from_bytes(data[at : at + 2], "big")
+    if columns != width:
+        raise DataError(
+            f"A tuple of {columns} columns came for a table of {width}: its description (Relation message) is missing or out of date"
+        )
+    at += 2
+    texts: list[Text] = []
+    append = texts.append
+    for _ in range(width):
+        kind = data[at]
+        if kind == _TEXT:
+            start = at + 5
+            at = start + _LENGTH(data, at + 1)[0]
+            append(data[start:at].decode())
+            continue
+        at += 1
+        if kind == _NULL:
+            append(None)
+        elif kind == _TOAST:
+            append(UNCHANGED)
+        else:
+            raise DataError(f"A tuple has a value of the unknown kind {chr(kind)!r}; only text form is supported")
+    return texts, at

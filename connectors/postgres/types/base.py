@@ -1,0 +1,113 @@
+"""What the families of types share: a column as the catalog describes it, the options, and the form in which a family answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from connect_py.errors import ConfigError
+from connectors.engine.encode.plan import ColumnPlan
+
+#: What `pg_attrdef` does not say: an identity column's value comes from a sequence. The reference shows no default for those.
+IDENTITY_DEFAULT = "nextval()"
+
+
+@dataclass(frozen=True, slots=True)
+class BaseType:
+    """One step of a domain's chain (`pg_type.typbasetype`, `typtypmod`)."""
+
+    oid: int
+    name: str
+    typmod: int
+    category: str = "b"
+
+
+@dataclass(frozen=True, slots=True)
+class PgColumn:
+    """A column as the catalog describes it.
+
+    Attributes:
+        type_oid: `pg_attribute.atttypid`; `type_name` is its `pg_type.typname`, `category` its `typtype`.
+        typmod: `pg_attribute.atttypmod`, -1 for none.
+        nullable: whether the column itself has no NOT NULL.
+        default: `pg_get_expr(adbin, adrelid)`; None without, and for generated columns.
+        enum_labels: in sort order, of the enum or of the enum at the root of a domain.
+        base_types: of a domain: its chain, nearest first.
+        comment: `col_description`.
+    """
+
+    name: str
+    type_oid: int
+    type_name: str
+    typmod: int = -1
+    nullable: bool = True
+    default: str | None = None
+    category: str = "b"
+    enum_labels: tuple[str, ...] = ()
+    base_types: tuple[BaseType, ...] = ()
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ValueOptions:
+    """Handling modes (debezium-common.md §6).
+
+    Attributes:
+        decimal_mode: `decimal.handling.mode`: precise, string or double.
+        time_mode: `time.precision.mode`: adaptive, adaptive_time_microseconds, microseconds or connect.
+        binary_mode: `binary.handling.mode`: bytes.
+        placeholder: `unavailable.value.placeholder`.
+    """
+
+    decimal_mode: str = "precise"
+    time_mode: str = "adaptive"
+    binary_mode: str = "bytes"
+    placeholder: str = "__debezium_unavailable_value"
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, str]) -> ValueOptions:
+        """Take a connector's properties.
+
+        Raises:
+            ConfigError: a mode is unknown or not supported.
+        """
+        return cls(
+            _mode(config, "decimal.handling.mode", "precise", _DECIMAL_MODES),
+            _mode(config, "time.precision.mode", "adaptive", _TIME_MODES),
+            _mode(config, "binary.handling.mode", "bytes", _BINARY_MODES),
+            config.get("unavailable.value.placeholder", cls().placeholder),
+        )
+
+
+_DECIMAL_MODES = ("precise", "string", "double")
+_TIME_MODES = ("adaptive", "adaptive_time_microseconds", "microseconds", "connect")
+_BINARY_MODES = ("bytes",)
+
+
+def _mode(config: Mapping[str, str], name: str, default: str, supported: tuple[str, ...]) -> str:
+    value = config.get(name, default).strip().lower()
+    if value not in supported:
+        raise ConfigError(f"{name}={value} is not supported; choose one of {', '.join(supported)}")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class RootType:
+    """The type whose text form a column has: its own, or that at the end of a domain's chain.
+
+    Attributes:
+        name: `pg_type.typname`.
+        typmod: the first one given on the way, -1 for none.
+    """
+
+    name: str
+    typmod: int
+    enum_labels: tuple[str, ...]
+
+
+#: Makes a column's plan, required and without default; the caller adds both.
+Family = Callable[[str, RootType, ValueOptions], ColumnPlan]
+
+#: Parses a default's expression to a Connect value; None for no default. Raises ValueError where the expression is none it knows.
+DefaultParser = Callable[[str, ColumnPlan, RootType], Any]
