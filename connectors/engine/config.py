@@ -1,0 +1,140 @@
+"""Properties that all database connectors share (debezium-common §17), their old names (§19), and what the engine reads from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from connect_py.api import ConfigType, Importance, Width
+from connectors.engine.properties import (
+    Config,
+    Property,
+    is_name,
+    key_columns,
+    needed_when,
+    non_negative_int,
+    non_negative_long,
+    not_beside,
+    operations,
+    positive_int,
+    positive_long,
+    prop,
+    queue_over_batch,
+    regexes,
+    required,
+)
+
+_B, _C, _I, _L, _LIST, _P, _S = (
+    ConfigType.BOOLEAN,
+    ConfigType.CLASS,
+    ConfigType.INT,
+    ConfigType.LONG,
+    ConfigType.LIST,
+    ConfigType.PASSWORD,
+    ConfigType.STRING,
+)
+_HIGH, _MED, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
+_N, _WS, _WM, _WL = Width.NONE, Width.SHORT, Width.MEDIUM, Width.LONG
+
+COMMON: tuple[Property, ...] = (
+    prop("topic.prefix", _S, None, _HIGH, _WM, "Topic prefix", "First part of every topic's name; also the name of the source in offsets and records. Never change it.", required, is_name),
+    prop("database.hostname", _S, None, _HIGH, _WM, "Hostname", "Host name or address of the database server.", required, is_name),
+    prop("database.user", _S, None, _HIGH, _WS, "User", "Database user of the connector.", required),
+    prop("database.password", _P, None, _HIGH, _WS, "Password", "Password of that user."),
+    prop("database.query.timeout.ms", _I, "600000", _LOW, _N, "Query timeout", "How long one statement may take, in ms; 0 is for ever."),
+    prop("event.processing.failure.handling.mode", _S, "fail", _MED, _WS, "Event deserialization failure handling", "What to do with an event that cannot be processed: fail the task, warn, or skip it.", values=("warn", "fail", "ignore", "skip")),
+    prop("max.batch.size", _I, "2048", _MED, _WS, "Change event batch size", "Most records of one batch.", positive_int),
+    prop("max.queue.size", _I, "8192", _MED, _WS, "Change event buffer size", "Most records on their way between the database and Kafka; larger than max.batch.size.", queue_over_batch),
+    prop("poll.interval.ms", _L, "500", _MED, _WS, "Poll interval (ms)", "How long to wait for new events, in ms. Here events are passed on as they arrive.", positive_long),
+    prop("max.queue.size.in.bytes", _L, "0", _MED, _WL, "Change event buffer size in bytes", "Most bytes on their way; 0 leaves it to the number of records.", non_negative_long),
+    prop("provide.transaction.metadata", _B, "false", _LOW, _WS, "Store transaction metadata information in a dedicated topic.", "Whether BEGIN and END of transactions become records and events carry their place in them."),
+    prop("snapshot.delay.ms", _L, "0", _LOW, _WM, "Snapshot Delay (milliseconds)", "Pause before a snapshot, in ms.", non_negative_long),
+    prop("streaming.delay.ms", _L, "0", _LOW, _WM, "Streaming Delay (milliseconds)", "Pause between a snapshot and streaming, in ms.", non_negative_long),
+    prop("snapshot.include.collection.list", _LIST, None, _MED, _WL, "Snapshot mode include data collection", "Regexes of the tables that a snapshot reads; all captured ones without it.", regexes),
+    prop("snapshot.fetch.size", _I, None, _MED, _WM, "Snapshot fetch size", "Rows fetched at once while a snapshot reads. COPY streams, so PostgreSQL needs none.", positive_int),
+    prop("snapshot.max.threads", _I, "1", _MED, _WS, "Snapshot maximum threads", "How many connections read a snapshot.", positive_int),
+    prop("snapshot.max.threads.multiplier", _I, "1", _MED, _WS, "Snapshot maximum thread multiplier", "Chunks of a table for each connection of a parallel snapshot.", positive_int),
+    prop("legacy.snapshot.max.threads", _B, "false", _LOW, _WS, "Enforces using a single thread per table regardless of table size", "Whether a parallel snapshot gives each table to one connection as a whole."),
+    prop("snapshot.mode.custom.name", _S, None, _MED, _WM, "Snapshot Mode Custom Name", "Name of the snapshotter of snapshot.mode=custom.", needed_when("snapshot.mode", "custom")),
+    prop("snapshot.mode.configuration.based.snapshot.data", _B, "false", _MED, _WM, "Snapshot mode property based snapshot data", "With snapshot.mode=configuration_based: whether every start reads the data."),
+    prop("snapshot.mode.configuration.based.snapshot.schema", _B, "false", _MED, _WM, "Snapshot mode property based snapshot schema", "With snapshot.mode=configuration_based: whether every start reads the structures."),
+    prop("snapshot.mode.configuration.based.start.stream", _B, "false", _MED, _WM, "Snapshot mode property based start stream", "With snapshot.mode=configuration_based: whether changes are followed."),
+    prop("snapshot.mode.configuration.based.snapshot.on.schema.error", _B, "false", _MED, _WM, "Snapshot mode property based snapshot on schema error", "With snapshot.mode=configuration_based: whether lost structures are read again."),
+    prop("snapshot.mode.configuration.based.snapshot.on.data.error", _B, "false", _MED, _WM, "Snapshot mode property based snapshot on data error", "With snapshot.mode=configuration_based: whether the data are read again when the log no longer reaches back."),
+    prop("retriable.restart.connector.wait.ms", _L, "10000", _LOW, _WM, "Retriable restart wait (ms)", "Longest pause before the task connects again after a passing failure, in ms.", positive_long),
+    prop("query.fetch.size", _I, "0", _MED, _WM, "Query fetch size", "Rows fetched at once by other queries; 0 is the driver's own size.", non_negative_int),
+    prop("errors.max.retries", _I, "-1", _LOW, _WM, "The maximum number of retries", "How often to connect again after a passing failure before the task fails; -1 is for ever, 0 never."),
+    prop("incremental.snapshot.watermarking.strategy", _S, "INSERT_INSERT", _LOW, _WM, "Incremental snapshot watermarking strategy", "Whether a window's end inserts into the signal table or deletes its begin.", values=("insert_delete", "insert_insert")),
+    prop("connection.validation.timeout.ms", _L, "60000", _LOW, _WS, "Connection validation timeout (ms)", "How long the connection test of a validation may take, in ms.", positive_long),
+    prop("executor.shutdown.timeout.ms", _L, "4000", _MED, _WM, "Executor shutdown timeout (ms)", "How long a stopping task may take, in ms.", positive_long),
+    prop("extended.headers.enabled", _B, "true", _LOW, _WS, "Enable/Disable extended headers", "Whether records carry the headers __debezium.context.*."),
+    prop("guardrail.collections.max", _I, "0", _MED, _WS, "Maximum number of collections or tables", "Most tables that may be captured; 0 is any number.", non_negative_int),
+    prop("guardrail.collections.limit.action", _S, "warn", _MED, _WS, "Guardrail collections limit action", "What to do above that number.", values=("warn", "fail")),
+    prop("custom.sanitize.pattern", _S, None, _LOW, _WL, "Custom pattern for masking sensitive configuration", "Regex of further property names whose values are secrets."),
+    prop("statistics.metrics.enabled", _B, "true", _MED, _WS, "Enable collecting statistics metrics like latencies", "Whether latencies are measured."),
+    prop("decimal.handling.mode", _S, "precise", _MED, _WS, "Decimal Handling", "How decimals look: precise (bytes with a scale), string or double.", values=("string", "double", "precise")),
+    prop("time.precision.mode", _S, "adaptive", _MED, _WS, "Time Precision", "How dates and times look.", values=("adaptive", "adaptive_time_microseconds", "isostring", "structured", "microseconds", "nanoseconds", "connect")),
+    prop("snapshot.lock.timeout.ms", _L, "10000", _MED, _WL, "Snapshot lock timeout (ms)", "How long a snapshot waits for table locks, in ms.", positive_long),
+    prop("snapshot.query.mode", _S, "select_all", _LOW, _WS, "Snapshot query mode", "How a snapshot's queries are made.", values=("custom", "select_all")),
+    prop("snapshot.query.mode.custom.name", _S, None, _MED, _WM, "Snapshot Query Mode Custom Name", "Name of the implementation of snapshot.query.mode=custom.", needed_when("snapshot.query.mode", "custom")),
+    prop("snapshot.locking.mode.custom.name", _S, None, _MED, _WM, "Snapshot Locking Mode Custom Name", "Name of the implementation of snapshot.locking.mode=custom.", needed_when("snapshot.locking.mode", "custom")),
+    prop("binary.handling.mode", _S, "bytes", _LOW, _WM, "Binary Handling", "How binary columns look.", values=("bytes", "base64", "hex", "base64-url-safe")),
+    prop("schema.name.adjustment.mode", _S, "none", _LOW, _WM, "Schema Name Adjustment", "Whether schema names are made to fit Avro.", values=("none", "avro_unicode", "avro")),
+    prop("incremental.snapshot.chunk.size", _I, "1024", _MED, _WM, "Incremental snapshot chunk size", "Rows of a chunk of an incremental snapshot.", positive_int),
+    prop("unavailable.value.placeholder", _S, "__debezium_unavailable_value", _MED, _WM, "Unavailable value placeholder", "Stands for a value that the database did not send; after `hex:` come octets."),
+    prop("converters", _S, None, _LOW, _WM, "List of prefixes defining custom values converters.", "Aliases of custom value converters."),
+    prop("post.processors", _S, None, _LOW, _WM, "List of change event post processors.", "Aliases of post-processors."),
+    prop("tombstones.on.delete", _B, "true", _MED, _WS, "Change the behaviour of Debezium with regards to delete operations", "Whether a delete is followed by a null value, so that a compacted topic forgets the key."),
+    prop("heartbeat.interval.ms", _I, "0", _MED, _WM, "Connector heartbeat interval (milli-seconds)", "How often a heartbeat record is sent, in ms; 0 is never.", non_negative_int),
+    prop("heartbeat.topics.prefix", _S, "__debezium-heartbeat", _LOW, _WM, "A prefix used for naming of heartbeat topics", "First part of the heartbeat topic's name.", is_name),
+    prop("heartbeat.action.query", _S, None, _LOW, _WM, "An optional query to execute with every heartbeat", "A statement that each heartbeat runs in the database."),
+    prop("signal.data.collection", _LIST, None, _MED, _WM, "Signaling data collection", "The table through which signals come."),
+    prop("signal.poll.interval.ms", _L, "5000", _MED, _WS, "Signal processor poll interval", "How often the other signal channels are looked at, in ms.", positive_long),
+    prop("signal.enabled.channels", _LIST, "source", _MED, _WL, "Enabled channels names", "Channels through which signals come."),
+    prop("topic.naming.strategy", _C, "io.debezium.schema.SchemaTopicNamingStrategy", _MED, _WM, "Topic naming strategy class", "How topics are named."),
+    prop("notification.enabled.channels", _LIST, None, _MED, _WL, "Enabled notification channels names", "Channels on which the connector tells what it does."),
+    prop("notification.sink.topic.name", _S, None, _HIGH, _WL, "Notification topic name", "Topic of the notification channel `sink`."),
+    prop("transaction.metadata.factory", _C, "io.debezium.pipeline.txmetadata.DefaultTransactionMetadataFactory", _LOW, _WM, "Factory class to create transaction context & transaction struct maker classes", "Kept for compatibility."),
+    prop("custom.metric.tags", _LIST, None, _LOW, _WM, "Customize metric tags", "Tags of metrics, `name=value`."),
+    prop("column.include.list", _LIST, None, _MED, _WL, "Include Columns", "Regexes of the columns in records; all without it.", regexes),
+    prop("column.exclude.list", _LIST, None, _MED, _WL, "Exclude Columns", "Regexes of columns that records leave out.", regexes, not_beside("column.include.list")),
+    prop("table.include.list", _LIST, None, _HIGH, _WL, "Include Tables", "Regexes of the tables to capture; all without it.", regexes),
+    prop("table.exclude.list", _LIST, None, _MED, _WL, "Exclude Tables", "Regexes of tables that are not captured.", regexes, not_beside("table.include.list")),
+    prop("table.ignore.builtin", _B, "true", _LOW, _WS, "Ignore system databases", "Whether the server's own tables are left out."),
+    prop("schema.include.list", _LIST, None, _HIGH, _WL, "Include Schemas", "Regexes of the schemas to capture; all without it.", regexes),
+    prop("schema.exclude.list", _LIST, None, _MED, _WL, "Exclude Schemas", "Regexes of schemas that are not captured.", regexes, not_beside("schema.include.list")),
+    prop("message.key.columns", _S, None, _MED, _WL, "Columns PK mapping", "Columns that make the key instead of the primary key: `<table regex>:<column>,<column>;…`.", key_columns),
+    prop("snapshot.select.statement.overrides", _S, None, _MED, _WL, "List of tables where the default select statement used during snapshotting should be overridden.", "Tables that a snapshot reads with a statement of one's own."),
+    prop("column.mask.hash.([^.]+).with.salt.(.+)", _S, None, _MED, _WL, "Mask Columns Using Hash and Salt", "Regexes of columns whose values are replaced by a hash."),
+    prop("column.mask.with.(d+).chars", _S, None, _MED, _N, "Mask Columns With n Asterisks", "Regexes of columns whose values are replaced by asterisks."),
+    prop("column.truncate.to.(d+).chars", _I, None, _MED, _N, "Truncate Columns To n Characters", "Regexes of columns whose values are cut."),
+    prop("include.schema.comments", _B, "false", _MED, _WS, "Include Table and Column Comments", "Whether comments become part of schemas."),
+    prop("column.propagate.source.type", _LIST, None, _MED, _N, "Propagate Source Types by Columns", "Regexes of columns whose database type becomes part of schemas.", regexes),
+    prop("datatype.propagate.source.type", _LIST, None, _MED, _N, "Propagate Source Types by Data Type", "Regexes of types that become part of schemas.", regexes),
+    prop("snapshot.tables.order.by.row.count", _S, "disabled", _MED, _N, "Initial snapshot tables order by row count", "Whether a snapshot begins with the small or the large tables.", values=("disabled", "ascending", "descending")),
+    prop("skipped.operations", _LIST, "t", _LOW, _WS, "Skipped Operations", "Operations that make no records: c, u, d, t, or none.", operations),
+)  # fmt: skip
+
+#: 1.x name → present name.
+OLD_NAMES: Mapping[str, str] = {
+    "database.server.name": "topic.prefix",
+    "event.deserialization.failure.handling.mode": "event.processing.failure.handling.mode",
+    "toasted.value.placeholder": "unavailable.value.placeholder",
+    "transaction.topic": "topic.transaction",
+    **{f"{kind}.whitelist": f"{kind}.include.list" for kind in ("database", "schema", "table", "column", "collection")},
+    **{f"{kind}.blacklist": f"{kind}.exclude.list" for kind in ("database", "schema", "table", "column", "collection")},
+}
+
+
+def with_present_names(config: Config, old_names: Mapping[str, str]) -> tuple[dict[str, str | None], list[str]]:
+    """A configuration with old names replaced, and a warning for each; where both are given the present name counts."""
+    present = dict(config)
+    warnings = []
+    for old, new in old_names.items():
+        if old in present:
+            value = present.pop(old)
+            if present.get(new) is None:
+                present[new] = value
+                warnings.append(f"'{old}' is an old name of '{new}'; it was taken as that, please rename it")
+            else:
+                warnings.append(f"'{old}' is an old name of '{new}', which is given too; the old one was left out")
+    return present, warnings

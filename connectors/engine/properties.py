@@ -1,0 +1,213 @@
+"""Properties of connectors and their checks, with Debezium's texts (debezium-common §18; `io.debezium.config.Field`).
+
+A check is a function of the property's text and the whole configuration that gives a problem or None. `validate` wraps each problem as
+``The '<property>' value is invalid: <problem>``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from connect_py.api import ConfigDef, ConfigKey, ConfigType, ConfigValue, Importance, Width
+from connect_py.api.config import parse_value
+from connect_py.errors import ConfigError
+from connectors.engine.relational.filters import parse_regexes
+from connectors.engine.relational.keys import KeyRules
+
+Config = Mapping[str, str | None]
+Check = Callable[[str | None, Config], str | None]
+
+NAME = re.compile(r"[a-zA-Z0-9_.\-]+")
+BAD_NAME = "has invalid format (only the underscore, hyphen, dot and alphanumeric characters are allowed)"
+
+
+@dataclass(frozen=True)
+class Property:
+    """A key with its checks and, for enumerations, the values that a form offers."""
+
+    key: ConfigKey
+    checks: tuple[Check, ...] = ()
+    recommended: tuple[str, ...] = field(default=())
+
+
+def prop(
+    name: str,
+    type_: ConfigType,
+    default: str | None,
+    importance: Importance,
+    width: Width,
+    display: str,
+    documentation: str,
+    *checks: Check,
+    values: Sequence[str] = (),
+) -> Property:
+    """A property; the check of its type comes first, one against `values` follows."""
+    found: list[Check] = []
+    if type_ in _TYPE_CHECKS:
+        found.append(_TYPE_CHECKS[type_])
+    found += checks
+    if values:
+        found.append(one_of(values))
+    key = ConfigKey(name, type_, default, importance, documentation, width=width, display_name=display)
+    return Property(key, tuple(found), tuple(values))
+
+
+def arrange(properties: Iterable[Property], layout: Mapping[str, Sequence[str]], more: Config | None = None) -> dict[str, Property]:
+    """Properties in groups: `layout` names each group's members in order; `more` are defaults that differ for this connector."""
+    by_name = {p.key.name: p for p in properties}
+    arranged = {}
+    for group, names in layout.items():
+        for order, name in enumerate(names, 1):
+            known = by_name[name]
+            default = (more or {}).get(name, known.key.default)
+            arranged[name] = replace(known, key=replace(known.key, group=group, order=order, default=default))
+    return arranged
+
+
+def definition(properties: Mapping[str, Property]) -> ConfigDef:
+    """The keys alone, for REST answers."""
+    return ConfigDef(p.key for p in properties.values())
+
+
+def validate(properties: Mapping[str, Property], config: Config) -> list[ConfigValue]:
+    """Every key's value and problems. Does not raise."""
+    found = []
+    for name, known in properties.items():
+        text = config.get(name)
+        given = text if text is not None else known.key.default
+        result = ConfigValue(name, recommended_values=list(known.recommended))
+        problems = [problem for check in known.checks if (problem := check(given, config))]
+        result.errors = [f"The '{name}' value is invalid: {problem}" for problem in dict.fromkeys(problems)]
+        if not problems:
+            try:
+                result.value = parse_value(name, given, known.key.type)
+            except ConfigError as error:
+                result.errors = [f"The '{name}' value is invalid: {error}"]
+        found.append(result)
+    return found
+
+
+# -- checks ----------------------------------------------------------------------------------------------------------------------
+
+
+def _is_integer(text: str | None, limit: int) -> bool:
+    return text is not None and bool(re.fullmatch(r"\s*[+-]?\d+\s*", text)) and -limit <= int(text) < limit
+
+
+def is_int(text: str | None, _: Config) -> str | None:
+    """A 32-bit number, when given."""
+    return None if text is None or _is_integer(text, 2**31) else "An integer is expected"
+
+
+def is_long(text: str | None, _: Config) -> str | None:
+    """A 64-bit number, when given."""
+    return None if text is None or _is_integer(text, 2**63) else "A long value is expected"
+
+
+def is_boolean(text: str | None, _: Config) -> str | None:
+    """true or false, when given."""
+    return None if text is None or text.strip().lower() in ("true", "false") else "Either 'true' or 'false' is expected"
+
+
+_TYPE_CHECKS: dict[ConfigType, Check] = {ConfigType.INT: is_int, ConfigType.LONG: is_long, ConfigType.BOOLEAN: is_boolean}
+
+
+def positive_int(text: str | None, _: Config) -> str | None:
+    """More than zero."""
+    return None if text is None or (_is_integer(text, 2**31) and int(text) > 0) else "A positive, non-zero integer value is expected"
+
+
+def non_negative_int(text: str | None, _: Config) -> str | None:
+    """Zero or more."""
+    return None if text is None or (_is_integer(text, 2**31) and int(text) >= 0) else "An non-negative integer is expected"
+
+
+def positive_long(text: str | None, _: Config) -> str | None:
+    """More than zero."""
+    return None if text is None or (_is_integer(text, 2**63) and int(text) > 0) else "A positive, non-zero long value is expected"
+
+
+def non_negative_long(text: str | None, _: Config) -> str | None:
+    """Zero or more."""
+    return None if text is None or (_is_integer(text, 2**63) and int(text) >= 0) else "A non-negative long value is expected"
+
+
+def required(text: str | None, _: Config) -> str | None:
+    """Not blank."""
+    return "A value is required" if text is None or not text.strip() else None
+
+
+def is_name(text: str | None, _: Config) -> str | None:
+    """A part of a topic's name, or a host name."""
+    return None if not text or NAME.fullmatch(text.strip()) else f"{text} {BAD_NAME}"
+
+
+def one_of(values: Sequence[str]) -> Check:
+    """One of the values in any case."""
+
+    def check(text: str | None, _: Config) -> str | None:
+        return None if text is None or text.strip().lower() in values else f"Value must be one of {', '.join(values)}"
+
+    return check
+
+
+def regexes(text: str | None, _: Config) -> str | None:
+    """A comma-separated list of Java regexes."""
+    try:
+        parse_regexes(text)
+    except ConfigError as error:
+        return f"A comma-separated list of valid regular expressions is expected, but {error}"
+    return None
+
+
+def not_beside(include: str) -> Check:
+    """An exclude list must not stand beside its include list."""
+
+    def check(text: str | None, config: Config) -> str | None:
+        return f'"{include}" is already specified' if text and config.get(include) else None
+
+    return check
+
+
+def queue_over_batch(text: str | None, config: Config) -> str | None:
+    """max.queue.size against max.batch.size."""
+    if not _is_integer(text, 2**31) or text is None:
+        return None
+    if int(text) <= 0:
+        return "A positive queue size is required"
+    batch = config.get("max.batch.size")
+    if batch is not None and _is_integer(batch, 2**31) and int(text) <= int(batch):
+        return "Must be larger than the maximum batch size"
+    return None
+
+
+def operations(text: str | None, _: Config) -> str | None:
+    """skipped.operations."""
+    parts = [part.strip().lower() for part in (text or "").split(",") if part.strip()]
+    if any(part not in ("c", "u", "d", "t", "r", "none") for part in parts):
+        return "Invalid operation"
+    if "none" in parts and len(parts) > 1:
+        return "'none' cannot be specified with other skipped operation types"
+    return None
+
+
+def key_columns(text: str | None, _: Config) -> str | None:
+    """message.key.columns."""
+    try:
+        KeyRules.parse(text)
+    except ConfigError as error:
+        return str(error)
+    return None
+
+
+def needed_when(other: str, value: str) -> Check:
+    """A name that must be given when another property has a value."""
+
+    def check(text: str | None, config: Config) -> str | None:
+        if (config.get(other) or "").strip().lower() != value or (text and text.strip()):
+            return None
+        return f"{other}.custom.name cannot be empty when {other} '{value}' is defined"
+
+    return check

@@ -1,0 +1,126 @@
+"""Which schemas, tables and columns a connector sees (debezium-common §5.1; `io.debezium.relational.{Selectors,RelationalTableFilters}`).
+
+Every list is comma-separated Java regexes that must match a whole name, in any case; a literal comma is written ``\\,``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from connect_py.errors import ConfigError
+from connectors.engine.relational.table import TableId
+
+_POSSESSIVE_CLASSES = {
+    r"\p{Alpha}": "[A-Za-z]",
+    r"\p{Digit}": "[0-9]",
+    r"\p{Alnum}": "[A-Za-z0-9]",
+    r"\p{Upper}": "[A-Z]",
+    r"\p{Lower}": "[a-z]",
+    r"\h": r"[ \t]",
+}
+_NAMED_GROUP = re.compile(r"\(\?<(?=[A-Za-z])")
+
+
+def parse_regexes(text: str | None) -> list[re.Pattern[str]]:
+    """Patterns of one list, in order.
+
+    Raises:
+        ConfigError: a regex is malformed; the text is the one that java.util.regex gives where the two engines find the same fault.
+    """
+    if not text:
+        return []
+    parts = [part.strip().replace("\\,", ",") for part in re.split(r"(?<!\\),", text)]
+    return [compile_java_regex(part) for part in parts if part]
+
+
+def compile_java_regex(pattern: str) -> re.Pattern[str]:
+    """A Java regex as a Python one, ignoring case.
+
+    Raises:
+        ConfigError: it is malformed.
+    """
+    translated = _NAMED_GROUP.sub("(?P<", pattern)
+    for java, python in _POSSESSIVE_CLASSES.items():
+        translated = translated.replace(java, python)
+    try:
+        return re.compile(translated, re.IGNORECASE)
+    except re.error as error:
+        raise ConfigError(_java_message(pattern, error)) from None
+
+
+def _java_message(pattern: str, error: re.error) -> str:
+    """What java.util.regex.PatternSyntaxException.getMessage() shows: description, index, pattern, caret."""
+    description, index = {
+        "unterminated character set": ("Unclosed character class", len(pattern) - 1),
+        "missing ), unterminated subpattern": ("Unclosed group", len(pattern)),
+        "unbalanced parenthesis": ("Unmatched closing ')'", max((error.pos or 0) - 1, 0)),
+        "nothing to repeat": (f"Dangling meta character '{pattern[error.pos or 0 : (error.pos or 0) + 1]}'", error.pos or 0),
+    }.get(error.msg, (error.msg[:1].upper() + error.msg[1:], error.pos or 0))
+    caret = "\n" + " " * index + "^" if index < len(pattern) else ""
+    return f"{description} near index {index}\n{pattern}{caret}"
+
+
+def matches_any(patterns: Iterable[re.Pattern[str]], text: str) -> bool:
+    """Whether a pattern matches the whole text."""
+    return any(pattern.fullmatch(text) for pattern in patterns)
+
+
+@dataclass(frozen=True)
+class NameFilter:
+    """Include and exclude list of one kind of name; an include list that is given decides alone."""
+
+    include: tuple[re.Pattern[str], ...] = ()
+    exclude: tuple[re.Pattern[str], ...] = ()
+
+    @classmethod
+    def parse(cls, include: str | None, exclude: str | None) -> NameFilter:
+        """From the two properties. Raises ConfigError."""
+        return cls(tuple(parse_regexes(include)), tuple(parse_regexes(exclude)))
+
+    def __call__(self, name: str) -> bool:
+        if self.include:
+            return matches_any(self.include, name)
+        return not matches_any(self.exclude, name)
+
+    def rank(self, name: str) -> int:
+        """The position of the first including regex that matches: the order in which a snapshot reads (RelationalSnapshotChangeEventSource)."""
+        for position, pattern in enumerate(self.include):
+            if pattern.fullmatch(name):
+                return position
+        return len(self.include)
+
+
+@dataclass(frozen=True)
+class TableFilters:
+    """What is captured.
+
+    Attributes:
+        is_system: tables that are never captured.
+        forced: tables that are captured whatever the lists say (the signal table).
+        snapshot: limits what a snapshot reads, not what is streamed.
+    """
+
+    schemas: NameFilter = NameFilter()
+    tables: NameFilter = NameFilter()
+    columns: NameFilter = NameFilter()
+    snapshot: NameFilter = NameFilter()
+    is_system: Callable[[TableId], bool] = lambda _: False
+    forced: frozenset[str] = frozenset()
+
+    def is_captured(self, table: TableId) -> bool:
+        """Whether changes of the table become records."""
+        name = str(table)
+        if name in self.forced:
+            return True
+        return not self.is_system(table) and self.schemas(table.schema) and self.tables(name)
+
+    def is_column_captured(self, table: TableId, column: str) -> bool:
+        """Whether the column is part of records."""
+        return self.columns(f"{table}.{column}")
+
+    def snapshot_order(self, tables: Iterable[TableId]) -> list[TableId]:
+        """The captured tables that a snapshot reads: by the order of the include list's regexes, then by name; forced ones last."""
+        chosen = [t for t in tables if self.is_captured(t) and self.snapshot(str(t))]
+        return sorted(chosen, key=lambda t: (str(t) in self.forced, self.tables.rank(str(t)), str(t)))

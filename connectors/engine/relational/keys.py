@@ -1,0 +1,42 @@
+"""Which columns make a record's key (debezium-common §5.2; `io.debezium.relational.Key.CustomKeyMapper`)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from connect_py.errors import ConfigError
+from connectors.engine.relational.filters import compile_java_regex
+from connectors.engine.relational.table import C, Table
+
+ENTRY = r"^\s*([^:]+):([^:,]+(,[^:,]+)*)\s*$"
+
+
+@dataclass(frozen=True)
+class KeyRules:
+    """`message.key.columns`: for tables that match, these columns in this order instead of the primary key."""
+
+    rules: tuple[tuple[re.Pattern[str], str], ...] = ()
+
+    @classmethod
+    def parse(cls, text: str | None) -> KeyRules:
+        """From ``<table regex>:<column>,<column>;<table regex>:<column>``. Raises ConfigError."""
+        if text is None:
+            return cls()
+        if not text.strip():
+            raise ConfigError("Must not be empty")
+        rules = []
+        for entry in text.split(";"):
+            found = re.match(ENTRY, entry)
+            if not found:
+                raise ConfigError(f"{entry} has an invalid format (expecting '{ENTRY}')")
+            # Debezium joins table and column into one regex, so that a `.` between them is any character
+            rules += [(compile_java_regex(f"{found[1]}.{column.strip()}"), column) for column in found[2].strip().split(",")]
+        return cls(tuple(rules))
+
+    def columns(self, table: Table[C]) -> tuple[str, ...]:
+        """Names of the key's columns in key order; empty when records have no key."""
+        chosen: list[str] = []
+        for pattern, _ in self.rules:
+            chosen += [c.name for c in table.columns if c.name not in chosen and pattern.fullmatch(f"{table.id}.{c.name}")]
+        return tuple(chosen) or table.key

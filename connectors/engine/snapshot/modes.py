@@ -1,0 +1,70 @@
+"""When an initial snapshot is taken, and whether streaming follows: `snapshot.mode` as a table (debezium-common §13.1, postgres.md §8.1)."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from connect_py.errors import FatalTaskError
+
+
+class StoredPosition(enum.Enum):
+    """What the offsets topic knows of a source partition."""
+
+    NONE = "none"
+    UNFINISHED_SNAPSHOT = "unfinished"
+    STREAMING = "streaming"
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotMode:
+    """One mode.
+
+    Attributes:
+        without_offset: data is read when nothing is stored.
+        when_unfinished: data is read again after a snapshot that did not end.
+        when_finished: data is read at every start.
+        streams: whether changes are followed afterwards.
+        when_position_lost: data is read when the server no longer has the log of the stored position; otherwise that fails the task.
+    """
+
+    name: str
+    without_offset: bool
+    when_unfinished: bool
+    when_finished: bool
+    streams: bool
+    when_position_lost: bool = False
+
+    def reads_data(self, stored: StoredPosition) -> bool:
+        """Whether a start with this stored position takes a snapshot.
+
+        Raises:
+            FatalTaskError: an unfinished snapshot is stored and the mode never takes one.
+        """
+        if stored is StoredPosition.NONE:
+            return self.without_offset
+        if stored is StoredPosition.UNFINISHED_SNAPSHOT:
+            if not (self.when_unfinished or self.without_offset or self.when_finished):
+                raise FatalTaskError(
+                    "The connector previously stopped while taking a snapshot, but now the connector is configured to never allow snapshots. "
+                    "Reconfigure the connector to use snapshots initially or when needed."
+                )
+            return self.when_unfinished
+        return self.when_finished
+
+
+MODES = {
+    mode.name: mode
+    for mode in (
+        SnapshotMode("always", True, True, True, streams=True),
+        SnapshotMode("initial", True, True, False, streams=True),
+        SnapshotMode("initial_only", True, True, False, streams=False),
+        SnapshotMode("no_data", False, False, False, streams=True),
+        SnapshotMode("when_needed", True, True, False, streams=True, when_position_lost=True),
+    )
+}
+
+
+def configuration_based(*, data: bool, streams: bool, on_data_error: bool) -> SnapshotMode:
+    """`configuration_based`: the three properties decide at every start, whatever is stored."""
+    return SnapshotMode("configuration_based", data, data, data, streams=streams, when_position_lost=on_data_error)

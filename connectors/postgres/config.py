@@ -1,0 +1,389 @@
+"""Properties of the PostgreSQL connector (postgres.md §2), and their parsed form."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from connect_py.api import ConfigType, ConfigValue, Importance, Password, Width
+from connect_py.api.config import parse_value
+from connect_py.errors import ConfigError
+from connectors.engine.config import COMMON, OLD_NAMES, with_present_names
+from connectors.engine.properties import (
+    Config,
+    arrange,
+    non_negative_int,
+    non_negative_long,
+    not_beside,
+    positive_int,
+    positive_long,
+    prop,
+    regexes,
+    required,
+    validate,
+)
+from connectors.engine.relational.filters import NameFilter, TableFilters
+from connectors.engine.relational.keys import KeyRules
+from connectors.engine.relational.table import TableId
+from connectors.engine.snapshot.modes import MODES, SnapshotMode, configuration_based
+from connectors.postgres.settings import ConnectionSettings
+from connectors.postgres.values import ValueOptions
+
+log = logging.getLogger(__name__)
+
+#: The release whose records these are; shown in `source.version` and as the plug-in's version.
+VERSION: Final = "3.6.1.Final"
+
+_B, _C, _I, _L, _LIST, _P, _S = (
+    ConfigType.BOOLEAN,
+    ConfigType.CLASS,
+    ConfigType.INT,
+    ConfigType.LONG,
+    ConfigType.LIST,
+    ConfigType.PASSWORD,
+    ConfigType.STRING,
+)
+_HIGH, _MED, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
+_N, _WS, _WM, _WL = Width.NONE, Width.SHORT, Width.MEDIUM, Width.LONG
+
+_SLOT_NAME = re.compile(r"[a-z0-9_]{1,63}")
+_IDENTITY_ENTRY = r"^\s*([^\s:]+):(DEFAULT|FULL|NOTHING|INDEX [^:]+)\s*$"
+
+
+def _slot_name(text: str | None, _: Config) -> str | None:
+    if text is None or _SLOT_NAME.fullmatch(text.strip()):
+        return None
+    return "Valid replication slot name must contain only digits, lowercase characters and underscores with length <= 63"
+
+
+def _plugin(text: str | None, _: Config) -> str | None:
+    if text is not None and text.strip().lower() == "decoderbufs":
+        return "decoderbufs is not supported here; set plugin.name=pgoutput, which is part of PostgreSQL since version 10 and needs nothing installed"
+    return None
+
+
+def _replica_identities(text: str | None, _: Config) -> str | None:
+    if text is None:
+        return None
+    if not text.strip():
+        return "Must not be empty"
+    for entry in text.split(","):
+        if not re.match(_IDENTITY_ENTRY, entry, re.IGNORECASE):
+            return f"{entry} has an invalid format (expecting '{_IDENTITY_ENTRY}')"
+    return None
+
+
+_OWN = (
+    prop("database.port", _I, "5432", _HIGH, _WS, "Port", "Port of the database server."),
+    prop("database.dbname", _S, None, _HIGH, _WM, "Database", "The database whose changes are captured.", required),
+    prop("plugin.name", _S, "pgoutput", _MED, _WM, "Plugin", "The server's decoding plug-in. Always pgoutput here.", _plugin, values=("decoderbufs", "pgoutput")),
+    prop("slot.name", _S, "debezium", _MED, _WM, "Slot", "Replication slot of this connector; created when it is missing. One connector a slot.", _slot_name),
+    prop("publication.name", _S, "dbz_publication", _MED, _WM, "Publication", "Publication that says which tables' changes the server sends."),
+    prop("publication.autocreate.mode", _S, "all_tables", _MED, _WM, "Publication Auto Create Mode", "Whether a missing publication is made: for all tables, for the captured ones (filtered), without tables, or not (disabled).", values=("no_tables", "filtered", "disabled", "all_tables")),
+    prop("replica.identity.autoset.values", _S, None, _MED, _WL, "Replica Identity Auto Set Values", "Replica identities to set: `<table regex>:<DEFAULT|FULL|NOTHING|INDEX name>`, comma-separated.", _replica_identities),
+    prop("slot.drop.on.stop", _B, "false", _MED, _N, "Drop slot on stop", "Whether an orderly stop drops the slot. Changes made while stopped are then lost."),
+    prop("slot.failover", _B, "false", _MED, _N, "Create failover slot", "Whether the slot is made to survive a fail-over (server version 17 and later)."),
+    prop("slot.stream.params", _S, None, _LOW, _WL, "Optional parameters to pass to the logical decoder when the stream is started.", "More options of the plug-in: `name=value`, joined by semicolons."),
+    prop("database.initial.statements", _S, None, _LOW, _WL, "Initial statements", "SQL that each ordinary connection runs first, separated by semicolons."),
+    prop("database.sslmode", _S, "prefer", _MED, _WM, "SSL mode", "libpq's sslmode.", values=("allow", "prefer", "disable", "verify-ca", "require", "verify-full")),
+    prop("database.sslcert", _S, None, _MED, _WL, "SSL Client Certificate", "File of the client's certificate."),
+    prop("database.sslpassword", _P, None, _MED, _WM, "SSL Client Key Password", "Password of the client's key."),
+    prop("database.sslrootcert", _S, None, _MED, _WL, "SSL Root Certificate", "File of the authorities' certificates."),
+    prop("database.sslkey", _S, None, _MED, _WL, "SSL Client Key", "File of the client's key (PEM)."),
+    prop("slot.max.retries", _I, "6", _LOW, _N, "Retry count", "How often a slot that is in use is tried again.", non_negative_int),
+    prop("slot.retry.delay.ms", _L, "10000", _LOW, _N, "Retry delay", "Longest pause between those tries, in ms; the first ones come sooner.", positive_long),
+    prop("database.sslfactory", _S, None, _MED, _WL, "SSL Root Certificate", "A Java class; accepted and not used."),
+    prop("status.update.interval.ms", _I, "10000", _MED, _WS, "Status update interval (ms)", "How often the server hears that we are alive, in ms.", positive_int),
+    prop("lsn.flush.timeout.ms", _L, "30000", _MED, _WS, "LSN flush timeout (ms)", "How long a confirmation to the server may take, in ms.", positive_long),
+    prop("lsn.flush.timeout.action", _S, "fail", _MED, _WM, "LSN flush timeout action", "What to do when it takes longer.", values=("fail", "warn", "ignore")),
+    prop("database.tcpKeepAlive", _B, "true", _MED, _WS, "TCP keep-alive probe", "Whether TCP probes idle connections."),
+    prop("xmin.fetch.interval.ms", _L, "0", _MED, _WS, "Xmin fetch interval (ms)", "How often the slot's xmin is read for `source.xmin`, in ms; 0 is never.", non_negative_long),
+    prop("lsn.flush.mode", _S, None, _LOW, _WS, "LSN flush mode", "Who confirms positions to the server: connector, connector_and_driver or manual.", values=("connector_and_driver", "connector", "manual")),
+    prop("flush.lsn.source", _B, "true", _LOW, _WS, "Boolean to determine if Debezium should flush LSN in the source database", "Old form of lsn.flush.mode: false is manual."),
+    prop("memory.management.schemas.class", _C, "io.debezium.relational.ConcurrentMapTableMappingStorage", _LOW, _WL, "Schema storage class", "Accepted and not used."),
+    prop("memory.management.tables.class", _C, "io.debezium.relational.ConcurrentMapTableMappingStorage", _LOW, _WL, "Table storage class", "Accepted and not used."),
+    prop("snapshot.mode", _S, "initial", _MED, _WS, "Snapshot mode", "When the present rows are read: initial, initial_only, no_data, always, when_needed, configuration_based.", values=("always", "initial_only", "configuration_based", "when_needed", "initial", "custom", "no_data")),
+    prop("snapshot.isolation.mode", _S, "serializable", _LOW, _WS, "Snapshot isolation mode", "Accepted; a snapshot is always one REPEATABLE READ transaction.", values=("read_uncommitted", "repeatable_read", "read_committed", "serializable")),
+    prop("snapshot.locking.mode", _S, "none", _LOW, _WS, "Snapshot locking mode", "Whether a snapshot locks its tables.", values=("shared", "custom", "none")),
+    prop("hstore.handling.mode", _S, "json", _LOW, _WM, "HStore Handling", "How hstore columns look.", values=("json", "map")),
+    prop("interval.handling.mode", _S, "numeric", _LOW, _WM, "Interval Handling", "How intervals look.", values=("string", "numeric")),
+    prop("schema.refresh.mode", _S, "columns_diff", _MED, _WS, "Schema refresh mode", "Accepted; pgoutput tells of every change of structure.", values=("columns_diff", "columns_diff_exclude_unchanged_toast")),
+    prop("message.prefix.include.list", _LIST, None, _MED, _WL, "Include Logical Decoding Message Prefixes", "Regexes of the prefixes of logical messages to capture.", regexes),
+    prop("message.prefix.exclude.list", _LIST, None, _MED, _WL, "Exclude Logical Decoding Message Prefixes", "Regexes of the prefixes to leave out.", regexes, not_beside("message.prefix.include.list")),
+    prop("publish.via.partition.root", _B, "false", _MED, _WS, "Publish via partition root", "Whether a publication made here sends partitions' changes as the root table's."),
+    prop("include.unknown.datatypes", _B, "false", _MED, _WS, "Include unknown datatypes", "Whether columns of unknown types appear, as binary."),
+    prop("sourceinfo.struct.maker", _C, "io.debezium.connector.postgresql.PostgresSourceInfoStructMaker", _LOW, _WM, "Source info struct maker class", "Accepted and not used."),
+)  # fmt: skip
+
+_LAYOUT = {
+    "Postgres": [
+        "topic.prefix",
+        "database.hostname",
+        "database.port",
+        "database.user",
+        "database.password",
+        "database.dbname",
+        "database.query.timeout.ms",
+        "plugin.name",
+        "slot.name",
+        "publication.name",
+        "publication.autocreate.mode",
+        "replica.identity.autoset.values",
+        "slot.drop.on.stop",
+        "slot.failover",
+        "slot.stream.params",
+        "database.initial.statements",
+        "database.sslmode",
+        "database.sslcert",
+        "database.sslpassword",
+        "database.sslrootcert",
+        "database.sslkey",
+        "slot.max.retries",
+        "slot.retry.delay.ms",
+        "database.sslfactory",
+        "status.update.interval.ms",
+        "lsn.flush.timeout.ms",
+        "lsn.flush.timeout.action",
+        "database.tcpKeepAlive",
+        "xmin.fetch.interval.ms",
+        "skipped.operations",
+        "lsn.flush.mode",
+        "flush.lsn.source",
+    ],
+    "Connector": [
+        "event.processing.failure.handling.mode",
+        "max.batch.size",
+        "max.queue.size",
+        "poll.interval.ms",
+        "max.queue.size.in.bytes",
+        "provide.transaction.metadata",
+        "snapshot.delay.ms",
+        "streaming.delay.ms",
+        "snapshot.include.collection.list",
+        "snapshot.fetch.size",
+        "snapshot.max.threads",
+        "snapshot.max.threads.multiplier",
+        "legacy.snapshot.max.threads",
+        "snapshot.mode.custom.name",
+        "snapshot.mode.configuration.based.snapshot.data",
+        "snapshot.mode.configuration.based.snapshot.schema",
+        "snapshot.mode.configuration.based.start.stream",
+        "snapshot.mode.configuration.based.snapshot.on.schema.error",
+        "snapshot.mode.configuration.based.snapshot.on.data.error",
+        "retriable.restart.connector.wait.ms",
+        "query.fetch.size",
+        "errors.max.retries",
+        "incremental.snapshot.watermarking.strategy",
+        "connection.validation.timeout.ms",
+        "executor.shutdown.timeout.ms",
+        "extended.headers.enabled",
+        "guardrail.collections.max",
+        "guardrail.collections.limit.action",
+        "custom.sanitize.pattern",
+        "statistics.metrics.enabled",
+        "decimal.handling.mode",
+        "time.precision.mode",
+        "snapshot.lock.timeout.ms",
+        "memory.management.schemas.class",
+        "memory.management.tables.class",
+        "snapshot.mode",
+        "snapshot.isolation.mode",
+        "snapshot.query.mode",
+        "snapshot.query.mode.custom.name",
+        "snapshot.locking.mode.custom.name",
+        "snapshot.locking.mode",
+        "hstore.handling.mode",
+        "binary.handling.mode",
+        "schema.name.adjustment.mode",
+        "interval.handling.mode",
+        "schema.refresh.mode",
+        "incremental.snapshot.chunk.size",
+        "unavailable.value.placeholder",
+        "message.prefix.include.list",
+        "message.prefix.exclude.list",
+        "publish.via.partition.root",
+    ],
+    "Events": [
+        "converters",
+        "post.processors",
+        "tombstones.on.delete",
+        "heartbeat.interval.ms",
+        "heartbeat.topics.prefix",
+        "signal.data.collection",
+        "signal.poll.interval.ms",
+        "signal.enabled.channels",
+        "topic.naming.strategy",
+        "notification.enabled.channels",
+        "notification.sink.topic.name",
+        "transaction.metadata.factory",
+        "custom.metric.tags",
+        "column.include.list",
+        "column.exclude.list",
+        "table.include.list",
+        "table.exclude.list",
+        "table.ignore.builtin",
+        "schema.include.list",
+        "schema.exclude.list",
+        "message.key.columns",
+        "snapshot.select.statement.overrides",
+        "column.mask.hash.([^.]+).with.salt.(.+)",
+        "column.mask.with.(d+).chars",
+        "column.truncate.to.(d+).chars",
+        "include.schema.comments",
+        "column.propagate.source.type",
+        "datatype.propagate.source.type",
+        "snapshot.tables.order.by.row.count",
+        "heartbeat.action.query",
+        "include.unknown.datatypes",
+        "sourceinfo.struct.maker",
+    ],
+}
+
+PROPERTIES: Final = arrange((*COMMON, *_OWN), _LAYOUT)
+
+_OLD_NAMES: Final = {**OLD_NAMES, "slot.drop_on_stop": "slot.drop.on.stop"}
+_OLD_MODES: Final = {"never": "no_data", "schema_only": "no_data", "exported": "initial", "initial_schema_only": "no_data"}
+#: `driver.*` and the old `database.*` pass-through: pgjdbc's names that libpq knows by another one.
+_SSL = {"database.sslmode": "sslmode", "database.sslcert": "sslcert", "database.sslkey": "sslkey", "database.sslrootcert": "sslrootcert"}
+
+
+def is_system_table(table: TableId) -> bool:
+    """Tables that are never captured (postgres.md §1)."""
+    schema = table.schema.lower()
+    return schema in ("pg_catalog", "information_schema") or schema.startswith("pg_temp") or table.table == "spatial_ref_sys"
+
+
+def present_config(config: Config) -> tuple[dict[str, str | None], list[str]]:
+    """The configuration in present names and modes, and a warning for each that was old."""
+    present, warnings = with_present_names(config, _OLD_NAMES)
+    mode = (present.get("snapshot.mode") or "").strip().lower()
+    if mode in _OLD_MODES:
+        present["snapshot.mode"] = _OLD_MODES[mode]
+        warnings.append(f"snapshot.mode '{mode}' is the old name of '{_OLD_MODES[mode]}'")
+    return present, warnings
+
+
+def validate_config(config: Config) -> list[ConfigValue]:
+    """Every property's value and problems, without asking the server. Does not raise."""
+    return validate(PROPERTIES, present_config(config)[0])
+
+
+@dataclass(frozen=True)
+class PostgresConfig:
+    """A valid configuration, parsed. `raw` has the present names and every default that is a text."""
+
+    raw: Mapping[str, str]
+    topic_prefix: str
+    connection: ConnectionSettings
+    slot: str
+    publication: str
+    publication_mode: str
+    snapshot_mode: SnapshotMode
+    filters: TableFilters
+    message_prefixes: NameFilter
+    keys: KeyRules
+    values: ValueOptions
+    skipped: frozenset[str]
+    skipped_explicitly: bool
+    version: str = VERSION
+
+    @property
+    def database(self) -> str:
+        """`database.dbname`."""
+        return self.connection.database
+
+    @property
+    def user(self) -> str:
+        """`database.user`."""
+        return self.connection.user
+
+    def flag(self, name: str) -> bool:
+        """A BOOLEAN property."""
+        return self.raw[name].strip().lower() == "true"
+
+    def seconds(self, name: str) -> float:
+        """A property that is in milliseconds."""
+        return int(self.raw[name]) / 1000
+
+    def number(self, name: str) -> int:
+        """An INT or LONG property."""
+        return int(self.raw[name])
+
+    @property
+    def confirms_positions(self) -> bool:
+        """Whether we tell the server what it may discard (`lsn.flush.mode` other than manual)."""
+        mode = self.raw.get("lsn.flush.mode")
+        return mode.strip().lower() != "manual" if mode else self.flag("flush.lsn.source")
+
+
+def parse_config(config: Config) -> PostgresConfig:
+    """Parse what the task is given; old names are logged as warnings.
+
+    Raises:
+        ConfigError: with every problem.
+    """
+    present, warnings = present_config(config)
+    for warning in warnings:
+        log.warning(warning)
+    problems = [error for value in validate(PROPERTIES, present) for error in value.errors]
+    if problems:
+        raise ConfigError("Error configuring an instance of PostgresConnectorTask: " + " ".join(problems))
+    raw = {name: p.key.default for name, p in PROPERTIES.items() if isinstance(p.key.default, str)}
+    raw.update({name: text for name, text in present.items() if text is not None})
+    parts = [part.strip().lower() for part in raw["skipped.operations"].split(",") if part.strip()]
+    signal_tables = [part.strip() for part in raw.get("signal.data.collection", "").split(",") if part.strip()]
+    return PostgresConfig(
+        raw=raw,
+        topic_prefix=raw["topic.prefix"].strip(),
+        connection=_settings(raw),
+        slot=raw["slot.name"].strip(),
+        publication=raw["publication.name"].strip(),
+        publication_mode=raw["publication.autocreate.mode"].strip().lower(),
+        snapshot_mode=_snapshot_mode(raw),
+        filters=TableFilters(
+            schemas=NameFilter.parse(raw.get("schema.include.list"), raw.get("schema.exclude.list")),
+            tables=NameFilter.parse(raw.get("table.include.list"), raw.get("table.exclude.list")),
+            columns=NameFilter.parse(raw.get("column.include.list"), raw.get("column.exclude.list")),
+            snapshot=NameFilter.parse(raw.get("snapshot.include.collection.list"), None),
+            is_system=is_system_table,
+            forced=frozenset(signal_tables),
+        ),
+        message_prefixes=NameFilter.parse(raw.get("message.prefix.include.list"), raw.get("message.prefix.exclude.list")),
+        keys=KeyRules.parse(raw.get("message.key.columns")),
+        values=ValueOptions.from_config(raw),
+        skipped=frozenset(parts) - {"none"},
+        skipped_explicitly=present.get("skipped.operations") is not None,
+    )
+
+
+def _snapshot_mode(raw: Mapping[str, str]) -> SnapshotMode:
+    name = raw["snapshot.mode"].strip().lower()
+    if name == "configuration_based":
+
+        def flag(suffix: str) -> bool:
+            return raw[f"snapshot.mode.configuration.based.{suffix}"].strip().lower() == "true"
+
+        return configuration_based(data=flag("snapshot.data"), streams=flag("start.stream"), on_data_error=flag("snapshot.on.data.error"))
+    if name not in MODES:
+        raise ConfigError(f"Unable to find {name} snapshotter. Please check your configuration.")
+    return MODES[name]
+
+
+def _settings(raw: Mapping[str, str]) -> ConnectionSettings:
+    more: list[tuple[str, str | Password]] = [(libpq, raw[name].strip()) for name, libpq in _SSL.items() if raw.get(name)]
+    if raw.get("database.sslpassword"):
+        more.append(("sslpassword", parse_value("database.sslpassword", raw["database.sslpassword"], ConfigType.PASSWORD)))
+    if raw["database.tcpKeepAlive"].strip().lower() == "false":
+        more.append(("keepalives", "0"))
+    password = raw.get("database.password")
+    return ConnectionSettings(
+        host=raw["database.hostname"].strip(),
+        port=int(raw["database.port"]),
+        user=raw["database.user"].strip(),
+        password=None if password is None else Password(password),
+        database=raw["database.dbname"].strip(),
+        more=tuple(more),
+    )

@@ -1,0 +1,212 @@
+"""One libpq connection, through `psycopg.pq`: queries, COPY and the replication protocol with little work a row.
+
+A connection belongs to the task's thread. Waiting is done in slices so that a stop is noticed; the caller's `should_stop` says when.
+"""
+
+from __future__ import annotations
+
+import logging
+import select
+import time
+from collections.abc import Callable, Sequence
+
+import psycopg
+from psycopg import pq
+
+from connectors.postgres.errors import ServerError, connect_error
+from connectors.postgres.settings import ConnectionSettings
+
+log = logging.getLogger(__name__)
+
+#: How long one wait for the server lasts before a stop is looked for.
+WAIT_SLICE_SECONDS = 0.2
+
+Row = tuple[str | None, ...]
+
+
+class Stopped(Exception):
+    """The task was asked to stop while it waited for the server."""
+
+
+def quote_literal(text: str) -> str:
+    """A string constant for SQL."""
+    quoted = text.replace("'", "''")
+    return f" E'{quoted.replace(chr(92), chr(92) * 2)}'" if "\\" in quoted else f"'{quoted}'"
+
+
+def quote_name(name: str) -> str:
+    """An identifier for SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+class Connection:
+    """An open connection.
+
+    Args:
+        settings: where to.
+        application: what the server's `pg_stat_activity` shows.
+        should_stop: asked while waiting.
+
+    Raises:
+        ServerError: it cannot be opened.
+    """
+
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        application: str,
+        *,
+        replication: bool = False,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._should_stop = should_stop
+        self.pgconn = pq.PGconn.connect(settings.conninfo(application, replication=replication))
+        if self.pgconn.status != pq.ConnStatus.OK:
+            message = self.pgconn.error_message.decode("utf-8", "replace")
+            self.pgconn.finish()
+            raise connect_error(message)
+        self.pgconn.nonblocking = 1
+        self.socket = self.pgconn.socket
+        self._poll = select.poll()
+        self._poll.register(self.socket, select.POLLIN)
+
+    @property
+    def server_version(self) -> int:
+        """Such as 150004."""
+        return self.pgconn.server_version
+
+    def wait_readable(self, seconds: float) -> bool:
+        """Wait for the server to send something. Returns whether it did; never longer than `seconds`."""
+        return bool(self._poll.poll(seconds * 1000))
+
+    def consume_input(self) -> None:
+        """Take what the socket holds into libpq's buffer. Raises ServerError when the connection is gone."""
+        try:
+            self.pgconn.consume_input()
+        except psycopg.Error:
+            raise self._lost() from None
+
+    def flush(self, timeout: float = 10.0) -> None:
+        """Send what is buffered. Raises ServerError when the server takes nothing for `timeout` seconds, or is gone."""
+        deadline = time.monotonic() + timeout
+        try:
+            while self.pgconn.flush():
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise ServerError("08006", f"the server took no data for {timeout:.0f} s")
+                select.select([], [self.socket], [], min(left, WAIT_SLICE_SECONDS))
+        except ServerError:
+            raise
+        except psycopg.Error:
+            raise self._lost() from None
+
+    def put_copy_data(self, message: bytes) -> None:
+        """Send a message inside a COPY without waiting: what the socket does not take now goes with the next one. Raises ServerError."""
+        try:
+            self.pgconn.put_copy_data(message)
+            self.pgconn.flush()
+        except psycopg.Error:
+            raise self._lost() from None
+
+    def _lost(self) -> ServerError:
+        message = " ".join(self.pgconn.error_message.decode("utf-8", "replace").split())
+        return ServerError("08006", message or "the connection was lost")
+
+    def _next_result(self) -> pq.abc.PGresult | None:
+        while self.pgconn.is_busy():
+            if self._should_stop():
+                raise Stopped
+            if self.wait_readable(WAIT_SLICE_SECONDS):
+                self.consume_input()
+        return self.pgconn.get_result()
+
+    def _check(self, result: pq.abc.PGresult) -> None:
+        status = result.status
+        if status not in (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE, pq.ExecStatus.NONFATAL_ERROR):
+            return
+        state = result.error_field(pq.DiagnosticField.SQLSTATE)
+        primary = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY)
+        detail = result.error_field(pq.DiagnosticField.MESSAGE_DETAIL)
+        if state is None:
+            raise self._lost()
+        text = (primary or b"").decode("utf-8", "replace")
+        raise ServerError(state.decode(), text + (f" ({detail.decode('utf-8', 'replace')})" if detail else ""))
+
+    def query(self, sql: str) -> list[Row]:
+        """Run one or several statements; gives the rows of the last one that has any.
+
+        Raises:
+            ServerError: the server refused, or the connection is gone.
+            Stopped: a stop was asked for while waiting; the connection must be closed.
+        """
+        self._send(sql)
+        rows: list[Row] = []
+        failure: ServerError | None = None
+        while (result := self._next_result()) is not None:
+            try:
+                self._check(result)
+            except ServerError as error:
+                failure = failure or error
+                if self.pgconn.status != pq.ConnStatus.OK:
+                    raise
+                continue
+            if result.status == pq.ExecStatus.TUPLES_OK:
+                rows = _rows(result)
+        if failure:
+            raise failure
+        return rows
+
+    def _send(self, sql: str) -> None:
+        try:
+            self.pgconn.send_query(sql.encode())
+        except psycopg.Error:
+            raise self._lost() from None
+        self.flush()
+
+    def start_copy(self, sql: str) -> None:
+        """Run a `COPY … TO STDOUT` or START_REPLICATION up to the point where data flows.
+
+        Raises:
+            ServerError: the server refused.
+            Stopped: a stop was asked for.
+        """
+        self._send(sql)
+        result = self._next_result()
+        if result is None:
+            raise self._lost()
+        if result.status in (pq.ExecStatus.COPY_OUT, pq.ExecStatus.COPY_BOTH):
+            return
+        try:
+            self._check(result)
+        finally:
+            while self._next_result() is not None:
+                pass
+        raise ServerError("XX000", f"the server answered {pq.ExecStatus(result.status).name} to {sql.split('(')[0].strip()}")
+
+    def end_copy(self) -> None:
+        """Take the results that follow a COPY's last row. Raises ServerError when the COPY failed."""
+        failure: ServerError | None = None
+        while (result := self._next_result()) is not None:
+            try:
+                self._check(result)
+            except ServerError as error:
+                failure = failure or error
+        if failure:
+            raise failure
+
+    def close(self) -> None:
+        """Close without waiting; the server ends the session and frees an active slot."""
+        self.pgconn.finish()
+
+
+def _rows(result: pq.abc.PGresult) -> list[Row]:
+    columns = range(result.nfields)
+    return [
+        tuple(None if (value := result.get_value(row, column)) is None else value.decode() for column in columns)
+        for row in range(result.ntuples)
+    ]
+
+
+def placeholders(names: Sequence[str]) -> str:
+    """A list of string constants for ``IN (…)``; of none, one that matches nothing."""
+    return ", ".join(map(quote_literal, names)) or "NULL"

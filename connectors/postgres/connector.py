@@ -1,0 +1,62 @@
+"""The connector class: validation, and the one task's configuration (postgres.md §1, §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from connect_py.api import ConfigDef, ConfigValue, SourceConnector, SourceOffset, SourcePartition, SourceTask
+from connect_py.errors import ConnectError
+from connectors.engine.properties import definition
+from connectors.postgres.config import PROPERTIES, VERSION, parse_config, validate_config
+
+
+class PostgresConnector(SourceConnector):
+    """Captures the changes of one PostgreSQL database, by one task whatever `tasks.max` says."""
+
+    java_name: ClassVar[str] = "io.debezium.connector.postgresql.PostgresConnector"
+    java_task_name: ClassVar[str] = "io.debezium.connector.postgresql.PostgresConnectorTask"
+    version: ClassVar[str] = VERSION
+
+    _config: Mapping[str, str]
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """Every property."""
+        return definition(PROPERTIES)
+
+    def validate(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
+        """Every property's value and problems; when there are none, a connection to the server is tried (`database.hostname` shows its failure)."""
+        found = validate_config(config)
+        if not any(value.errors for value in found):
+            # the driver is loaded only here: a worker that hosts no PostgreSQL connector needs none
+            from connectors.postgres.validation import connection_problem
+
+            problem = connection_problem(config)
+            if problem:
+                next(value for value in found if value.name == "database.hostname").errors.append(problem)
+        return found
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """Take the configuration. Raises ConfigError."""
+        parse_config(config)
+        self._config = config
+
+    def task_class(self) -> type[SourceTask]:
+        """One task class."""
+        from connectors.postgres.task import PostgresConnectorTask
+
+        return PostgresConnectorTask
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        """Always one."""
+        return [dict(self._config)]
+
+    def alter_offsets(self, config: Mapping[str, str], offsets: Sequence[tuple[SourcePartition, SourceOffset | None]]) -> bool:
+        """Accepts offsets of this connector's one partition. Raises ConnectError."""
+        for partition, _ in offsets:
+            if set(partition) != {"server"} or not isinstance(partition["server"], str):
+                raise ConnectError(
+                    f"The partition {dict(partition)} is not one of this connector: it must be {{'server': '<topic.prefix>'}}"
+                )
+        return True

@@ -1,0 +1,97 @@
+"""The source offset of PostgreSQL (postgres.md §10; `PostgresOffsetContext.java`): Debezium's fields in Debezium's order, so that either loads the other's.
+
+What it says. While a snapshot runs, `snapshot` is there and `snapshot_completed` is false: a start takes the snapshot again. Once it is complete, `lsn` is
+the position from which streaming goes on: every transaction that committed before it is in the snapshot. While streaming, the offset names the last
+event that was sent: its transaction (`txId`), its position (`lsn` = `lsn_proc`), how many events of that position were sent where there are several
+(`lsn_events_processed`), and the end of the last transaction that was sent whole (`lsn_commit`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from connect_py.api import SourceOffset
+
+
+def _number(value: object) -> int | None:
+    return None if value is None or isinstance(value, bool) else int(value)  # type: ignore[call-overload]
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresOffset:
+    """See the module. Positions are log sequence numbers, `ts_us` microseconds since 1970."""
+
+    lsn: int | None = None
+    tx_id: int | None = None
+    ts_us: int | None = None
+    lsn_proc: int | None = None
+    lsn_commit: int | None = None
+    message_type: str | None = None
+    events_processed: int = 0
+    snapshot: str | None = None
+    snapshot_completed: bool = False
+    last_snapshot_record: bool = False
+
+    @classmethod
+    def load(cls, stored: SourceOffset) -> PostgresOffset:
+        """From the offsets topic; Debezium's older forms too (`"snapshot": true` is INITIAL, a missing `lsn_commit` is `lsn_proc`)."""
+        lsn_proc = _number(stored.get("lsn_proc"))
+        lsn_commit = _number(stored.get("lsn_commit"))
+        snapshot = stored.get("snapshot")
+        in_snapshot = snapshot not in (None, False, "false", "")
+        old_form = in_snapshot and "snapshot_completed" not in stored
+        message_type = stored.get("messageType")
+        return cls(
+            lsn=_number(stored.get("lsn")),
+            tx_id=_number(stored.get("txId")),
+            ts_us=_number(stored.get("ts_usec")),
+            lsn_proc=lsn_proc,
+            lsn_commit=lsn_proc if lsn_commit is None else lsn_commit,
+            message_type=None if message_type is None else str(message_type),
+            events_processed=_number(stored.get("lsn_events_processed")) or 0,
+            snapshot=("INITIAL" if snapshot in (True, "true") else str(snapshot)) if in_snapshot else None,
+            snapshot_completed=bool(stored.get("last_snapshot_record" if old_form else "snapshot_completed")),
+            last_snapshot_record=bool(stored.get("last_snapshot_record")),
+        )
+
+    def dump(self) -> dict[str, bool | int | str | None]:
+        """For the offsets topic; the order is the one of Debezium's hash map, which every reader of the topic sees."""
+        if self.snapshot is not None:
+            fields: list[tuple[str, bool | int | str | None]] = [
+                ("last_snapshot_record", self.last_snapshot_record),
+                ("lsn", self.lsn),
+                ("txId", self.tx_id),
+                ("ts_usec", self.ts_us),
+                ("snapshot", self.snapshot),
+                ("snapshot_completed", self.snapshot_completed),
+            ]
+        else:
+            fields = [
+                ("lsn_proc", self.lsn_proc),
+                ("messageType", self.message_type),
+                ("lsn_commit", self.lsn_commit),
+                ("lsn", self.lsn),
+                ("txId", self.tx_id),
+                ("ts_usec", self.ts_us),
+            ]
+            if self.events_processed > 1:
+                fields.append(("lsn_events_processed", self.events_processed))
+        return {name: value for name, value in fields if value is not None}
+
+    @property
+    def is_snapshot_unfinished(self) -> bool:
+        """Whether the snapshot has to be taken (again)."""
+        return self.snapshot is not None and not self.snapshot_completed
+
+    @property
+    def start_lsn(self) -> int:
+        """Where to ask the server to start: transactions that committed before it are known to be in Kafka; 0 leaves it to the slot."""
+        if self.lsn_proc is not None:
+            return self.lsn_commit or self.lsn_proc
+        return self.lsn or 0
+
+
+def acknowledged_lsn(stored: SourceOffset) -> int | None:
+    """Up to where the server may discard once the offsets topic holds this: the last whole transaction, never a part of one. None for a snapshot's."""
+    found = _number(stored.get("lsn_commit"))
+    return _number(stored.get("lsn_proc")) if found is None else found

@@ -1,0 +1,230 @@
+"""The replication slot: look-up, creation with an exported snapshot, start of the stream (postgres.md §5, §9.1).
+
+Hand-over from snapshot to stream, so that nothing is lost:
+
+- A slot that this start creates exports a snapshot that holds exactly the transactions committed before the slot's consistent point. Streaming from
+  that point gives all later ones: no gap, no duplicate.
+- When the slot exists already (a snapshot that did not end, a slot made by hand), the snapshot is a REPEATABLE READ transaction of its own, and streaming
+  starts at the slot's *confirmed* position, which lies before it. Rows of an earlier attempt may be in Kafka, and the table may have lost some of them
+  since: only the replay of every change since the confirmed position makes the topic equal to the table. Changes in between arrive twice and converge.
+  Debezium starts at the "current" position that it reads beside the snapshot, which skips those deletes, and any transaction between the two reads.
+- `snapshot.mode=always` asks for a new beginning at every start: there a second, *temporary* slot is made for its consistent point and exported snapshot,
+  and the lasting slot is read from that point. Without room for one more slot it is done as above.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from connect_py.errors import ConnectError, FatalTaskError, RetriableError
+from connectors.postgres.catalog import ServerState
+from connectors.postgres.connection import Connection, quote_name
+from connectors.postgres.errors import ServerError, translate
+from connectors.postgres.lsn import format_lsn, parse_lsn
+from connectors.postgres.publication import STATEMENT_TIMEOUT_MS
+from connectors.postgres.settings import ConnectionSettings
+
+log = logging.getLogger(__name__)
+
+
+class SlotBusyError(RetriableError):
+    """Another session reads the slot: a predecessor that is going away, or a second connector."""
+
+
+@dataclass(slots=True)
+class ExportedSnapshot:
+    """A moment of the database.
+
+    Attributes:
+        name: for SET TRANSACTION SNAPSHOT; valid until `connection` runs another command or closes.
+        lsn: the consistent point: the snapshot holds every transaction that committed before it, and none after it.
+        connection: the replication connection that keeps it.
+    """
+
+    name: str
+    lsn: int
+    connection: Connection
+
+    def release(self) -> None:
+        """Give it up; a temporary slot goes with the connection."""
+        self.connection.close()
+
+
+def check_server(state: ServerState, user: str) -> None:
+    """What streaming needs and a missing piece would only show later.
+
+    Raises:
+        FatalTaskError: with the statements to run.
+    """
+    if state.wal_level != "logical":
+        raise FatalTaskError(
+            f"Postgres server wal_level property must be 'logical' but is: '{state.wal_level}'. Nothing was read and no slot was created. Run as a "
+            "superuser: ALTER SYSTEM SET wal_level = 'logical'; then restart the server and this task."
+        )
+    if not state.may_replicate:
+        raise FatalTaskError(
+            f"The user '{user}' has not the privilege REPLICATION, which a replication slot needs. Nothing was read and no slot was created. "
+            f"Run as a superuser: ALTER ROLE {quote_name(user)} WITH REPLICATION; then restart this task."
+        )
+
+
+def check_slot(state: ServerState, name: str, database: str) -> None:
+    """A slot of that name must be ours: of this database and of pgoutput.
+
+    Raises:
+        FatalTaskError: it is another's, or the server has invalidated it.
+    """
+    slot = state.slot
+    if slot is None:
+        return
+    if slot.plugin != "pgoutput" or slot.database != database:
+        raise FatalTaskError(
+            f"The replication slot '{name}' exists for the plug-in '{slot.plugin}' and the database '{slot.database}', not for 'pgoutput' and "
+            f"'{database}'. It was left as it is. Set another slot.name, or drop it if nobody needs it: SELECT pg_drop_replication_slot('{name}');"
+        )
+    if slot.lost:
+        raise FatalTaskError(
+            f"The replication slot '{name}' was invalidated by the server (max_slot_wal_keep_size): the changes since "
+            f"{format_lsn(slot.confirmed_lsn or slot.restart_lsn or 0)} are gone. Drop it with SELECT pg_drop_replication_slot('{name}'); and take a "
+            "new snapshot (snapshot.mode=when_needed, or delete the connector's offsets)."
+        )
+
+
+def create_slot(
+    settings: ConnectionSettings,
+    name: str,
+    *,
+    failover: bool = False,
+    temporary: bool = False,
+    should_stop: Callable[[], bool],
+) -> ExportedSnapshot:
+    """Create a slot over the replication protocol; waits for transactions that run now to end.
+
+    Returns:
+        The snapshot that the slot exports.
+
+    Raises:
+        FatalTaskError: the server refuses.
+        RetriableError: the connection failed, or running transactions did not end in time.
+        Stopped: a stop was asked for.
+    """
+    try:
+        connection = Connection(settings, "Debezium Streaming", replication=True, should_stop=should_stop)
+    except ServerError as error:
+        raise translate(error, "Cannot open a replication connection", user=settings.user, database=settings.database) from None
+    kind = "TEMPORARY LOGICAL" if temporary else "LOGICAL"
+    options = " (FAILOVER)" if failover else ""
+    try:
+        connection.query(f"SET statement_timeout = {STATEMENT_TIMEOUT_MS}")
+        rows = connection.query(f"CREATE_REPLICATION_SLOT {quote_name(name)} {kind} pgoutput{options}")
+    except ServerError as error:
+        connection.close()
+        raise _creation_error(error, name, settings) from None
+    except BaseException:
+        connection.close()
+        raise
+    _, consistent_point, snapshot, _ = rows[0]
+    lsn = parse_lsn(str(consistent_point))
+    log.info("Created %sslot '%s' at %s", "temporary " if temporary else "", name, consistent_point)
+    return ExportedSnapshot(str(snapshot), lsn, connection)
+
+
+def _creation_error(error: ServerError, name: str, settings: ConnectionSettings) -> ConnectError:
+    if error.sqlstate == "42710":
+        return RetriableError(
+            "Creation of replication slot failed; when setting up multiple connectors for the same database host, please make sure to use a distinct "
+            f"replication slot name for each: {error.message}"
+        )
+    if error.sqlstate == "57014":
+        return RetriableError(
+            "Creation of replication slot failed; query to create replication slot timed out, please make sure that there are no long running queries "
+            "on the database."
+        )
+    return translate(error, f"Creation of replication slot '{name}' failed", user=settings.user, database=settings.database)
+
+
+def export_snapshot_beside(settings: ConnectionSettings, slot: str, *, should_stop: Callable[[], bool]) -> ExportedSnapshot | None:
+    """The snapshot of a temporary slot, for a snapshot while the lasting slot exists; None when the server has no room for one.
+
+    Raises:
+        RetriableError: the connection failed.
+        Stopped: a stop was asked for.
+    """
+    name = f"{slot[:40]}_snapshot_{os.urandom(5).hex()}"
+    try:
+        return create_slot(settings, name, temporary=True, should_stop=should_stop)
+    except FatalTaskError as error:
+        log.warning(
+            "No temporary slot for an exact hand-over (%s); the snapshot is taken beside the slot '%s' and changes since its confirmed position arrive "
+            "again after it",
+            error,
+            slot,
+        )
+        return None
+
+
+def start_replication(
+    settings: ConnectionSettings,
+    slot: str,
+    lsn: int,
+    publication: str,
+    *,
+    parameters: str = "",
+    should_stop: Callable[[], bool],
+) -> Connection:
+    """Open a connection on which changes flow.
+
+    Args:
+        lsn: transactions that committed before it are not sent; 0, or anything before it, stands for the slot's confirmed position.
+        parameters: more options of the plug-in, `name=value` joined by `;` (`slot.stream.params`).
+
+    Raises:
+        FatalTaskError: the slot or its WAL is gone.
+        RetriableError: the connection failed, or the slot is still in use.
+        Stopped: a stop was asked for.
+    """
+    try:
+        connection = Connection(settings, "Debezium Streaming", replication=True, should_stop=should_stop)
+    except ServerError as error:
+        raise translate(error, "Cannot open a replication connection", user=settings.user, database=settings.database) from None
+    options = [("proto_version", "1"), ("publication_names", quote_name(publication))]
+    if connection.server_version >= 140000:
+        options.append(("messages", "true"))
+    options += _parse_parameters(parameters)
+    listed = ", ".join(f"{quote_name(name)} " + "'" + value.replace("'", "''") + "'" for name, value in options)
+    try:
+        connection.start_copy(f"START_REPLICATION SLOT {quote_name(slot)} LOGICAL {format_lsn(lsn)} ({listed})")
+    except ServerError as error:
+        connection.close()
+        if error.sqlstate == "55006":
+            raise SlotBusyError(
+                f"Failed to start replication stream at LSN{{{format_lsn(lsn)}}}; when setting up multiple connectors for the same database host, please make "
+                f"sure to use a distinct replication slot name for each: {error.message}. The slot keeps every change, so nothing is lost. If no other "
+                f"connector uses it, end the session: SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = '{slot}';"
+            ) from None
+        raise translate(
+            error, f"Failed to start replication stream at LSN{{{format_lsn(lsn)}}}", user=settings.user, database=settings.database
+        ) from None
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _parse_parameters(text: str) -> list[tuple[str, str]]:
+    found = []
+    for part in filter(None, (part.strip() for part in text.split(";"))):
+        name, equals, value = part.partition("=")
+        if not equals or not name.strip():
+            log.warning("slot.stream.params: '%s' is not name=value and was left out", part)
+            continue
+        found.append((name.strip(), value.strip()))
+    return found
+
+
+def drop_slot(connection: Connection, name: str) -> None:
+    """Drop the slot if it exists and nobody reads it. Raises ServerError."""
+    connection.query(f"SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = '{name}' AND NOT active")

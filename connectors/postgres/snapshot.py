@@ -1,0 +1,187 @@
+"""The initial snapshot of PostgreSQL: one REPEATABLE READ transaction, each table by COPY in text form (postgres.md §8).
+
+Consistency. All tables are read at one moment, also when the slot existed before (Debezium then reads each table at a moment of its own). The `lsn` of
+the offset is where streaming goes on and never lies after that moment; `slot.py` says which position it is. The offset says "unfinished" until the
+last row: a task that dies takes the snapshot again, and its rows, sent twice, converge with the changes that are replayed.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from connect_py.api.record import EncodedRow
+from connectors.engine.envelope import tail
+from connectors.engine.relational.table import TableId
+from connectors.engine.snapshot.initial import InitialSnapshot
+from connectors.engine.snapshot.markers import Marker
+from connectors.postgres.catalog import read_tables
+from connectors.postgres.connection import Connection, quote_literal, quote_name
+from connectors.postgres.errors import ServerError, translate
+from connectors.postgres.lsn import format_lsn, parse_lsn
+from connectors.postgres.offset import PostgresOffset
+from connectors.postgres.tables import CapturedTable, TableFactory
+
+log = logging.getLogger(__name__)
+
+#: A batch ends at whichever comes first; 4 MB keeps a task small when rows are large, 2,000 rows make the work around a batch negligible.
+MAX_ROWS = 2000
+MAX_BYTES = 4_000_000
+#: How long one read waits for the server, so that a poll returns in time.
+READ_WAIT_SECONDS = 0.25
+PROGRESS_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What all rows of a snapshot share: its position, the reading transaction's number and its start (µs since 1970)."""
+
+    lsn: int
+    tx_id: int | None
+    ts_us: int
+
+
+class CopyRows:
+    """One table being read; `TableRows` of the snapshot engine.
+
+    Raises:
+        ServerError: from every method, when the server or the connection fails.
+    """
+
+    def __init__(self, connection: Connection, table: CapturedTable, moment: Moment) -> None:
+        self._connection = connection
+        self._table = table
+        self._sources: dict[Marker, bytes] = {
+            m: table.block.snapshot(m.value, moment.ts_us, moment.tx_id, moment.lsn) for m in Marker if m is not Marker.INCREMENTAL
+        }
+        columns = ", ".join(quote_name(plan.name) for plan in table.encoder.columns)
+        name = f"{quote_name(table.id.schema)}.{quote_name(table.id.table)}"
+        self._done = False
+        connection.start_copy(f"COPY (SELECT {columns} FROM {name}) TO STDOUT")
+
+    def read(self) -> list[bytes] | None:
+        """Up to MAX_ROWS or MAX_BYTES; fewer when the server is slower than we are."""
+        if self._done:
+            return None
+        get = self._connection.pgconn.get_copy_data
+        rows: list[bytes] = []
+        append = rows.append
+        size = 0
+        waited = False
+        while True:
+            length, data = get(1)
+            if length > 0:
+                append(bytes(data))
+                size += length
+                if len(rows) == MAX_ROWS or size > MAX_BYTES:
+                    return rows
+            elif length == 0:
+                self._connection.consume_input()
+                length, data = get(1)
+                if length > 0:
+                    append(bytes(data))
+                    size += length
+                elif length == 0:
+                    if rows or waited:
+                        return rows
+                    waited = True
+                    self._connection.wait_readable(READ_WAIT_SECONDS)
+                else:
+                    return self._end(rows)
+            else:
+                return self._end(rows)
+
+    def _end(self, rows: list[bytes]) -> list[bytes] | None:
+        self._done = True
+        self._connection.end_copy()
+        return rows or None
+
+    def encode(self, rows: Sequence[bytes], marker: Marker) -> list[EncodedRow]:
+        """Records of raw rows."""
+        table = self._table
+        return table.encoder.copy_rows(rows, table.route, self._sources[marker], tail("r", time.time_ns()))
+
+
+class PostgresSnapshot:
+    """The running snapshot; used by the task's thread only.
+
+    Args:
+        connection: an ordinary one; the snapshot's transaction lives on it.
+        exported: name of an exported snapshot to import, None to take the transaction's own.
+        lsn: where streaming goes on afterwards, at or before the snapshot's moment; None when nothing follows: the present position.
+        tables: in order.
+
+    Attributes:
+        offset: where the source stands once all rows that were given out are in Kafka.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        exported: str | None,
+        lsn: int | None,
+        tables: Sequence[TableId],
+        factory: TableFactory,
+        *,
+        user: str,
+        database: str,
+    ) -> None:
+        self._connection = connection
+        self._factory = factory
+        self._user = user
+        self._database = database
+        self._started = self._reported = time.monotonic()
+        self._current = "the snapshot's transaction"
+        try:
+            self._moment = self._begin(exported, lsn)
+            self._structures = read_tables(connection, tables)
+        except ServerError as error:
+            raise translate(error, "Cannot begin the snapshot", user=user, database=database) from None
+        present = [table for table in tables if table in self._structures]
+        self._engine = InitialSnapshot(present, self._open)
+        self.offset = PostgresOffset(lsn=self._moment.lsn, tx_id=self._moment.tx_id, ts_us=self._moment.ts_us, snapshot="INITIAL")
+        log.info("Snapshot of %d tables at %s: %s", len(present), format_lsn(self._moment.lsn), ", ".join(map(str, present)))
+
+    def _begin(self, exported: str | None, position: int | None) -> Moment:
+        recovering = "pg_is_in_recovery()"
+        xid = "pg_current_xact_id()::text" if self._connection.server_version >= 130000 else "txid_current()::text"
+        lsn = f"CASE WHEN {recovering} THEN pg_last_wal_receive_lsn() ELSE pg_current_wal_lsn() END"
+        take = f"SET TRANSACTION SNAPSHOT {quote_literal(exported)};" if exported else ""
+        ((ts_us, tx_id, here),) = self._connection.query(
+            f"BEGIN ISOLATION LEVEL REPEATABLE READ; {take} SELECT (extract(epoch FROM current_timestamp) * 1000000)::bigint, "
+            f"CASE WHEN {recovering} THEN NULL ELSE {xid} END, {lsn}"
+        )
+        return Moment(parse_lsn(str(here)) if position is None else position, int(tx_id) if tx_id else None, int(ts_us or 0))
+
+    def _open(self, table: TableId) -> CopyRows:
+        self._current = f"the table {table}"
+        return CopyRows(self._connection, self._factory.build(self._structures[table]), self._moment)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last row was given out."""
+        return self._engine.finished
+
+    def next_rows(self) -> list[EncodedRow]:
+        """The next records; none when none came in the time of a poll or the snapshot has ended.
+
+        Raises:
+            ConnectError: the snapshot has to begin again (RetriableError), or cannot succeed (FatalTaskError).
+            Stopped: a stop was asked for.
+        """
+        try:
+            rows = self._engine.next_rows()
+            if self._engine.finished:
+                self._connection.query("COMMIT")
+        except ServerError as error:
+            raise translate(error, f"Cannot read {self._current}", user=self._user, database=self._database) from None
+        if self._engine.finished:
+            self.offset = replace(self.offset, snapshot_completed=True, last_snapshot_record=True)
+            seconds = time.monotonic() - self._started
+            log.info("Snapshot finished: %d rows in %.1f s", self._engine.rows_sent, seconds)
+        elif time.monotonic() - self._reported > PROGRESS_SECONDS:
+            self._reported = time.monotonic()
+            log.info("Snapshot: %d rows so far, now reading %s", self._engine.rows_sent, self._current)
+        return rows

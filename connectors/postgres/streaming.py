@@ -1,0 +1,335 @@
+"""The stream of changes: pgoutput messages to encoded records, with the offset of the last one (postgres.md §9 to §13).
+
+Owned by the task's thread: it reads the socket, decodes, encodes and answers the server's pings; there is no queue in between. What the server may
+discard is only what the offsets topic holds (`acknowledge`), never what was merely read.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from struct import Struct
+
+from connect_py.api import Route
+from connect_py.api.record import EncodedRow
+from connectors.engine.envelope import tail
+from connectors.postgres import pgoutput
+from connectors.postgres.connection import Connection
+from connectors.postgres.errors import ServerError
+from connectors.postgres.messages import MessageEncoder
+from connectors.postgres.offset import PostgresOffset
+from connectors.postgres.resume import ResumePoint
+from connectors.postgres.tables import CapturedTable
+
+log = logging.getLogger(__name__)
+
+#: As in snapshot.py.
+MAX_ROWS = 2000
+MAX_BYTES = 4_000_000
+
+_LSN = Struct(">q")
+_TYPES = {0x49: "INSERT", 0x55: "UPDATE", 0x44: "DELETE", 0x54: "TRUNCATE", 0x4D: "MESSAGE"}
+
+
+class TableStream:
+    """A captured table in the stream, with its source block of the present transaction."""
+
+    __slots__ = ("captured", "delete", "insert", "relation", "route", "source", "transaction", "update")
+
+    def __init__(self, captured: CapturedTable, relation: pgoutput.Relation) -> None:
+        self.captured = captured
+        self.relation = relation
+        self.route = captured.route
+        self.insert = captured.encoder.insert
+        self.update = captured.encoder.update
+        self.delete = captured.encoder.delete
+        self.transaction = -1
+        self.source: Callable[[int], bytes] = lambda _: b""
+
+
+#: Finds the captured table of a RELATION message, None for one that is not captured. Raises ConnectError.
+Resolver = Callable[[pgoutput.Relation, CapturedTable | None], CapturedTable | None]
+
+
+class ChangeStream:
+    """One replication connection and the state of its decoding.
+
+    Args:
+        connection: on which START_REPLICATION has been answered.
+        stored: from where the stream was started.
+        resolve: looks up tables.
+        messages: encodes logical messages, None to leave them out.
+        skipped: operations of `skipped.operations`.
+        tombstones: whether a delete is followed by a null value.
+        status_seconds: how often the server hears from us.
+        headers: the context headers.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        stored: PostgresOffset,
+        resolve: Resolver,
+        *,
+        messages: MessageEncoder | None,
+        skipped: frozenset[str],
+        tombstones: bool,
+        status_seconds: float,
+        headers: tuple[tuple[str, str], ...],
+    ) -> None:
+        self._connection = connection
+        self._resolve = resolve
+        self._messages = messages
+        self._skipped = skipped
+        self._tombstones = tombstones
+        self._status_seconds = status_seconds
+        self._headers = headers
+        self._tables: dict[bytes, TableStream | None] = {}
+        self._resume: ResumePoint | None = ResumePoint(stored)
+        self._skip_all = False
+        self._skip_known = False
+        # the present transaction
+        self._transaction = 0
+        self._xid: int | None = None
+        self._commit_us = 0
+        self._origin: tuple[str, int] | None = None
+        self._last_commit = stored.lsn_commit
+        self._lsn = 0
+        self._events = 0
+        # what the server hears
+        self._received = 0
+        self._acknowledged = 0
+        self._next_status = time.monotonic() + status_seconds
+
+    def acknowledge(self, lsn: int) -> None:
+        """The offsets topic holds everything before `lsn`: tell the server with the next status. Never goes back."""
+        if lsn > self._acknowledged:
+            self._acknowledged = lsn
+            self.send_status()
+
+    def send_status(self) -> None:
+        """A standby status update. Raises ServerError."""
+        self._next_status = time.monotonic() + self._status_seconds
+        now_us = time.time_ns() // 1000
+        message = pgoutput.encode_status(max(self._received, self._acknowledged), self._acknowledged, now_us)
+        self._connection.put_copy_data(message)
+
+    def keep_alive(self) -> None:
+        """Send a status when it is due. Raises ServerError."""
+        if time.monotonic() >= self._next_status:
+            self.send_status()
+
+    def close(self, *, say_goodbye: bool) -> None:
+        """Close the connection, after a last status when the server is there to hear it."""
+        if say_goodbye:
+            try:
+                self.send_status()
+            except ServerError as error:
+                log.debug("The last status did not reach the server: %s", error)
+        self._connection.close()
+
+    def read(self, seconds: float) -> tuple[list[EncodedRow], PostgresOffset] | None:
+        """Records of what the server sends, up to the batch's bounds; waits up to `seconds` for the first one.
+
+        Returns:
+            Records and the offset of the last one's event; a batch ends between two events. None when nothing came.
+
+        Raises:
+            ServerError: the connection or the server failed; open a new stream from the last offset.
+            ConnectError: a record cannot be made.
+        """
+        rows: list[EncodedRow] = []
+        size = 0
+        last: tuple[int, int, int, int | None, int, int | None] | None = None
+        deadline = time.monotonic() + seconds
+        get = self._connection.pgconn.get_copy_data
+        unpack = _LSN.unpack_from
+        tables = self._tables
+        skip_inserts, skip_deletes = "c" in self._skipped, "d" in self._skipped
+        append = rows.append
+        now_ns = time.time_ns()
+        created, updated, deleted = tail("c", now_ns), tail("u", now_ns), tail("d", now_ns)
+        while size < MAX_BYTES and len(rows) < MAX_ROWS:
+            length, data = get(1)
+            if length <= 0:
+                if length < 0:
+                    self._connection.end_copy()
+                    raise ServerError("08006", "the server ended the stream")
+                self._connection.consume_input()
+                length, data = get(1)
+                now_ns = time.time_ns()
+                created, updated, deleted = tail("c", now_ns), tail("u", now_ns), tail("d", now_ns)
+                if length <= 0:
+                    if length < 0:
+                        continue
+                    self.keep_alive()
+                    left = deadline - time.monotonic()
+                    if rows or left <= 0:
+                        break
+                    self._connection.wait_readable(min(left, self._status_seconds))
+                    continue
+            message = bytes(data)
+            if message[0] != 0x77:
+                if message[0] == 0x6B:
+                    self._answer(message)
+                continue
+            kind = message[25]
+            if kind in _TYPES:
+                lsn = unpack(message, 1)[0]
+                if lsn == self._lsn:
+                    self._events += 1
+                else:
+                    self._lsn = lsn
+                    self._events = 1
+                if self._skip_all or (self._skip_known and self._is_known(lsn)):
+                    continue
+                before = len(rows)
+                table = tables.get(message[26:30])
+                if table is not None and kind in _ROW_KINDS:
+                    if table.transaction != self._transaction:
+                        self._enter(table)
+                    source = table.source(lsn)
+                    if kind == 0x49:
+                        if not skip_inserts:
+                            key, value = table.insert(message, 30, source, created)
+                            append((table.route, key, value))
+                            size += len(value)
+                    elif kind == 0x55:
+                        key, value, _ = table.update(message, 30, source, updated)
+                        if value:
+                            if "u" not in self._skipped:
+                                append((table.route, key, value))
+                                size += len(value)
+                        else:
+                            size += self._split(rows, table, message, source, deleted, created)
+                    elif not skip_deletes:
+                        key, value = table.delete(message, 30, source, deleted)
+                        append((table.route, key, value))
+                        if self._tombstones:
+                            append((table.route, key, None))
+                        size += len(value)
+                elif kind == 0x54:
+                    self._truncate(rows, message, lsn, now_ns)
+                elif kind == 0x4D:
+                    self._message(rows, message, lsn, now_ns)
+                if len(rows) > before:
+                    last = (lsn, self._events, kind, self._xid, self._commit_us, self._last_commit)
+            elif kind == 0x42:
+                self._begin(pgoutput.decode_begin(message))
+            elif kind == 0x43:
+                self._commit(pgoutput.decode_commit(message))
+            elif kind == 0x52:
+                self._on_relation(message)
+            elif kind == 0x4F:
+                origin = pgoutput.decode_origin(message)
+                self._origin = (origin.name, origin.lsn)
+        self._received = max(self._received, self._lsn, self._last_commit or 0)
+        if time.monotonic() >= self._next_status:
+            self.send_status()
+        if last is None:
+            return None
+        lsn, events, kind, xid, commit_us, last_commit = last
+        offset = PostgresOffset(
+            lsn=lsn,
+            tx_id=xid,
+            ts_us=commit_us,
+            lsn_proc=lsn,
+            lsn_commit=last_commit,
+            message_type=_TYPES[kind],
+            events_processed=events,
+        )
+        return rows, offset
+
+    def _begin(self, begin: pgoutput.Begin) -> None:
+        self._transaction += 1
+        self._xid = begin.xid
+        self._commit_us = begin.commit_us
+        self._origin = None
+        self._lsn = self._events = 0
+        if self._resume is not None:
+            self._skip_all = self._resume.is_transaction_known(begin.final_lsn)
+            if not self._skip_all:
+                self._skip_known = self._resume.is_partly_known(begin.xid)
+                if not self._skip_known:
+                    self._resume = None
+
+    def _commit(self, commit: pgoutput.Commit) -> None:
+        if self._resume is not None and not self._skip_all:
+            self._resume = None
+        self._skip_all = self._skip_known = False
+        self._last_commit = max(commit.end_lsn, self._last_commit or 0)
+
+    def _is_known(self, lsn: int) -> bool:
+        if self._resume is not None and self._resume.is_event_known(lsn, self._events):
+            return True
+        self._skip_known = False
+        self._resume = None
+        return False
+
+    def _enter(self, table: TableStream) -> None:
+        """Give a table the source block of the present transaction."""
+        name, lsn = self._origin or (None, None)
+        table.source = table.captured.block.transaction(self._commit_us, self._xid, self._last_commit, name, lsn)
+        table.transaction = self._transaction
+
+    def _split(self, rows: list[EncodedRow], table: TableStream, message: bytes, source: bytes, deleted: bytes, created: bytes) -> int:
+        """A changed key: the old row's delete and tombstone, then the new row (postgres.md §12.3). Returns the bytes added."""
+        change = table.captured.encoder.split(message, 30, source, deleted, created)
+        route = table.route
+        size = 0
+        if "d" not in self._skipped:
+            headers = (("__debezium.newkey", change.new_key_text), *self._headers)
+            to = Route(route.topic, route.key_schema, route.value_schema, headers)
+            rows.append((to, change.old_key, change.delete_value))
+            if self._tombstones:
+                rows.append((to, change.old_key, None))
+            size += len(change.delete_value)
+        if "c" not in self._skipped:
+            headers = (("__debezium.oldkey", change.old_key_text), *self._headers)
+            to = Route(route.topic, route.key_schema, route.value_schema, headers)
+            rows.append((to, change.new_key, change.create_value))
+            size += len(change.create_value)
+        return size
+
+    def _truncate(self, rows: list[EncodedRow], message: bytes, lsn: int, now_ns: int) -> None:
+        if "t" in self._skipped:
+            return
+        for oid in pgoutput.decode_truncate(message).relations:
+            table = self._tables.get(oid.to_bytes(4, "big"))
+            if table is not None:
+                if table.transaction != self._transaction:
+                    self._enter(table)
+                value = table.captured.encoder.truncate(table.source(lsn), tail("t", now_ns))
+                rows.append((table.captured.keyless_route, None, value))
+
+    def _message(self, rows: list[EncodedRow], message: bytes, lsn: int, now_ns: int) -> None:
+        if self._messages is None:
+            return
+        decoded = pgoutput.decode_message(message)
+        if not decoded.transactional:
+            self._xid, self._commit_us = None, now_ns // 1000
+            # outside of any transaction: its own position is complete at once
+            self._last_commit = max(lsn, self._last_commit or 0)
+        row = self._messages.encode(decoded, lsn=lsn, xid=self._xid, ts_us=self._commit_us, last_commit=self._last_commit, now_ns=now_ns)
+        if row is not None:
+            rows.append(row)
+
+    def _on_relation(self, message: bytes) -> None:
+        relation = pgoutput.decode_relation(message)
+        key = message[26:30]
+        known = self._tables.get(key)
+        captured = self._resolve(relation, known.captured if known else None)
+        if captured is None:
+            self._tables[key] = None
+        elif known is None or known.captured is not captured:
+            self._tables[key] = TableStream(captured, relation)
+
+    def _answer(self, message: bytes) -> None:
+        end, wants_reply = pgoutput.decode_keepalive(message)
+        self._received = max(self._received, end)
+        if wants_reply:
+            self.send_status()
+
+
+_ROW_KINDS = frozenset((0x49, 0x55, 0x44))

@@ -1,0 +1,121 @@
+"""From a table's structure to what the data path needs of it: encoder, routes, source block. Built once a structure, on the task's thread."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from connect_py.api import Route
+from connect_py.api.record import JsonEncoding
+from connectors.engine.encode.table import TableEncoder
+from connectors.engine.relational.table import Table, TableId
+from connectors.engine.topic_naming import TopicNaming
+from connectors.postgres.catalog import TypeInfo, make_column
+from connectors.postgres.config import PostgresConfig
+from connectors.postgres.pgoutput import Relation
+from connectors.postgres.source_info import SOURCE_SCHEMA, SourceBlock
+from connectors.postgres.values import PgColumn, column_plan
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedTable:
+    """A captured table in one structure.
+
+    Attributes:
+        structure: what it was built from; an equal one needs no new encoder.
+        route: of rows and tombstones.
+        keyless_route: of truncates.
+    """
+
+    id: TableId
+    structure: tuple[tuple[PgColumn, ...], tuple[str, ...]]
+    encoder: TableEncoder
+    block: SourceBlock
+    route: Route
+    keyless_route: Route
+
+
+def table_of_relation(relation: Relation, table: Table[PgColumn] | None, types: dict[int, TypeInfo]) -> Table[PgColumn]:
+    """The structure of a table in the stream: the columns that the server sends, in its order.
+
+    Types come from the message; nullability, defaults and the key from the present catalog (postgres.md §13.5). A column that the catalog no longer has
+    is optional.
+    """
+    columns = []
+    for sent in relation.columns:
+        known = table.column(sent.name) if table else None
+        if known is not None and known.type_oid == sent.type_oid and known.typmod == sent.modifier:
+            columns.append(known)
+            continue
+        info = types.get(sent.type_oid)
+        columns.append(
+            make_column(
+                types,
+                name=sent.name,
+                oid=sent.type_oid,
+                type_name=info.name if info else "unknown",
+                modifier=sent.modifier,
+                category=info.category if info else "b",
+                element=info.element if info else 0,
+                nullable=known.nullable if known else True,
+                default=known.default if known else None,
+            )
+        )
+    names = {column.name for column in columns}
+    key = tuple(name for name in table.key if name in names) if table else ()
+    return Table(TableId(relation.schema, relation.table), tuple(columns), key)
+
+
+class TableFactory:
+    """Builds `CapturedTable`s.
+
+    Args:
+        headers: the context headers of every record.
+    """
+
+    def __init__(self, config: PostgresConfig, encoding: JsonEncoding, headers: tuple[tuple[str, str], ...]) -> None:
+        self._config = config
+        self._encoding = encoding
+        self._naming = TopicNaming.from_config(config.raw)
+        self.headers = headers
+        self._warned: set[str] = set()
+
+    def build(self, table: Table[PgColumn], known: CapturedTable | None = None) -> CapturedTable:
+        """A table's parts; `known` itself when its structure is the same."""
+        config = self._config
+        key = config.keys.columns(table)
+        if known is not None and known.structure == (table.columns, key):
+            return known
+        plans = []
+        for column in table.columns:
+            captured = config.filters.is_column_captured(table.id, column.name)
+            plan = column_plan(column, config.values) if captured else None
+            if captured and plan is None:
+                self._warn_once(
+                    f"Column {table.id}.{column.name} has the type {column.type_name}, which is not supported; it is left out of records"
+                )
+            plans.append(plan)
+        if not key:
+            self._warn_once(
+                f"Table '{table.id}' has neither a primary key nor a usable unique index: its records have no key, so a sink cannot tell its rows apart. "
+                "Add a key, or name columns in message.key.columns"
+            )
+        topic = self._naming.data_topic(table.id.schema, table.id.table)
+        encoder = TableEncoder(topic, plans, key, SOURCE_SCHEMA, self._encoding, schema_name=self._naming.schema_name(topic))
+        return CapturedTable(
+            id=table.id,
+            structure=(table.columns, key),
+            encoder=encoder,
+            block=SourceBlock(
+                version=config.version, name=config.topic_prefix, database=config.database, schema=table.id.schema, table=table.id.table
+            ),
+            route=Route(topic, encoder.key_schema, encoder.value_schema, self.headers),
+            keyless_route=Route(topic, None, encoder.value_schema, self.headers),
+        )
+
+    def _warn_once(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
+            log.warning(text)

@@ -1,0 +1,52 @@
+"""The connection test of a validation (postgres.md §3): a connection and its user's roles; neither wal_level nor tables are looked at."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from connect_py.errors import ConnectError
+from connectors.postgres.config import parse_config
+from connectors.postgres.connection import Connection
+from connectors.postgres.errors import ServerError
+
+log = logging.getLogger(__name__)
+
+#: Older servers have no pgoutput.
+OLDEST_VERSION = 100000
+
+
+def connection_problem(config: Mapping[str, str | None]) -> str | None:
+    """What is wrong with the connection, as the text of an error on `database.hostname`; None when it works."""
+    try:
+        parsed = parse_config(config)
+    except ConnectError as error:
+        return f"Error while validating connector config: {error}"
+    settings = parsed.connection
+    try:
+        connection = Connection(settings, "Debezium Validate Connection")
+    except ServerError as error:
+        log.warning("Validation could not reach the database '%s' at %s:%d: %s", settings.database, settings.host, settings.port, error)
+        return f"Error while validating connector config: {_driver_text(error, settings.host, settings.port)}"
+    try:
+        if connection.server_version < OLDEST_VERSION:
+            return f"Error while validating connector config: Cannot connect to a version of Postgres lower than {OLDEST_VERSION // 10000}"
+        ((login, replication),) = connection.query(
+            "SELECT rolcanlogin, rolreplication OR rolsuper FROM pg_roles WHERE rolname = current_user"
+        )
+        if login != "t" or replication != "t":
+            log.warning("Postgres roles LOGIN and REPLICATION are not assigned to user: %s", settings.user)
+    except ServerError as error:
+        return f"Error while validating connector config: {error.message}"
+    finally:
+        connection.close()
+    return None
+
+
+def _driver_text(error: ServerError, host: str, port: int) -> str:
+    """pgjdbc's sentences, which Debezium shows, for what libpq found."""
+    if error.message.startswith("FATAL:"):
+        return error.message
+    if "Connection refused" in error.message:
+        return f"Connection to {host}:{port} refused. Check that the hostname and port are correct and that the postmaster is accepting TCP/IP connections."
+    return "The connection attempt failed."
