@@ -31,6 +31,9 @@ _KEEP_ALIVE_SECONDS = 1.0
 
 _METRICS_SECONDS = 5.0
 
+#: How long the loop waits for the first acknowledgement of a new topic, so that ``GET topics`` shows it as soon as it has records.
+_NEW_TOPIC_SECONDS = 0.25
+
 
 class _Stopped(Exception):
     """The task was asked to end while the producer had no room; what was not sent is read again after the restart."""
@@ -161,6 +164,8 @@ class SourceTaskLoop:
             self._polled += len(batch)
             for record in batch:
                 self._send_record(record)
+        if self._unreported:
+            self._await_new_topics()
 
     def _poll(self) -> Sequence[SourceRecord] | EncodedBatch | None:
         try:
@@ -313,6 +318,12 @@ class SourceTaskLoop:
             if not submission.outstanding:
                 self._report({"type": "topic", "topic": topic})
         self._unreported = [entry for entry in self._unreported if entry[1].outstanding]
+
+    def _await_new_topics(self) -> None:
+        deadline = time.monotonic() + _NEW_TOPIC_SECONDS
+        while self._unreported and self._failure is None and time.monotonic() < deadline:
+            self._producer.poll(0.01)
+            self._report_topics()
 
     def _report_metrics(self) -> None:
         self._report(

@@ -41,6 +41,7 @@ from connect_py.runtime.herder.base import (
 from connect_py.runtime.herder.thread import HerderThread
 from connect_py.runtime.hosted_connectors import ConnectorHost, TaskConfigs
 from connect_py.runtime.hosted_tasks import TaskHost, TaskSpec
+from connect_py.runtime.java_map import in_java_order
 from connect_py.runtime.plugins import KINDS, Plugins, kinds_of
 from connect_py.runtime.redact import redactor, secret_values
 from connect_py.runtime.task_main import trace_of
@@ -55,6 +56,10 @@ _HEALTH_SECONDS = 10.0
 
 #: DistributedHerder's START_STOP_THREAD_POOL_SIZE.
 _POOL_SIZE = 8
+
+#: The answer is 202, accepted: in Connect the reset shows once the status topic has been read back, and a GET sent right after the answer
+#: still sees the topics. This is long enough for the same GET to see the same here.
+_TOPICS_RESET_SECONDS = 0.1
 
 #: Delays between attempts to publish task configurations: 250 ms doubling to 60 s.
 _PUBLISH_RETRY_SECONDS = (0.25, 60.0)
@@ -294,7 +299,7 @@ class DistributedHerder:
         full = {**made, TASK_CLASS: connector.java_task_name}
         if issubclass(connector, SinkConnector):
             full |= {key: config[key] for key in (TOPICS, TOPICS_REGEX) if config.get(key)}
-        return full
+        return in_java_order(full)
 
     def _restart(self, request: RestartRequest) -> None:
         name = request.connector
@@ -371,7 +376,7 @@ class DistributedHerder:
         """Raw task configurations. Raises NotFoundError."""
         snapshot = self._configs.snapshot()
         self._config_of(snapshot, name)
-        return [TaskInfo(number, snapshot.task_configs.get((name, number), {})) for number in snapshot.tasks(name)]
+        return [TaskInfo(number, in_java_order(snapshot.task_configs.get((name, number), {}))) for number in snapshot.tasks(name)]
 
     def topics(self, name: str) -> Sequence[str]:
         """Topics in use. Raises RestError 403 when they are not tracked."""
@@ -492,12 +497,16 @@ class DistributedHerder:
         self._thread.call(work)
 
     def reset_topics(self, name: str) -> None:
-        """Forget the topics in use; running tasks report theirs anew. Raises RestError 403 when that is not allowed."""
+        """Forget the topics in use, soon; running tasks report theirs anew. Raises RestError 403 when that is not allowed."""
         self._require_topic_tracking()
         if not self._worker.topic_tracking_reset:
             raise RestError("Topic tracking reset is disabled.", 403)
-        self._statuses.delete_topics(name)
-        self._thread.post(lambda: self._tasks.forget_topics(name))
+
+        def work() -> None:
+            self._statuses.delete_topics(name)
+            self._tasks.forget_topics(name)
+
+        self._thread.post(lambda: self._thread.post_later(_TOPICS_RESET_SECONDS, work))
 
     # -- requests: offsets
 
@@ -550,7 +559,7 @@ class DistributedHerder:
 
     def _info(self, snapshot: ClusterConfig, name: str) -> ConnectorInfo:
         config = self._config_of(snapshot, name)
-        return ConnectorInfo(name, config, snapshot.tasks(name), self._type_of(config))
+        return ConnectorInfo(name, in_java_order(config), snapshot.tasks(name), self._type_of(config))
 
     def _type_of(self, config: Mapping[str, str] | None) -> str:
         try:

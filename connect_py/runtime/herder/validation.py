@@ -23,6 +23,7 @@ from connect_py.runtime.connector_config import (
     sink_topic_errors,
 )
 from connect_py.runtime.herder.base import ConfigInfos
+from connect_py.runtime.java_map import in_java_order
 from connect_py.runtime.plugins import Plugins
 
 log = logging.getLogger(__name__)
@@ -43,7 +44,7 @@ def validate(plugins: Plugins, worker: Mapping[str, str], config: Mapping[str, s
     """
     class_name = config.get(CONNECTOR_CLASS)
     if class_name is None:
-        shown = ", ".join(f"{name}={'[hidden]' if 'password' in name.lower() else value}" for name, value in config.items())
+        shown = ", ".join(f"{name}={'[hidden]' if 'password' in name.lower() else value}" for name, value in in_java_order(config).items())
         raise BadRequestError(f"Connector config {{{shown}}} contains no connector type")
     connector = plugins.connector(class_name.strip())
     framework = enriched_definition(connector, plugins, worker, config)
