@@ -1,0 +1,332 @@
+"""The sink's properties. Names follow Iceberg's Kafka Connect sink where that has the same notion: `iceberg.X` means `lakehouse.X`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from connect_py.api.config import ConfigDef, ConfigKey, ConfigType, Importance, between, non_empty, one_of
+from connect_py.errors import ConfigError
+from spark_sink.types import TypeOptions
+
+PREFIX = "lakehouse."
+
+#: Properties that Iceberg's sink has too, by name without prefix; those that end in a dot are prefixes.
+SHARED_WITH_ICEBERG = frozenset(
+    {
+        "catalog",
+        "catalog.",
+        "hadoop.",
+        "kafka.",
+        "tables.auto-create-enabled",
+        "tables.auto-create-props.",
+        "tables.evolve-schema-enabled",
+        "tables.schema-force-optional",
+        "control.commit.interval-ms",
+    }
+)
+
+#: Properties that take any suffix: lakehouse.<prefix><suffix>.
+OPEN_PREFIXES = ("catalog.", "hadoop.", "kafka.", "spark.conf.", "tables.auto-create-props.")
+
+METADATA_COLUMNS = ("op", "ts_ms", "source.ts_ms", "topic", "partition", "offset")
+
+JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
+
+
+def _key(name: str, default: Any, documentation: str, type_: ConfigType = ConfigType.STRING, **more: Any) -> ConfigKey:
+    importance = more.pop("importance", Importance.MEDIUM)
+    return ConfigKey(PREFIX + name, type_, default, importance, documentation, **more)
+
+
+def _metadata_columns(name: str, value: Any) -> None:
+    unknown = [column for column in value or () if column not in METADATA_COLUMNS]
+    if unknown:
+        raise ConfigError(f"Invalid value {', '.join(unknown)} for configuration {name}: known are {', '.join(METADATA_COLUMNS)}")
+
+
+_PLACEHOLDERS = ("topic", "prefix", "db", "schema", "table")
+
+
+def _route_pattern(name: str, value: Any) -> None:
+    unknown = [p for p in re.findall(r"\{(.*?)\}", value or "") if p not in _PLACEHOLDERS]
+    if unknown or not value:
+        known = ", ".join("{" + p + "}" for p in _PLACEHOLDERS)
+        raise ConfigError(f"Invalid value {value} for configuration {name}: placeholders are {known}")
+
+
+BOOLEAN, INT, LONG, LIST = ConfigType.BOOLEAN, ConfigType.INT, ConfigType.LONG, ConfigType.LIST
+
+CONFIG_DEF = ConfigDef(
+    [
+        _key("format", "iceberg", "Format of the tables.", validator=one_of("iceberg"), importance=Importance.HIGH, group="Destination"),
+        _key(
+            "catalog",
+            "iceberg",
+            "Name of the Spark catalog. Its settings are lakehouse.catalog.<setting>: type (hadoop, hive, rest, jdbc, glue, nessie), "
+            "warehouse, uri, catalog-impl, io-impl and whatever the catalog takes.",
+            validator=non_empty,
+            importance=Importance.HIGH,
+            group="Destination",
+        ),
+        _key(
+            "tables.route-pattern",
+            "{schema}.{table}",
+            "Name of a record's table, from the event's source block or, where that is silent, from the parts of the topic's name. "
+            "Placeholders: {topic} {prefix} {db} {schema} {table}.",
+            validator=_route_pattern,
+            group="Routing",
+        ),
+        _key("tables.namespace", None, "Namespace put before the table's name.", validator=non_empty, group="Routing"),
+        _key("tables.prefix", "", "Text put before the last part of the table's name.", group="Routing"),
+        _key("tables.name-case", "lower", "Case of tables' names.", validator=one_of("lower", "upper", "keep"), group="Routing"),
+        _key(
+            "tables.write-mode",
+            "upsert",
+            "upsert: one row a key, changed by updates and removed by deletes.",
+            validator=one_of("upsert"),
+            group="Writing",
+        ),
+        _key("tables.delete-mode", "hard", "hard: a delete removes the row.", validator=one_of("hard"), group="Writing"),
+        _key(
+            "tables.no-key",
+            "append",
+            "What to do with records without a key: append writes each event as a row, fail stops the task.",
+            validator=one_of("append", "fail"),
+            group="Writing",
+        ),
+        _key(
+            "tables.ordering",
+            "log",
+            "Which event of a key is the last: log goes by the offset in Kafka.",
+            validator=one_of("log"),
+            group="Writing",
+        ),
+        _key(
+            "tables.metadata-columns",
+            "op,ts_ms",
+            "Columns added to every table, as __<name>: " + ", ".join(METADATA_COLUMNS) + ".",
+            LIST,
+            validator=_metadata_columns,
+            group="Writing",
+        ),
+        _key(
+            "unavailable.value.placeholder",
+            "__debezium_unavailable_value",
+            "What stands for a value that the source did not send; the table keeps the value that it has. "
+            "Must equal the source connector's setting.",
+            validator=non_empty,
+            group="Writing",
+        ),
+        _key(
+            "tables.auto-create-enabled",
+            False,
+            "Create missing tables from the records' schemas.",
+            BOOLEAN,
+            importance=Importance.HIGH,
+            group="Schema",
+        ),
+        _key(
+            "tables.evolve-schema-enabled",
+            False,
+            "Add new columns to existing tables and widen int to bigint, float to double, and the precision of decimals.",
+            BOOLEAN,
+            importance=Importance.HIGH,
+            group="Schema",
+        ),
+        _key(
+            "tables.schema-force-optional",
+            True,
+            "Create every column that is not part of the key nullable; false keeps the record schema's required fields required.",
+            BOOLEAN,
+            group="Schema",
+        ),
+        _key(
+            "time.mode",
+            "iso-string",
+            "Times of day as text (13:05:01.123456) or as micros, a BIGINT of microseconds.",
+            validator=one_of("iso-string", "micros"),
+            group="Types",
+        ),
+        _key(
+            "connect-timestamp.as",
+            "timestamp",
+            "Type for org.apache.kafka.connect.data.Timestamp.",
+            validator=one_of("timestamp", "timestamp_ntz"),
+            group="Types",
+        ),
+        _key(
+            "spark.master",
+            "local[*]",
+            "Where Spark runs. Any further setting of Spark is lakehouse.spark.conf.<setting>.",
+            validator=non_empty,
+            importance=Importance.HIGH,
+            group="Spark",
+        ),
+        _key(
+            "spark.jars",
+            None,
+            "Jars for Spark, separated by commas: nothing is resolved at start. "
+            "Without it the sink's libraries are fetched once from Maven Central.",
+            LIST,
+            group="Spark",
+        ),
+        _key(
+            "source.mode",
+            "loop",
+            "loop: the task plans offset ranges and Spark reads them; no checkpoint directory is needed.",
+            validator=one_of("loop"),
+            group="Batches",
+        ),
+        _key(
+            "control.commit.interval-ms",
+            60000,
+            "Time between the starts of two batches; a backlog of lakehouse.max-offsets-per-trigger does not wait.",
+            INT,
+            validator=between(0),
+            importance=Importance.HIGH,
+            group="Batches",
+        ),
+        _key("max-offsets-per-trigger", 100000, "Upper bound of a batch, in offsets.", LONG, validator=between(1), group="Batches"),
+        _key(
+            "control.commit.max-consecutive-failures",
+            5,
+            "After so many failed batches in a row the task fails.",
+            INT,
+            validator=between(1),
+            group="Batches",
+        ),
+        _key(
+            "starting-offsets",
+            "earliest",
+            "Where to start in partitions of which neither the tables nor the consumer group know a position.",
+            validator=one_of("earliest", "latest"),
+            group="Batches",
+        ),
+        _key(
+            "fail-on-data-loss",
+            True,
+            "Fail when Kafka has deleted offsets that were still to be read; false goes on with the first one that is left.",
+            BOOLEAN,
+            group="Batches",
+        ),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class SinkConfig:
+    """A task's parsed configuration.
+
+    Attributes:
+        topics: names, or empty when `pattern` is set.
+        pattern: a Java regex over topics' names.
+        values: every key of `CONFIG_DEF` by its name without prefix.
+        catalog: settings of the catalog, without prefix. May hold secrets.
+        spark_conf: settings of Spark. May hold secrets.
+        kafka: settings for Spark's Kafka client.
+        table_properties: of new tables.
+    """
+
+    topics: tuple[str, ...]
+    pattern: str | None
+    values: Mapping[str, Any] = field(repr=False)
+    catalog: Mapping[str, str] = field(repr=False)
+    spark_conf: Mapping[str, str] = field(repr=False)
+    kafka: Mapping[str, str] = field(repr=False)
+    table_properties: Mapping[str, str] = field(repr=False)
+    decimals_numeric: bool = False
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    @property
+    def types(self) -> TypeOptions:
+        """What the properties say about types."""
+        return TypeOptions(self["time.mode"], self["connect-timestamp.as"], self.decimals_numeric)
+
+
+def without_aliases(config: Mapping[str, str | None]) -> tuple[dict[str, str | None], dict[str, str]]:
+    """The configuration with `iceberg.X` written as `lakehouse.X` where both mean the same.
+
+    Returns:
+        The configuration, and errors by property.
+    """
+    renamed = {name: value for name, value in config.items() if not name.startswith("iceberg.")}
+    errors: dict[str, str] = {}
+    for name, value in config.items():
+        short = name.removeprefix("iceberg.")
+        if short == name or not (short in SHARED_WITH_ICEBERG or any(short.startswith(p) for p in SHARED_WITH_ICEBERG if p[-1] == ".")):
+            continue
+        ours = PREFIX + short
+        if ours in config and config[ours] != value:
+            errors[ours] = f"{ours} and its other spelling {name} are set to different values; set one of them."
+        renamed[ours] = value
+    return renamed, errors
+
+
+def unknown_properties(config: Mapping[str, str | None]) -> list[str]:
+    """Properties under `lakehouse.` that mean nothing: most likely a slip of the pen, which a sink must not answer with silence."""
+    found = [name for name in config if name.startswith(PREFIX) and name not in CONFIG_DEF.keys]
+    return [name for name in found if not name.removeprefix(PREFIX).startswith(OPEN_PREFIXES)]
+
+
+def unsupported_choices(config: Mapping[str, str | None]) -> dict[str, str]:
+    """Choices of Connect's own properties that this sink would have to ignore, with what to do, by property."""
+    errors: dict[str, str] = {}
+    for side in ("key", "value"):
+        converter = config.get(f"{side}.converter")
+        if converter and converter not in (JSON_CONVERTER, "JsonConverter"):
+            errors[f"{side}.converter"] = f"This sink reads records in Spark and knows {JSON_CONVERTER} only, not {converter}."
+        if str(config.get(f"{side}.converter.schemas.enable", "true")).lower() == "false":
+            errors[f"{side}.converter.schemas.enable"] = (
+                "This sink needs schemas in the records: set it to true, here and in the source connector."
+            )
+    if config.get("transforms"):
+        errors["transforms"] = "This sink reads records in Spark and cannot apply transforms; apply them in the source connector."
+    if str(config.get("errors.tolerance") or "none").lower() != "none":
+        errors["errors.tolerance"] = "This sink stops at the first bad record; errors.tolerance must be none."
+    return errors
+
+
+def parse(config: Mapping[str, str]) -> SinkConfig:
+    """A task's configuration.
+
+    Raises:
+        ConfigError: with the first problem.
+    """
+    renamed, errors = without_aliases(config)
+    errors.update(unsupported_choices(config))
+    for message in errors.values():
+        raise ConfigError(message)
+    for name in unknown_properties(renamed):
+        raise ConfigError(f"{name} is not a property of the lakehouse sink.")
+    parsed = CONFIG_DEF.parse(renamed)
+    topics = tuple(t for t in re.split(r"\s*,\s*", (config.get("topics") or "").strip()) if t)
+    pattern = config.get("topics.regex") or None
+    if bool(topics) == bool(pattern):
+        raise ConfigError("Exactly one of topics and topics.regex must be set.")
+
+    def under(prefix: str) -> dict[str, str]:
+        full = PREFIX + prefix
+        return {name[len(full) :]: str(value) for name, value in renamed.items() if name.startswith(full) and value is not None}
+
+    catalog = under("catalog.")
+    if "type" not in catalog and "catalog-impl" not in catalog:
+        raise ConfigError(
+            f"{PREFIX}catalog.type is missing: set it to hadoop with {PREFIX}catalog.warehouse, or to the type of your catalog."
+        )
+    if catalog.get("type") == "hadoop" and not catalog.get("warehouse"):
+        raise ConfigError(f"{PREFIX}catalog.warehouse is missing: the directory or URI under which the tables live.")
+    return SinkConfig(
+        topics=topics,
+        pattern=pattern,
+        values={name.removeprefix(PREFIX): value for name, value in parsed.items()},
+        catalog=catalog,
+        spark_conf=under("spark.conf.") | {f"spark.hadoop.{name}": value for name, value in under("hadoop.").items()},
+        kafka=under("kafka."),
+        table_properties=under("tables.auto-create-props."),
+        decimals_numeric=str(config.get("value.converter.decimal.format", "")).upper() == "NUMERIC",
+    )

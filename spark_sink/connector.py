@@ -1,0 +1,66 @@
+"""The sink connector: checks configurations; all work is one task's, because Spark divides it inside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from connect_py import __version__
+from connect_py.api.config import ConfigDef, ConfigValue
+from connect_py.api.connector import SinkConnector
+from connect_py.api.task import BatchSinkTask
+from connect_py.errors import ConfigError, ConnectError
+from spark_sink import config as configuration
+from spark_sink.task import SparkLakehouseSinkTask
+
+
+class SparkLakehouseSink(SinkConnector):
+    """Keeps lakehouse tables equal to what topics of change events say."""
+
+    java_name: ClassVar[str] = "io.github.connectpy.spark.SparkLakehouseSink"
+    java_task_name: ClassVar[str] = "io.github.connectpy.spark.SparkLakehouseSinkTask"
+    version: ClassVar[str] = __version__
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """See `Connector.config_def`."""
+        return configuration.CONFIG_DEF
+
+    def validate(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
+        """As the definition says, and: both spellings agree, nothing is misspelt, nothing is asked for that would be ignored."""
+        renamed, errors = configuration.without_aliases(config)
+        errors |= configuration.unsupported_choices(config)
+        errors |= {name: f"{name} is not a property of the lakehouse sink." for name in configuration.unknown_properties(renamed)}
+        values = configuration.CONFIG_DEF.validate(renamed)
+        if not errors and not any(value.errors for value in values):
+            try:
+                configuration.parse({name: value for name, value in config.items() if value is not None})
+            except ConfigError as error:
+                errors["lakehouse.catalog"] = str(error)
+        by_name = {value.name: value for value in values}
+        for name, message in errors.items():
+            if name not in by_name:
+                by_name[name] = ConfigValue(name, config.get(name))
+                values.append(by_name[name])
+            by_name[name].errors.append(message)
+        return values
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """See `Connector.start`."""
+        configuration.parse(config)
+        self._config = dict(config)
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        """One task: a table must have one writer, and Spark uses all cores from it."""
+        return [dict(self._config)]
+
+    def task_class(self) -> type[BatchSinkTask]:
+        """See `SinkConnector.task_class`."""
+        return SparkLakehouseSinkTask
+
+    def alter_offsets(self, config: Mapping[str, str], offsets: Mapping[tuple[str, int], int | None]) -> bool:
+        """Refused: the tables hold the offsets, and what lies below them would be filtered out again."""
+        raise ConnectError(
+            "The lakehouse tables themselves hold the offsets that have been applied, so changing the consumer group would have no effect. "
+            "To read records again drop the table, or create a connector under another name; nothing was changed."
+        )

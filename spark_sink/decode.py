@@ -1,0 +1,147 @@
+"""SQL that turns a record's JSON payloads into a typed row. Pure: text out of a `RecordSchema`.
+
+Besides the row's own columns a decoded frame has these, whose names no column of a user has: `$op`, `$partition`, `$offset`, `$time`.
+A record that cannot be decoded raises in the expression for `$op`, so no later step can prune the check away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from spark_sink.config import SinkConfig
+from spark_sink.records import Column, Form, RecordSchema
+from spark_sink.types import literal, quote
+
+#: Begins the text of every error that a record raises; `spark_sink.errors` looks for it.
+BAD_RECORD = "Bad record at "
+
+_CORRUPT = "__corrupt"
+
+#: Metadata columns by the name that configurations use: the column, its type.
+METADATA = {
+    "op": ("__op", "string"),
+    "ts_ms": ("__ts_ms", "bigint"),
+    "source.ts_ms": ("__source_ts_ms", "bigint"),
+    "topic": ("__topic", "string"),
+    "partition": ("__partition", "int"),
+    "offset": ("__offset", "bigint"),
+}
+
+_PLACE = ("`topic`", "`partition`", "`offset`", "`timestamp`")
+
+
+def metadata_columns(config: SinkConfig) -> dict[str, str]:
+    """Metadata columns of every table and their types."""
+    return dict(METADATA[name] for name in config["tables.metadata-columns"])
+
+
+def decode_sql(schema: RecordSchema, route: Mapping[str, str], config: SinkConfig) -> list[list[str]]:
+    """Select lists to apply one after the other to columns topic, partition, offset, timestamp, key and value (JSON texts).
+
+    Args:
+        route: fields of the source block that all records must share, since they chose the table.
+    """
+    return [_parse(schema), _row(schema, route, config)]
+
+
+def _parse(schema: RecordSchema) -> list[str]:
+    steps = [*_PLACE]
+    if schema.keys:
+        steps.append(_from_json("key", {column.field: column.type.read for column in schema.keys}, "k"))
+    if schema.form is Form.TOMBSTONE:
+        return steps
+    fields = {column.field: column.type.read for column in _value_columns(schema)}
+    if schema.form is Form.ENVELOPE:
+        row = "struct<" + ",".join(f"{quote(name)}:{type_}" for name, type_ in fields.items()) + ">"
+        read = {"op": "string", "after": row}
+        if not schema.keys:
+            read["before"] = row
+        read |= {"ts_ms": "bigint"} if "ts_ms" in schema.extras else {}
+        source = {"ts_ms": "bigint", "db": "string", "schema": "string", "table": "string", "collection": "string"}
+        present = ",".join(f"{quote(name)}:{type_}" for name, type_ in source.items() if name in schema.source_fields)
+        if present:
+            read["source"] = f"struct<{present}>"
+    else:
+        extras = {"__op": "string", "__deleted": "string", "__ts_ms": "bigint", "__source_ts_ms": "bigint"}
+        read = fields | {name: type_ for name, type_ in extras.items() if name in schema.extras}
+    return [*steps, _from_json("value", read, "v")]
+
+
+def _value_columns(schema: RecordSchema) -> list[Column]:
+    """Columns that are read from the value: with none of the key's, unless every column is (an object needs a field)."""
+    return [column for column in schema.columns if column not in schema.keys] or list(schema.columns)
+
+
+def _from_json(column: str, fields: Mapping[str, str], alias: str) -> str:
+    types = ",".join(f"{quote(name)}:{type_}" for name, type_ in fields.items())
+    shape = literal(f"struct<{types},{quote(_CORRUPT)}:string>")
+    return f"from_json({column}, {shape}, map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{_CORRUPT}')) {alias}"
+
+
+def _row(schema: RecordSchema, route: Mapping[str, str], config: SinkConfig) -> list[str]:
+    row = {Form.ENVELOPE: "v.`after`", Form.FLAT: "v", Form.TOMBSTONE: ""}[schema.form]
+    if schema.form is Form.ENVELOPE and not schema.keys:
+        row = "IF(v.`op` = 'd', v.`before`, v.`after`)"
+    steps = [f"{_operation(schema, route)} `$op`", "`partition` `$partition`", "`offset` `$offset`", "`timestamp` `$time`"]
+    for column in schema.columns:
+        of_key = column in schema.keys
+        value = column.type.convert(f"{'k' if of_key else row}.{quote(column.field)}") if row or of_key else "NULL"
+        steps.append(
+            f"CAST({value} AS {column.type.spark}) {quote(column.name)}" if not column.type.same else f"{value} {quote(column.name)}"
+        )
+    for name in config["tables.metadata-columns"]:
+        column_name, type_ = METADATA[name]
+        steps.append(f"CAST({_metadata(name, schema)} AS {type_}) {quote(column_name)}")
+    return steps
+
+
+def _metadata(name: str, schema: RecordSchema) -> str:
+    match name:
+        case "op":
+            return _plain_operation(schema)
+        case "ts_ms" | "source.ts_ms":
+            flat = "__" + name.replace(".", "_")
+            if schema.form is Form.FLAT and flat in schema.extras:
+                return f"v.{flat}"
+            if schema.form is Form.ENVELOPE and name in schema.extras:
+                return "v.`ts_ms`"
+            if schema.form is Form.ENVELOPE and name == "source.ts_ms" and "ts_ms" in schema.source_fields:
+                return "v.`source`.`ts_ms`"
+            return "unix_millis(`timestamp`)"
+        case _:
+            return quote(name)
+
+
+def _plain_operation(schema: RecordSchema) -> str:
+    match schema.form:
+        case Form.ENVELOPE:
+            return "v.`op`"
+        case Form.TOMBSTONE:
+            return "'d'"
+        case _:
+            operation = "coalesce(v.`__op`, 'c')" if "__op" in schema.extras else "'c'"
+            return f"IF(v.`__deleted` = 'true', 'd', {operation})" if "__deleted" in schema.extras else operation
+
+
+def _operation(schema: RecordSchema, route: Mapping[str, str]) -> str:
+    """The operation, after every check of the record."""
+    checks: list[tuple[str, str]] = []
+    if schema.keys:
+        checks.append((f"k IS NULL OR k.{_CORRUPT} IS NOT NULL", "the key is not what its schema says"))
+    if schema.form is not Form.TOMBSTONE:
+        checks.append((f"v IS NULL OR v.{_CORRUPT} IS NOT NULL", "the value is not what its schema says"))
+    operation = _plain_operation(schema)
+    checks.append((f"{operation} = 't'", "a truncate (op t) cannot be applied; set skipped.operations=t in the source connector"))
+    checks.append((f"coalesce({operation}, '') NOT IN ('c', 'r', 'u', 'd', 'm')", "the operation (op) is unknown"))
+    if schema.form is Form.ENVELOPE:
+        checks.append((f"{operation} <> 'd' AND v.`after` IS NULL", "the event has no row (after is null)"))
+        several = " OR ".join(f"NOT v.`source`.{quote(name)} <=> {literal(text)}" for name, text in route.items())
+        if several:
+            checks.append((several, "the topic carries several tables under one schema, which this sink cannot tell apart"))
+    cases = " ".join(f"WHEN {condition} THEN {_bad(why)}" for condition, why in checks)
+    return f"CASE {cases} ELSE {operation} END"
+
+
+def _bad(why: str) -> str:
+    place = "`topic`, ' partition ', `partition`, ' offset ', `offset`"
+    return f"raise_error(concat('{BAD_RECORD}topic ', {place}, {literal(': ' + why)}))"

@@ -1,0 +1,45 @@
+"""Which of this project's errors a failure inside Spark is. The class is the decision: retry the batch, or fail the task."""
+
+from __future__ import annotations
+
+import re
+
+from connect_py.errors import ConnectError, FatalTaskError, RetriableError
+from spark_sink.decode import BAD_RECORD
+
+#: Failures that the same rows and the same table would bring about again: bad values, missing columns, refused types (Spark's error
+#: conditions). Catalogs, storage and Kafka fail in other ways, and those pass.
+_LASTING = re.compile(
+    r"\[(CAST_INVALID_INPUT|CAST_OVERFLOW\w*|NUMERIC_VALUE_OUT_OF_RANGE[\w.]*|ARITHMETIC_OVERFLOW|DATETIME_OVERFLOW|CONVERSION_INVALID_INPUT|"
+    r"INVALID_UTF8_STRING|UNRESOLVED_COLUMN[\w.]*|DATATYPE_MISMATCH[\w.]*|INCOMPATIBLE_DATA_FOR_TABLE[\w.]*|MERGE_CARDINALITY_VIOLATION|"
+    r"PARSE_SYNTAX_ERROR|UNSUPPORTED_\w+[\w.]*|NOT_NULL_ASSERT_VIOLATION)"
+)
+
+#: What py4j raises when the JVM is gone.
+_JVM_GONE = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError", "BrokenPipeError")
+
+
+def classify(error: Exception, what: str) -> ConnectError:
+    """The error to raise for a failure.
+
+    Args:
+        what: what was being done, with table and ranges: ``writing table x from t-0 [5, 9)``.
+    """
+    if isinstance(error, ConnectError):
+        return error
+    text = str(error)
+    if (start := text.find(BAD_RECORD)) >= 0:
+        told = re.split(r"\n|(?<!\w) SQLSTATE", text[start:])[0]
+        return FatalTaskError(f"{told}. It stopped {what}; nothing of that was written.")
+    if type(error).__name__ in _JVM_GONE:
+        return FatalTaskError(f"Spark's Java process ended while {what}. What was committed stays committed; restart the task to go on.")
+    message = f"Failed {what}: {_first_lines(text)}"
+    if _LASTING.search(text):
+        return FatalTaskError(f"{message} Nothing of this table's part of the batch was written.")
+    return RetriableError(message)
+
+
+def _first_lines(text: str) -> str:
+    """The part of Spark's message that is for people: before the plan and the stack."""
+    told = re.split(r"\n\s*(?:at |JVM stacktrace|== |Driver stacktrace)|;\n", text)[0].strip()
+    return told[:1500]

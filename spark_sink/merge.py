@@ -1,0 +1,145 @@
+"""One row a key, and the statement that puts it into the table. The statements are text, pure; the reduction is a Spark plan.
+
+*Unknown* values: a column that holds the unavailable-value placeholder, or that the event's schema does not have. The newest real value of
+the key since its last delete within the batch takes its place, else the table's value stays. Flags `$unknown:<column>` say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from spark_sink.types import literal, quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What rows of one table look like in a batch.
+
+    Attributes:
+        keys: key columns; empty for append.
+        types: every column's type, metadata columns included, in order.
+        unknown: columns that may hold no known value in some rows.
+        several_partitions: whether a key might come from more than one topic partition.
+    """
+
+    keys: tuple[str, ...]
+    types: Mapping[str, str]
+    unknown: tuple[str, ...] = ()
+    several_partitions: bool = False
+
+
+def flag(column: str) -> str:
+    """Name of the flag that says a column's value is unknown."""
+    return f"$unknown:{column}"
+
+
+def unify(frame: DataFrame, shape: Shape, placeholder: str | None, text_columns: frozenset[str]) -> DataFrame:
+    """A decoded frame in the table's shape: all columns, in order, in the merged types, with flags for what is unknown.
+
+    Args:
+        placeholder: set when the frame may contain it.
+        text_columns: columns in which the placeholder can stand.
+    """
+    has = set(frame.columns)
+    select = [f"{quote(name)}" for name in ("$op", "$partition", "$offset", "$time")]
+    for name, type_ in shape.types.items():
+        select.append(f"CAST({quote(name) if name in has else 'NULL'} AS {type_}) {quote(name)}")
+    for name in shape.unknown:
+        if name not in has:
+            unknown = "true"
+        elif placeholder and name in text_columns:
+            unknown = f"coalesce({quote(name)} = {_placeholder_of(shape.types[name], placeholder)}, false)"
+        else:
+            unknown = "false"
+        select.append(f"{unknown} {quote(flag(name))}")
+    return frame.selectExpr(*select)
+
+
+def _placeholder_of(type_: str, placeholder: str) -> str:
+    text = literal(placeholder)
+    return {"binary": f"CAST({text} AS BINARY)", "array<string>": f"array({text})"}.get(type_, text)
+
+
+def reduce(frame: DataFrame, shape: Shape) -> DataFrame:
+    """The last event of every key in log order: columns of `shape`, its flags, `$op`.
+
+    Within a partition the offset alone decides. A key that occurs in several partitions (a topic was expanded) takes the event with the
+    latest record timestamp, then the highest partition.
+    """
+    keys = [quote(key) for key in shape.keys]
+    by_key = ", ".join(keys)
+    frame = _with_known_values(frame, shape, by_key) if shape.unknown else _last(frame, f"{by_key}, `$partition`", "`$offset` DESC")
+    if shape.several_partitions:
+        frame = _last(frame, by_key, "`$time` DESC, `$partition` DESC")
+    return frame
+
+
+def _last(frame: DataFrame, keys: str, order: str) -> DataFrame:
+    ranked = frame.selectExpr("*", f"row_number() OVER (PARTITION BY {keys} ORDER BY {order}) `$rank`")
+    return ranked.where("`$rank` = 1").drop("$rank")
+
+
+def _with_known_values(frame: DataFrame, shape: Shape, by_key: str) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    deleted_at = f"max(IF(`$op` = 'd', `$offset`, NULL)) OVER (PARTITION BY {by_key}, `$partition`)"
+    columns = [quote(name) for name in frame.columns]
+    known = [
+        f"max_by(struct({quote(name)} value), `$offset`) FILTER (WHERE NOT {quote(flag(name))} AND `$offset` > coalesce(`$deleted`, -1))"
+        for name in shape.unknown
+    ]
+    grouped = (
+        frame.selectExpr("*", f"{deleted_at} `$deleted`")
+        .groupBy(*[f.expr(quote(key)) for key in shape.keys], f.expr("`$partition`"))
+        .agg(
+            f.expr(f"max_by(struct({', '.join(columns)}), `$offset`) `$last`"),
+            f.expr("max(`$deleted`) `$deleted`"),
+            *[f.expr(f"{expression} {quote(f'$known:{name}')}") for expression, name in zip(known, shape.unknown, strict=True)],
+        )
+    )
+    select = []
+    for name in frame.columns:
+        last = f"`$last`.{quote(name)}"
+        if name in shape.unknown:
+            last = f"IF(`$last`.{quote(flag(name))}, {quote(f'$known:{name}')}.value, {last})"
+        select.append(f"{last} {quote(name)}")
+    flags = {flag(name): name for name in shape.unknown}
+    select = [
+        expression
+        if name not in flags
+        else f"(`$last`.{quote(name)} AND {quote(f'$known:{flags[name]}')} IS NULL AND `$deleted` IS NULL) {quote(name)}"
+        for name, expression in zip(frame.columns, select, strict=True)
+    ]
+    return grouped.selectExpr(*select)
+
+
+def merge_sql(table: str, source: str, shape: Shape) -> str:
+    """MERGE of reduced rows into a table; both names are quoted already.
+
+    Keys are matched null-safe; columns are named on both sides; an unknown value leaves what the table has.
+    """
+    columns = [name for name in shape.types if name not in shape.keys]
+    on = " AND ".join(f"t.{quote(key)} <=> s.{quote(key)}" for key in shape.keys)
+    sets = ", ".join(f"t.{quote(name)} = {_kept(name) if name in shape.unknown else 's.' + quote(name)}" for name in columns)
+    update = f" WHEN MATCHED THEN UPDATE SET {sets}" if columns else ""
+    names = ", ".join(quote(name) for name in shape.types)
+    values = ", ".join(f"s.{quote(name)}" for name in shape.types)
+    return (
+        f"MERGE INTO {table} t USING {source} s ON {on} WHEN MATCHED AND s.`$op` = 'd' THEN DELETE{update}"
+        f" WHEN NOT MATCHED AND s.`$op` <> 'd' THEN INSERT ({names}) VALUES ({values})"
+    )
+
+
+def _kept(name: str) -> str:
+    return f"CASE WHEN s.{quote(flag(name))} THEN t.{quote(name)} ELSE s.{quote(name)} END"
+
+
+def append_sql(table: str, source: str, columns: Sequence[str]) -> str:
+    """INSERT of rows; columns are named on both sides."""
+    names = ", ".join(quote(name) for name in columns)
+    return f"INSERT INTO {table} ({names}) SELECT {names} FROM {source}"

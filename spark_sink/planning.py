@@ -1,0 +1,59 @@
+"""Which offsets the next batch takes. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+
+from connect_py.api.record import TopicPartition
+from connect_py.errors import FatalTaskError
+
+#: [start, end) of one partition.
+Range = tuple[int, int]
+
+
+def plan_ranges(
+    positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, Range], bound: int, *, fail_on_data_loss: bool = True
+) -> dict[TopicPartition, Range]:
+    """At most about `bound` offsets, spread over partitions in proportion to what each has waiting; every waiting one gets its share.
+
+    Args:
+        positions: the next offset to read, for every partition of `log`.
+        log: first and next offset that Kafka holds.
+
+    Returns:
+        Non-empty ranges only.
+
+    Raises:
+        FatalTaskError: Kafka has deleted offsets that were still to be read, or a log ends before what was read.
+    """
+    waiting: dict[TopicPartition, Range] = {}
+    for tp, (first, following) in sorted(log.items()):
+        start = positions[tp]
+        if fail_on_data_loss and (start < first or start > following):
+            what = f"offsets {start} to {first - 1} have been deleted" if start < first else f"the log ends at {following}"
+            raise FatalTaskError(
+                f"Topic {tp.topic} partition {tp.partition} should be read from offset {start}, but {what}. Nothing was skipped. If the "
+                "loss is acceptable set lakehouse.fail-on-data-loss=false; the sink then goes on with the first offset that Kafka holds."
+            )
+        start = max(start, first) if start <= following else first
+        if start < following:
+            waiting[tp] = (start, following)
+    backlog = sum(end - start for start, end in waiting.values())
+    if backlog <= bound:
+        return waiting
+    return {tp: (start, min(end, start + max(1, (end - start) * bound // backlog))) for tp, (start, end) in waiting.items()}
+
+
+def offsets_json(offsets: Iterable[tuple[TopicPartition, int]]) -> str:
+    """Offsets as the options startingOffsets and endingOffsets of Spark's Kafka source take them."""
+    topics: dict[str, dict[str, int]] = {}
+    for tp, offset in offsets:
+        topics.setdefault(tp.topic, {})[str(tp.partition)] = offset
+    return json.dumps(topics)
+
+
+def describe(ranges: Mapping[TopicPartition, Range]) -> str:
+    """Ranges for people, in Connect's way of naming partitions: ``topic-0 [5, 9), …``; a long list is cut."""
+    shown = [f"{tp.topic}-{tp.partition} [{start}, {end})" for tp, (start, end) in sorted(ranges.items())]
+    return ", ".join(shown[:10]) + (f" and {len(shown) - 10} more" if len(shown) > 10 else "")

@@ -1,0 +1,135 @@
+"""What the schemas of a record say: which form it has, its key and its columns. Pure; parsed once for each distinct pair of schemas.
+
+Forms are recognised in this order: Debezium's envelope (`op` with `after` and `source`); a flattened record (`__op` or `__deleted`, as
+`ExtractNewRecordState` makes it); a plain record, which is an upsert by its key.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from connect_py.errors import DataError
+from spark_sink.types import ColumnType, SchemaJson, TypeOptions, column_name, column_type
+
+#: Schemas of records that say something about the stream and are no rows (names as Debezium 3.6 writes them).
+NOT_ROWS = re.compile(
+    r"io\.debezium\.connector\.\w+\.(Heartbeat|TransactionMetadataValue|SchemaChangeValue|MessageValue|Notification)|io\.debezium\.notification\..*"
+)
+
+
+class Form(enum.Enum):
+    """What a record's value is."""
+
+    ENVELOPE = "envelope"
+    FLAT = "flat"
+    TOMBSTONE = "tombstone"
+    IGNORED = "ignored"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a row and the record's field that it comes from."""
+
+    name: str
+    field: str
+    type: ColumnType
+    required: bool = False
+    comment: str | None = None
+
+    @property
+    def text(self) -> bool:
+        """Whether the unavailable-value placeholder can stand in it."""
+        return self.type.read in ("string", "binary", "array<string>") and self.type.same
+
+
+@dataclass(frozen=True)
+class RecordSchema:
+    """What a pair of key and value schemas means.
+
+    Attributes:
+        keys: columns of the record key; empty when there is none.
+        columns: of the row, keys included, in the order of the schema.
+        source_fields: fields of the source block, empty without one.
+        extras: fields of the value beside the row that are there: ts_ms, __op, __deleted …
+    """
+
+    form: Form
+    keys: tuple[Column, ...] = ()
+    columns: tuple[Column, ...] = ()
+    source_fields: frozenset[str] = frozenset()
+    extras: frozenset[str] = frozenset()
+
+
+def parse_head(head: str | None) -> SchemaJson | None:
+    """The schema out of a record's text up to its payload, ``{"schema":…``; None for no key, a tombstone or a null schema.
+
+    Raises:
+        DataError: the text is not the beginning of JSON with a schema.
+    """
+    if head is None:
+        return None
+    try:
+        schema = json.loads(head + "}")["schema"]
+    except (ValueError, KeyError, TypeError):
+        raise DataError(f"the text is not JSON that begins with a schema: {head[:60]}…") from None
+    if schema is not None and not isinstance(schema, dict):
+        raise DataError(f"the schema is not an object: {head[:60]}…")
+    return schema
+
+
+def read_schemas(key: SchemaJson | None, value: SchemaJson | None, *, tombstone: bool, options: TypeOptions) -> RecordSchema:
+    """What a pair of schemas means.
+
+    Args:
+        tombstone: the record's value is null (not its payload: the whole value).
+
+    Raises:
+        DataError: records like these cannot become rows; the text says why.
+    """
+    keys = _columns(key, options) if key is not None and key.get("type") == "struct" else ()
+    if tombstone:
+        return RecordSchema(Form.TOMBSTONE, keys, keys)
+    if value is None:
+        raise DataError("the value has no schema")
+    if value.get("type") != "struct":
+        raise DataError(f"the value is {value.get('type')}, not a struct, so it has no columns")
+    if NOT_ROWS.fullmatch(str(value.get("name"))):
+        return RecordSchema(Form.IGNORED)
+    fields: dict[str, Any] = {field["field"]: field for field in value["fields"]}
+    if {"op", "after", "source"} <= fields.keys():
+        if "patch" in fields or "updateDescription" in fields:
+            raise DataError("events of MongoDB with partial updates cannot be applied; capture full documents")
+        columns = _columns(fields["after"], options)
+        source = frozenset(field["field"] for field in fields["source"]["fields"])
+        return RecordSchema(Form.ENVELOPE, keys, _with_keys(keys, columns), source, frozenset(fields))
+    extras = frozenset(name for name in fields if name.startswith("__"))
+    if key is not None and not keys:
+        raise DataError(f"the key is {key.get('type')}, not a struct, so the columns of the key have no names")
+    columns = tuple(column for column in _columns(value, options) if column.field not in extras)
+    return RecordSchema(Form.FLAT, keys, _with_keys(keys, columns), frozenset(), extras)
+
+
+def _with_keys(keys: tuple[Column, ...], columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    """The row's columns, in which a key column is the record key's: that one is there for deletes too, and wins where both differ."""
+    by_name = {column.name: column for column in keys}
+    names = {column.name for column in columns}
+    return tuple(by_name.get(column.name, column) for column in columns) + tuple(key for key in keys if key.name not in names)
+
+
+def _columns(schema: SchemaJson, options: TypeOptions) -> tuple[Column, ...]:
+    found: list[Column] = []
+    for field in schema["fields"]:
+        name = field["field"]
+        try:
+            type_ = column_type(field, options)
+        except DataError as error:
+            raise DataError(f"column {name}: {error}") from None
+        found.append(Column(column_name(name), name, type_, not field.get("optional", False), field.get("doc")))
+    folded = [column.name.lower() for column in found]
+    if twice := sorted({name for name in folded if folded.count(name) > 1}):
+        raise DataError(f"columns that differ in case only cannot be told apart: {', '.join(twice)}")
+    return tuple(found)

@@ -1,0 +1,57 @@
+"""What the sink asks of a table format. Iceberg is the first; Delta fits beside it.
+
+Everything a format does goes through SQL in the session that it was given, so it also works where there is no JVM bridge. The task's
+thread is the only caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from spark_sink.evolve import Evolution
+from spark_sink.merge import Shape
+from spark_sink.routing import TableName
+from spark_sink.watermark import Watermark
+
+
+@dataclass(frozen=True)
+class TableState:
+    """A table as it is now.
+
+    Attributes:
+        columns: types by column, in order, as Spark writes them.
+        watermark: what this connector has applied to it.
+    """
+
+    columns: Mapping[str, str]
+    watermark: Watermark
+
+
+class Tables(Protocol):
+    """The tables of one catalog, for one connector."""
+
+    def load(self, name: TableName) -> TableState | None:
+        """The table, or None when it does not exist. The watermark is read from the table's own commits."""
+        ...
+
+    def create(self, name: TableName, columns: Mapping[str, str], required: frozenset[str], comments: Mapping[str, str]) -> TableState:
+        """Create a table and its namespace. It has no watermark yet."""
+        ...
+
+    def evolve(self, name: TableName, evolution: Evolution) -> None:
+        """Add nullable columns at the end and widen types, in commits of their own."""
+        ...
+
+    def merge(self, name: TableName, view: str, shape: Shape, watermark: Watermark) -> None:
+        """Upsert and delete the rows of a view and store the watermark, in one commit."""
+        ...
+
+    def append(self, name: TableName, view: str, shape: Shape, watermark: Watermark) -> None:
+        """Insert the rows of a view and store the watermark, in one commit."""
+        ...
+
+    def forget(self) -> None:
+        """Read watermarks from the tables again: after a failure it is not known which commits happened."""
+        ...

@@ -1,0 +1,163 @@
+"""The sink's task: plans ranges, has Spark read them, brings every table up to date, and then says how far it has got.
+
+Tables decide what has been applied: each commit holds the next offsets, and rows below them are dropped before a write, so a batch that is
+repeated, after a failure or a kill at any point, changes only the tables that had not committed it. The consumer group is a report that
+follows the tables and never leads them. One thread, the runtime's, uses everything here; `stop` only sets a flag.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping, Sequence
+
+from connect_py.api.record import TopicPartition
+from connect_py.api.task import BatchSinkContext, BatchSinkTask
+from connect_py.errors import FatalTaskError, RetriableError
+from spark_sink import config as configuration
+from spark_sink import routing
+from spark_sink.apply import TableChange, apply_table
+from spark_sink.changes import Batch, Group, Reader
+from spark_sink.config import SinkConfig
+from spark_sink.errors import classify
+from spark_sink.planning import Range, describe, plan_ranges
+from spark_sink.routing import TableName
+from spark_sink.session import TaskSession, open_session
+from spark_sink.tables.base import Tables
+from spark_sink.tables.iceberg import IcebergTables
+
+_log = logging.getLogger("io.github.connectpy.spark.SparkLakehouseSinkTask")
+
+
+class SparkLakehouseSinkTask(BatchSinkTask):
+    """See the module's text."""
+
+    poll_interval_seconds = 1.0
+
+    def __init__(self) -> None:
+        self._stopping = threading.Event()
+        self._session: TaskSession | None = None
+        self._positions: dict[TopicPartition, int] = {}
+        self._batch_started = float("-inf")
+        self._failures = 0
+
+    def start(self, config: Mapping[str, str], context: BatchSinkContext) -> None:
+        """Parse the configuration and start Spark."""
+        self._context = context
+        self._config: SinkConfig = configuration.parse(config)
+        began = time.monotonic()
+        self._session = open_session(self._config, f"{context.connector}-{context.task}")
+        self._spark = spark = self._session.spark
+        self._reader = Reader(spark, self._config, context.kafka_options)
+        self._tables: Tables = IcebergTables(spark, self._config["catalog"], context.connector, context.task, self._config.table_properties)
+        _log.info("Spark session of %s ready after %.1f s", context.connector, time.monotonic() - began)
+
+    def step(self) -> Mapping[TopicPartition, int] | None:
+        """Apply one batch to all of its tables; returns offsets only when every one of them has committed."""
+        if self._stopping.is_set():
+            return None
+        log = self._context.log_offsets(self._config.topics, self._config.pattern)
+        ranges: dict[TopicPartition, Range] = {}
+        try:
+            self._find_positions(log)
+            ranges = plan_ranges(
+                {tp: self._positions[tp] for tp in log},
+                log,
+                self._config["max-offsets-per-trigger"],
+                fail_on_data_loss=self._config["fail-on-data-loss"],
+            )
+            if not ranges or not self._due(ranges):
+                return None
+            self._apply(ranges)
+        except Exception as error:
+            self._tables.forget()
+            raise self._counted(error, f"reading {describe(ranges)}") from error
+        self._failures = 0
+        done = {tp: end for tp, (_, end) in ranges.items()}
+        self._positions.update(done)
+        return done
+
+    def _due(self, ranges: Mapping[TopicPartition, Range]) -> bool:
+        now = time.monotonic()
+        waited = (now - self._batch_started) * 1000 >= self._config["control.commit.interval-ms"]
+        if not waited and sum(end - start for start, end in ranges.values()) < self._config["max-offsets-per-trigger"]:
+            return False
+        self._batch_started = now
+        return True
+
+    def _counted(self, error: Exception, what: str) -> Exception:
+        """A passing failure becomes a lasting one when it does not pass."""
+        raised = classify(error, what)
+        if not isinstance(raised, RetriableError):
+            return raised
+        self._failures += 1
+        if self._failures < self._config["control.commit.max-consecutive-failures"]:
+            return raised
+        return FatalTaskError(
+            f"{raised} This was the {self._failures}th failure in a row. What tables have committed stays; restart the task to go on."
+        )
+
+    # -- positions -----------------------------------------------------------------------------------------------------------------
+
+    def _find_positions(self, log: Mapping[TopicPartition, Range]) -> None:
+        """Where to start in partitions that are new to this task: at the lower of what the table and the group say.
+
+        A topic's table without a watermark of ours starts anew, whatever the group says: it has been dropped or replaced, and what it
+        already holds of the replayed rows is written again by key. A topic that does not name its table is left to the group.
+        """
+        new = [tp for tp in log if tp not in self._positions]
+        if not new:
+            return
+        committed = self._context.committed()
+        for tp in new:
+            first, following = log[tp]
+            fresh = first if self._config["starting-offsets"] == "earliest" else following
+            group = committed.get(tp)
+            position = fresh if group is None else group
+            if group is not None and (table := routing.resolve(routing.parts_of_topic(tp.topic), self._config)) is not None:
+                state = self._tables.load(table)
+                applied = None if state is None else state.watermark.offsets.get(tp)
+                position = min(group, fresh if applied is None else applied)
+                if applied is None or applied < group:
+                    _log.warning("Table %s has %s-%d only up to %s, behind the group's %d: reading again", table, *tp, applied, group)
+            self._positions[tp] = max(position, first) if group is None else position
+
+    # -- batches -------------------------------------------------------------------------------------------------------------------
+
+    def _apply(self, ranges: Mapping[TopicPartition, Range]) -> None:
+        began = time.monotonic()
+        batch = self._reader.read(ranges)
+        try:
+            changes = self._changes(batch)
+            for change in changes:
+                try:
+                    apply_table(change, batch, self._spark, self._tables, self._config)
+                except Exception as error:
+                    raise classify(error, f"writing table {change.table} from {describe(change.ranges)}") from error
+        finally:
+            batch.close()
+        rows = sum(group.count for group in batch.groups)
+        _log.info("Applied %d records to %d tables in %.2f s: %s", rows, len(changes), time.monotonic() - began, describe(ranges))
+
+    def _changes(self, batch: Batch) -> list[TableChange]:
+        by_table: dict[TableName, list[Group]] = {}
+        for group in batch.groups:
+            if group.table is not None:
+                by_table.setdefault(group.table, []).append(group)
+        return [TableChange(table, groups, _ranges_of(groups, batch.ranges)) for table, groups in sorted(by_table.items())]
+
+    def stop(self) -> None:
+        """The running batch ends by itself; the next step does nothing."""
+        self._stopping.set()
+
+    def close(self) -> None:
+        """Give up the share of Spark."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+
+def _ranges_of(groups: Sequence[Group], ranges: Mapping[TopicPartition, Range]) -> dict[TopicPartition, Range]:
+    topics = {group.fingerprint.topic for group in groups}
+    return {tp: found for tp, found in ranges.items() if tp.topic in topics}

@@ -1,0 +1,310 @@
+"""From Connect schemas to Spark: by which type a JSON value is read, what the table holds, and the expression between the two.
+
+Pure: everything here is text made from a parsed schema (`JsonSchema.java` has the form), so it is tested without Spark. Expressions never
+turn a value that they cannot represent into null; they raise, and the batch is not committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from connect_py.errors import DataError
+
+#: A parsed schema, as JsonConverter writes it.
+SchemaJson = Mapping[str, Any]
+Expression = Callable[[str], str]
+
+#: Spark's and both table formats' widest decimal.
+MAX_PRECISION = 38
+
+#: Iceberg refuses to read tables with data columns of these names (`MetadataColumns.java`).
+RESERVED_NAMES = frozenset({"_file", "_pos", "_partition", "_spec_id", "_deleted", "_row_id", "_last_updated_sequence_number"})
+
+
+@dataclass(frozen=True, slots=True)
+class TypeOptions:
+    """What configurations decide about types.
+
+    Attributes:
+        time_mode: ``iso-string`` or ``micros``.
+        timestamp_type: of Connect's own Timestamp: ``timestamp`` or ``timestamp_ntz``.
+        decimals_numeric: records hold decimals as JSON numbers (``decimal.format=NUMERIC``), not base64.
+    """
+
+    time_mode: str = "iso-string"
+    timestamp_type: str = "timestamp"
+    decimals_numeric: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """How one value is read and stored.
+
+    Attributes:
+        read: the type that `from_json` is given.
+        spark: the table's type, in the form of Spark's `simpleString`, names of struct fields quoted.
+        convert: from an SQL expression of type `read` to one of type `spark`.
+    """
+
+    read: str
+    spark: str
+    convert: Expression
+
+    @property
+    def same(self) -> bool:
+        """Whether the value is stored as it was read."""
+        return self.convert is _as_is
+
+
+def quote(name: str) -> str:
+    """An SQL identifier."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def literal(text: str) -> str:
+    """An SQL string literal."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def column_name(field: str) -> str:
+    """A table's column for a record's field: a reserved name gets a trailing underscore."""
+    return field + "_" if field.lower() in RESERVED_NAMES else field
+
+
+def column_type(schema: SchemaJson, options: TypeOptions, depth: int = 0) -> ColumnType:
+    """How values of a schema are read and stored.
+
+    Args:
+        depth: nesting of arrays and maps around the value; keeps names of lambda variables apart.
+
+    Raises:
+        DataError: this sink has no rule for the schema.
+    """
+    name, kind = str(schema.get("name")), schema.get("type")
+    if name == "org.apache.kafka.connect.data.Decimal":
+        return _decimal(schema, options)
+    if name in _LOGICAL:
+        return _LOGICAL[name](options)
+    if kind in _PLAIN:
+        return ColumnType(_PLAIN[kind], _PLAIN[kind], _as_is)
+    if kind == "array":
+        return _array(column_type(schema["items"], options, depth + 1), depth)
+    if kind == "map":
+        if schema["keys"].get("type") != "string":
+            raise DataError(f"Maps whose keys are {schema['keys'].get('type')} are not supported; only string keys are.")
+        return _map(column_type(schema["values"], options, depth + 1), depth)
+    if kind == "struct":
+        return _struct({field["field"]: column_type(field, options, depth) for field in schema["fields"]})
+    raise DataError(f"Schemas of type {kind} are not supported.")
+
+
+def _as_is(value: str) -> str:
+    return value
+
+
+_PLAIN = {
+    "boolean": "boolean",
+    "int8": "int",
+    "int16": "int",
+    "int32": "int",
+    "int64": "bigint",
+    "float": "float",
+    "double": "double",
+    "string": "string",
+    "bytes": "binary",
+}
+
+
+# -- compound types ---------------------------------------------------------------------------------------------------------------
+
+
+def _array(element: ColumnType, depth: int) -> ColumnType:
+    if element.same:
+        return ColumnType(f"array<{element.read}>", f"array<{element.spark}>", _as_is)
+    item = f"e{depth}"
+    return ColumnType(
+        f"array<{element.read}>", f"array<{element.spark}>", lambda value: f"transform({value}, {item} -> {element.convert(item)})"
+    )
+
+
+def _map(entry: ColumnType, depth: int) -> ColumnType:
+    read, spark = f"map<string,{entry.read}>", f"map<string,{entry.spark}>"
+    if entry.same:
+        return ColumnType(read, spark, _as_is)
+    key, item = f"k{depth}", f"e{depth}"
+    return ColumnType(read, spark, lambda value: f"transform_values({value}, ({key}, {item}) -> {entry.convert(item)})")
+
+
+def _struct(fields: Mapping[str, ColumnType]) -> ColumnType:
+    read = "struct<" + ",".join(f"{quote(name)}:{field.read}" for name, field in fields.items()) + ">"
+    spark = "struct<" + ",".join(f"{quote(name)}:{field.spark}" for name, field in fields.items()) + ">"
+    if all(field.same for field in fields.values()):
+        return ColumnType(read, spark, _as_is)
+
+    def convert(value: str) -> str:
+        parts = ", ".join(f"{literal(name)}, {field.convert(f'{value}.{quote(name)}')}" for name, field in fields.items())
+        return f"IF({value} IS NULL, NULL, named_struct({parts}))"
+
+    return ColumnType(read, spark, convert)
+
+
+# -- decimals: two's complement, big endian ------------------------------------------------------------------------------------------
+
+
+def _decimal(schema: SchemaJson, options: TypeOptions) -> ColumnType:
+    parameters = schema.get("parameters") or {}
+    scale = int(parameters.get("scale", 0))
+    precision = int(parameters.get("connect.decimal.precision", MAX_PRECISION))
+    if scale < 0:
+        precision, zeros, scale = precision - scale, -scale, 0
+    else:
+        precision, zeros = max(precision, scale), 0
+    if precision > MAX_PRECISION:
+        if options.decimals_numeric:
+            return ColumnType("string", "string", _as_is)
+        return ColumnType("binary", "string", lambda value: plain_notation(_wide(value), str(scale - zeros)))
+    spark = f"decimal({precision},{scale})"
+    if options.decimals_numeric:
+        return ColumnType(spark, spark, _as_is)
+    if zeros:
+        return ColumnType("binary", spark, lambda value: f"CAST(concat(CAST({_wide(value)} AS STRING), '{'0' * zeros}') AS {spark})")
+    return ColumnType("binary", spark, lambda value: _scaled(value, precision, scale))
+
+
+def _scaled(value: str, precision: int, scale: int) -> str:
+    unscaled = f"CAST({_narrow(value)} AS decimal({precision},0))" if precision <= 18 else _wide(value)
+    if scale == 0:
+        return f"CAST({unscaled} AS decimal({precision},0))"
+    if precision + scale + 1 <= MAX_PRECISION:  # a product of decimals(p,0) and (s,s) has the type (p+s+1,s), so nothing is rounded
+        unscaled = unscaled if precision <= 18 else f"CAST({unscaled} AS decimal({precision},0))"
+        return f"CAST({unscaled} * 0.{'1'.rjust(scale, '0')}BD AS decimal({precision},{scale}))"
+    return f"CAST({plain_notation(_wide(value), str(scale))} AS decimal({precision},{scale}))"
+
+
+def _narrow(value: str) -> str:
+    """Up to eight bytes as BIGINT: the sign's nibble fills the left, and `conv` to base -10 reads 64 bits as a signed number."""
+    digits = f"hex({value})"
+    padded = f"lpad({digits}, 16, IF({digits} >= '8', 'F', '0'))"
+    return _at_most(value, 8, f"CAST(conv({padded}, 16, -10) AS BIGINT)")
+
+
+def _wide(value: str) -> str:
+    """Up to sixteen bytes as DECIMAL(38,0). Negative numbers go through their complement, 0 - ~v - 1, so that no step leaves 38 digits.
+
+    Spark's unary minus and abs round to 34 digits (Scala's default context; found with 4.1.3), so neither is used here or below.
+    """
+    digits = f"hex({value})"
+    complement = f"translate({digits}, '0123456789ABCDEF', 'FEDCBA9876543210')"
+    padded = f"lpad(IF({digits} >= '8', {complement}, {digits}), 32, '0')"
+    high, low = (f"CAST(conv(substring({padded}, {start}, 16), 16, 10) AS decimal(20,0))" for start in (1, 17))
+    magnitude = f"({high} * 18446744073709551616BD + {low})"
+    return _at_most(value, 16, f"IF({digits} >= '8', 0BD - {magnitude} - 1BD, {magnitude})")
+
+
+def _at_most(value: str, size: int, then: str) -> str:
+    why = f"concat('a decimal of ', length({value}), ' bytes does not fit its column')"
+    return f"CASE WHEN length({value}) > {size} THEN raise_error({why}) ELSE {then} END"
+
+
+def plain_notation(unscaled: str, scale: str) -> str:
+    """Text of unscaled × 10^-scale without an exponent, as java.math.BigDecimal.toPlainString; both are SQL expressions."""
+    digits = f"trim(LEADING '-' FROM CAST({unscaled} AS STRING))"
+    padded = f"concat(repeat('0', greatest(0, {scale} + 1 - length({digits}))), {digits})"
+    sign = f"IF({unscaled} < 0, '-', '')"
+    shifted = f"IF({unscaled} = 0, '0', concat({sign}, {digits}, repeat('0', -({scale}))))"
+    point = f"concat({sign}, substring({padded}, 1, length({padded}) - {scale}), '.', right({padded}, {scale}))"
+    return f"CASE WHEN {scale} <= 0 THEN {shifted} ELSE {point} END"
+
+
+def _variable_scale(_: TypeOptions) -> ColumnType:
+    def convert(value: str) -> str:
+        return plain_notation(_wide(f"{value}.`value`"), f"{value}.`scale`")
+
+    return ColumnType("struct<`scale`:int,`value`:binary>", "string", convert)
+
+
+# -- dates and times -----------------------------------------------------------------------------------------------------------------
+
+#: What the PostgreSQL driver and Debezium send for infinity, in milliseconds and as text (`PGStatement.DATE_POSITIVE_INFINITY`).
+_INFINITE = "9223372036825200000, -9223372036832400000"
+
+
+def _floor(value: str, divisor: int) -> str:
+    return f"(({value} - pmod({value}, {divisor}L)) div {divisor}L)"
+
+
+def _instant(to_micros: Expression, spark: str) -> Callable[[TypeOptions], ColumnType]:
+    def convert(value: str) -> str:
+        moment = f"timestamp_micros({to_micros(value)})"
+        moment = moment if spark == "timestamp" else f"CAST({moment} AS TIMESTAMP_NTZ)"
+        return f"CASE WHEN {value} IN ({_INFINITE}) THEN NULL ELSE {moment} END"
+
+    return lambda _: ColumnType("bigint", spark, convert)
+
+
+def _connect_timestamp(options: TypeOptions) -> ColumnType:
+    return _instant(lambda value: f"{value} * 1000L", options.timestamp_type)(options)
+
+
+def _time(read: str, to_micros: Expression) -> Callable[[TypeOptions], ColumnType]:
+    def iso(value: str) -> str:
+        micros = f"abs({to_micros(value)})"
+        hours, minutes, seconds = f"{micros} div 3600000000", f"{micros} div 60000000 % 60", f"{micros} div 1000000 % 60"
+        hours_text = f"IF({hours} < 10, concat('0', {hours}), CAST({hours} AS STRING))"
+        fraction = f"IF({micros} % 1000000 = 0, '', concat('.', lpad(CAST({micros} % 1000000 AS STRING), 6, '0')))"
+        two = "lpad(CAST({} AS STRING), 2, '0')".format
+        return f"concat(IF({value} < 0, '-', ''), {hours_text}, ':', {two(minutes)}, ':', {two(seconds)}, {fraction})"
+
+    def build(options: TypeOptions) -> ColumnType:
+        if options.time_mode == "micros":
+            return ColumnType(read, "bigint", to_micros)
+        return ColumnType(read, "string", iso)
+
+    return build
+
+
+def _zoned_timestamp(value: str) -> str:
+    infinite = f"{value} RLIKE '^([+-][0-9]{{5,}}-|-?infinity$)'"
+    return f"CASE WHEN {infinite} THEN NULL ELSE CAST({value} AS TIMESTAMP) END"
+
+
+def _simple(read: str, spark: str, convert: Expression = _as_is) -> Callable[[TypeOptions], ColumnType]:
+    return lambda _: ColumnType(read, spark, convert)
+
+
+_DATE = _simple("int", "date", "date_from_unix_date({})".format)
+_TEXT = _simple("string", "string")
+_MILLIS = _time("int", "(CAST({} AS BIGINT) * 1000L)".format)
+
+_LOGICAL: Mapping[str, Callable[[TypeOptions], ColumnType]] = {
+    "org.apache.kafka.connect.data.Date": _DATE,
+    "org.apache.kafka.connect.data.Time": _MILLIS,
+    "org.apache.kafka.connect.data.Timestamp": _connect_timestamp,
+    "io.debezium.time.Date": _DATE,
+    "io.debezium.time.IsoDate": _simple("string", "date", "CAST(trim(TRAILING 'Z' FROM {}) AS DATE)".format),
+    "io.debezium.time.Time": _MILLIS,
+    "io.debezium.time.MicroTime": _time("bigint", _as_is),
+    "io.debezium.time.NanoTime": _time("bigint", "({} div 1000L)".format),
+    "io.debezium.time.IsoTime": _TEXT,
+    "io.debezium.time.ZonedTime": _TEXT,
+    "io.debezium.time.Timestamp": _instant("{} * 1000L".format, "timestamp_ntz"),
+    "io.debezium.time.MicroTimestamp": _instant(_as_is, "timestamp_ntz"),
+    "io.debezium.time.NanoTimestamp": _instant(lambda value: _floor(value, 1000), "timestamp_ntz"),
+    "io.debezium.time.IsoTimestamp": _simple("string", "timestamp_ntz", "CAST(trim(TRAILING 'Z' FROM {}) AS TIMESTAMP_NTZ)".format),
+    "io.debezium.time.ZonedTimestamp": _simple("string", "timestamp", _zoned_timestamp),
+    "io.debezium.time.Year": _simple("int", "int"),
+    "io.debezium.time.Interval": _TEXT,
+    "io.debezium.time.MicroDuration": _simple("bigint", "bigint"),
+    "io.debezium.time.NanoDuration": _simple("bigint", "bigint", "({} div 1000L)".format),
+    "io.debezium.data.VariableScaleDecimal": _variable_scale,
+    "io.debezium.data.Json": _TEXT,
+    "io.debezium.data.Uuid": _TEXT,
+    "io.debezium.data.Xml": _TEXT,
+    "io.debezium.data.Enum": _TEXT,
+    "io.debezium.data.EnumSet": _TEXT,
+    "io.debezium.data.Ltree": _TEXT,
+    "io.debezium.data.Tsvector": _TEXT,
+    "io.debezium.data.Bits": _simple("binary", "binary"),
+}
