@@ -14,10 +14,14 @@ from typing import TypeVar
 V = TypeVar("V")
 
 
-def in_java_order(values: Mapping[str, V]) -> dict[str, V]:
-    """The same entries, in the order of a HashMap into which they were put one by one."""
-    size = 16
-    while len(values) > size * 3 // 4:
+def in_java_order(values: Mapping[str, V], *, copied: bool = False) -> dict[str, V]:
+    """The same entries, in the order of a HashMap.
+
+    Args:
+        copied: the map was made as a copy of another, which fits its table to the number of entries; else it grew entry by entry, from 16.
+    """
+    size = 1 if copied else 16
+    while (size < int(len(values) / 0.75 + 1)) if copied else (len(values) > size * 3 // 4):
         size *= 2
     return {key: values[key] for key in sorted(values, key=lambda key: _spread(key) & (size - 1))}
 

@@ -27,7 +27,7 @@ from connect_py.api import (
     SourceTask,
     SourceTaskContext,
 )
-from connect_py.api.config import REQUIRED, between, non_empty
+from connect_py.api.config import REQUIRED, non_empty
 from connect_py.data.schema import STRING
 from connect_py.errors import ConnectError
 
@@ -56,7 +56,6 @@ _DEFINITION = ConfigDef(
             Importance.LOW,
             "The maximum number of records the source task can read from the file each time it is polled",
             display_name=BATCH_SIZE,
-            validator=between(1),
         ),
     ]
 )
@@ -83,7 +82,7 @@ class FileStreamSourceTask(SourceTask):
         values = _DEFINITION.parse(config)
         self._path: str | None = values[FILE]
         self._topic: str = values[TOPIC]
-        self._batch: int = values[BATCH_SIZE]
+        self._batch: int = max(1, values[BATCH_SIZE])
         self._partition: SourcePartition = {FILENAME: self._path}
         offset = context.offset(self._partition)
         self._position = int((offset or {}).get(POSITION) or 0)

@@ -44,7 +44,9 @@ def validate(plugins: Plugins, worker: Mapping[str, str], config: Mapping[str, s
     """
     class_name = config.get(CONNECTOR_CLASS)
     if class_name is None:
-        shown = ", ".join(f"{name}={'[hidden]' if 'password' in name.lower() else value}" for name, value in in_java_order(config).items())
+        shown = ", ".join(
+            f"{name}={'[hidden]' if 'password' in name.lower() else value}" for name, value in in_java_order(config, copied=True).items()
+        )
         raise BadRequestError(f"Connector config {{{shown}}} contains no connector type")
     connector = plugins.connector(class_name.strip())
     framework = enriched_definition(connector, plugins, worker, config)
