@@ -1,4 +1,5 @@
-"""What the connector reads from PostgreSQL's catalog: the state of the server, tables, columns, types and keys. Few statements: each is a round trip."""
+"""What the connector reads from PostgreSQL's catalog: the state of the server, tables, columns, types and keys. Few statements: each is a
+round trip."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ def read_server_state(connection: Connection, slot: str, publication: str) -> Se
         "pg_is_in_recovery(), (SELECT setting FROM pg_settings WHERE name = 'wal_sender_timeout'), "
         f"(SELECT puballtables FROM pg_publication WHERE pubname = {quote_literal(publication)}), "
         "s.slot_name, s.database, s.plugin, s.active, s.restart_lsn, s.confirmed_flush_lsn, s.lost "
-        f"FROM (SELECT 1) one LEFT JOIN (SELECT *, {status} AS lost FROM pg_replication_slots WHERE slot_name = {quote_literal(slot)}) s ON true"
+        f"FROM (SELECT 1) one LEFT JOIN (SELECT *, {status} AS lost FROM pg_replication_slots WHERE slot_name = {quote_literal(slot)}) "
+        "s ON true"
     )
     wal_level, encoding, replication, recovery, timeout, all_tables, slot_name, database, plugin, active, restart, confirmed, lost = row
     found = None
@@ -86,11 +88,13 @@ def read_server_state(connection: Connection, slot: str, publication: str) -> Se
 
 
 def read_table_ids(connection: Connection) -> list[tuple[TableId, bool]]:
-    """Every table outside of the system's schemas, partitioned ones and partitions included, and whether the user may read it. Raises ServerError."""
+    """Every table outside of the system's schemas, partitioned ones and partitions included, and whether the user may read it. Raises
+    ServerError."""
     rows = connection.query(
         "SELECT n.nspname, c.relname, has_schema_privilege(n.oid, 'USAGE') AND (has_table_privilege(c.oid, 'SELECT') "
         "OR has_any_column_privilege(c.oid, 'SELECT')) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
-        "WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast') AND n.nspname NOT LIKE 'pg\\_temp%' "
+        "WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast') AND n.nspname NOT LIKE "
+        "'pg\\_temp%' "
         "ORDER BY 1, 2"
     )
     return [(TableId(str(schema), str(table)), readable == "t") for schema, table, readable in rows]
@@ -112,7 +116,8 @@ def read_tables(connection: Connection, ids: Sequence[TableId]) -> dict[TableId,
         "JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum "
         # the primary key, else the first usable unique index as pgjdbc lists them: clustered ones first, then by name. Unlike Debezium we
         # leave out partial indexes: their columns do not tell rows apart
-        "LEFT JOIN LATERAL (SELECT i.indkey, i.indnkeyatts FROM pg_index i JOIN pg_class ic ON ic.oid = i.indexrelid WHERE i.indrelid = w.oid "
+        "LEFT JOIN LATERAL (SELECT i.indkey, i.indnkeyatts FROM pg_index i JOIN pg_class ic ON ic.oid = i.indexrelid WHERE i.indrelid "
+        "= w.oid "
         "AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL "
         "ORDER BY i.indisprimary DESC, i.indisclustered DESC, ic.relname LIMIT 1) chosen ON true "
         "LEFT JOIN LATERAL (SELECT k.position FROM unnest(chosen.indkey::int2[]) WITH ORDINALITY AS k (attnum, position) "

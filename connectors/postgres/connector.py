@@ -26,7 +26,8 @@ class PostgresConnector(SourceConnector):
         return definition(PROPERTIES)
 
     def validate(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
-        """Every property's value and problems; when there are none, a connection to the server is tried (`database.hostname` shows its failure)."""
+        """Every property's value and problems; when there are none, a connection to the server is tried (`database.hostname` shows its
+        failure)."""
         found = validate_config(config)
         if not any(value.errors for value in found):
             # the driver is loaded only here: a worker that hosts no PostgreSQL connector needs none

@@ -41,7 +41,8 @@ ADVICE: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         "58P01",
-        "The offset to start reading from has been removed from the database write-ahead log. Take a new snapshot (snapshot.mode=when_needed, "
+        "The offset to start reading from has been removed from the database write-ahead log. Take a new snapshot "
+        "(snapshot.mode=when_needed, "
         "or delete the connector's offsets) and consider raising wal_keep_size or max_slot_wal_keep_size on the server.",
     ),
 )

@@ -1,4 +1,5 @@
-"""Logical decoding messages (`pg_logical_emit_message`) as records of the topic `<prefix>.message` (postgres.md §13.2; `LogicalDecodingMessageMonitor`)."""
+"""Logical decoding messages (`pg_logical_emit_message`) as records of the topic `<prefix>.message` (postgres.md §13.2;
+`LogicalDecodingMessageMonitor`)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
-"""The source offset of PostgreSQL (postgres.md §10; `PostgresOffsetContext.java`): Debezium's fields in Debezium's order, so that either loads the other's.
+"""The source offset of PostgreSQL (postgres.md §10; `PostgresOffsetContext.java`): Debezium's fields in Debezium's order, so that either
+loads the other's.
 
-What it says. While a snapshot runs, `snapshot` is there and `snapshot_completed` is false: a start takes the snapshot again. Once it is complete, `lsn` is
-the position from which streaming goes on: every transaction that committed before it is in the snapshot. While streaming, the offset names the last
-event that was sent: its transaction (`txId`), its position (`lsn` = `lsn_proc`), how many events of that position were sent where there are several
-(`lsn_events_processed`), and the end of the last transaction that was sent whole (`lsn_commit`).
+What it says. While a snapshot runs, `snapshot` is there and `snapshot_completed` is false: a start takes the snapshot again. Once it is
+complete, `lsn` is the position from which streaming goes on: every transaction that committed before it is in the snapshot. While
+streaming, the offset names the last event that was sent: its transaction (`txId`), its position (`lsn` = `lsn_proc`), how many events of
+that position were sent where there are several (`lsn_events_processed`), and the end of the last transaction that was sent whole
+(`lsn_commit`).
 """
 
 from __future__ import annotations
@@ -92,6 +94,7 @@ class PostgresOffset:
 
 
 def acknowledged_lsn(stored: SourceOffset) -> int | None:
-    """Up to where the server may discard once the offsets topic holds this: the last whole transaction, never a part of one. None for a snapshot's."""
+    """Up to where the server may discard once the offsets topic holds this: the last whole transaction, never a part of one. None for a
+    snapshot's."""
     found = _number(stored.get("lsn_commit"))
     return _number(stored.get("lsn_proc")) if found is None else found

@@ -1,8 +1,8 @@
 """Decoding of the pgoutput plug-in's messages, protocol version 1: bytes in, values out, no I/O.
 
-Layouts: PostgreSQL's manual, "Logical Replication Message Formats" and "Streaming Replication Protocol". Integers are big-endian, names end with a
-zero byte, times are microseconds since 2000-01-01 UTC. Row messages (`I`, `U`, `D`) are decoded here only as far as their parts; on the hot
-path the table's generated encoder reads the tuples.
+Layouts: PostgreSQL's manual, "Logical Replication Message Formats" and "Streaming Replication Protocol". Integers are big-endian, names
+end with a zero byte, times are microseconds since 2000-01-01 UTC. Row messages (`I`, `U`, `D`) are decoded here only as far as their
+parts; on the hot path the table's generated encoder reads the tuples.
 """
 
 from __future__ import annotations

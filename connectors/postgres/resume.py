@@ -1,15 +1,16 @@
 """Where a stream goes on after a restart: which of the messages that the server sends again were in Kafka before (postgres.md §9.2).
 
-The server repeats whole transactions, in the order of their commits, from the first one that committed after the position asked for. Two facts of
-the stored offset tell what is known already:
+The server repeats whole transactions, in the order of their commits, from the first one that committed after the position asked for. Two
+facts of the stored offset tell what is known already:
 
 - ``lsn_commit`` is the end of the last transaction that was sent whole. A transaction whose commit record lies before it is known: skip it.
-- ``txId``, ``lsn`` and ``lsn_events_processed`` name the last event that was sent. The first transaction that is not skipped may be the one it
-  belongs to; within one transaction positions only grow, so its events up to that position, and as many at it as were sent, are known.
+- ``txId``, ``lsn`` and ``lsn_events_processed`` name the last event that was sent. The first transaction that is not skipped may be the
+  one it belongs to; within one transaction positions only grow, so its events up to that position, and as many at it as were sent, are
+  known.
 
-Comparing positions alone would be wrong: a transaction that commits later may hold changes with smaller positions. Where the stored offset does not say
-how many events of one position were sent (Debezium before 3.7; a COPY writes many rows at one position), one is taken as known and the others are
-sent again rather than lost.
+Comparing positions alone would be wrong: a transaction that commits later may hold changes with smaller positions. Where the stored offset
+does not say how many events of one position were sent (Debezium before 3.7; a COPY writes many rows at one position), one is taken as
+known and the others are sent again rather than lost.
 """
 
 from __future__ import annotations

@@ -2,14 +2,15 @@
 
 Hand-over from snapshot to stream, so that nothing is lost:
 
-- A slot that this start creates exports a snapshot that holds exactly the transactions committed before the slot's consistent point. Streaming from
-  that point gives all later ones: no gap, no duplicate.
-- When the slot exists already (a snapshot that did not end, a slot made by hand), the snapshot is a REPEATABLE READ transaction of its own, and streaming
-  starts at the slot's *confirmed* position, which lies before it. Rows of an earlier attempt may be in Kafka, and the table may have lost some of them
-  since: only the replay of every change since the confirmed position makes the topic equal to the table. Changes in between arrive twice and converge.
-  Debezium starts at the "current" position that it reads beside the snapshot, which skips those deletes, and any transaction between the two reads.
-- `snapshot.mode=always` asks for a new beginning at every start: there a second, *temporary* slot is made for its consistent point and exported snapshot,
-  and the lasting slot is read from that point. Without room for one more slot it is done as above.
+- A slot that this start creates exports a snapshot that holds exactly the transactions committed before the slot's consistent point.
+  Streaming from that point gives all later ones: no gap, no duplicate.
+- When the slot exists already (a snapshot that did not end, a slot made by hand), the snapshot is a REPEATABLE READ transaction of its
+  own, and streaming starts at the slot's *confirmed* position, which lies before it. Rows of an earlier attempt may be in Kafka, and the
+  table may have lost some of them since: only the replay of every change since the confirmed position makes the topic equal to the table.
+  Changes in between arrive twice and converge. Debezium starts at the "current" position that it reads beside the snapshot, which skips
+  those deletes, and any transaction between the two reads.
+- `snapshot.mode=always` asks for a new beginning at every start: there a second, *temporary* slot is made for its consistent point and
+  exported snapshot, and the lasting slot is read from that point. Without room for one more slot it is done as above.
 """
 
 from __future__ import annotations
@@ -61,12 +62,14 @@ def check_server(state: ServerState, user: str) -> None:
     """
     if state.wal_level != "logical":
         raise FatalTaskError(
-            f"Postgres server wal_level property must be 'logical' but is: '{state.wal_level}'. Nothing was read and no slot was created. Run as a "
+            f"Postgres server wal_level property must be 'logical' but is: '{state.wal_level}'. Nothing was read and no slot was "
+            "created. Run as a "
             "superuser: ALTER SYSTEM SET wal_level = 'logical'; then restart the server and this task."
         )
     if not state.may_replicate:
         raise FatalTaskError(
-            f"The user '{user}' has not the privilege REPLICATION, which a replication slot needs. Nothing was read and no slot was created. "
+            f"The user '{user}' has not the privilege REPLICATION, which a replication slot needs. Nothing was read and no slot was "
+            "created. "
             f"Run as a superuser: ALTER ROLE {quote_name(user)} WITH REPLICATION; then restart this task."
         )
 
@@ -82,13 +85,16 @@ def check_slot(state: ServerState, name: str, database: str) -> None:
         return
     if slot.plugin != "pgoutput" or slot.database != database:
         raise FatalTaskError(
-            f"The replication slot '{name}' exists for the plug-in '{slot.plugin}' and the database '{slot.database}', not for 'pgoutput' and "
-            f"'{database}'. It was left as it is. Set another slot.name, or drop it if nobody needs it: SELECT pg_drop_replication_slot('{name}');"
+            f"The replication slot '{name}' exists for the plug-in '{slot.plugin}' and the database '{slot.database}', not for "
+            "'pgoutput' and "
+            f"'{database}'. It was left as it is. Set another slot.name, or drop it if nobody needs it: SELECT "
+            f"pg_drop_replication_slot('{name}');"
         )
     if slot.lost:
         raise FatalTaskError(
             f"The replication slot '{name}' was invalidated by the server (max_slot_wal_keep_size): the changes since "
-            f"{format_lsn(slot.confirmed_lsn or slot.restart_lsn or 0)} are gone. Drop it with SELECT pg_drop_replication_slot('{name}'); and take a "
+            f"{format_lsn(slot.confirmed_lsn or slot.restart_lsn or 0)} are gone. Drop it with SELECT "
+            f"pg_drop_replication_slot('{name}'); and take a "
             "new snapshot (snapshot.mode=when_needed, or delete the connector's offsets)."
         )
 
@@ -135,12 +141,14 @@ def create_slot(
 def _creation_error(error: ServerError, name: str, settings: ConnectionSettings) -> ConnectError:
     if error.sqlstate == "42710":
         return RetriableError(
-            "Creation of replication slot failed; when setting up multiple connectors for the same database host, please make sure to use a distinct "
+            "Creation of replication slot failed; when setting up multiple connectors for the same database host, please make sure to "
+            "use a distinct "
             f"replication slot name for each: {error.message}"
         )
     if error.sqlstate == "57014":
         return RetriableError(
-            "Creation of replication slot failed; query to create replication slot timed out, please make sure that there are no long running queries "
+            "Creation of replication slot failed; query to create replication slot timed out, please make sure that there are no long "
+            "running queries "
             "on the database."
         )
     return translate(error, f"Creation of replication slot '{name}' failed", user=settings.user, database=settings.database)
@@ -158,7 +166,8 @@ def export_snapshot_beside(settings: ConnectionSettings, slot: str, *, should_st
         return create_slot(settings, name, temporary=True, should_stop=should_stop)
     except FatalTaskError as error:
         log.warning(
-            "No temporary slot for an exact hand-over (%s); the snapshot is taken beside the slot '%s' and changes since its confirmed position arrive "
+            "No temporary slot for an exact hand-over (%s); the snapshot is taken beside the slot '%s' and changes since its confirmed "
+            "position arrive "
             "again after it",
             error,
             slot,
@@ -201,9 +210,12 @@ def start_replication(
         connection.close()
         if error.sqlstate == "55006":
             raise SlotBusyError(
-                f"Failed to start replication stream at LSN{{{format_lsn(lsn)}}}; when setting up multiple connectors for the same database host, please make "
-                f"sure to use a distinct replication slot name for each: {error.message}. The slot keeps every change, so nothing is lost. If no other "
-                f"connector uses it, end the session: SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = '{slot}';"
+                f"Failed to start replication stream at LSN{{{format_lsn(lsn)}}}; when setting up multiple connectors for the same "
+                "database host, please make "
+                f"sure to use a distinct replication slot name for each: {error.message}. The slot keeps every change, so nothing is "
+                "lost. If no other "
+                f"connector uses it, end the session: SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE "
+                f"slot_name = '{slot}';"
             ) from None
         raise translate(
             error, f"Failed to start replication stream at LSN{{{format_lsn(lsn)}}}", user=settings.user, database=settings.database

@@ -1,8 +1,9 @@
 """The initial snapshot of PostgreSQL: one REPEATABLE READ transaction, each table by COPY in text form (postgres.md §8).
 
-Consistency. All tables are read at one moment, also when the slot existed before (Debezium then reads each table at a moment of its own). The `lsn` of
-the offset is where streaming goes on and never lies after that moment; `slot.py` says which position it is. The offset says "unfinished" until the
-last row: a task that dies takes the snapshot again, and its rows, sent twice, converge with the changes that are replayed.
+Consistency. All tables are read at one moment, also when the slot existed before (Debezium then reads each table at a moment of its own).
+The `lsn` of the offset is where streaming goes on and never lies after that moment; `slot.py` says which position it is. The offset says
+"unfinished" until the last row: a task that dies takes the snapshot again, and its rows, sent twice, converge with the changes that are
+replayed.
 """
 
 from __future__ import annotations

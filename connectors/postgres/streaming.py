@@ -1,7 +1,7 @@
 """The stream of changes: pgoutput messages to encoded records, with the offset of the last one (postgres.md §9 to §13).
 
-Owned by the task's thread: it reads the socket, decodes, encodes and answers the server's pings; there is no queue in between. What the server may
-discard is only what the offsets topic holds (`acknowledge`), never what was merely read.
+Owned by the task's thread: it reads the socket, decodes, encodes and answers the server's pings; there is no queue in between. What the
+server may discard is only what the offsets topic holds (`acknowledge`), never what was merely read.
 """
 
 from __future__ import annotations

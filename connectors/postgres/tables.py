@@ -1,4 +1,5 @@
-"""From a table's structure to what the data path needs of it: encoder, routes, source block. Built once a structure, on the task's thread."""
+"""From a table's structure to what the data path needs of it: encoder, routes, source block. Built once a structure, on the task's
+thread."""
 
 from __future__ import annotations
 
@@ -40,8 +41,8 @@ class CapturedTable:
 def table_of_relation(relation: Relation, table: Table[PgColumn] | None, types: dict[int, TypeInfo]) -> Table[PgColumn]:
     """The structure of a table in the stream: the columns that the server sends, in its order.
 
-    Types come from the message; nullability, defaults and the key from the present catalog (postgres.md §13.5). A column that the catalog no longer has
-    is optional.
+    Types come from the message; nullability, defaults and the key from the present catalog (postgres.md §13.5). A column that the catalog
+    no longer has is optional.
     """
     columns = []
     for sent in relation.columns:
@@ -99,7 +100,8 @@ class TableFactory:
             plans.append(plan)
         if not key:
             self._warn_once(
-                f"Table '{table.id}' has neither a primary key nor a usable unique index: its records have no key, so a sink cannot tell its rows apart. "
+                f"Table '{table.id}' has neither a primary key nor a usable unique index: its records have no key, so a sink cannot "
+                "tell its rows apart. "
                 "Add a key, or name columns in message.key.columns"
             )
         topic = self._naming.data_topic(table.id.schema, table.id.table)

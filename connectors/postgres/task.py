@@ -3,9 +3,9 @@
     CONNECT ──> SNAPSHOT ──> STREAMING          any of them ──(passing failure)──> CONNECT, after a pause
         └───────────────────────^ └──> DONE     (modes that do not stream)
 
-There is no thread and no queue between the socket and the producer, so memory is bounded by a batch and a slow Kafka slows reading. `position` is the
-offset of the last batch that was given out; after a failure the task goes on from it, exactly as a new process would from the stored one. The slot
-is confirmed only in `offsets_committed`, with what the offsets topic holds.
+There is no thread and no queue between the socket and the producer, so memory is bounded by a batch and a slow Kafka slows reading.
+`position` is the offset of the last batch that was given out; after a failure the task goes on from it, exactly as a new process would
+from the stored one. The slot is confirmed only in `offsets_committed`, with what the offsets topic holds.
 """
 
 from __future__ import annotations
@@ -226,7 +226,8 @@ class PostgresConnectorTask(SourceTask):
         config = self._config
         if not tables:
             log.warning(
-                "No table of the database '%s' matches the filters (schema.*.list, table.*.list): nothing is captured until one does. Names are matched "
+                "No table of the database '%s' matches the filters (schema.*.list, table.*.list): nothing is captured until one does. "
+                "Names are matched "
                 "whole, as schema.table",
                 config.database,
             )
@@ -241,9 +242,11 @@ class PostgresConnectorTask(SourceTask):
         if table in unreadable:
             user = quote_name(self._config.user)
             raise FatalTaskError(
-                f"The user '{self._config.user}' may not read the table '{table}', which the snapshot needs (SQLSTATE 42501). Nothing was sent and no slot "
+                f"The user '{self._config.user}' may not read the table '{table}', which the snapshot needs (SQLSTATE 42501). Nothing "
+                "was sent and no slot "
                 f"was created. Run as the table's owner: GRANT USAGE ON SCHEMA {quote_name(table.schema)} TO {user}; "
-                f"GRANT SELECT ON {quote_name(table.schema)}.{quote_name(table.table)} TO {user}; or leave the table out by table.exclude.list."
+                f"GRANT SELECT ON {quote_name(table.schema)}.{quote_name(table.table)} TO {user}; or leave the table out by "
+                "table.exclude.list."
             )
         return True
 
@@ -259,7 +262,8 @@ class PostgresConnectorTask(SourceTask):
         if position is not None and stored is StoredPosition.STREAMING and mode.streams and not self._is_available(position, server):
             if not mode.when_position_lost and not mode.when_finished:
                 raise FatalTaskError(
-                    f"The connector is trying to read change stream starting at {format_lsn(position.start_lsn)}, but this is no longer available on the "
+                    f"The connector is trying to read change stream starting at {format_lsn(position.start_lsn)}, but this is no "
+                    "longer available on the "
                     f"server: {_why_unavailable(server, self._config.slot)}. Reconfigure the connector to use a snapshot mode when needed "
                     "(snapshot.mode=when_needed), or delete the connector's offsets to begin anew."
                 )

@@ -85,7 +85,8 @@ class NameFilter:
         return not matches_any(self.exclude, name)
 
     def rank(self, name: str) -> int:
-        """The position of the first including regex that matches: the order in which a snapshot reads (RelationalSnapshotChangeEventSource)."""
+        """The position of the first including regex that matches: the order in which a snapshot reads
+        (RelationalSnapshotChangeEventSource)."""
         for position, pattern in enumerate(self.include):
             if pattern.fullmatch(name):
                 return position

@@ -1,4 +1,5 @@
-"""Tables and columns as a relational connector knows them (`io.debezium.relational.{TableId,Table,Column}`). Values, no behaviour of a database."""
+"""Tables and columns as a relational connector knows them (`io.debezium.relational.{TableId,Table,Column}`). Values, no behaviour of a
+database."""
 
 from __future__ import annotations
 

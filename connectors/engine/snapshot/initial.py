@@ -1,8 +1,8 @@
 """The initial snapshot: tables one after the other, each row with its marker. Knows no database; a connector gives it `TableRows`.
 
-Whether a row is the last one, of its table or of everything, shows only when the next one comes or none does. So one raw row is held back, across
-tables too: when the tables that follow are empty, the row that was sent last in fact is the one that says `last`. The snapshot is driven by the task's
-thread and holds one chunk at a time.
+Whether a row is the last one, of its table or of everything, shows only when the next one comes or none does. So one raw row is held back,
+across tables too: when the tables that follow are empty, the row that was sent last in fact is the one that says `last`. The snapshot is
+driven by the task's thread and holds one chunk at a time.
 """
 
 from __future__ import annotations

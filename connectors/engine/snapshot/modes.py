@@ -1,4 +1,5 @@
-"""When an initial snapshot is taken, and whether streaming follows: `snapshot.mode` as a table (debezium-common §13.1, postgres.md §8.1)."""
+"""When an initial snapshot is taken, and whether streaming follows: `snapshot.mode` as a table (debezium-common §13.1, postgres.md
+§8.1)."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ class SnapshotMode:
         if stored is StoredPosition.UNFINISHED_SNAPSHOT:
             if not (self.when_unfinished or self.without_offset or self.when_finished):
                 raise FatalTaskError(
-                    "The connector previously stopped while taking a snapshot, but now the connector is configured to never allow snapshots. "
+                    "The connector previously stopped while taking a snapshot, but now the connector is configured to never allow "
+                    "snapshots. "
                     "Reconfigure the connector to use snapshots initially or when needed."
                 )
             return self.when_unfinished

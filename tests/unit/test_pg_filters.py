@@ -1,0 +1,60 @@
+"""Filters, keys and their Java regexes."""
+
+import pytest
+
+from connect_py.errors import ConfigError
+from connectors.engine.relational.filters import NameFilter, TableFilters, parse_regexes
+from connectors.engine.relational.keys import KeyRules
+from connectors.engine.relational.table import Table, TableId
+
+
+class Named:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def table(*columns: str, key: tuple[str, ...] = ()) -> Table[Named]:
+    return Table(TableId("public", "t"), tuple(map(Named, columns)), key)
+
+
+def test_a_name_must_match_as_a_whole_in_any_case() -> None:
+    chosen = NameFilter.parse("public\\.cust.*,PUBLIC.orders", None)
+    assert chosen("public.customers")
+    assert chosen("Public.Orders")
+    assert not chosen("public.orders_old")
+    assert not chosen("xpublic.orders")
+
+
+def test_an_include_list_decides_alone() -> None:
+    assert not NameFilter.parse(None, "a")("A")
+    assert NameFilter.parse(None, "a")("b")
+    assert NameFilter.parse(None, None)("anything")
+
+
+def test_an_escaped_comma_is_part_of_a_regex() -> None:
+    assert [p.pattern for p in parse_regexes(r"a{1\,2}, b")] == ["a{1,2}", "b"]
+
+
+def test_a_broken_regex_gets_javas_text() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_regexes("a[")
+    assert str(caught.value) == "Unclosed character class near index 1\na[\n ^"
+
+
+def test_a_snapshot_reads_in_the_order_of_the_include_list() -> None:
+    filters = TableFilters(tables=NameFilter.parse("s.z,s.[ab]", None), forced=frozenset(("s.signal",)))
+    found = [TableId("s", name) for name in ("a", "b", "c", "signal", "z")]
+    assert [t.table for t in filters.snapshot_order(found)] == ["z", "a", "b", "signal"]
+
+
+def test_key_rules_replace_the_primary_key_in_their_order() -> None:
+    rules = KeyRules.parse("public.t:b,a;other:x")
+    assert rules.columns(table("a", "b", "c", key=("c",))) == ("b", "a")
+    assert KeyRules.parse("public.u:a").columns(table("a", key=("a",))) == ("a",)
+    assert KeyRules.parse(None).columns(table("a")) == ()
+
+
+@pytest.mark.parametrize("text", ["", "public.t", "public.t:"])
+def test_a_malformed_key_rule_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError):
+        KeyRules.parse(text)
