@@ -55,7 +55,8 @@ class Producer:
             self._client = _Client(config, logger=log)
         except (KafkaException, ValueError) as error:
             raise ConfigError(f"The producer's properties cannot be used: {error_text(error)}") from error
-        #: `send(topic, value, key, partition, on_delivery, timestamp, headers)`, positional; partition -1 lets the key decide.
+        #: `send(topic, value, key, partition, on_delivery, None, timestamp, headers)`, positional; partition -1 lets the key decide. (The client
+        #: has two names for the callback, and counts both; headers may be None.)
         self.send = self._client.produce
 
     def __len__(self) -> int:
@@ -88,9 +89,9 @@ class Producer:
         while True:
             try:
                 if headers:
-                    self.send(topic, value, key, partition, on_delivery, timestamp, list(headers))
+                    self.send(topic, value, key, partition, on_delivery, None, timestamp, list(headers))
                 else:
-                    self.send(topic, value, key, partition, on_delivery, timestamp)
+                    self.send(topic, value, key, partition, on_delivery, None, timestamp)
                 return
             except BufferError:
                 self.wait_for_room(while_waiting)

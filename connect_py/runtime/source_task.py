@@ -211,7 +211,7 @@ class SourceTaskLoop:
                 partition = -1 if route.partition is None else route.partition
                 self._note_topic(topic, submission)
             try:
-                send(topic, value, key, partition, None, delivered, 0, headers)
+                send(topic, value, key, partition, delivered, None, 0, headers)
             except Exception:  # noqa: BLE001  # the patient way waits for room, or says what is wrong with the record
                 self._producer.produce(topic, value, key, headers, delivered, partition=partition, while_waiting=self._while_waiting)
         self._written += len(rows)
