@@ -55,7 +55,7 @@ class Producer:
             self._client = _Client(config, logger=log)
         except (KafkaException, ValueError) as error:
             raise ConfigError(f"The producer's properties cannot be used: {error_text(error)}") from error
-        #: `send(topic, value, key, partition, on_delivery, None, timestamp, headers)`, positional; partition -1 lets the key decide, headers
+        #: `send(topic, value, key, partition, on_delivery, None, timestamp, headers)`, positional; partition -1: by key; headers
         #: may be None. The None in the middle is the callback's second name, which has a position of its own.
         self.send = self._client.produce
 
