@@ -48,5 +48,8 @@ def _driver_text(error: ServerError, host: str, port: int) -> str:
     if error.message.startswith("FATAL:"):
         return error.message
     if "Connection refused" in error.message:
-        return f"Connection to {host}:{port} refused. Check that the hostname and port are correct and that the postmaster is accepting TCP/IP connections."
+        return (
+            f"Connection to {host}:{port} refused. Check that the hostname and port are correct and that the postmaster is "
+            "accepting TCP/IP connections."
+        )
     return "The connection attempt failed."
