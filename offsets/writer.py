@@ -38,6 +38,7 @@ class TaskOffsetWriter:
         for name in ("max.in.flight.requests.per.connection", "retries", "transactional.id"):
             properties.pop(name, None)
         self._producer = Producer(properties)
+        self._empty: list[Callable[[Exception | None], None]] = []
 
     def write(
         self,
@@ -51,7 +52,7 @@ class TaskOffsetWriter:
         """
         found = offset_records(self._connector, offsets)
         if not found:
-            done(None)
+            self._empty.append(done)
             return
         batch = _Batch(self._topic, len(found), done)
         for key, value in found:
@@ -59,10 +60,14 @@ class TaskOffsetWriter:
 
     def serve(self, timeout: float = 0.0) -> None:
         """Let callbacks run."""
-        self._producer.poll(timeout)
+        empty, self._empty = self._empty, []
+        for done in empty:
+            done(None)
+        self._producer.poll(0.0 if empty else timeout)
 
     def close(self, timeout: float) -> None:
         """Wait up to `timeout` seconds for what is under way; the rest is given up and its `done` hears so."""
+        self.serve()
         self._producer.close(timeout)
 
 
