@@ -1,6 +1,7 @@
-"""The change event's envelope: schemas and the parts of its JSON that many rows share (debezium-common.md §1.1, §1.2; `io.debezium.data.Envelope`).
+"""The change event's envelope: schemas, and the parts of its JSON that many rows share.
 
-A value's payload is `{"before":…,"after":…,"source":…,` followed by what `tail` gives. All three timestamps of a tail come from one instant.
+Rules: debezium-common.md §1.1 and §1.2, `io.debezium.data.Envelope`. A value's payload is `{"before":…,"after":…,"source":…,` followed by
+what `tail` gives; all three timestamps of a tail come from one instant.
 """
 
 from __future__ import annotations

@@ -1,20 +1,21 @@
 """Source text of a table's row functions: one writer plan, a reader for each form in which rows come (performance.md §6.1).
 
 For a table and schema version this gives one module of Python text with
-  quick_copy_rows   a loop over lines of COPY text that hold no NULL and nothing that JSON must escape
-  nulls_copy_rows   the same with `\\N` in places
-  quick_tuple       a pgoutput tuple whose values are all sent, short, ASCII and need no escape
-  careful           texts (None is NULL, UNCHANGED an unsent value) → key and row; every text that `ColumnPlan.convert` takes
-A quick function that meets an odd value raises ValueError or IndexError and the caller takes the careful way with that row; it never
-writes something else than `careful` would (tests/unit/test_encode_property.py).
+  quick_copy_rows  a loop over lines of COPY text that hold no NULL and nothing that JSON must escape
+  nulls_copy_rows  the same with `\\N` in places
+  quick_tuple      a pgoutput tuple whose values are all sent, short, ASCII and need no escape
+  mixed_copy, mixed_tuple  texts of one row, where None is NULL and UNCHANGED an unsent value, escapes made where they are needed
+All of them use the columns' quick expressions, so a text that is unusual for its type makes them raise ValueError or IndexError; the caller
+then takes that row through `ColumnPlan.convert`, column by column. They never write something else than that would
+(tests/unit/test_encode_property.py).
 
 How it is made, with what was measured (2 vCPU, CPython 3.11, the ten columns of the benchmark's table):
   * str, not bytes: an f-string of ten values and its encoding takes 0.18 µs, `bytes %` 0.40 µs, `b"".join` 0.27 µs;
   * the row's text is joined with the schema prefix and the end by one `b"".join`: 0.09 µs for 3.6 kB, two additions 0.13 µs;
   * whether anything needs an escape is asked of orjson for a whole batch: its output is longer than its input by one for each quote,
-    backslash, tab and newline and by five for other control characters: 0.07 µs a row; one regular expression a row takes 0.40 µs;
-  * pgoutput values are split off by the marker of a length below 256, `t\\0\\0\\0`, which no text can hold: 0.3 µs; unpacking lengths
-    one by one 0.8 to 1.6 µs.
+    backslash, tab and newline and by more for other control characters: 0.07 µs a row; one regular expression a row takes 0.40 µs;
+  * pgoutput values are split off by the marker of a length below 256, `t\\0\\0\\0`, which no text can hold: 0.3 µs; a regular expression
+    for any length 0.9 µs, unpacking lengths one by one 1.7 µs.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ def source_text(plan: RowPlan) -> str:
             *_copy_rows(plan, "quick_copy_rows", nulls=False),
             *_copy_rows(plan, "nulls_copy_rows", nulls=True),
             *_quick_tuple(plan),
-            *_careful(plan, "careful", snapshot=False),
-            *_careful(plan, "careful_copy", snapshot=True),
+            *_mixed(plan, "mixed_copy", stream=False),
+            *_mixed(plan, "mixed_tuple", stream=True),
             "",
         ]
     )
@@ -86,94 +87,92 @@ def _fstring(parts: Iterable[tuple[str, str]]) -> str:
     return "(" + " ".join(pieces) + ")"
 
 
+def _object(head: str, labels: Sequence[str], values: Sequence[tuple[str, bool]], end: str) -> str:
+    """An f-string of an object; values are expressions and whether they stand inside quotes."""
+    parts: list[tuple[str, str]] = []
+    text = head
+    for label, (expression, quoted) in zip(labels, values, strict=True):
+        mark = '"' if quoted else ""
+        parts.append((text + label + mark, expression))
+        text = mark + ","
+    parts.append(((text[:-1] if values else text) + end, ""))
+    return _fstring(parts)
+
+
 class _Writer:
     """Expressions for the columns' JSON text in one generated function.
 
     Args:
-        nulls: whether a text may be `\\N`.
+        tests: pairs of a condition with `$` for the text, and the word that names what stands for a value of which it holds.
         stream: whether rows come from pgoutput.
+        escape: whether texts may need escapes.
     """
 
-    def __init__(self, plan: RowPlan, *, nulls: bool, stream: bool = False) -> None:
-        self.plan, self.nulls, self.stream = plan, nulls, stream
+    def __init__(self, plan: RowPlan, *, tests: Sequence[tuple[str, str]] = (), stream: bool = False, escape: bool = False) -> None:
+        self.plan, self.tests, self.stream, self.escape = plan, tests, stream, escape
         self.lines: list[str] = []
         in_key = set(plan.key)
-        self._row = [self._expression(i, "n", plan.numeric_row, shared=i in in_key) for i in range(len(plan.columns))]
-        self._key = [
-            self._row[i]
+        values = [self._value(i, "j", plan.numeric_row, shared=i in in_key) for i in range(len(plan.columns))]
+        keys = [
+            values[i]
             if plan.numeric_key == plan.numeric_row or plan.columns[i].numeric is None
-            else self._expression(i, "m", plan.numeric_key, shared=False)
+            else self._value(i, "k", plan.numeric_key, shared=False)
             for i in plan.key
         ]
+        #: Expressions for the encoded row and the encoded key.
+        self.row = _object("{", plan.labels, values, "}") + ".encode()"
+        self.key = _object(plan.key_head, plan.key_labels, keys, plan.key_end) + ".encode()" if plan.key else "None"
 
-    def _expression(self, index: int, null: str, numeric: bool, *, shared: bool) -> tuple[str, bool]:
+    def _value(self, index: int, target: str, numeric: bool, *, shared: bool) -> tuple[str, bool]:
         """A column's expression and whether it stands inside quotes."""
         column, variable = self.plan.columns[index], f"c{index}"
         if self.stream and column.missing_in_stream:
-            return f"null{index}", False
-        if column.textual:
-            value, quoted = variable, True
-        elif numeric and column.numeric is not None:
-            value, quoted = f"numeric{index}({variable})", False
-        elif column.quick:
-            value, quoted = column.quick.replace("$", variable), column.quoted
-        elif column.convert is None:
-            value, quoted = variable, False
-        else:
-            value, quoted = f"convert{index}({variable})", False
-        if self.nulls:
-            shown = f"f'\"{{{value}}}\"'" if quoted and value == variable else _quoted(value) if quoted else value
-            self.lines.append(f"{null}j{index} = {null}ull{index} if {variable} == NULL else {shown}")
-            return f"{null}j{index}", False
+            return f"jnull{index}", False
+        value, quoted = self._plain(index, numeric)
+        if self.tests:
+            shown = f"f'\"{{{variable}}}\"'" if value == variable and quoted else f'QUOTE + f"{{{value}}}" + QUOTE' if quoted else value
+            other = "".join(f"{target}{result}{index} if {test.replace('$', variable)} else " for test, result in self.tests)
+            self.lines.append(f"{target}{index} = {other}{shown}")
+            return f"{target}{index}", False
         if shared and value != variable:
-            self.lines.append(f"j{index} = {value}")
-            return f"j{index}", quoted
+            self.lines.append(f"{target}{index} = {value}")
+            return f"{target}{index}", quoted
         return value, quoted
 
-    def row(self) -> str:
-        """The row's object."""
-        return _fstring(self._object("{", self.plan.labels, self._row, "}"))
-
-    def key(self) -> str:
-        """The key, schema included; None for a table without."""
-        if not self.plan.key:
-            return "None"
-        return _fstring(self._object(self.plan.key_head, self.plan.key_labels, self._key, self.plan.key_end)) + ".encode()"
-
-    @staticmethod
-    def _object(head: str, labels: Sequence[str], values: Sequence[tuple[str, bool]], end: str) -> Iterable[tuple[str, str]]:
-        text = head
-        for label, (expression, quoted) in zip(labels, values, strict=True):
-            mark = '"' if quoted else ""
-            yield text + label + mark, expression
-            text = mark + ","
-        yield (text[:-1] if values else text) + end, ""
+    def _plain(self, index: int, numeric: bool) -> tuple[str, bool]:
+        column, variable = self.plan.columns[index], f"c{index}"
+        if column.textual:
+            return (f"quote({variable})", False) if self.escape else (variable, True)
+        if numeric and column.numeric is not None:
+            return f"numeric{index}({variable})", False
+        if column.quick:
+            return column.quick.replace("$", variable), column.quoted
+        if column.convert is None:
+            return variable, False
+        return f"convert{index}({variable})", False
 
 
-def _quoted(value: str) -> str:
-    """An expression that puts quotes around another expression, which may hold apostrophes but no quotes."""
-    return f'QUOTE + f"{{{value}}}" + QUOTE'
+def _names(plan: RowPlan) -> str:
+    return ", ".join(f"c{i}" for i in range(len(plan.columns))) or "_"
 
 
 def _copy_rows(plan: RowPlan, name: str, *, nulls: bool) -> list[str]:
-    writer = _Writer(plan, nulls=nulls)
-    names = ", ".join(f"c{i}" for i in range(len(plan.columns)))
-    split = f"{names} = line.split(TAB)" if len(plan.columns) > 1 else f"{names or '_'} = line"
+    writer = _Writer(plan, tests=[("$ == NULL", "null")] if nulls else [])
     return [
         f"def {name}(lines, route, end, append):",
         "    for line in lines:",
         "        try:",
-        f"            {split}",
+        f"            {_names(plan)} = line{'.split(TAB)' if len(plan.columns) > 1 else ''}",
         *(f"            {line}" for line in writer.lines),
-        f"            append((route, {writer.key()}, join((HEAD, {writer.row()}.encode(), end))))",
+        f"            append((route, {writer.key}, join((HEAD, {writer.row}, end))))",
         "        except (ValueError, IndexError):",
-        "            key, row = careful_line(line)",
+        "            key, row = convert_line(line)",
         "            append((route, key, join((HEAD, row, end))))",
     ]
 
 
 def _quick_tuple(plan: RowPlan) -> list[str]:
-    writer = _Writer(plan, nulls=False, stream=True)
+    writer = _Writer(plan, stream=True)
     targets = ["_"] * plan.width
     for index, position in enumerate(plan.positions):
         targets[position] = f"c{index}"
@@ -181,42 +180,23 @@ def _quick_tuple(plan: RowPlan) -> list[str]:
     check = []
     if checked:
         texts = checked[0] if len(checked) == 1 else 'f"' + "".join(f"{{{name}}}" for name in checked) + '"'
-        check = [f"    texts = {texts}", "    if len(dumps(texts)) != len(texts) + 2:", "        raise ValueError"]
+        check = [f"    texts = {texts}", "    if len(dumps(texts)) != len(texts) + 2:", f"        return mixed_tuple(({_names(plan)},))"]
     return [
         "def quick_tuple(pieces):",
         f"    _, {', '.join(targets)} = pieces",
         *(f"    c{i} = c{i}[1:]" for i in range(len(plan.columns))),
         *check,
         *(f"    {line}" for line in writer.lines),
-        f"    return {writer.key()}, {writer.row()}.encode()",
+        f"    return {writer.key}, {writer.row}",
     ]
 
 
-def _careful(plan: RowPlan, name: str, *, snapshot: bool) -> list[str]:
-    lines = [f"def {name}({', '.join(f'c{i}' for i in range(len(plan.columns)))}):"]
-
-    def value(index: int, numeric: bool) -> str:
-        column, variable = plan.columns[index], f"c{index}"
-        if column.textual:
-            return f"quote({variable})"
-        if numeric and column.numeric is not None:
-            return f"numeric{index}({variable})"
-        if snapshot and column.snapshot is not None:
-            return f"snapshot{index}({variable})"
-        return variable if column.convert is None else f"convert{index}({variable})"
-
-    row = []
-    for index, column in enumerate(plan.columns):
-        text = f"null{index}" if column.missing_in_stream and not snapshot else value(index, plan.numeric_row)
-        lines.append(f"    j{index} = null{index} if c{index} is None else placeholder{index} if c{index} is UNCHANGED else {text}")
-        row.append((f"j{index}", False))
-    key = []
-    for index in plan.key:
-        if plan.columns[index].numeric is not None and plan.numeric_key != plan.numeric_row:
-            lines.append(f"    mj{index} = mull{index} if c{index} is None or c{index} is UNCHANGED else {value(index, plan.numeric_key)}")
-            key.append((f"mj{index}", False))
-        else:
-            key.append((f"j{index}", False))
-    shown = _fstring(_Writer._object("{", plan.labels, row, "}"))
-    key_text = _fstring(_Writer._object(plan.key_head, plan.key_labels, key, plan.key_end)) + ".encode()" if plan.key else "None"
-    return [*lines, f"    return {key_text}, {shown}.encode()"]
+def _mixed(plan: RowPlan, name: str, *, stream: bool) -> list[str]:
+    tests = [("$ is None", "null"), ("$ is UNCHANGED", "placeholder")] if stream else [("$ is None", "null")]
+    writer = _Writer(plan, tests=tests, stream=stream, escape=True)
+    return [
+        f"def {name}(texts):",
+        f"    {_names(plan)}{',' if len(plan.columns) == 1 else ''} = texts",
+        *(f"    {line}" for line in writer.lines),
+        f"    return {writer.key}, {writer.row}",
+    ]

@@ -6,7 +6,7 @@ Which bytes are right is `JsonConverter`'s to say (connect_py.converters.json_wr
 
 from __future__ import annotations
 
-import logging
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -15,22 +15,22 @@ import orjson
 from connect_py.api import JsonEncoding, Route
 from connect_py.api.record import EncodedRow
 from connect_py.converters.json_schema import schema_to_json
-from connect_py.converters.json_write import WriteOptions, encode_value, quote
+from connect_py.converters.json_write import quote
 from connect_py.data import Schema
 from connect_py.errors import DataError
 from connectors.engine import envelope
 from connectors.engine.encode.generate import RowPlan, source_text
 from connectors.engine.encode.plan import ColumnPlan
+from connectors.engine.encode.slow import Encoded, Slow, null_text, quick_quote
 from connectors.engine.encode.tuples import UNCHANGED, Text, read_copy_line, read_tuple
-
-_log = logging.getLogger(__name__)
 
 _NEW, _KEY, _OLD = b"NKO"
 #: Stands before every value of a tuple that is shorter than 256 bytes. No text of PostgreSQL holds NUL, so it stands nowhere else.
 _MARK = "t\0\0\0"
+#: The same for values of any length, in a message of less than 64 KiB; it takes the length along.
+_MARKS = re.compile(rb"t\0\0..", re.DOTALL).split
+_MARKED_BY_TWO = 1 << 16
 _NULL = "\\N"
-
-Pair = tuple[bytes | None, bytes]
 
 
 class KeyChange(NamedTuple):
@@ -114,37 +114,34 @@ class TableEncoder:
             numeric_row=encoding.value_decimals_numeric,
         )
         self.source_text = source_text(self._plan)
-        functions = self._compile(self._plan, self.source_text)
+        self._slow = Slow(self._plan, self.value_schema.name or name)
+        functions = self._compile()
         self._quick_copy_rows: Callable[..., None] = functions["quick_copy_rows"]
         self._nulls_copy_rows: Callable[..., None] = functions["nulls_copy_rows"]
-        self._quick_tuple: Callable[[list[str]], tuple[bytes | None, bytes]] = functions["quick_tuple"]
-        self._careful: Callable[..., tuple[bytes | None, bytes]] = functions["careful"]
-        self._careful_copy: Callable[..., tuple[bytes | None, bytes]] = functions["careful_copy"]
-        # keys as header values: without schema, decimals as numbers
-        header_plan = RowPlan(self.columns, self._plan.positions, self._width, labels, self._plan.key_labels, key, "{", "}", True, True)
-        self._header_key: Callable[..., tuple[bytes | None, bytes]] = self._compile(header_plan, source_text(header_plan))["careful"]
+        self._quick_tuple: Callable[[list[str]], Encoded] = functions["quick_tuple"]
+        self._mixed_copy: Callable[[Sequence[Text]], Encoded] = functions["mixed_copy"]
+        self._mixed_tuple: Callable[[Sequence[Text]], Encoded] = functions["mixed_tuple"]
 
-    def _compile(self, plan: RowPlan, text: str) -> Mapping[str, Any]:
+    def _compile(self) -> Mapping[str, Any]:
         names: dict[str, object] = {
             "HEAD": self._row_head,
             "NULL": _NULL,
             "QUOTE": '"',
             "TAB": "\t",
             "UNCHANGED": UNCHANGED,
-            "careful_line": self._careful_line,
+            "convert_line": self._convert_line,
             "dumps": orjson.dumps,
             "join": b"".join,
-            "quote": quote,
+            "quote": quick_quote,
         }
-        for index, column in enumerate(plan.columns):
+        for index, column in enumerate(self.columns):
             names |= column.helpers
             names[f"convert{index}"] = column.convert
-            names[f"snapshot{index}"] = column.snapshot
             names[f"numeric{index}"] = column.numeric
-            names[f"placeholder{index}"] = column.placeholder
-            names[f"null{index}"] = _null_text(column, numeric=plan.numeric_row)
-            names[f"mull{index}"] = _null_text(column, numeric=plan.numeric_key)
-        exec(compile(text, f"<rows of {self.value_schema.name}>", "exec"), names)  # noqa: S102  # our own text; names in it are literals
+            names[f"jplaceholder{index}"] = names[f"kplaceholder{index}"] = column.placeholder
+            names[f"jnull{index}"] = null_text(column, numeric=self._plan.numeric_row)
+            names[f"knull{index}"] = null_text(column, numeric=self._plan.numeric_key)
+        exec(compile(self.source_text, f"<rows of {self.value_schema.name}>", "exec"), names)  # noqa: S102  # our own text; names are literals
         return names
 
     # -- COPY ----------------------------------------------------------------------------------------------------------------------
@@ -182,34 +179,34 @@ class TableEncoder:
         """Lines of which some need an escape; `odd` when there are control characters or characters beyond U+FFFF among them."""
         head, dumps, tabs = self._row_head, orjson.dumps, max(len(self.columns), 1) + 1
         for line in lines:
-            if not odd or (line.isascii() and len(dumps(line)) - len(line) - tabs == line.count('"') + line.count("\\")):
-                if '"' not in line:
-                    if "\\" not in line:
-                        self._quick_copy_rows((line,), route, end, append)
-                        continue
-                    if line.count("\\") == line.count(_NULL):
-                        self._nulls_copy_rows((line,), route, end, append)
-                        continue
-            key, row = self._careful_line(line)
-            append((route, key, b"".join((head, row, end))))
+            if '"' in line or (odd and not (line.isascii() and len(dumps(line)) - len(line) - tabs == line.count("\\"))):
+                key, row = self._line(line)
+                append((route, key, b"".join((head, row, end))))
+            elif "\\" not in line:
+                self._quick_copy_rows((line,), route, end, append)
+            elif line.count("\\") == line.count(_NULL):
+                self._nulls_copy_rows((line,), route, end, append)
+            else:
+                key, row = self._line(line)
+                append((route, key, b"".join((head, row, end))))
 
-    def copy_row(self, row: bytes, source: bytes, tail: bytes) -> Pair:
+    def copy_row(self, row: bytes, source: bytes, tail: bytes) -> Encoded:
         """Encode one line; the newline may be missing. Raises as `copy_rows`."""
-        key, text = self._careful_line(row.decode().removesuffix("\n"))
+        key, text = self._line(row.decode().removesuffix("\n"))
         return key, b"".join((self._row_head, text, b',"source":', source, b",", tail, self._close))
 
-    def _careful_line(self, line: str) -> tuple[bytes | None, bytes]:
-        texts = read_copy_line(line) if self.columns else []
-        if len(texts) != len(self.columns):
-            raise DataError(f"A row of {len(texts)} values was read for the {len(self.columns)} columns of {self.value_schema.name}")
+    def _line(self, line: str) -> Encoded:
         try:
-            return self._careful_copy(*texts)
-        except ValueError:
-            return self._careful_copy(*self._without_unrepresentable(texts, snapshot=True))
+            return self._mixed_copy(read_copy_line(line) if self.columns else [])
+        except (ValueError, IndexError):
+            return self._convert_line(line)
+
+    def _convert_line(self, line: str) -> Encoded:
+        return self._slow.encode(read_copy_line(line) if self.columns else [], snapshot=True)
 
     # -- pgoutput ------------------------------------------------------------------------------------------------------------------
 
-    def insert(self, message: bytes, position: int, source: bytes, tail: bytes) -> Pair:
+    def insert(self, message: bytes, position: int, source: bytes, tail: bytes) -> Encoded:
         """Encode an Insert message.
 
         Args:
@@ -246,17 +243,16 @@ class TableEncoder:
         if old_key is None or key is None:
             raise DataError(f"An update of {self.value_schema.name}, which has no key, cannot be split into a delete and a create")
         old, new = self._both_texts(message, position)
-        old_text, new_text = self._header_key(*old)[0], self._header_key(*new)[0]
         return KeyChange(
             old_key,
             key,
             b"".join((self._old_head, old_row, b',"after":null,"source":', source, b",", delete_tail, self._close)),
             b"".join((self._row_head, row, b',"source":', source, b",", create_tail, self._close)),
-            (old_text or b"").decode(),
-            (new_text or b"").decode(),
+            self._slow.header_key(old),
+            self._slow.header_key(new),
         )
 
-    def delete(self, message: bytes, position: int, source: bytes, tail: bytes) -> Pair:
+    def delete(self, message: bytes, position: int, source: bytes, tail: bytes) -> Encoded:
         """Encode a Delete message, whose old tuple is whole (O) or holds the replica identity's columns only (K). Raises as `insert`."""
         key, row = self._tuple(message, position + 1)
         return key, b"".join((self._old_head, row, b',"after":null,"source":', source, b",", tail, self._close))
@@ -265,23 +261,27 @@ class TableEncoder:
         """The value of a truncate, whose key is null."""
         return b"".join((self._old_head, b'null,"after":null,"source":', source, b",", tail, self._close))
 
-    def _tuple(self, message: bytes, at: int) -> tuple[bytes | None, bytes]:
+    def _tuple(self, message: bytes, at: int) -> Encoded:
         """Key and row of a message's last tuple."""
         data = message[at + 2 :]
-        if data.isascii():
-            pieces = data.decode().split(_MARK)
-            if len(pieces) == self._width + 1:
-                try:
+        try:
+            if data.isascii():
+                pieces = data.decode().split(_MARK)
+                if len(pieces) == self._width + 1:
                     return self._quick_tuple(pieces)
-                except (ValueError, IndexError):
-                    pass
-        return self._careful_row(self._select(read_tuple(message, at, self._width)[0]))
+            elif len(data) < _MARKED_BY_TWO:
+                values = _MARKS(data)
+                if len(values) == self._width + 1:
+                    return self._mixed_tuple(self._select(b"\0".join(values).decode().split("\0")[1:]))
+        except (ValueError, IndexError):
+            pass
+        return self._row(self._select(read_tuple(message, at, self._width)[0]))
 
     def _old_and_new(self, message: bytes, position: int) -> tuple[bytes | None, bytes, bytes | None, bytes]:
         old, new = self._both_texts(message, position)
-        return (*self._careful_row(old), *self._careful_row(new))
+        return (*self._row(old), *self._row(new))
 
-    def _both_texts(self, message: bytes, position: int) -> tuple[list[Text], list[Text]]:
+    def _both_texts(self, message: bytes, position: int) -> tuple[Sequence[Text], Sequence[Text]]:
         """Texts of the old and the new tuple; what the new one leaves out as unchanged is taken from a whole old one."""
         old, at = read_tuple(message, position + 1, self._width)
         if message[at] != _NEW:
@@ -291,48 +291,13 @@ class TableEncoder:
             new = [before if text is UNCHANGED else text for before, text in zip(old, new, strict=True)]
         return self._select(old), self._select(new)
 
-    def _select(self, texts: list[Text]) -> list[Text]:
+    def _select(self, texts: Sequence[Text]) -> Sequence[Text]:
         if self._width == len(self.columns):
             return texts
         return [texts[position] for position in self._plan.positions]
 
-    def _careful_row(self, texts: Sequence[Text]) -> tuple[bytes | None, bytes]:
+    def _row(self, texts: Sequence[Text]) -> Encoded:
         try:
-            return self._careful(*texts)
-        except ValueError:
-            return self._careful(*self._without_unrepresentable(texts, snapshot=False))
-
-    def _without_unrepresentable(self, texts: Sequence[Text], *, snapshot: bool) -> list[Text]:
-        """The texts, with None for those that their columns cannot hold (debezium-common.md §1.7, §6.1).
-
-        Raises:
-            DataError: such a column is required.
-        """
-        out: list[Text] = []
-        for column, text in zip(self.columns, texts, strict=True):
-            convert = column.snapshot if snapshot and column.snapshot is not None else column.convert
-            if isinstance(text, str) and convert is not None and not column.textual:
-                try:
-                    convert(text)
-                    if column.numeric is not None:
-                        column.numeric(text)
-                except ValueError as error:
-                    if not column.schema.optional:
-                        raise DataError(
-                            f"The value of the required column {column.name} has no form in {self.value_schema.name}: {error}"
-                        ) from None
-                    _log.warning("A value of column %s of %s was replaced by null: %s", column.name, self.value_schema.name, error)
-                    text = None
-            out.append(text)
-        return out
-
-
-def _null_text(column: ColumnPlan, *, numeric: bool) -> str:
-    """What stands for NULL: the default if there is one (`replace.null.with.default`), else null, or a required column's filler."""
-    if column.schema.default is not None:
-        return encode_value(column.schema, column.schema.default, WriteOptions(numeric_decimals=numeric)).decode()
-    if column.schema.optional:
-        return "null"
-    if numeric and column.numeric is not None:
-        return "0"
-    return column.fallback
+            return self._mixed_tuple(texts)
+        except (ValueError, IndexError):
+            return self._slow.encode(texts, snapshot=False)

@@ -13,7 +13,7 @@ from typing import Final
 from connect_py.errors import DataError
 
 
-class _Unchanged:
+class Unchanged:
     """A value stored out of line that an UPDATE did not touch: pgoutput does not send it."""
 
     __slots__ = ()
@@ -22,9 +22,9 @@ class _Unchanged:
         return "UNCHANGED"
 
 
-UNCHANGED: Final = _Unchanged()
+UNCHANGED: Final = Unchanged()
 #: A column's text, None for NULL.
-Text = str | None | _Unchanged
+Text = str | None | Unchanged
 
 _LENGTH = struct.Struct(">i").unpack_from
 _NULL, _TOAST, _TEXT = b"nut"

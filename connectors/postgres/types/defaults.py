@@ -1,8 +1,8 @@
 """Schema defaults from the catalog's default expressions (postgres.md §15.1).
 
 Expressions are not evaluated: a literal is taken, a function call becomes a placeholder, anything else gives no default. The rules are the
-reference's, oddities included, because consumers see them in schemas and in place of nulls: of `'a''b'` the first quoted piece is taken; for
-a boolean, what is not `true` is false; domains, bytea, citext, name, oid, network and timetz columns have no default at all.
+reference's, oddities included, because consumers see them in schemas and in place of nulls: of `'a''b'` the first quoted piece is taken;
+for a boolean, what is not `true` is false; domains, bytea, citext, name, oid, network and timetz columns have no default at all.
 """
 
 from __future__ import annotations

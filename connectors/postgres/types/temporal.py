@@ -175,12 +175,14 @@ def timestamp(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
             },
             fallback="0",
         )
-    whole = "DATE_MICROS[$[:10]] + MINUTE_MICROS[$[11:16]] + "
+    minute = "DATE_MICROS[$[:10]] + MINUTE_MICROS[$[11:16]]"
+    second = f"{minute} + SECOND_MICROS[$[17:]]"
+    fraction = f"{minute} + SECOND_MICROS[$[17:19]] + int($[20:])"
     return ColumnPlan(
         name,
         _schema(Type.INT64, "io.debezium.time.MicroTimestamp"),
         lambda text: str(micros_of_timestamp(text)),
-        f"{whole}SECOND_MICROS[$[17:]] if len($) == 19 else {whole}SECOND_MICROS[$[17:19]] + int($[20:]) if len($) == 26 else micros_of_timestamp($)",
+        f"{second} if len($) == 19 else {fraction} if len($) == 26 else micros_of_timestamp($)",
         helpers={
             "DATE_MICROS": DATE_MICROS,
             "MINUTE_MICROS": MINUTE_MICROS,
@@ -195,6 +197,8 @@ def timestamptz(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
     """A point in time as text in UTC, with as many fractional digits as the type has."""
     precision = root.typmod if 0 <= root.typmod <= 6 else 6
     zeros = "." + "0" * precision if precision else ""
+    length = 23 + precision
+    fraction = f"f'{{$[:10]}}T{{$[11:-3]}}Z' if len($) == {length} and $[19] == '.' and $[-3:] == '+00' else " if precision else ""
 
     def convert(text: str) -> str:
         return f'"{zoned_timestamp(text, precision)}"'
@@ -206,7 +210,7 @@ def timestamptz(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
         name,
         _schema(Type.STRING, "io.debezium.time.ZonedTimestamp"),
         convert,
-        f"f'{{$[:10]}}T{{$[11:19]}}{zeros}Z' if len($) == 22 and $[19:] == '+00' else zoned{precision}($)",
+        f"f'{{$[:10]}}T{{$[11:19]}}{zeros}Z' if len($) == 22 and $[19:] == '+00' else {fraction}zoned{precision}($)",
         quoted=True,
         helpers={f"zoned{precision}": quick},
         fallback='"1970-01-01T00:00:00Z"',

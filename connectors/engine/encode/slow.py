@@ -1,0 +1,97 @@
+"""Rows column by column through `ColumnPlan.convert`: what the generated functions leave, and the standard that they are held to."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import orjson
+
+from connect_py.converters.json_write import WriteOptions, encode_value, quote
+from connect_py.errors import DataError
+from connectors.engine.encode.generate import RowPlan
+from connectors.engine.encode.plan import ColumnPlan
+from connectors.engine.encode.tuples import Text, Unchanged
+
+_log = logging.getLogger(__name__)
+
+#: A key, None for a table without, and a row's object.
+Encoded = tuple[bytes | None, bytes]
+
+
+class Slow:
+    """Encodes rows of one table.
+
+    Args:
+        plan: the table's.
+        name: of the value's schema, for messages.
+    """
+
+    def __init__(self, plan: RowPlan, name: str) -> None:
+        self._plan, self._name = plan, name
+
+    def encode(self, texts: Sequence[Text], *, snapshot: bool) -> Encoded:
+        """One row.
+
+        Args:
+            texts: one a column of events.
+            snapshot: whether COPY read them.
+
+        Raises:
+            DataError: the number of texts is wrong, or a required column's text has no JSON form.
+        """
+        plan = self._plan
+        if len(texts) != len(plan.columns):
+            raise DataError(f"A row of {len(texts)} values was read for the {len(plan.columns)} columns of {self._name}")
+        values = [self._value(i, text, snapshot, plan.numeric_row) for i, text in enumerate(texts)]
+        row = "{" + ",".join([label + value for label, value in zip(plan.labels, values, strict=True)]) + "}"
+        key = None
+        if plan.key:
+            if plan.numeric_key != plan.numeric_row:
+                values = [self._value(i, text, snapshot, plan.numeric_key) for i, text in enumerate(texts)]
+            key = (plan.key_head + self._key_fields([values[i] for i in plan.key]) + plan.key_end).encode()
+        return key, row.encode()
+
+    def header_key(self, texts: Sequence[Text]) -> str:
+        """A key as headers show it: without schema, decimals as numbers."""
+        return "{" + self._key_fields([self._value(i, texts[i], False, True) for i in self._plan.key]) + "}"
+
+    def _key_fields(self, values: Sequence[str]) -> str:
+        return ",".join([label + value for label, value in zip(self._plan.key_labels, values, strict=True)])
+
+    def _value(self, index: int, text: Text, snapshot: bool, numeric: bool) -> str:
+        column = self._plan.columns[index]
+        if isinstance(text, Unchanged):
+            return column.placeholder
+        if text is None or (column.missing_in_stream and not snapshot):
+            return null_text(column, numeric=numeric)
+        convert = column.snapshot if snapshot and column.snapshot is not None else column.convert
+        if numeric and column.numeric is not None:
+            convert = column.numeric
+        if convert is None:
+            return text
+        try:
+            return convert(text)
+        except ValueError as error:
+            if not column.schema.optional:
+                raise DataError(f"A value of the required column {column.name} has no form in {self._name}: {error}") from None
+            _log.warning("A value of column %s was written as null in %s: %s", column.name, self._name, error)
+            return null_text(column, numeric=numeric)
+
+
+def null_text(column: ColumnPlan, *, numeric: bool) -> str:
+    """What stands for NULL: the default if there is one (`replace.null.with.default`), else null, or a required column's filler."""
+    if column.schema.default is not None:
+        return encode_value(column.schema, column.schema.default, WriteOptions(numeric_decimals=numeric)).decode()
+    if column.schema.optional:
+        return "null"
+    return "0" if numeric and column.numeric is not None else column.fallback
+
+
+def quick_quote(text: str) -> str:
+    """`quote`, with orjson for the usual texts: 0.2 µs instead of 0.4."""
+    if text.isascii():
+        quoted = orjson.dumps(text).decode()
+        if "\\u00" not in quoted:
+            return quoted
+    return quote(text)
