@@ -19,6 +19,7 @@ _NO_ENVELOPE = (
     "If you are trying to deserialize plain JSON data, set schemas.enable=false in your converter configuration."
 )
 
+#: The definitions that `GET /connector-plugins/JsonConverter/config` shows, texts included.
 _KEYS = (
     CONVERTER_TYPE,
     ConfigKey(
@@ -26,7 +27,7 @@ _KEYS = (
         ConfigType.BOOLEAN,
         True,
         Importance.HIGH,
-        'Whether every key and value carries its schema: {"schema": …, "payload": …}. Without it, only the payload is written and read.',
+        "Include schemas within each of the serialized values and keys.",
         "Schemas",
         0,
         Width.MEDIUM,
@@ -37,7 +38,7 @@ _KEYS = (
         ConfigType.INT,
         1000,
         Importance.HIGH,
-        "How many schemas this converter remembers in each direction.",
+        "The maximum number of schemas that can be cached in this converter instance.",
         "Schemas",
         1,
         Width.MEDIUM,
@@ -48,8 +49,9 @@ _KEYS = (
         ConfigType.STRING,
         None,
         Importance.HIGH,
-        "A schema as JSON that every message read has; messages then hold the payload alone. Used for reading (sinks), and only when "
-        "schemas.enable is true.",
+        "When set, this is used as the schema for all messages, and the schemas within each of the message will be "
+        "ignored.Otherwise, the schema will be included in the content of each message. This configuration applies only "
+        "'schemas.enable' is true, and it exclusively affects the sink connector.",
         "Schemas",
         2,
         Width.MEDIUM,
@@ -60,7 +62,8 @@ _KEYS = (
         ConfigType.STRING,
         "BASE64",
         Importance.LOW,
-        "How decimals are written: BASE64 (the unscaled value's bytes, exact) or NUMERIC (a JSON number). Both are read.",
+        "Controls which format this converter will serialize decimals in. This value is case insensitive and can be either "
+        "'BASE64' (default) or 'NUMERIC'",
         "Serialization",
         0,
         Width.MEDIUM,
@@ -72,7 +75,8 @@ _KEYS = (
         ConfigType.BOOLEAN,
         True,
         Importance.LOW,
-        "Whether a null in a field that has a default value becomes that default.",
+        "Whether to replace fields that have a default value and that are null to the default value. When set to true, the "
+        "default value is used, otherwise null is used.",
         "Serialization",
         1,
         Width.MEDIUM,

@@ -31,7 +31,7 @@ class StringConverter:
             ConfigType.STRING,
             "UTF-8",
             Importance.HIGH,
-            "The character set of the bytes, by its Java name.",
+            "The name of the Java character set to use for encoding strings as byte arrays.",
             width=Width.MEDIUM,
             display_name="Encoding",
         )

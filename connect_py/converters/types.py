@@ -9,7 +9,7 @@ CONVERTER_TYPE = ConfigKey(
     "converter.type",
     ConfigType.STRING,
     importance=Importance.LOW,
-    documentation="Whether this converter is used for a key, a value or a header.",
+    documentation="How this converter will be used.",
     display_name="converter.type",
     validator=one_of("key", "value", "header"),
 )
