@@ -13,6 +13,7 @@ from confluent_kafka import TopicPartition as _TopicPartition
 
 from connect_py.api.record import TopicPartition
 from connect_py.errors import ConfigError, RetriableError
+from connect_py.kafka.client_log import ClientLog
 from connect_py.kafka.producer import error_text
 from connect_py.kafka.settings import ClientKind, librdkafka_config
 
@@ -36,7 +37,7 @@ class GroupCommitter:
         for name in ("group.instance.id", "group.protocol", "group.remote.assignor"):
             config.pop(name, None)
         try:
-            self._client = Consumer(config)
+            self._client = Consumer(config, logger=ClientLog())
         except (KafkaException, ValueError) as error:
             raise ConfigError(f"The consumer's properties cannot be used: {error_text(error)}") from error
 

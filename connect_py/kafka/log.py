@@ -19,6 +19,7 @@ from confluent_kafka import TopicPartition as _TopicPartition
 from connect_py.api.record import TopicPartition
 from connect_py.errors import ConfigError, ConnectError, RetriableError
 from connect_py.kafka.admin import KafkaAdmin
+from connect_py.kafka.client_log import ClientLog
 from connect_py.kafka.producer import delivery_error, error_text
 from connect_py.kafka.settings import ClientKind, librdkafka_config
 
@@ -115,8 +116,8 @@ class KafkaLog:
             count = self._admin.describe_topics([self.topic]).get(self.topic, 0)
         self._partitions = [TopicPartition(self.topic, number) for number in range(count)]
         try:
-            self._producer = Producer(self._producer_config, logger=log)
-            self._consumer = Consumer(self._consumer_config, logger=log)
+            self._producer = Producer(self._producer_config, logger=ClientLog())
+            self._consumer = Consumer(self._consumer_config, logger=ClientLog())
             # connects and learns the leaders now: an assignment without a connection waits for a timer of a second
             self._consumer.list_topics(self.topic, timeout=max(0.1, deadline - time.monotonic()))
         except KafkaException as error:

@@ -9,7 +9,6 @@ Memory: librdkafka holds at most `buffer.memory` bytes of rows (32 MiB) and `QUE
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -17,11 +16,10 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import Producer as _Client
 
 from connect_py.errors import ConfigError, ConnectError, FatalTaskError, RetriableError
+from connect_py.kafka.client_log import ClientLog
 from connect_py.kafka.settings import ClientKind, librdkafka_config
 
 __all__ = ["DeliveryCallback", "KafkaError", "Message", "Producer", "delivery_error", "error_text"]
-
-log = logging.getLogger(__name__)
 
 DeliveryCallback = Callable[[KafkaError | None, Message], None]
 
@@ -29,7 +27,7 @@ DeliveryCallback = Callable[[KafkaError | None, Message], None]
 #: 200,000 rows/s some 4,000 rows are under way, so this many never throttle and small rows stay below 15 MiB beside their bytes.
 QUEUE_MESSAGES = 50_000
 
-#: How long `wait_for_room` serves before it lets the caller keep its source alive.
+#: How often a caller that waits for room is let keep its source alive.
 ROOM_SECONDS = 1.0
 
 #: How long a topic that the broker doesn't know yet is waited for (auto creation, or a creation on its way through the cluster).
@@ -52,9 +50,10 @@ class Producer:
         config["topic.metadata.propagation.max.ms"] = UNKNOWN_TOPIC_MS
         self._max_request_size = config["message.max.bytes"]
         try:
-            self._client = _Client(config, logger=log)
+            self._client = _Client(config, logger=ClientLog())
         except (KafkaException, ValueError) as error:
             raise ConfigError(f"The producer's properties cannot be used: {error_text(error)}") from error
+        self._waited = self._kept = 0.0
         #: `send(topic, value, key, partition, on_delivery, None, timestamp, headers)`, positional; partition -1: by key; headers
         #: may be None. The None in the middle is the callback's second name, which has a position of its own.
         self.send = self._client.produce
@@ -100,12 +99,18 @@ class Producer:
                 raise delivery_error(error.args[0], topic, size, self._max_request_size) from error
 
     def wait_for_room(self, while_waiting: Callable[[], None] | None = None) -> None:
-        """Run callbacks until some ran or `ROOM_SECONDS` have passed; in the latter case call `while_waiting`."""
-        deadline = time.monotonic() + ROOM_SECONDS
-        while time.monotonic() < deadline:
-            if self._client.poll(0.05):
-                return
-        if while_waiting is not None:
+        """Run callbacks until something happened or `ROOM_SECONDS` have passed; there may be room now.
+
+        `while_waiting` is called when the last such call, or the first wait, is `ROOM_SECONDS` ago.
+        """
+        started = time.monotonic()
+        if started - self._waited > 2 * ROOM_SECONDS:
+            self._kept = started
+        while not self._client.poll(0.05) and time.monotonic() - started < ROOM_SECONDS:
+            pass
+        self._waited = now = time.monotonic()
+        if while_waiting is not None and now - self._kept >= ROOM_SECONDS:
+            self._kept = now
             while_waiting()
 
     def poll(self, timeout_seconds: float = 0.0) -> int:
