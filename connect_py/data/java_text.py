@@ -9,12 +9,17 @@ The layout never changed: plain between 1.0E-3 and 1.0E7, otherwise one digit, a
 
 from __future__ import annotations
 
-import math
 import struct
 from fractions import Fraction
 
 _FLOAT = struct.Struct(">f")
 _BITS = struct.Struct(">I")
+_DOUBLE = struct.Struct(">d")
+_LONG = struct.Struct(">Q")
+#: Six digits of a normal float are always its own (FLT_DIG), so the first of these that reads back is the shortest, zeros stripped.
+_TRIES = ("%.6g", "%.7g", "%.8g", "%.9g")
+#: Bits of 3.4E38: rounding up the digits of larger floats could overflow.
+_NEAR_THE_END = 0x7F7FC99E
 
 
 def double_text(value: float) -> str:
@@ -24,17 +29,23 @@ def double_text(value: float) -> str:
 
 def float_text(value: float) -> str:
     """A 32-bit float as `Float.toString` gives it. A Python float that is none is rounded to the nearest first."""
-    if value != value or value in (math.inf, -math.inf) or value == 0:
-        return reformat(repr(value))
     try:
         packed = _FLOAT.pack(value)
     except OverflowError:
         return "Infinity" if value > 0 else "-Infinity"
-    bits = _BITS.unpack(packed)[0]
     exact: float = _FLOAT.unpack(packed)[0]
-    if exact == 0:
+    if exact == 0 or exact - exact != 0:  # zero, an infinity, or no number
         return reformat(repr(exact))
-    return reformat(_shortest_float(exact, bits & 0x7FFFFFFF))
+    bits = _BITS.unpack(packed)[0] & 0x7FFFFFFF
+    if bits & 0x7FFFFF and bits >> 23 and bits < _NEAR_THE_END:
+        for digits in _TRIES:
+            text = digits % exact
+            double = float(text)
+            if _LONG.unpack(_DOUBLE.pack(double))[0] & 0x1FFFFFFF == 0x10000000:
+                break  # halfway between two floats as far as a double can tell: let the exact way decide
+            if _FLOAT.pack(double) == packed:
+                return reformat(text)
+    return reformat(_shortest_float(exact, bits))
 
 
 def reformat(text: str) -> str:
