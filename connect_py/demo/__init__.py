@@ -40,20 +40,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _play(screen: Screen, *, keep: bool) -> int:
     screen.say("connect-py: from a PostgreSQL table through Kafka into an Iceberg table")
     stage = Stage()
-    kept = False
     try:
         story = Story(stage, screen)
         story.tell()
-        if keep:
-            stage.leave_running()
-            kept = True
-            _say_how_to_go_on(screen, stage, story.url)
-        screen.say(f"\nEvery step showed the expected rows; {screen.seconds:.0f} s.")
-        return 0
-    finally:
-        if not kept:
-            with screen.working("stopping"):
-                stage.stop()
+    except BaseException as error:
+        failed = isinstance(error, Exception)
+        _stop(screen, stage, keep_folder=failed)
+        if failed:
+            screen.note(f"the servers were stopped; their logs are in {stage.folder}")
+        raise
+    if keep:
+        stage.leave_running()
+        _say_how_to_go_on(screen, stage, story.url)
+    else:
+        _stop(screen, stage)
+    screen.say(f"\nEvery step showed the expected rows; {screen.seconds:.0f} s.")
+    return 0
+
+
+def _stop(screen: Screen, stage: Stage, *, keep_folder: bool = False) -> None:
+    with screen.working("stopping"):
+        stage.stop(keep_folder=keep_folder)
 
 
 def _say_how_to_go_on(screen: Screen, stage: Stage, url: str) -> None:

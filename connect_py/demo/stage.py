@@ -78,12 +78,13 @@ class Stage:
         self._started.append((self.worker.service, signal.SIGTERM))
         return self.worker
 
-    def stop(self) -> None:
-        """Stop all servers, the worker first, and delete the folder."""
+    def stop(self, *, keep_folder: bool = False) -> None:
+        """Stop all servers, the worker first, and delete the data; also the folder with the logs, unless it shall be kept."""
         while self._started:
             service, with_signal = self._started.pop()
             service.stop(with_signal=with_signal)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if not keep_folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
         if hasattr(self, "postgres"):
             shutil.rmtree(self.postgres.data, ignore_errors=True)
 

@@ -12,6 +12,7 @@ from connect_py.demo.screen import Screen
 from connect_py.demo.stage import Stage
 from connect_py.errors import ConnectError
 from connect_py.testing.services.jars import kafka_jars
+from connect_py.testing.services.worker import RefusedError
 from spark_sink.jars import SINK_JARS, cached, java, resolve
 
 DATABASE = "inventory"
@@ -194,21 +195,26 @@ class Story:
         return found if len(found) >= count else None
 
     def _await_running(self, connector: str) -> None:
-        self._await(lambda: self._task_state(connector) == "RUNNING" or None, f"the task of {connector} to run", connector)
+        self._await(lambda: self._task(connector).get("state") == "RUNNING" or None, f"the task of {connector} to run", connector)
 
-    def _task_state(self, connector: str) -> str | None:
-        tasks = self._stage.worker.status(connector)["tasks"]
-        return tasks[0]["state"] if tasks else None
+    def _task(self, connector: str) -> dict[str, Any]:
+        """The connector's only task's status; empty before there is one."""
+        try:
+            tasks = self._stage.worker.status(connector)["tasks"]
+        except RefusedError:
+            return {}
+        return tasks[0] if tasks else {}
 
     def _await(self, probe: Callable[[], Found | None], what: str, connector: str) -> Found:
         """Ask until there is something; give up when the connector's task has failed."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while (found := probe()) is None:
-            failed = [task for task in self._stage.worker.status(connector)["tasks"] if task["state"] == "FAILED"]
-            if failed:
-                raise ConnectError(f"The demo waited for {what}, and the task of {connector} failed:\n{failed[0]['trace']}")
+            task = self._task(connector)
+            if task.get("state") == "FAILED":
+                raise ConnectError(f"The demo waited for {what}, and the task of {connector} failed:\n{task['trace']}")
             if time.monotonic() > deadline:
-                raise ConnectError(f"The demo waited {PATIENCE_SECONDS:.0f} s for {what}; the worker's log is {self._stage.worker.log}.")
+                end = self._stage.worker.service.log_tail(5)
+                raise ConnectError(f"The demo waited {PATIENCE_SECONDS:.0f} s for {what}; the end of the worker's log:\n{end}")
             time.sleep(0.1)
         return found
 

@@ -32,6 +32,20 @@ DEFAULTS = {
 TOPICS = {"config": "configs", "offset": "offsets", "status": "status"}
 
 
+class RefusedError(ServiceError):
+    """A request was answered with an error.
+
+    Args:
+        status: the answer's HTTP status.
+        message: the answer's `message`, or its text when it has none.
+    """
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"{status}: {message}")
+        self.status = status
+        self.message = message
+
+
 class Worker:
     """A running `connect-py distributed`.
 
@@ -96,7 +110,7 @@ class Worker:
     def _answers(self) -> bool:
         try:
             self.request("GET", "/connectors")
-        except (OSError, urllib.error.HTTPError):
+        except (OSError, RefusedError):
             return False
         return True
 
@@ -118,13 +132,16 @@ class Worker:
         """Send one request; returns the answer's JSON, None when it has no content.
 
         Raises:
-            urllib.error.HTTPError: a status of 400 or more.
+            RefusedError: a status of 400 or more.
             OSError: no connection.
         """
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data=data, method=method, headers={"Content-Type": "application/json"})  # noqa: S310
-        with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310
-            content = answer.read()
+        try:
+            with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310
+                content = answer.read()
+        except urllib.error.HTTPError as error:
+            raise RefusedError(error.code, _message(error.read())) from None
         return json.loads(content) if content else None
 
     def create(self, name: str, config: Mapping[str, str], tasks: int = 1) -> None:
@@ -149,7 +166,7 @@ class Worker:
             nonlocal last
             try:
                 last = self.status(name)
-            except urllib.error.HTTPError:
+            except RefusedError:
                 return False
             return len([task for task in last["tasks"] if task["state"] == state]) >= tasks
 
@@ -163,8 +180,8 @@ class Worker:
         """Delete a connector; one that does not exist is fine."""
         try:
             self.request("DELETE", f"/connectors/{name}")
-        except urllib.error.HTTPError as error:
-            if error.code != 404:
+        except RefusedError as error:
+            if error.status != 404:
                 raise
 
     def children(self) -> list[int]:
@@ -184,3 +201,10 @@ class Worker:
         if self.service.is_alive():
             self.stop()
         self.service = self._start()
+
+
+def _message(content: bytes) -> str:
+    try:
+        return str(json.loads(content)["message"])
+    except (ValueError, KeyError, TypeError):
+        return content.decode(errors="replace")
