@@ -151,6 +151,7 @@ class ConnectorHost:
                 ),
             )
             return
+        log.info("Connector %s runs with %d task(s)", name, len(configs))
         self._report(name, hosted, "RUNNING")
         self._on_task_configs(name, configs)
         self._settle(hosted, None)

@@ -4,9 +4,9 @@ For every task there is a wish (`TaskSpec`, or none) and at most one process. `T
 whose wish is gone or replaced is asked to stop; when it has ended, and only then, the next one starts, so two processes never write one
 task's offsets.
 
-A process that dies without a word (kill -9, out of memory, a crash in a C library) is started again after 0.5, 1, 2, 4 and 8 seconds;
+A process that dies without a word (kill -9, out of memory, a crash in a C library) is started again after 0.5, 1, 2, 4, 8, 8 … seconds;
 its task shows RESTARTING meanwhile. Java's worker has no counterpart, because its tasks are threads: there the same event takes the
-whole worker along, and a supervisor starts that again. When it has died a sixth time, each time within a minute of its start, the task is
+whole worker along, and a supervisor starts that again. When it has died eleven times, each time within ten seconds of its start, the task is
 FAILED with a trace that says how the process ended, what it last wrote, and what to do. A task that *reports* a failure is FAILED at once
 and stays so, as in Connect.
 
@@ -33,10 +33,10 @@ log = logging.getLogger(__name__)
 TaskId = tuple[str, int]
 
 #: Seconds before each new start of a process that died without a word.
-RESTART_DELAYS = (0.5, 1.0, 2.0, 4.0, 8.0)
+RESTART_DELAYS = (0.5, 1.0, 2.0, 4.0, *[8.0] * 6)
 
 #: A process that ran for this long is healthy: its next death begins the delays anew.
-_HEALTHY_SECONDS = 60.0
+_HEALTHY_SECONDS = 10.0
 
 
 @dataclass(frozen=True)

@@ -45,14 +45,14 @@ class LineFormatter(logging.Formatter):
         return f"{clock}.{int(record.msecs):03d} {level:<5} {who + '  ' if who else ''}{text}"
 
 
-def configure(level: str = "INFO", *, default_context: str = "") -> LineFormatter:
+def configure(level: str | int = "INFO", *, default_context: str = "") -> LineFormatter:
     """Send the log to standard error in this module's form. Returns the formatter, whose `redact` can be set once secrets are known."""
     formatter = LineFormatter(default_context=default_context)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)
     root = logging.getLogger()
     root.handlers[:] = [handler]
-    root.setLevel(level_number(level))
+    root.setLevel(level if isinstance(level, int) else level_number(level))
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
     return formatter

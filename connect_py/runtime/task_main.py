@@ -68,8 +68,8 @@ def main(offset_writer: OffsetWriterFactory) -> int:
         return 1
     start: dict[str, Any] = orjson.loads(first)
     formatter = line_logging.configure(start["log_level"], default_context=f"{start['connector']}-{start['task']}")
-    for name, level in start.get("log_levels", {}).items():
-        logging.getLogger(name).setLevel(line_logging.level_number(level))
+    for name, level in start["log_levels"].items():
+        logging.getLogger(name).setLevel(level)
     formatter.redact = redact = redactor(secret_values(start["worker"]) | secret_values(start["config"]))
     control = TaskControl(paused=start["paused"])
     pipe_writer = PipeOffsetWriter(channel.report)
