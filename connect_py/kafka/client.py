@@ -55,13 +55,6 @@ def sink_consumer_properties(
     return _compose(worker, base, "consumer.", connector_config)
 
 
-def dlq_producer_properties(
-    worker: Mapping[str, str], connector: str, task: int, connector_config: Mapping[str, str] | None = None
-) -> dict[str, str]:
-    """Properties of the dead letter queue's producer, client id `connector-dlq-producer-C-N`."""
-    return _compose(worker, {**_PRODUCER_BASE, "client.id": f"connector-dlq-producer-{connector}-{task}"}, "producer.", connector_config)
-
-
 def connector_admin_properties(
     worker: Mapping[str, str], connector: str, task: int, connector_config: Mapping[str, str] | None = None
 ) -> dict[str, str]:

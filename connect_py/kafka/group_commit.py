@@ -13,7 +13,6 @@ from confluent_kafka import TopicPartition as _TopicPartition
 
 from connect_py.api.record import TopicPartition
 from connect_py.errors import ConfigError, RetriableError
-from connect_py.kafka.client_log import ClientLog
 from connect_py.kafka.producer import error_text
 from connect_py.kafka.settings import ClientKind, librdkafka_config
 
@@ -32,12 +31,13 @@ class GroupCommitter:
     def __init__(self, properties: Mapping[str, str], group: str) -> None:
         self.group = group
         config = librdkafka_config(properties, ClientKind.CONSUMER)
-        config |= {"group.id": group, "enable.auto.commit": False}
+        # nobody polls this client, so librdkafka's lines would pile up in its queue; what goes wrong is raised by the call
+        config |= {"group.id": group, "enable.auto.commit": False, "log_level": 2}
         # a member's settings, which a client that never joins must not carry
         for name in ("group.instance.id", "group.protocol", "group.remote.assignor"):
             config.pop(name, None)
         try:
-            self._client = Consumer(config, logger=ClientLog())
+            self._client = Consumer(config)
         except (KafkaException, ValueError) as error:
             raise ConfigError(f"The consumer's properties cannot be used: {error_text(error)}") from error
 

@@ -94,11 +94,6 @@ class KafkaLog:
         self._failure: BaseException | None = None
         self._partitions: list[TopicPartition] = []
 
-    @property
-    def partition_count(self) -> int:
-        """Number of partitions, once started."""
-        return len(self._partitions)
-
     def start(self, timeout: float = 60.0) -> None:
         """Read to the end offsets of now, then go on following.
 

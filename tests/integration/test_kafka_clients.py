@@ -21,13 +21,13 @@ pytestmark = pytest.mark.services
 
 
 @pytest.fixture
-def worker(kafka: Kafka, tag: str) -> dict[str, str]:
+def properties(kafka: Kafka, tag: str) -> dict[str, str]:
     return {"bootstrap.servers": kafka.bootstrap, "group.id": tag}
 
 
 @pytest.fixture
-def admin(worker: dict[str, str]) -> KafkaAdmin:
-    return KafkaAdmin(internal_properties(worker, "shared-admin"))
+def admin(properties: dict[str, str]) -> KafkaAdmin:
+    return KafkaAdmin(internal_properties(properties, "shared-admin"))
 
 
 @pytest.fixture
@@ -39,9 +39,9 @@ def nowhere() -> str:
 
 
 def test_records_arrive_with_headers_time_and_in_order_in_a_topic_that_the_broker_creates(
-    kafka: Kafka, worker: dict[str, str], tag: str
+    kafka: Kafka, properties: dict[str, str], tag: str
 ) -> None:
-    producer = Producer(source_producer_properties(worker, "c", 0))
+    producer = Producer(source_producer_properties(properties, "c", 0))
     delivered: list[KafkaError | None] = []
 
     def note(error: KafkaError | None, message: Message) -> None:
@@ -79,16 +79,18 @@ def test_while_the_queue_is_full_the_source_is_kept_alive_and_may_give_up(nowher
     assert len(producer) == 0, "close gives up what it could not send"
 
 
-def test_a_record_that_is_too_large_names_topic_size_and_setting(worker: dict[str, str], tag: str) -> None:
-    producer = Producer(source_producer_properties(worker, "c", 0, {"producer.override.max.request.size": "5000"}))
+def test_a_record_that_is_too_large_names_topic_size_and_setting(properties: dict[str, str], tag: str) -> None:
+    producer = Producer(source_producer_properties(properties, "c", 0, {"producer.override.max.request.size": "5000"}))
     with pytest.raises(FatalTaskError, match=rf"A record of 6001 bytes for topic '{tag}' .* max.request.size of 5000"):
         producer.produce(tag, b"x" * 6000, b"k")
     producer.close(1)
 
 
-def test_a_record_that_the_broker_finds_too_large_is_reported_to_its_callback(worker: dict[str, str], admin: KafkaAdmin, tag: str) -> None:
+def test_a_record_that_the_broker_finds_too_large_is_reported_to_its_callback(
+    properties: dict[str, str], admin: KafkaAdmin, tag: str
+) -> None:
     admin.create_topic(tag, 1, 1, {"max.message.bytes": "2000"})
-    producer = Producer(source_producer_properties(worker, "c", 0))
+    producer = Producer(source_producer_properties(properties, "c", 0))
     errors: list[KafkaError | None] = []
     producer.produce(tag, b"x" * 6000, on_delivery=lambda error, message: errors.append(error))
     producer.close(30)
@@ -137,10 +139,10 @@ def test_topics_are_created_once_described_and_listed(admin: KafkaAdmin, tag: st
     assert len(admin.cluster_id()) > 10
 
 
-def test_offsets_of_logs_are_found_by_names_and_by_a_java_regex(worker: dict[str, str], admin: KafkaAdmin, tag: str) -> None:
+def test_offsets_of_logs_are_found_by_names_and_by_a_java_regex(properties: dict[str, str], admin: KafkaAdmin, tag: str) -> None:
     for name in ("a.b", "a.c", "other"):
         admin.create_topic(f"{tag}.{name}", 2, 1)
-    producer = Producer(source_producer_properties(worker, "c", 0))
+    producer = Producer(source_producer_properties(properties, "c", 0))
     for number in range(3):
         producer.produce(f"{tag}.a.b", b"%d" % number, partition=1)
     producer.close(30)
@@ -153,10 +155,10 @@ def test_offsets_of_logs_are_found_by_names_and_by_a_java_regex(worker: dict[str
         admin.log_offsets(pattern="(")
 
 
-def test_a_group_without_members_is_committed_listed_altered_and_deleted(worker: dict[str, str], admin: KafkaAdmin, tag: str) -> None:
+def test_a_group_without_members_is_committed_listed_altered_and_deleted(properties: dict[str, str], admin: KafkaAdmin, tag: str) -> None:
     admin.create_topic(tag, 3, 1)
     p0, p1, p2 = (TopicPartition(tag, number) for number in range(3))
-    committer = GroupCommitter(sink_consumer_properties(worker, tag, 0), f"connect-{tag}")
+    committer = GroupCommitter(sink_consumer_properties(properties, tag, 0), f"connect-{tag}")
     assert admin.group_offsets(committer.group) == {}
     assert committer.committed([p0, p1]) == {}
     committer.commit({p0: 5, p1: 7})

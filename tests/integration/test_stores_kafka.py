@@ -25,7 +25,7 @@ pytestmark = pytest.mark.services
 
 
 @pytest.fixture
-def worker(kafka: Kafka, tag: str) -> dict[str, str]:
+def properties(kafka: Kafka, tag: str) -> dict[str, str]:
     return {
         "bootstrap.servers": kafka.bootstrap,
         "group.id": tag,
@@ -39,8 +39,8 @@ def worker(kafka: Kafka, tag: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def admin(worker: dict[str, str]) -> KafkaAdmin:
-    return KafkaAdmin(internal_properties(worker, "shared-admin"))
+def admin(properties: dict[str, str]) -> KafkaAdmin:
+    return KafkaAdmin(internal_properties(properties, "shared-admin"))
 
 
 def create(kafka: Kafka, topic: str, partitions: int, policy: str) -> None:
@@ -61,12 +61,12 @@ def pairs(kafka: Kafka, topic: str) -> list[tuple[bytes | None, bytes | None]]:
     return [(message.key(), message.value()) for message in kafka.read(topic)]
 
 
-def test_missing_topics_are_created_compacted_with_their_settings(kafka: Kafka, worker: dict[str, str], admin: KafkaAdmin) -> None:
-    config, offset, status = KafkaConfigStore(worker, admin), KafkaOffsetStore(worker, admin), KafkaStatusStore(worker, admin)
+def test_missing_topics_are_created_compacted_with_their_settings(kafka: Kafka, properties: dict[str, str], admin: KafkaAdmin) -> None:
+    config, offset, status = KafkaConfigStore(properties, admin), KafkaOffsetStore(properties, admin), KafkaStatusStore(properties, admin)
     config.start(Listener())
     offset.start()
     status.start()
-    names = [worker[f"{kind}.storage.topic"] for kind in ("config", "offset", "status")]
+    names = [properties[f"{kind}.storage.topic"] for kind in ("config", "offset", "status")]
     assert admin.describe_topics(names) == dict(zip(names, (1, 5, 2), strict=True))
     assert [admin.topic_settings(name)["cleanup.policy"] for name in names] == ["compact"] * 3
     assert admin.topic_settings(names[1])["segment.ms"] == "123456"
@@ -75,16 +75,16 @@ def test_missing_topics_are_created_compacted_with_their_settings(kafka: Kafka, 
 
 
 @pytest.mark.parametrize("policy", ["delete", "compact,delete"])
-def test_a_topic_that_forgets_stops_the_start(kafka: Kafka, worker: dict[str, str], policy: str) -> None:
-    create(kafka, worker["config.storage.topic"], 1, policy)
+def test_a_topic_that_forgets_stops_the_start(kafka: Kafka, properties: dict[str, str], policy: str) -> None:
+    create(kafka, properties["config.storage.topic"], 1, policy)
     with pytest.raises(ConfigError, match=r"supplied via the 'config.storage.topic' property is required to have 'cleanup.policy=compact'"):
-        KafkaConfigStore(worker).start(Listener())
+        KafkaConfigStore(properties).start(Listener())
 
 
-def test_a_config_topic_with_two_partitions_stops_the_start(kafka: Kafka, worker: dict[str, str]) -> None:
-    create(kafka, worker["config.storage.topic"], 2, "compact")
+def test_a_config_topic_with_two_partitions_stops_the_start(kafka: Kafka, properties: dict[str, str]) -> None:
+    create(kafka, properties["config.storage.topic"], 2, "compact")
     with pytest.raises(ConfigError, match=r"is required to have a single partition .* but found 2 partitions"):
-        KafkaConfigStore(worker).start(Listener())
+        KafkaConfigStore(properties).start(Listener())
 
 
 def test_a_store_without_a_topic_says_which_property_is_missing() -> None:
@@ -92,8 +92,8 @@ def test_a_store_without_a_topic_says_which_property_is_missing() -> None:
         KafkaConfigStore({"bootstrap.servers": "127.0.0.1:1"})
 
 
-def test_configuration_records_stand_on_the_topic_in_connects_order(kafka: Kafka, worker: dict[str, str]) -> None:
-    store = KafkaConfigStore(worker)
+def test_configuration_records_stand_on_the_topic_in_connects_order(kafka: Kafka, properties: dict[str, str]) -> None:
+    store = KafkaConfigStore(properties)
     store.start(Listener())
     store.put_connector("c", {"name": "c"}, TargetState.STOPPED)
     store.put_task_configs("c", [{"a": "0"}, {"a": "1"}])
@@ -102,7 +102,7 @@ def test_configuration_records_stand_on_the_topic_in_connects_order(kafka: Kafka
     store.put_session_key("a2V5", "HmacSHA256", 17)
     store.remove_connector("c")
     store.stop()
-    assert pairs(kafka, worker["config.storage.topic"]) == [
+    assert pairs(kafka, properties["config.storage.topic"]) == [
         (b"target-state-c", b'{"state":"PAUSED","state.v2":"STOPPED"}'),
         (b"connector-c", b'{"properties":{"name":"c"}}'),
         (b"task-c-0", b'{"properties":{"a":"0"}}'),
@@ -116,8 +116,8 @@ def test_configuration_records_stand_on_the_topic_in_connects_order(kafka: Kafka
     ]
 
 
-def test_requests_of_the_past_are_not_repeated_at_start_and_bad_records_are_skipped(kafka: Kafka, worker: dict[str, str]) -> None:
-    topic = worker["config.storage.topic"]
+def test_requests_of_the_past_are_not_repeated_at_start_and_bad_records_are_skipped(kafka: Kafka, properties: dict[str, str]) -> None:
+    topic = properties["config.storage.topic"]
     create(kafka, topic, 1, "compact")
     produce(
         kafka,
@@ -129,7 +129,7 @@ def test_requests_of_the_past_are_not_repeated_at_start_and_bad_records_are_skip
         (b"odd", b"{}"),
         (b"connector-d", b'{"properties":{"name":"d"}}'),
     )
-    listener, store = Listener(), KafkaConfigStore(worker)
+    listener, store = Listener(), KafkaConfigStore(properties)
     store.start(listener)
     assert (sorted(store.snapshot().connectors), store.snapshot().offset, listener.heard) == (["c", "d"], 6, [])
     produce(kafka, topic, (b"connector-e", b'{"properties":{"name":"e"}}'))
@@ -137,8 +137,8 @@ def test_requests_of_the_past_are_not_repeated_at_start_and_bad_records_are_skip
     store.stop()
 
 
-def test_every_worker_of_a_cluster_hears_what_one_of_them_writes(worker: dict[str, str]) -> None:
-    first, second, listener = KafkaConfigStore(worker), KafkaConfigStore(worker), Listener()
+def test_every_worker_of_a_cluster_hears_what_one_of_them_writes(properties: dict[str, str]) -> None:
+    first, second, listener = KafkaConfigStore(properties), KafkaConfigStore(properties), Listener()
     first.start(Listener())
     second.start(listener)
     first.put_connector("c", {"name": "c"})
@@ -149,9 +149,9 @@ def test_every_worker_of_a_cluster_hears_what_one_of_them_writes(worker: dict[st
     second.stop()
 
 
-def test_records_lie_in_the_partitions_where_javas_producer_puts_them(kafka: Kafka, worker: dict[str, str]) -> None:
+def test_records_lie_in_the_partitions_where_javas_producer_puts_them(kafka: Kafka, properties: dict[str, str]) -> None:
     """Keys and partitions of five and two as a worker of Kafka 4.3.1 was seen to write them."""
-    status, offset = KafkaStatusStore(worker), KafkaOffsetStore(worker)
+    status, offset = KafkaStatusStore(properties), KafkaOffsetStore(properties)
     status.start()
     offset.start()
     status.put_connector("eng-a-x1", Status("RUNNING", "w:1"))
@@ -161,32 +161,34 @@ def test_records_lie_in_the_partitions_where_javas_producer_puts_them(kafka: Kaf
     offset.put("eng-a-x1", [({"filename": "/tmp/w/a_src.txt"}, {"position": 2}), ({"filename": "/tmp/w/nothing \x01é"}, {"position": 7})])
     status.stop()
     offset.stop()
-    assert {message.key(): message.partition() for message in kafka.read(worker["status.storage.topic"])} == {
+    assert {message.key(): message.partition() for message in kafka.read(properties["status.storage.topic"])} == {
         b"status-connector-eng-a-x1": 1,
         b"status-task-eng-a-x1-0": 0,
         b"status-topic-eng_a_lines:connector-eng-a-x1": 1,
     }
-    assert {(message.key().decode(), message.value(), message.partition()) for message in kafka.read(worker["offset.storage.topic"])} == {
+    assert {
+        (message.key().decode(), message.value(), message.partition()) for message in kafka.read(properties["offset.storage.topic"])
+    } == {
         ('["eng-a-x1",{"filename":"/tmp/w/a_src.txt"}]', b'{"position":2}', 2),
         ('["eng-a-x1",{"filename":"/tmp/w/nothing \\u0001é"}]', b'{"position":7}', 0),
     }
 
 
-def test_malformed_offsets_are_skipped(kafka: Kafka, worker: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
-    topic = worker["offset.storage.topic"]
+def test_malformed_offsets_are_skipped(kafka: Kafka, properties: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
+    topic = properties["offset.storage.topic"]
     create(kafka, topic, 1, "compact")
     produce(kafka, topic, (b"x", b"{}"), (b'["c",{}]', b"3"), (b'["c",null]', b"{}"), (b'["c",{"a":1}]', b'{"p":1}'))
-    store = KafkaOffsetStore(worker)
+    store = KafkaOffsetStore(properties)
     store.start()
     assert store.of_connector("c") == [({"a": 1}, {"p": 1})]
     assert len(caplog.records) == 2
     store.stop()
 
 
-def test_a_task_writes_where_its_worker_reads(worker: dict[str, str]) -> None:
-    store, writer = KafkaOffsetStore(worker), None
+def test_a_task_writes_where_its_worker_reads(properties: dict[str, str]) -> None:
+    store, writer = KafkaOffsetStore(properties), None
     store.start()
-    writer = TaskOffsetWriter(worker, "c", 0)
+    writer = TaskOffsetWriter(properties, "c", 0)
     finished: list[Exception | None] = []
     writer.write([({"server": "s"}, {"lsn": 1})], finished.append)
     writer.write([], finished.append)
@@ -196,8 +198,8 @@ def test_a_task_writes_where_its_worker_reads(worker: dict[str, str]) -> None:
     store.stop()
 
 
-def test_a_record_that_is_too_large_is_refused_with_a_text_that_says_so(worker: dict[str, str]) -> None:
-    store = KafkaConfigStore(worker)
+def test_a_record_that_is_too_large_is_refused_with_a_text_that_says_so(properties: dict[str, str]) -> None:
+    store = KafkaConfigStore(properties)
     store.start(Listener())
     with pytest.raises(
         ConnectError, match=r"Error writing connector configuration to Kafka: A record of .* is larger than .*max.request.size"
@@ -207,10 +209,10 @@ def test_a_record_that_is_too_large_is_refused_with_a_text_that_says_so(worker: 
     store.stop()
 
 
-def test_a_log_that_is_read_by_many_threads_gives_each_its_own_end(worker: dict[str, str], admin: KafkaAdmin, tag: str) -> None:
+def test_a_log_that_is_read_by_many_threads_gives_each_its_own_end(properties: dict[str, str], admin: KafkaAdmin, tag: str) -> None:
     topic, seen = f"{tag}-log", list[LogRecord]()
     admin.create_topic(topic, 3, 1)
-    log = KafkaLog(topic, internal_properties(worker, "test"), admin, seen.append)
+    log = KafkaLog(topic, internal_properties(properties, "test"), admin, seen.append)
     log.start()
     failures: list[str] = []
 
@@ -230,7 +232,7 @@ def test_a_log_that_is_read_by_many_threads_gives_each_its_own_end(worker: dict[
     assert (failures, len(seen)) == ([], 80)
 
 
-def test_an_exception_of_the_reader_skips_the_record_and_not_the_rest(worker: dict[str, str], admin: KafkaAdmin, tag: str) -> None:
+def test_an_exception_of_the_reader_skips_the_record_and_not_the_rest(properties: dict[str, str], admin: KafkaAdmin, tag: str) -> None:
     topic, seen = f"{tag}-log", list[bytes | None]()
 
     def take(record: LogRecord) -> None:
@@ -239,16 +241,16 @@ def test_an_exception_of_the_reader_skips_the_record_and_not_the_rest(worker: di
         seen.append(record.key)
 
     admin.create_topic(topic, 1, 1)
-    log = KafkaLog(topic, internal_properties(worker, "test"), admin, take)
+    log = KafkaLog(topic, internal_properties(properties, "test"), admin, take)
     log.start()
     log.write([(b"a", b"1"), (b"bad", b"2"), (b"b", b"3")], 20)
     log.stop()
     assert seen == [b"a", b"b"]
 
 
-def test_a_worker_with_small_topics_reads_them_in_well_under_a_second(worker: dict[str, str], admin: KafkaAdmin) -> None:
+def test_a_worker_with_small_topics_reads_them_in_well_under_a_second(properties: dict[str, str], admin: KafkaAdmin) -> None:
     for count in range(2):
-        stores = (KafkaConfigStore(worker, admin), KafkaOffsetStore(worker, admin), KafkaStatusStore(worker, admin))
+        stores = (KafkaConfigStore(properties, admin), KafkaOffsetStore(properties, admin), KafkaStatusStore(properties, admin))
         before = time.monotonic()
         stores[0].start(Listener())
         stores[1].start()
