@@ -19,6 +19,7 @@ from rest_api.config import RestConfig
 from rest_api.docs_page import PAGE
 from rest_api.errors import CONNECT_ERRORS, container_error, error_response, on_connect_error
 from rest_api.jaxrs import JaxRs
+from rest_api.openapi import ERRORS
 
 #: A request may wait 90 s for its herder. Two hundred clients can wait at the same time (Jetty's default pool has as many threads) and
 #: the next ones queue; threads are made only when they are needed.
@@ -46,6 +47,7 @@ def create_app(herder: Herder, config: RestConfig | None = None) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         default_response_class=Response,
+        responses=ERRORS,
         lifespan=lifespan,
     )
     app.state.config = config

@@ -15,6 +15,7 @@ from connect_py.runtime.herder.base import ConnectorInfo, Herder
 from rest_api import models
 from rest_api.body import RawBody, config_map, parse_config, parse_object
 from rest_api.models import Json, json_response
+from rest_api.openapi import CONFIG_BODY, CREATE_BODY
 from rest_api.params import Connector, Flag, is_true
 
 #: initial_state of KIP-980, by its texts.
@@ -43,7 +44,7 @@ def routes(herder: Herder) -> APIRouter:
         except NotFoundError:
             return None  # deleted meanwhile, or not yet reported by any worker: the reference leaves it out too
 
-    @router.post("/connectors", summary="Create a connector", status_code=201)
+    @router.post("/connectors", summary="Create a connector", status_code=201, openapi_extra=CREATE_BODY)
     def create(request: Request, body: RawBody) -> Response:
         name, config, state = _create_request(body)
         _put_name(name, config)
@@ -63,14 +64,14 @@ def routes(herder: Herder) -> APIRouter:
     def config(connector: Connector) -> Response:
         return json_response(dict(herder.connector_info(connector).config))
 
-    @router.put("/connectors/{connector}/config", summary="Create a connector or replace its configuration")
+    @router.put("/connectors/{connector}/config", summary="Create a connector or replace its configuration", openapi_extra=CONFIG_BODY)
     def put_config(request: Request, connector: Connector, body: RawBody) -> Response:
         config = parse_config(body)
         _put_name(connector, config)
         created, info = herder.put_connector(connector, config, may_replace=True)
         return _created(request, info) if created else json_response(models.connector_info(info))
 
-    @router.patch("/connectors/{connector}/config", summary="Change some properties; null removes one (KIP-477)")
+    @router.patch("/connectors/{connector}/config", summary="Change some properties; null removes one (KIP-477)", openapi_extra=CONFIG_BODY)
     def patch_config(connector: Connector, body: RawBody) -> Response:
         return json_response(models.connector_info(herder.patch_connector(connector, parse_config(body))))
 

@@ -12,6 +12,7 @@ from connect_py.runtime.loggers import LEVELS
 from rest_api.body import RawBody, parse_config
 from rest_api.config import RestConfig
 from rest_api.models import json_response, logger_level
+from rest_api.openapi import LEVEL_BODY
 from rest_api.params import Logger
 
 
@@ -30,7 +31,7 @@ def routes(config: RestConfig) -> APIRouter:
             raise NotFoundError(f"Logger {logger} not found.")
         return json_response(logger_level(found))
 
-    @router.put("/admin/loggers/{logger}", summary="Set a level here, or with `scope=cluster` on every worker")
+    @router.put("/admin/loggers/{logger}", summary="Set a level here, or with `scope=cluster` on every worker", openapi_extra=LEVEL_BODY)
     def set_level(logger: Logger, body: RawBody, scope: Annotated[str, Query()] = "worker") -> Response:
         wanted = parse_config(body).get("level")
         if wanted is None:

@@ -12,6 +12,7 @@ from connect_py.runtime.herder.base import Herder, OffsetEntry
 from rest_api import models
 from rest_api.body import RawBody, parse_object
 from rest_api.models import json_response
+from rest_api.openapi import OFFSETS_BODY
 from rest_api.params import Connector
 
 
@@ -23,7 +24,11 @@ def routes(herder: Herder) -> APIRouter:
     def offsets(connector: Connector) -> Response:
         return json_response(models.offsets(herder.offsets(connector)))
 
-    @router.patch("/connectors/{connector}/offsets", summary="Set offsets of a stopped connector; a null offset removes one")
+    @router.patch(
+        "/connectors/{connector}/offsets",
+        summary="Set offsets of a stopped connector; a null offset removes one",
+        openapi_extra=OFFSETS_BODY,
+    )
     def alter(connector: Connector, body: RawBody) -> Response:
         return json_response({"message": herder.alter_offsets(connector, _entries(body))})
 

@@ -10,6 +10,7 @@ from connect_py.runtime.herder.base import Herder
 from rest_api import models
 from rest_api.body import RawBody, parse_config
 from rest_api.models import json_response
+from rest_api.openapi import CONFIG_BODY
 from rest_api.params import Flag, Plugin, is_true
 
 _CONNECTORS = ("source", "sink")
@@ -28,7 +29,11 @@ def routes(herder: Herder) -> APIRouter:
     def definitions(plugin: Plugin) -> Response:
         return json_response([models.config_key(key) for key in herder.plugin_config(plugin)])
 
-    @router.put("/connector-plugins/{plugin}/config/validate", summary="Check a configuration; 200 also when it has errors")
+    @router.put(
+        "/connector-plugins/{plugin}/config/validate",
+        summary="Check a configuration; 200 also when it has errors",
+        openapi_extra=CONFIG_BODY,
+    )
     def validate(plugin: Plugin, body: RawBody) -> Response:
         config = parse_config(body)
         submitted = config.get("connector.class")
