@@ -131,7 +131,7 @@ def _create(change: TableChange, rows: Sequence[Group], shape: Shape, tables: Ta
     if not config["tables.auto-create-enabled"]:
         raise FatalTaskError(
             f"Table {change.table} does not exist in catalog {config['catalog']}. Create it, or set "
-            "lakehouse.tables.auto-create-enabled=true to have it made from the records' schema; then restart the task. Nothing was skipped."
+            "lakehouse.tables.auto-create-enabled=true to have it made from the records' schema; then restart the task."
         )
     required = set(shape.keys)
     if not config["tables.schema-force-optional"]:
