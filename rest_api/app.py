@@ -9,6 +9,7 @@ import anyio.to_thread
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
@@ -20,6 +21,7 @@ from rest_api.docs_page import PAGE
 from rest_api.errors import CONNECT_ERRORS, container_error, error_response, on_connect_error
 from rest_api.jaxrs import JaxRs
 from rest_api.openapi import ERRORS
+from rest_api.response_headers import ResponseHeaders
 
 #: A request may wait 90 s for its herder. Two hundred clients can wait at the same time (Jetty's default pool has as many threads) and
 #: the next ones queue; threads are made only when they are needed.
@@ -59,6 +61,10 @@ def create_app(herder: Herder, config: RestConfig | None = None) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http)
     app.add_middleware(JaxRs, routes=[route for owner in (app.router, *routers) for route in owner.routes])
+    if config.cors_origins:
+        app.add_middleware(CORSMiddleware, allow_origins=config.cors_origins, allow_methods=config.cors_methods, allow_headers=("*",))
+    if config.header_rules:
+        app.add_middleware(ResponseHeaders, rules=config.header_rules)
     app.add_middleware(AccessLog)
     return app
 

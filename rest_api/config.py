@@ -6,10 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from connect_py.runtime.loggers import Loggers
+from rest_api.response_headers import HeaderRule, parse_rules
 
 #: Far above any configuration (Kafka refuses records over 1 MiB by default) and any usual list of offsets; keeps one client from
 #: filling the worker's memory.
 MAX_BODY_BYTES = 16 * 1024 * 1024
+#: Jetty's own choice when `access.control.allow.methods` is empty.
+CORS_METHODS = ("GET", "POST", "HEAD")
 
 
 @dataclass(frozen=True)
@@ -21,12 +24,18 @@ class RestConfig:
         admin_endpoints: False when ``admin.listeners`` is set to nothing: ``/admin`` is then 404.
         max_body_bytes: a longer request gets 413.
         loggers: what ``/admin/loggers`` shows and changes.
+        header_rules: headers of every answer (`response.http.headers.config`).
+        cors_origins: pages of these origins may call (`access.control.allow.origin`); ``*`` means all.
+        cors_methods: what they may do (`access.control.allow.methods`).
         publish_logger_level: tells all workers of the cluster (``scope=cluster``); without it the scope is this worker.
     """
 
     listeners: tuple[str, ...] = ("http://:8083",)
     admin_endpoints: bool = True
     max_body_bytes: int = MAX_BODY_BYTES
+    header_rules: tuple[HeaderRule, ...] = ()
+    cors_origins: tuple[str, ...] = ()
+    cors_methods: tuple[str, ...] = CORS_METHODS
     loggers: Loggers = field(default_factory=Loggers)
     publish_logger_level: Callable[[str, str], None] | None = None
 
@@ -38,11 +47,17 @@ class RestConfig:
         loggers: Loggers | None = None,
         publish_logger_level: Callable[[str, str], None] | None = None,
     ) -> RestConfig:
-        """The settings in a worker's properties."""
-        listeners = tuple(filter(None, (text.strip() for text in properties.get("listeners", "http://:8083").split(","))))
+        """The settings in a worker's properties. Raises ConfigError."""
         return cls(
-            listeners=listeners or ("http://:8083",),
+            listeners=_listed(properties.get("listeners")) or ("http://:8083",),
             admin_endpoints=properties.get("admin.listeners", "unset").strip() != "",
+            header_rules=parse_rules(properties.get("response.http.headers.config", "")),
+            cors_origins=_listed(properties.get("access.control.allow.origin")),
+            cors_methods=_listed(properties.get("access.control.allow.methods")) or CORS_METHODS,
             loggers=loggers or Loggers(),
             publish_logger_level=publish_logger_level,
         )
+
+
+def _listed(text: str | None) -> tuple[str, ...]:
+    return tuple(part.strip() for part in (text or "").split(",") if part.strip())

@@ -494,3 +494,31 @@ def test_a_port_in_use_is_named():
         port = other.getsockname()[1]
         with pytest.raises(ConfigError, match=f"127.0.0.1:{port} cannot be opened"):
             Server([f"http://127.0.0.1:{port}"]).bind()
+
+
+def test_pages_of_allowed_origins_may_call_and_every_answer_has_the_owners_headers(herder):
+    properties = {
+        "access.control.allow.origin": "https://ui.example",
+        "access.control.allow.methods": "GET,PUT",
+        "response.http.headers.config": 'set X-Frame-Options:DENY, "add Cache-Control:no-cache, no-store", setDate Expires:0',
+    }
+    server = serve(create_app(herder, RestConfig.from_worker(properties)), ["http://127.0.0.1:0"])
+    try:
+        ask = Client(int(server.urls[0].rpartition(":")[2]))
+        answer = ask("GET", "/", headers={"Origin": "https://ui.example"})
+        assert answer.headers["access-control-allow-origin"] == "https://ui.example"
+        assert answer.headers["x-frame-options"] == "DENY"
+        assert answer.headers["cache-control"] == "no-cache, no-store"
+        assert answer.headers["expires"].endswith(" GMT")
+        assert "access-control-allow-origin" not in ask("GET", "/", headers={"Origin": "https://evil.example"}).headers
+        assert ask("GET", "/nope").headers["x-frame-options"] == "DENY"
+        asked = {"Origin": "https://ui.example", "Access-Control-Request-Method": "PUT"}
+        assert ask("OPTIONS", "/connectors/c/pause", headers=asked).headers["access-control-allow-methods"] == "GET, PUT"
+    finally:
+        server.stop(5)
+
+
+@pytest.mark.parametrize("rules", ["X:1", "put X:1", "set X", "set bad name:1", "setDate Expires:soon"])
+def test_a_malformed_rule_of_headers_stops_the_start(rules):
+    with pytest.raises(ConfigError, match=r"response\.http\.headers\.config"):
+        RestConfig.from_worker({"response.http.headers.config": rules})
