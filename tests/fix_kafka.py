@@ -40,6 +40,16 @@ class Kafka:
             consumer.close()
         return found
 
+    def count(self, topic: str) -> int:
+        """How many records have been written to the topic (of one partition or more); 0 when it does not exist."""
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "tests"})
+        try:
+            known = consumer.list_topics(timeout=20).topics
+            numbers = known[topic].partitions if topic in known else ()
+            return sum(consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=20)[1] for number in numbers)
+        finally:
+            consumer.close()
+
 
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:

@@ -1,0 +1,102 @@
+"""The stores while the broker is gone: nothing is lost that was taken, what is refused says so, and all goes on when it is back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from connect_py.api.storage import Status
+from connect_py.errors import ConnectError
+from connect_py.kafka.admin import KafkaAdmin
+from connect_py.kafka.client import internal_properties
+from connect_py.testing.services.kafka import KafkaBroker
+from connect_py.testing.services.process import Service, is_listening, wait_until
+from offsets import config_store, topic_log
+from offsets.config_store import KafkaConfigStore
+from offsets.offset_store import KafkaOffsetStore
+from offsets.status_store import KafkaStatusStore
+from offsets.writer import TaskOffsetWriter
+from tests.contract.test_config_store import Listener
+
+pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]
+
+
+class Broker:
+    """A broker that can be killed and brought back with its data."""
+
+    def __init__(self, folder: Path) -> None:
+        self._broker = KafkaBroker(folder)
+        self._service = self._broker.service
+        self._command = Path(f"/proc/{self._service.pid}/cmdline").read_text().split("\0")[:-1]
+        self.bootstrap = self._broker.bootstrap
+
+    def kill(self) -> None:
+        os.kill(self._service.pid, signal.SIGKILL)
+        wait_until(lambda: not self._service.is_alive(), 20, "the broker's end")
+
+    def bring_back(self) -> None:
+        self._service = Service("the Kafka broker", self._command, self._service.log)
+        self._service.wait_ready(lambda: is_listening(int(self.bootstrap.rpartition(":")[2])))
+
+    def stop(self) -> None:
+        self._service.stop()
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    found = Broker(tmp_path / "kafka")
+    yield found
+    found.stop()
+
+
+def test_what_was_put_while_the_broker_was_away_arrives_when_it_is_back(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = {
+        "bootstrap.servers": broker.bootstrap,
+        "group.id": "outage",
+        **{f"{kind}.storage.topic": kind for kind in ("config", "offset", "status")},
+        **{f"{kind}.storage.replication.factor": "1" for kind in ("config", "offset", "status")},
+    }
+    monkeypatch.setattr(topic_log, "READ_WRITE_SECONDS", 3.0)
+    monkeypatch.setattr(config_store, "READ_WRITE_SECONDS", 3.0)
+    admin = KafkaAdmin(internal_properties(worker, "shared-admin"), timeout=3.0)
+    listener = Listener()
+    config, offsets, status = KafkaConfigStore(worker, admin), KafkaOffsetStore(worker, admin), KafkaStatusStore(worker, admin)
+    config.start(listener)
+    offsets.start()
+    status.start()
+    writer = TaskOffsetWriter(worker, "c", 0)
+    config.put_connector("c", {"name": "c"})
+
+    broker.kill()
+    before = time.monotonic()
+    with pytest.raises(ConnectError, match="Error writing connector configuration to Kafka: "):
+        config.put_connector("d", {"name": "d"})
+    with pytest.raises(ConnectError, match="Error writing root configuration to Kafka: "):
+        config.put_task_configs("c", [{}])
+    with pytest.raises(ConnectError):
+        offsets.refresh(3)
+    assert time.monotonic() - before < 20, "a client of the REST API gets its answer in time"
+    assert list(config.snapshot().connectors) == ["c"], "what was read stays readable"
+    finished: list[Exception | None] = []
+    status.put_connector("c", Status("RUNNING", "w:1", 1))
+    status.put_connector("c", Status("FAILED", "w:1", 1))
+    writer.write([({"server": "s"}, {"lsn": 1})], finished.append)
+    writer.write([({"server": "s"}, {"lsn": 2})], finished.append)
+    writer.serve(0.2)
+    assert finished == []
+
+    broker.bring_back()
+    wait_until(lambda: writer.serve(0.1) or len(finished) == 2, 60, "the acknowledgements")
+    wait_until(lambda: status.connector("c") == Status("FAILED", "w:1", 1), 60, "the last report")
+    offsets.refresh(20)
+    assert (finished, offsets.of_connector("c")) == ([None, None], [({"server": "s"}, {"lsn": 2})])
+    config.put_connector("e", {"name": "e"})
+    listener.wait("config", "e")
+    writer.close(5)
+    for store in (config, offsets, status):
+        store.stop()
