@@ -131,9 +131,9 @@ class KafkaStatusStore:
                 newest = self._newest.get(key) == number
                 if newest and error is None:
                     del self._newest[key]
-            if error is None:
+            if error is None or not newest:
                 return
-            if isinstance(error, RetriableError) and newest and not self._stopping:
+            if isinstance(error, RetriableError) and not self._stopping:
                 log.warning("%s; sending it again", error)
                 self._log.send(key, value, done)
             else:

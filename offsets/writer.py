@@ -37,7 +37,7 @@ class TaskOffsetWriter:
         properties = {**internal_properties(worker, f"offsets-{connector}-{task}"), **_SMALL, "acks": "all", "enable.idempotence": "true"}
         for name in ("max.in.flight.requests.per.connection", "retries", "transactional.id"):
             properties.pop(name, None)
-        self._producer = Producer(properties)
+        self._producer = Producer(properties, quiet=True)
         self._empty: list[Callable[[Exception | None], None]] = []
 
     def write(

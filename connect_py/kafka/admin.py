@@ -206,6 +206,8 @@ class KafkaAdmin:
                     raise self._failure(f"read the offsets of topic '{place.topic}'", error) from error
             if left:
                 time.sleep(LEADER_WAIT_SECONDS)
+                # the client goes on asking with the leader epoch that it remembers until it reads the metadata again
+                self._all_topics()
         return found
 
     # -- consumer groups

@@ -39,18 +39,19 @@ class Producer:
 
     Args:
         properties: Java producer properties, as `client.source_producer_properties` composes them.
+        quiet: leave librdkafka's own lines out; for a producer that is polled seldom, in whose queue they would pile up.
 
     Raises:
         ConfigError: a property that cannot be used.
     """
 
-    def __init__(self, properties: Mapping[str, str]) -> None:
+    def __init__(self, properties: Mapping[str, str], *, quiet: bool = False) -> None:
         config = librdkafka_config(properties, ClientKind.PRODUCER)
         config.setdefault("queue.buffering.max.messages", QUEUE_MESSAGES)
         config["topic.metadata.propagation.max.ms"] = UNKNOWN_TOPIC_MS
         self._max_request_size = config["message.max.bytes"]
         try:
-            self._client = _Client(config, logger=ClientLog())
+            self._client = _Client(config | {"log_level": 2}) if quiet else _Client(config, logger=ClientLog())
         except (KafkaException, ValueError) as error:
             raise ConfigError(f"The producer's properties cannot be used: {error_text(error)}") from error
         self._waited = self._kept = 0.0
