@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-from connect_py.runtime.loggers import Loggers
+from connect_py.runtime.loggers import PROCESS, Loggers
 from rest_api.response_headers import HeaderRule, parse_rules
 
 #: Far above any configuration (Kafka refuses records over 1 MiB by default) and any usual list of offsets; keeps one client from
@@ -27,7 +27,6 @@ class RestConfig:
         header_rules: headers of every answer (`response.http.headers.config`).
         cors_origins: pages of these origins may call (`access.control.allow.origin`); ``*`` means all.
         cors_methods: what they may do (`access.control.allow.methods`).
-        publish_logger_level: tells all workers of the cluster (``scope=cluster``); without it the scope is this worker.
     """
 
     listeners: tuple[str, ...] = ("http://:8083",)
@@ -36,17 +35,10 @@ class RestConfig:
     header_rules: tuple[HeaderRule, ...] = ()
     cors_origins: tuple[str, ...] = ()
     cors_methods: tuple[str, ...] = CORS_METHODS
-    loggers: Loggers = field(default_factory=Loggers)
-    publish_logger_level: Callable[[str, str], None] | None = None
+    loggers: Loggers = PROCESS
 
     @classmethod
-    def from_worker(
-        cls,
-        properties: Mapping[str, str],
-        *,
-        loggers: Loggers | None = None,
-        publish_logger_level: Callable[[str, str], None] | None = None,
-    ) -> RestConfig:
+    def from_worker(cls, properties: Mapping[str, str]) -> RestConfig:
         """The settings in a worker's properties. Raises ConfigError."""
         return cls(
             listeners=_listed(properties.get("listeners")) or ("http://:8083",),
@@ -54,8 +46,6 @@ class RestConfig:
             header_rules=parse_rules(properties.get("response.http.headers.config", "")),
             cors_origins=_listed(properties.get("access.control.allow.origin")),
             cors_methods=_listed(properties.get("access.control.allow.methods")) or CORS_METHODS,
-            loggers=loggers or Loggers(),
-            publish_logger_level=publish_logger_level,
         )
 
 

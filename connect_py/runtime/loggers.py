@@ -104,6 +104,10 @@ class Loggers:
         return {name: logger for name, logger in logging.Logger.manager.loggerDict.items() if isinstance(logger, logging.Logger)}
 
 
+#: The one that the worker uses: Python's loggers belong to the process, and so does what is known of their changes.
+PROCESS = Loggers()
+
+
 def _targets(name: str) -> tuple[str, ...]:
     """Python's loggers behind a name: itself, and the packages that a Java name stands for. `root` is Python's root."""
     if name == "root":

@@ -56,6 +56,8 @@ class MemoryHerder:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._connectors: dict[str, _Connector] = {}
+        #: What `PUT /admin/loggers/{logger}?scope=cluster` asked for.
+        self.logger_levels: list[tuple[str, str]] = []
         #: What `GET /health` answers.
         self.condition = Health("healthy", "Worker has completed startup and is ready to handle requests.")
 
@@ -207,3 +209,6 @@ class MemoryHerder:
         if plugin not in (CLASS, "FileStreamSource", "FileStreamSourceConnector"):
             raise NotFoundError(f"Unknown plugin {plugin}.")
         return list(definition().keys.values())
+
+    def put_logger_level(self, namespace: str, level: str) -> None:
+        self.logger_levels.append((namespace, level))

@@ -12,4 +12,4 @@ from rest_api.routes import connectors, loggers, offsets, plugins, root, tasks, 
 def all_of(herder: Herder, config: RestConfig) -> list[APIRouter]:
     """Every resource that the settings allow."""
     found = [module.routes(herder) for module in (root, connectors, tasks, topics, offsets, plugins)]
-    return [*found, loggers.routes(config)] if config.admin_endpoints else found
+    return [*found, loggers.routes(herder, config)] if config.admin_endpoints else found

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from connect_py.errors import BadRequestError, NotFoundError
+from connect_py.runtime.herder.base import Herder
 from connect_py.runtime.loggers import LEVELS
 from rest_api.body import RawBody, parse_config
 from rest_api.config import RestConfig
@@ -16,7 +17,7 @@ from rest_api.openapi import LEVEL_BODY
 from rest_api.params import Logger
 
 
-def routes(config: RestConfig) -> APIRouter:
+def routes(herder: Herder, config: RestConfig) -> APIRouter:
     """`/admin/loggers`."""
     router = APIRouter(tags=["admin"])
 
@@ -38,8 +39,8 @@ def routes(config: RestConfig) -> APIRouter:
             raise BadRequestError("Desired 'level' parameter was not specified in request.")
         if wanted.upper() not in LEVELS:
             raise NotFoundError(f"invalid log level '{wanted}'.")
-        if scope.lower() == "cluster" and config.publish_logger_level is not None:
-            config.publish_logger_level(logger, wanted.upper())
+        if scope.lower() == "cluster":
+            herder.put_logger_level(logger, wanted.upper())
             return Response(status_code=204)
         return json_response(config.loggers.set_level(logger, wanted))
 

@@ -59,14 +59,8 @@ def herder():
 
 
 @pytest.fixture(scope="module")
-def published():
-    return []
-
-
-@pytest.fixture(scope="module")
-def client(herder, published):
-    config = RestConfig(max_body_bytes=100_000, publish_logger_level=lambda name, level: published.append((name, level)))
-    server = serve(create_app(herder, config), ["http://127.0.0.1:0"])
+def client(herder):
+    server = serve(create_app(herder, RestConfig(max_body_bytes=100_000)), ["http://127.0.0.1:0"])
     yield Client(int(server.urls[0].rpartition(":")[2]))
     server.stop(5)
 
@@ -392,9 +386,9 @@ def test_loggers_are_read_and_set_by_prefix(client):
     assert client("PUT", "/admin/loggers/a", {}).error == (400, "Desired 'level' parameter was not specified in request.")
 
 
-def test_cluster_scope_is_passed_on(client, published):
+def test_cluster_scope_is_passed_on(client, herder):
     assert client("PUT", "/admin/loggers/a.b?scope=cluster", {"level": "warn"}).status == 204
-    assert published == [("a.b", "WARN")]
+    assert herder.logger_levels == [("a.b", "WARN")]
 
 
 def test_a_java_name_sets_this_projects_packages():

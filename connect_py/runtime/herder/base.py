@@ -169,3 +169,7 @@ class Herder(Protocol):
     def plugin_config(self, plugin: str) -> Sequence[ConfigKey]:
         """Definitions of any plugin, by class name or alias. Raises NotFoundError, BadRequestError."""
         ...
+
+    def put_logger_level(self, namespace: str, level: str) -> None:
+        """Have every worker of the cluster set a log level (KIP-976); not waited for. `level` is a key of `loggers.LEVELS`."""
+        ...

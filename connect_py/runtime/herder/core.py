@@ -18,7 +18,7 @@ from typing import Any
 from connect_py.api import SinkConnector
 from connect_py.api.storage import ClusterConfig, ConfigStore, OffsetStore, RestartRequest, Status, StatusStore, TargetState
 from connect_py.errors import ConnectError
-from connect_py.runtime import logging as line_logging
+from connect_py.runtime import loggers
 from connect_py.runtime.config import WorkerConfig
 from connect_py.runtime.connector_config import CONNECTOR_CLASS, TASK_CLASS, TOPICS, TOPICS_REGEX
 from connect_py.runtime.herder.assignment import Assignment
@@ -170,8 +170,10 @@ class HerderCore:
 
     def on_logger_level(self, namespace: str, level: str) -> None:
         """Someone set a log level for all workers (KIP-976)."""
-        name = "" if namespace.lower() == "root" else namespace
-        logging.getLogger(name).setLevel(line_logging.level_number(level))
+        if level.upper() in loggers.LEVELS:
+            loggers.PROCESS.set_level(namespace, level)
+        else:
+            log.warning("The log level %s for %s, asked for by another worker, is not known here and changes nothing", level, namespace)
 
     # -- on the herder's thread
 

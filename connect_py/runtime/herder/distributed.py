@@ -102,6 +102,10 @@ class DistributedHerder(HerderCore):
         """Everything that can be loaded, in Connect's order."""
         return [PluginInfo(name, kind, plugin.version) for kind in KINDS for name, plugin in self._plugins.of_kind(kind)]
 
+    def put_logger_level(self, namespace: str, level: str) -> None:
+        """Have every worker set a log level (KIP-976)."""
+        self._configs.put_logger_level(namespace, level)
+
     def plugin_config(self, plugin: str) -> Sequence[ConfigKey]:
         """Definitions of a plugin. Raises NotFoundError, BadRequestError."""
         try:
