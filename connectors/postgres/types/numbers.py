@@ -10,7 +10,7 @@ from connect_py.data import Schema
 from connect_py.data.java_text import double_text, float_text, reformat
 from connect_py.data.logical import EXACT, decimal_schema
 from connect_py.data.schema import BOOLEAN, BYTES, FLOAT32, FLOAT64, INT16, INT32, INT64, STRING, struct
-from connectors.engine.encode.numbers import PAIRS, base64_of_integer
+from connectors.engine.encode.numbers import base64_of_integer
 from connectors.engine.encode.plan import ColumnPlan, Convert, Unrepresentable
 from connectors.postgres.types.base import Family, RootType, ValueOptions
 
@@ -98,27 +98,24 @@ def precision_and_scale(typmod: int) -> tuple[int, int]:
 def decimal_plan(name: str, schema: Schema, scale: int) -> ColumnPlan:
     """A Connect Decimal of a fixed scale.
 
-    The server prints exactly `scale` digits, so the unscaled value is the text without its point; two look-ups give the base64 of one that
-    has three bytes: 0.25 µs a value, against 0.35 µs through `binascii`. A cache of texts would pay only above a hit rate of one half.
+    The server prints exactly `scale` digits, so the unscaled value is the text without its point: 0.3 µs a value. A cache of texts costs
+    0.2 µs when it misses, so it would pay above a hit rate of one half only.
     """
 
-    def convert(text: str) -> str:
-        return f'"{base64_of_integer(_unscaled(text, scale))}"'
+    def unscaled(text: str) -> int:
+        shifted = _finite(text).scaleb(scale, EXACT)
+        if shifted != int(shifted):
+            raise Unrepresentable(f"{text} has more than {scale} fractional digits")
+        return int(shifted)
 
-    def in_quick(text: str) -> str:
-        return base64_of_integer(_unscaled(text, scale))
-
-    number = "int($)" if scale == 0 else "int($.replace('.', ''))"
-    value = f"PAIRS[n >> 12] + PAIRS[n & 4095] if 32767 < (n := {number}) < 8388608 else base64_of_integer(n)"
-    quick = value if scale == 0 else f"({value}) if $[{-scale - 1}] == '.' else decimal{scale}($)"
-    helpers = {"PAIRS": PAIRS, "base64_of_integer": base64_of_integer, f"decimal{scale}": in_quick}
+    number = "int($)" if scale == 0 else f"int($.replace('.', '')) if $[{-scale - 1}] == '.' else unscaled{scale}($)"
     return ColumnPlan(
         name,
         schema,
-        convert,
-        quick if scale >= 0 else "",
+        lambda text: f'"{base64_of_integer(unscaled(text))}"',
+        f"base64_of_integer({number})" if scale >= 0 else "",
         quoted=scale >= 0,
-        helpers=helpers,
+        helpers={"base64_of_integer": base64_of_integer, f"unscaled{scale}": unscaled},
         numeric=lambda text: str(_finite(text)),
         fallback='"AA=="',
     )
@@ -129,14 +126,6 @@ def _finite(text: str) -> Decimal:
     if not value.is_finite():
         raise Unrepresentable(f"{text} has no form as a Decimal")
     return value
-
-
-def _unscaled(text: str, scale: int) -> int:
-    shifted = _finite(text).scaleb(scale, EXACT)
-    unscaled = int(shifted)
-    if unscaled != shifted:
-        raise Unrepresentable(f"{text} has more than {scale} fractional digits")
-    return unscaled
 
 
 def variable_scale(text: str) -> str:

@@ -13,16 +13,7 @@ from collections.abc import Callable
 from connect_py.data import Schema, Type
 from connect_py.data.logical import DATE, TIME, TIMESTAMP
 from connectors.engine.encode.plan import ColumnPlan, Unrepresentable
-from connectors.engine.encode.temporal import (
-    DATE_MICROS,
-    DATE_MILLIS,
-    DAYS,
-    MINUTE_MICROS,
-    MINUTE_MILLIS,
-    SECOND_MICROS,
-    SECOND_MILLIS,
-    days_from_civil,
-)
+from connectors.engine.encode.temporal import civil_from_days, days_from_civil
 from connectors.postgres.types.base import Family, RootType, ValueOptions
 
 DATE_INFINITY = {"infinity": -2147472692, "-infinity": -2147472691}
@@ -40,6 +31,9 @@ _FULL_TIMETZ = re.compile(_TIME + _OFFSET).fullmatch
 _FULL_TIMESTAMP = re.compile(f"{_DATE} {_TIME}{_ERA}").fullmatch
 _FULL_TIMESTAMPTZ = re.compile(f"{_DATE} {_TIME}{_OFFSET}{_ERA}").fullmatch
 
+_EPOCH = datetime.datetime(1970, 1, 1)
+#: What the quick expressions use. `fromisoformat` refuses the sentinels, eras and years of five digits, which so go the slow way.
+_HELPERS = {"EPOCH": _EPOCH, "date_of": datetime.date.fromisoformat, "moment_of": datetime.datetime.fromisoformat}
 _DAY_MICROS = 86_400_000_000
 _MAX_LONG = (1 << 63) - 1
 
@@ -82,9 +76,14 @@ def _snapshot_days(text: str) -> str:
 
 def date(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
     """Days since 1970-01-01."""
-    schema = _schema(Type.INT32, DATE if options.time_mode == "connect" else "io.debezium.time.Date")
     return ColumnPlan(
-        name, schema, lambda text: str(days_of_date(text)), "DAYS[$]", helpers={"DAYS": DAYS}, snapshot=_snapshot_days, fallback="0"
+        name,
+        _schema(Type.INT32, DATE if options.time_mode == "connect" else "io.debezium.time.Date"),
+        lambda text: str(days_of_date(text)),
+        f"date_of($).toordinal() - {_EPOCH.toordinal()}",
+        helpers=_HELPERS,
+        snapshot=_snapshot_days,
+        fallback="0",
     )
 
 
@@ -99,22 +98,22 @@ def micros_of_time(text: str) -> int:
 def time(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
     """Milliseconds or microseconds of the day."""
     mode = options.time_mode
+    since = "(d := moment_of('1970-01-01 ' + $) - EPOCH)"
     if mode == "connect" or (mode == "adaptive" and 0 <= root.typmod <= 3):
-        schema = _schema(Type.INT32, TIME if mode == "connect" else "io.debezium.time.Time")
         return ColumnPlan(
             name,
-            schema,
+            _schema(Type.INT32, TIME if mode == "connect" else "io.debezium.time.Time"),
             lambda text: str(micros_of_time(text) // 1000),
-            "MINUTE_MILLIS[$[:5]] + SECOND_MILLIS[$[6:]] if len($) == 8 else micros_of_time($) // 1000",
-            helpers={"MINUTE_MILLIS": MINUTE_MILLIS, "SECOND_MILLIS": SECOND_MILLIS, "micros_of_time": micros_of_time},
+            f"{since}.seconds * 1000 + d.microseconds // 1000",
+            helpers=_HELPERS,
             fallback="0",
         )
     return ColumnPlan(
         name,
         _schema(Type.INT64, "io.debezium.time.MicroTime"),
         lambda text: str(micros_of_time(text)),
-        "MINUTE_MICROS[$[:5]] + SECOND_MICROS[$[6:]] if len($) == 8 else micros_of_time($)",
-        helpers={"MINUTE_MICROS": MINUTE_MICROS, "SECOND_MICROS": SECOND_MICROS, "micros_of_time": micros_of_time},
+        f"{since}.seconds * 1000000 + d.microseconds",
+        helpers=_HELPERS,
         fallback="0",
     )
 
@@ -161,34 +160,22 @@ def _exact_micros(text: str) -> int:
 def timestamp(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
     """Milliseconds or microseconds since 1970-01-01 00:00, in no zone."""
     mode = options.time_mode
+    since = "(d := moment_of($) - EPOCH)"
     if mode == "connect" or (0 <= root.typmod <= 3 and mode != "microseconds"):
         return ColumnPlan(
             name,
             _schema(Type.INT64, TIMESTAMP if mode == "connect" else "io.debezium.time.Timestamp"),
             lambda text: str(millis_of_timestamp(text)),
-            "DATE_MILLIS[$[:10]] + MINUTE_MILLIS[$[11:16]] + SECOND_MILLIS[$[17:]] if len($) == 19 else millis_of_timestamp($)",
-            helpers={
-                "DATE_MILLIS": DATE_MILLIS,
-                "MINUTE_MILLIS": MINUTE_MILLIS,
-                "SECOND_MILLIS": SECOND_MILLIS,
-                "millis_of_timestamp": millis_of_timestamp,
-            },
+            f"{since}.days * 86400000 + d.seconds * 1000 + d.microseconds // 1000",
+            helpers=_HELPERS,
             fallback="0",
         )
-    minute = "DATE_MICROS[$[:10]] + MINUTE_MICROS[$[11:16]]"
-    second = f"{minute} + SECOND_MICROS[$[17:]]"
-    fraction = f"{minute} + SECOND_MICROS[$[17:19]] + int($[20:])"
     return ColumnPlan(
         name,
         _schema(Type.INT64, "io.debezium.time.MicroTimestamp"),
         lambda text: str(micros_of_timestamp(text)),
-        f"{second} if len($) == 19 else {fraction} if len($) == 26 else micros_of_timestamp($)",
-        helpers={
-            "DATE_MICROS": DATE_MICROS,
-            "MINUTE_MICROS": MINUTE_MICROS,
-            "SECOND_MICROS": SECOND_MICROS,
-            "micros_of_timestamp": micros_of_timestamp,
-        },
+        f"{since}.days * 86400000000 + d.seconds * 1000000 + d.microseconds",
+        helpers=_HELPERS,
         fallback="0",
     )
 
@@ -197,22 +184,19 @@ def timestamptz(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
     """A point in time as text in UTC, with as many fractional digits as the type has."""
     precision = root.typmod if 0 <= root.typmod <= 6 else 6
     zeros = "." + "0" * precision if precision else ""
-    length = 23 + precision
-    fraction = f"f'{{$[:10]}}T{{$[11:-3]}}Z' if len($) == {length} and $[19] == '.' and $[-3:] == '+00' else " if precision else ""
+    whole = f"f'{{$[:10]}}T{{$[11:19]}}{zeros}Z' if $[19:] == '+00' else "
+    digits = f"f'{{$[:10]}}T{{$[11:-3]}}Z' if $[{20 + precision}:] == '+00' and $[19] == '.' else " if precision else ""
 
-    def convert(text: str) -> str:
-        return f'"{zoned_timestamp(text, precision)}"'
-
-    def quick(text: str) -> str:
+    def zoned(text: str) -> str:
         return zoned_timestamp(text, precision)
 
     return ColumnPlan(
         name,
         _schema(Type.STRING, "io.debezium.time.ZonedTimestamp"),
-        convert,
-        f"f'{{$[:10]}}T{{$[11:19]}}{zeros}Z' if len($) == 22 and $[19:] == '+00' else {fraction}zoned{precision}($)",
+        lambda text: f'"{zoned(text)}"',
+        f"{whole}{digits}zoned{precision}($)",
         quoted=True,
-        helpers={f"zoned{precision}": quick},
+        helpers={f"zoned{precision}": zoned},
         fallback='"1970-01-01T00:00:00Z"',
     )
 
@@ -225,17 +209,11 @@ def zoned_timestamp(text: str, precision: int) -> str:
         return text
     match = _match(_FULL_TIMESTAMPTZ, text)
     days, micros = divmod(_days(match) * _DAY_MICROS + _micros_of_day(match) - _offset_micros(match), _DAY_MICROS)
-    year, month, day = _civil(days)
+    year, month, day = civil_from_days(days)
     sign = "-" if year < 0 else "+" if year > 9999 else ""
     seconds, micros = divmod(micros, 1_000_000)
     fraction = f".{micros:06}"[: precision + 1] if precision else ""
     return f"{sign}{abs(year):04}-{month:02}-{day:02}T{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}{fraction}Z"
-
-
-def _civil(days: int) -> tuple[int, int, int]:
-    cycles, rest = divmod(days - days_from_civil(4, 1, 1), 146_097)
-    inside = datetime.date.fromordinal(datetime.date(4, 1, 1).toordinal() + rest)
-    return inside.year + cycles * 400, inside.month, inside.day
 
 
 def _schema(type_: Type, name: str) -> Schema:
