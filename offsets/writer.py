@@ -15,7 +15,7 @@ from connect_py.kafka.producer import KafkaError, Message, Producer, delivery_er
 from offsets.offset_store import offset_records
 from offsets.topics import OFFSET_TOPIC
 
-#: Offsets are some hundred bytes every few seconds; the default of 32 MiB would let a defect hide.
+#: Offsets are some hundred bytes every few seconds.
 _SMALL = {"buffer.memory": "1048576", "linger.ms": "0", "delivery.timeout.ms": str(2**31 - 1)}
 
 

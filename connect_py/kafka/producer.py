@@ -4,7 +4,7 @@
 measured with 400-byte rows, delivery callback included). Whoever uses it handles BufferError as `produce` does.
 
 Threads: one thread produces and polls; delivery callbacks run on the thread that calls `poll`, `flush`, `wait_for_room` or `close`.
-Memory: librdkafka holds at most `buffer.memory` bytes of rows (32 MiB) and `QUEUE_MESSAGES` rows, whichever is reached first.
+Memory: librdkafka holds at most `buffer.memory` bytes of rows (8 MiB) and `QUEUE_MESSAGES` rows, whichever is reached first.
 """
 
 from __future__ import annotations

@@ -223,7 +223,11 @@ def _level_applies(name: str, properties: Mapping[str, str]) -> bool:
 def _producer_rules(found: dict[str, object], properties: Mapping[str, str]) -> None:
     # Java's hash of the key (murmur2): the same key must go on to the same partition when a topic changes hands
     found["partitioner"] = "murmur2_random"
-    found.setdefault("message.max.bytes", 1_048_576)
+    largest = found.setdefault("message.max.bytes", 1_048_576)
+    queue = found.setdefault("queue.buffering.max.kbytes", 32_768)
+    if isinstance(largest, int) and isinstance(queue, int):
+        # a record that the queue cannot hold at all would wait for room for ever
+        found["queue.buffering.max.kbytes"] = max(queue, largest // 1024 + 1)
     acks = found.get("acks", "all")
     in_flight = found.get("max.in.flight.requests.per.connection", 5)
     if "enable.idempotence" not in properties:

@@ -60,7 +60,7 @@ def test_records_arrive_with_headers_time_and_in_order_in_a_topic_that_the_broke
 
 
 def test_while_the_queue_is_full_the_source_is_kept_alive_and_may_give_up(nowhere: str, tag: str) -> None:
-    config = {"producer.override.buffer.memory": "100000"}
+    config = {"producer.override.buffer.memory": "100000", "producer.override.max.request.size": "5000"}
     producer = Producer(source_producer_properties({"bootstrap.servers": nowhere}, "c", 0, config))
     calls: list[float] = []
 

@@ -87,6 +87,10 @@ def test_producer_names_and_units_are_translated() -> None:
     assert "max.block.ms" not in found
 
 
+def test_the_queue_holds_at_least_one_record_of_the_largest_size() -> None:
+    assert producer(buffer_memory="1000000", max_request_size="20000000")["queue.buffering.max.kbytes"] == 19532
+
+
 @pytest.mark.parametrize(
     ("properties", "idempotent"),
     [
