@@ -99,7 +99,9 @@ _CONNECT_TEXTS: Final[tuple[tuple[str, str], ...]] = (
 
 def connect_error(message: str) -> ServerError:
     """The error of a connection that could not be opened, from libpq's text."""
-    line = message.strip().splitlines()[-1] if message.strip() else "the connection was closed"
+    lines = message.strip().splitlines() or ["the connection was closed"]
+    # one line for each address that was tried, and for a refusal a question below it
+    line = next((line for line in reversed(lines) if " failed: " in line), lines[-1])
     _, _, tail = line.partition(" failed: ")
     text = " ".join((tail or line).split())
     if text.startswith("FATAL: ") and "role " in text and "does not exist" in text:
