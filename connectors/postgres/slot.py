@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class SlotBusyError(RetriableError):
-    """Another session reads the slot: a predecessor that is going away, or a second connector."""
+    """Another session reads or creates the slot: a predecessor that is going away, or a second connector."""
 
 
 @dataclass(slots=True)
@@ -79,6 +79,7 @@ def check_slot(state: ServerState, name: str, database: str) -> None:
 
     Raises:
         FatalTaskError: it is another's, or the server has invalidated it.
+        SlotBusyError: it is not ready.
     """
     slot = state.slot
     if slot is None:
@@ -96,6 +97,14 @@ def check_slot(state: ServerState, name: str, database: str) -> None:
             f"{format_lsn(slot.confirmed_lsn or slot.restart_lsn or 0)} are gone. Drop it with SELECT "
             f"pg_drop_replication_slot('{name}'); and take a "
             "new snapshot (snapshot.mode=when_needed, or delete the connector's offsets)."
+        )
+    if slot.confirmed_lsn is None:
+        # A session that was killed while it created the slot goes on until the transactions of that moment have ended. Streaming will begin
+        # at a point that nobody knows yet: a snapshot taken now would leave a gap before it.
+        raise SlotBusyError(
+            f"The replication slot '{name}' is still being created, by a session that waits for running transactions to end. Nothing was "
+            "read. To end the wait: SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = "
+            f"'{name}';"
         )
 
 
