@@ -6,9 +6,9 @@ task's offsets.
 
 A process that dies without a word (kill -9, out of memory, a crash in a C library) is started again after 0.5, 1, 2, 4, 8, 8 … seconds;
 its task shows RESTARTING meanwhile. Java's worker has no counterpart, because its tasks are threads: there the same event takes the
-whole worker along, and a supervisor starts that again. When it has died eleven times, each time within ten seconds of its start, the task is
-FAILED with a trace that says how the process ended, what it last wrote, and what to do. A task that *reports* a failure is FAILED at once
-and stays so, as in Connect.
+whole worker along, and a supervisor starts that again. When it has died eleven times, each time within ten seconds of its start, the
+task is FAILED with a trace that says how the process ended, what it last wrote, and what to do. A task that *reports* a failure is FAILED
+at once and stays so, as in Connect.
 
 The herder's thread owns a `TaskHost` and calls all its methods. Launches run on a pool (they read the offsets topic); processes report
 from threads of their own; both only `post` to the herder's thread.
