@@ -6,7 +6,6 @@ Which bytes are right is `JsonConverter`'s to say (connect_py.converters.json_wr
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -22,14 +21,9 @@ from connectors.engine import envelope
 from connectors.engine.encode.generate import RowPlan, source_text
 from connectors.engine.encode.plan import ColumnPlan
 from connectors.engine.encode.slow import Encoded, Slow, null_text, quick_quote
-from connectors.engine.encode.tuples import UNCHANGED, Text, read_copy_line, read_tuple
+from connectors.engine.encode.tuples import MARK, SHORT_MARK, UNCHANGED, Text, read_copy_line, read_tuple, split_tuple
 
 _NEW, _KEY, _OLD = b"NKO"
-#: Stands before every value of a tuple that is shorter than 256 bytes. No text of PostgreSQL holds NUL, so it stands nowhere else.
-_MARK = "t\0\0\0"
-#: The same for values of any length, in a message of less than 64 KiB; it takes the length along.
-_MARKS = re.compile(rb"t\0\0..", re.DOTALL).split
-_MARKED_BY_TWO = 1 << 16
 _NULL = "\\N"
 
 
@@ -264,16 +258,16 @@ class TableEncoder:
     def _tuple(self, message: bytes, at: int) -> Encoded:
         """Key and row of a message's last tuple."""
         data = message[at + 2 :]
+        sent = data.count(MARK)
         try:
-            if data.isascii():
-                pieces = data.decode().split(_MARK)
-                if len(pieces) == self._width + 1:
+            if sent == self._width and data.isascii():
+                pieces = data.decode().split(SHORT_MARK)
+                if len(pieces) == sent + 1:
                     return self._quick_tuple(pieces)
-            elif len(data) < _MARKED_BY_TWO:
-                values = _MARKS(data)
-                if len(values) == self._width + 1:
-                    return self._mixed_tuple(self._select(b"\0".join(values).decode().split("\0")[1:]))
-        except (ValueError, IndexError):
+            texts = split_tuple(data, sent, self._width)
+            if texts is not None:
+                return self._mixed_tuple(self._select(texts))
+        except (ValueError, LookupError):
             pass
         return self._row(self._select(read_tuple(message, at, self._width)[0]))
 

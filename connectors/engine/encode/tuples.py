@@ -26,6 +26,15 @@ UNCHANGED: Final = Unchanged()
 #: A column's text, None for NULL.
 Text = str | None | Unchanged
 
+#: Stands before every value that was sent, in a message of less than 64 KiB: the kind, and the upper half of the length. No text of
+#: PostgreSQL holds NUL, so it stands nowhere else.
+MARK = b"t\0\0"
+#: The same of values that are shorter than 256 bytes.
+SHORT_MARK = "t\0\0\0"
+_SMALL_MESSAGE = 1 << 16
+_MARK_AND_LENGTH = re.compile(rb"t\0\0..", re.DOTALL)
+_NOT_SENT = {"n": None, "u": UNCHANGED}
+
 _LENGTH = struct.Struct(">i").unpack_from
 _NULL, _TOAST, _TEXT = b"nut"
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|(.))", re.DOTALL)
@@ -88,3 +97,38 @@ def read_tuple(data: bytes, at: int, width: int) -> tuple[list[Text], int]:
         else:
             raise DataError(f"A tuple has a value of the unknown kind {chr(kind)!r}; only text form is supported")
     return texts, at
+
+
+def split_tuple(data: bytes, sent: int, width: int) -> list[Text] | None:
+    """Texts of a TupleData that ends a message, by splitting at the marks of its values: about half the time of `read_tuple`.
+
+    Args:
+        data: the message from behind the number of columns on.
+        sent: how often `MARK` stands in it.
+        width: the number of columns.
+
+    Returns:
+        The texts; None for a tuple that must be read value by value.
+
+    Raises:
+        ValueError, LookupError: as if None were returned.
+    """
+    if len(data) >= _SMALL_MESSAGE:
+        return None
+    if sent == width:
+        return b"\0".join(_MARK_AND_LENGTH.split(data)).decode().split("\0")[1:]  # type: ignore[return-value]  # invariance of list
+    if not data.isascii():
+        return None
+    head, *pieces = data.decode().split(SHORT_MARK)
+    if len(pieces) != sent:
+        return None
+    texts: list[Text] = [_NOT_SENT[kind] for kind in head]
+    append = texts.append
+    for piece in pieces:
+        size = ord(piece[0]) + 1
+        if size == len(piece):
+            append(piece[1:])
+        else:
+            append(piece[1:size])
+            texts += [_NOT_SENT[kind] for kind in piece[size:]]
+    return texts if len(texts) == width else None
