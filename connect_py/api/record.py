@@ -64,12 +64,14 @@ class JsonEncoding:
         value_schemas: the same of values.
         key_decimals_numeric: decimals of keys are JSON numbers (``decimal.format=NUMERIC``), else base64.
         value_decimals_numeric: the same of values.
+        nulls_as_defaults: whether a null is written as its schema's default (``replace.null.with.default``).
     """
 
     key_schemas: bool = True
     value_schemas: bool = True
     key_decimals_numeric: bool = False
     value_decimals_numeric: bool = False
+    nulls_as_defaults: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -235,3 +235,51 @@ def test_lengths_are_never_mistaken_for_the_marker_of_a_value(size, character):
         [None, (character * size,) * 2, ("n",) * 2],
     ):
         assert encoder.insert(b"I....N" + tuple_data(row), 5, source, tail("c", NOW_NS))[1] == expected.envelope(None, row, "c")
+
+
+# -- texts beyond what Python's own dates can hold ----------------------------------------------------------------------------------
+
+
+@st.composite
+def odd_moments(draw):
+    """PostgreSQL's text of a timestamp from 4713 BC to the year 294276, with any fraction, or a sentinel."""
+    year = draw(st.integers(1, 294_276) | st.integers(9_990, 10_010) | st.integers(99_990, 100_010))
+    before_christ = year <= 4713 and draw(st.booleans())
+    date = f"{year:04}-{draw(st.integers(1, 12)):02}-{draw(st.integers(1, 28)):02}"
+    time = f"{draw(st.integers(0, 23)):02}:{draw(st.integers(0, 59)):02}:{draw(st.integers(0, 59)):02}"
+    fraction = draw(st.sampled_from(["", ".1", ".12", ".123", ".1234", ".12345", ".123456", ".000001", ".999999"]))
+    zone = draw(st.sampled_from(["+00", "+00", "+02", "-05:30", "+00:00:01"]))
+    era = " BC" if before_christ else ""
+    return draw(
+        st.sampled_from(
+            [
+                ("date", -1, date + era),
+                ("time", -1, time + fraction),
+                ("time", 3, time + fraction[:4]),
+                ("time", -1, "24:00:00"),
+                ("timetz", -1, time + fraction + zone),
+                ("timestamp", -1, f"{date} {time}{fraction}{era}"),
+                ("timestamp", 3, f"{date} {time}{fraction[:4]}{era}"),
+                ("timestamptz", -1, f"{date} {time}{fraction}{zone}{era}"),
+                ("timestamptz", 3, f"{date} {time}{fraction[:4]}{zone}{era}"),
+                ("timestamptz", 0, f"{date} {time}{zone}{era}"),
+                ("date", -1, "infinity"),
+                ("timestamp", -1, "-infinity"),
+                ("timestamptz", -1, "infinity"),
+            ]
+        )
+    )
+
+
+@settings(max_examples=1000, deadline=None)
+@given(odd_moments(), st.booleans())
+def test_generated_code_writes_odd_moments_as_the_careful_conversion_does(moment, nullable):
+    type_name, typmod, text = moment
+    plan = column_plan(PgColumn("c", 1, type_name, typmod, nullable), ValueOptions())
+    encoder = TableEncoder(TOPIC, [plan], [] if nullable else ["c"], SOURCE_SCHEMA, JsonEncoding(False, False))
+    route = Route(TOPIC, encoder.key_schema, encoder.value_schema)
+    for convert, value in (
+        (plan.snapshot or plan.convert, encoder.copy_rows([text.encode() + b"\n"], route, b"{}", tail("c", NOW_NS))[0][2]),
+        (plan.convert, encoder.insert(b"I....N" + tuple_data([(text, text)]), 5, b"{}", tail("c", NOW_NS))[1]),
+    ):
+        assert value.startswith(f'{{"before":null,"after":{{"c":{convert(text)}}},"source"'.encode())

@@ -180,6 +180,13 @@ def test_a_null_shows_the_default():
     assert b'"after":{"c":7}' in encoder.copy_row(b"\\N\n", SOURCE, END)[1]
 
 
+def test_a_null_stays_null_where_the_converter_does_not_want_defaults():
+    plans = [column_plan(column("int4", default="7"), ValueOptions())]
+    encoder = TableEncoder("t", plans, [], SOURCE_SCHEMA, JsonEncoding(False, False, nulls_as_defaults=False))
+    assert b'"after":{"c":null}' in encoder.copy_row(b"\\N\n", SOURCE, END)[1]
+    assert b'"after":{"c":null}' in encoder.insert(b"I....N" + struct.pack(">hc", 1, b"n"), 5, SOURCE, END)[1]
+
+
 def test_unchanged_values_that_were_not_sent_show_the_placeholder():
     plans = [
         column_plan(PgColumn(name, 1, type_name), ValueOptions(placeholder="ö"))

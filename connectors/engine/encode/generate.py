@@ -39,6 +39,7 @@ class RowPlan:
         key: indexes into `columns`, in key order.
         key_head: text before a key's first value, up to the opening brace; key_end after the last.
         numeric_key: whether decimals of keys are JSON numbers; numeric_row of rows.
+        nulls_as_defaults: whether NULL is written as the column's default.
     """
 
     columns: Sequence[ColumnPlan]
@@ -51,6 +52,7 @@ class RowPlan:
     key_end: str
     numeric_key: bool
     numeric_row: bool
+    nulls_as_defaults: bool
 
 
 def source_text(plan: RowPlan) -> str:

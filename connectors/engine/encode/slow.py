@@ -64,7 +64,7 @@ class Slow:
         if isinstance(text, Unchanged):
             return column.placeholder
         if text is None or (column.missing_in_stream and not snapshot):
-            return null_text(column, numeric=numeric)
+            return null_text(column, numeric=numeric, defaults=self._plan.nulls_as_defaults)
         convert = column.snapshot if snapshot and column.snapshot is not None else column.convert
         if numeric and column.numeric is not None:
             convert = column.numeric
@@ -76,12 +76,12 @@ class Slow:
             if not column.schema.optional:
                 raise DataError(f"A value of the required column {column.name} has no form in {self._name}: {error}") from None
             _log.warning("A value of column %s was written as null in %s: %s", column.name, self._name, error)
-            return null_text(column, numeric=numeric)
+            return null_text(column, numeric=numeric, defaults=self._plan.nulls_as_defaults)
 
 
-def null_text(column: ColumnPlan, *, numeric: bool) -> str:
-    """What stands for NULL: the default if there is one (`replace.null.with.default`), else null, or a required column's filler."""
-    if column.schema.default is not None:
+def null_text(column: ColumnPlan, *, numeric: bool, defaults: bool) -> str:
+    """What stands for NULL: the default if there is one (and, where null is allowed, wanted), else null, or a required column's filler."""
+    if column.schema.default is not None and (defaults or not column.schema.optional):
         return encode_value(column.schema, column.schema.default, WriteOptions(numeric_decimals=numeric)).decode()
     if column.schema.optional:
         return "null"

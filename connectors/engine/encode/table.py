@@ -106,6 +106,7 @@ class TableEncoder:
             key_end=key_end,
             numeric_key=encoding.key_decimals_numeric,
             numeric_row=encoding.value_decimals_numeric,
+            nulls_as_defaults=encoding.nulls_as_defaults,
         )
         self.source_text = source_text(self._plan)
         self._slow = Slow(self._plan, self.value_schema.name or name)
@@ -133,8 +134,8 @@ class TableEncoder:
             names[f"convert{index}"] = column.convert
             names[f"numeric{index}"] = column.numeric
             names[f"jplaceholder{index}"] = names[f"kplaceholder{index}"] = column.placeholder
-            names[f"jnull{index}"] = null_text(column, numeric=self._plan.numeric_row)
-            names[f"knull{index}"] = null_text(column, numeric=self._plan.numeric_key)
+            names[f"jnull{index}"] = null_text(column, numeric=self._plan.numeric_row, defaults=self._plan.nulls_as_defaults)
+            names[f"knull{index}"] = null_text(column, numeric=self._plan.numeric_key, defaults=self._plan.nulls_as_defaults)
         exec(compile(self.source_text, f"<rows of {self.value_schema.name}>", "exec"), names)  # noqa: S102  # our own text; names are literals
         return names
 
