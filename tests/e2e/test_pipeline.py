@@ -1,0 +1,127 @@
+"""PostgreSQL -> Kafka -> Iceberg, driven through the REST API alone: what a table holds, its lakehouse table holds."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from pyiceberg.table import StaticTable
+
+from connect_py.testing.services.postgres import PostgresAddress
+from connect_py.testing.services.process import wait_until
+from connect_py.testing.services.worker import Worker
+from tests.fix_kafka import Kafka
+from tests.fix_postgres import postgres_source
+
+pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.timeout(600)]
+
+COLUMNS = ("id", "name", "price", "since")
+
+TABLE = "CREATE TABLE product (id integer PRIMARY KEY, name text NOT NULL, price numeric(8,2), since date)"
+
+
+def source_rows(connection: psycopg.Connection) -> list[dict[str, Any]]:
+    rows = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM product ORDER BY id").fetchall()
+    return [dict(zip(COLUMNS, row, strict=True)) for row in rows]
+
+
+def lake(warehouse: Path) -> StaticTable | None:
+    try:
+        return StaticTable.from_metadata(str(warehouse / "public/product"))
+    except FileNotFoundError:
+        return None
+
+
+def lake_rows(warehouse: Path) -> list[dict[str, Any]] | None:
+    table = lake(warehouse)
+    return table and sorted(table.scan(selected_fields=COLUMNS).to_arrow().to_pylist(), key=lambda row: row["id"])
+
+
+def await_equal(connection: psycopg.Connection, warehouse: Path, seconds: float = 180) -> None:
+    deadline = time.monotonic() + seconds
+    while (found := lake_rows(warehouse)) != (wanted := source_rows(connection)):
+        if time.monotonic() > deadline:
+            other = [row for row in wanted if row not in (found or [])][:5]
+            pytest.fail(f"after {seconds:.0f} s the lakehouse has {len(found or [])} rows of {len(wanted)}; without their like: {other}")
+        time.sleep(0.3)
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Path:
+    return tmp_path / "warehouse"
+
+
+@pytest.fixture
+def pipeline(worker: Worker, postgres: PostgresAddress, database: str, tag: str, warehouse: Path) -> Iterator[psycopg.Connection]:
+    """A table of a thousand rows with a source and a sink connector, `source-<tag>` and `sink-<tag>`; gives a connection to the table."""
+    with postgres.connect(database) as connection:
+        connection.execute(TABLE)
+        connection.execute("INSERT INTO product SELECT g, 'product ' || g, g / 8.0, date '2020-01-01' + g FROM generate_series(1, 1000) g")
+        worker.create(f"source-{tag}", postgres_source(postgres, database, tag, table_include_list="public.product"))
+        worker.create(
+            f"sink-{tag}",
+            {
+                "connector.class": "SparkLakehouseSink",
+                "tasks.max": "1",
+                "topics.regex": rf"pg_{tag}\.public\..*",
+                "lakehouse.catalog.type": "hadoop",
+                "lakehouse.catalog.warehouse": str(warehouse),
+                "lakehouse.tables.auto-create-enabled": "true",
+                "lakehouse.control.commit.interval-ms": "1000",
+            },
+        )
+        yield connection
+        worker.delete(f"sink-{tag}")
+        worker.delete(f"source-{tag}")
+
+
+def sink_offset(worker: Worker, tag: str) -> int:
+    entries = worker.request("GET", f"/connectors/sink-{tag}/offsets")["offsets"]
+    return sum(entry["offset"]["kafka_offset"] for entry in entries)
+
+
+def test_a_lakehouse_table_follows_its_table_and_shows_its_offsets(
+    pipeline: psycopg.Connection, worker: Worker, kafka: Kafka, tag: str, warehouse: Path
+) -> None:
+    await_equal(pipeline, warehouse)
+    pipeline.execute("INSERT INTO product VALUES (2001, 'new', NULL, NULL)")
+    pipeline.execute("UPDATE product SET price = price + 1 WHERE id % 10 = 0")
+    pipeline.execute("DELETE FROM product WHERE id % 7 = 0")
+    pipeline.execute("UPDATE product SET id = 3001 WHERE id = 1")
+    await_equal(pipeline, warehouse)
+    end = kafka.count(f"pg_{tag}.public.product")
+    wait_until(lambda: sink_offset(worker, tag) == end, 60, "the sink's offsets to reach the topic's end")
+
+
+def test_a_sink_that_is_killed_while_rows_change_applies_each_change_once(
+    pipeline: psycopg.Connection, worker: Worker, tag: str, warehouse: Path
+) -> None:
+    await_equal(pipeline, warehouse)
+    for round_number in range(2):
+        commits = len(lake(warehouse).snapshots())
+        for step in range(20):
+            pipeline.execute("UPDATE product SET price = %s WHERE id %% 20 = %s", (round_number * 100 + step, step))
+            pipeline.execute("INSERT INTO product VALUES (%s, 'added', 1, NULL)", (5000 + round_number * 100 + step,))
+            time.sleep(0.1)  # so that the changes take longer than one batch
+        wait_until(lambda before=commits: len(lake(warehouse).snapshots()) > before, 120, "a commit among the changes")
+        tasks = task_processes(worker, f"sink-{tag}")
+        assert tasks, "the sink has no process of its own"
+        for pid in tasks:
+            os.kill(pid, signal.SIGKILL)
+        pipeline.execute("DELETE FROM product WHERE id %% 13 = %s", (round_number,))
+    await_equal(pipeline, warehouse)
+    applied = [snapshot.summary.additional_properties for snapshot in lake(warehouse).snapshots() if snapshot.summary]
+    offsets = [text for properties in applied for name, text in properties.items() if name.startswith("kafka.connect.offsets")]
+    assert len(offsets) > 2, "the commits carry no offsets"
+    assert len(offsets) == len(set(offsets)), "a batch was committed twice"
+
+
+def task_processes(worker: Worker, connector: str) -> list[int]:
+    """The process of one connector's task: its command line ends with the task's name."""
+    return [pid for pid in worker.children() if f"{connector}-0".encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")]
