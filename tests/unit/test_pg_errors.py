@@ -31,7 +31,7 @@ def test_advice_names_what_the_reader_needs(prefix: str, _: str) -> None:
         ('connection to server at "h", port 1 failed: FATAL:  database "d" does not exist\n', "3D000", FatalTaskError),
         ('connection to server at "h", port 1 failed: FATAL:  role "r" does not exist\n', "28000", FatalTaskError),
         ('connection to server at "h", port 1 failed: FATAL:  no pg_hba.conf entry for host "1.2.3.4"\n', "28000", FatalTaskError),
-        ('connection to server at "h", port 1 failed: FATAL:  sorry, too many clients already: too many connections\n', "53300", RetriableError),
+        ('connection to server at "h", port 1 failed: FATAL:  sorry, too many connections\n', "53300", RetriableError),
         ('connection to server at "h", port 1 failed: FATAL:  the database system is starting up\n', "57P03", RetriableError),
         ('connection to server at "h", port 1 failed: Connection refused\n\tIs the server running?\n', "08001", RetriableError),
         ('could not translate host name "nowhere" to address: Name or service not known\n', "08001", RetriableError),
