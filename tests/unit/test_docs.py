@@ -1,0 +1,205 @@
+"""What README, CONTRIBUTING and docs/ say, as far as it can be checked without a server: links, properties, examples, commands, paths.
+
+`tests/integration/test_docs.py` runs their console sessions.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from starlette.routing import Match
+
+from connect_py.api.config import REQUIRED, ConfigKey
+from connect_py.cli import _USAGE
+from connect_py.runtime.config import DISTRIBUTED, STANDALONE, WorkerConfig
+from connect_py.runtime.connector_keys import COMMON, SINK, SOURCE
+from connect_py.runtime.environment import worker_properties
+from connect_py.runtime.herder.base import Herder
+from connect_py.runtime.properties import parse_properties
+from connectors.file.source import FileStreamSourceConnector
+from connectors.postgres.config import PROPERTIES, validate_config
+from connectors.postgres.connector import PostgresConnector
+from rest_api import routes
+from rest_api.config import RestConfig
+from spark_sink import config as sink
+from spark_sink.connector import SparkLakehouseSink
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+EVERY_PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+def anchors(page: Path) -> set[str]:
+    """GitHub's anchors of a page's headings."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@EVERY_PAGE
+def test_relative_links_lead_somewhere(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)", page.read_text()):
+        file = (page.parent / target) if target else page
+        assert file.exists(), target
+        assert not anchor or anchor in anchors(file), f"{target}#{anchor}"
+
+
+# -- tables of properties ------------------------------------------------------------------------------------------------------------
+
+
+def rows(page: Path, first_heading: str) -> Iterator[list[str]]:
+    """Cells of all tables whose first column has that heading."""
+    inside = False
+    for line in page.read_text().splitlines():
+        if not line.startswith("|"):
+            inside = False
+            continue
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if cells[0] == first_heading:
+            inside = True
+        elif inside and not set(line) <= set("|- "):
+            yield cells
+
+
+def quoted(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def shown_default(key: ConfigKey) -> str:
+    if isinstance(key.default, bool):
+        return str(key.default).lower()
+    return "" if key.default in (None, REQUIRED) else str(key.default).removeprefix("org.apache.kafka.connect.storage.")
+
+
+WORKER_KEYS = {**DISTRIBUTED.keys, **STANDALONE.keys}
+POSTGRES_KEYS = {name: known.key for name, known in PROPERTIES.items()}
+TABLES: list[tuple[str, dict[str, ConfigKey], tuple[str, ...]]] = [
+    ("operations.md", WORKER_KEYS, ()),
+    ("connectors/postgresql.md", POSTGRES_KEYS, ()),
+    ("sinks/lakehouse.md", sink.CONFIG_DEF.keys, tuple(f"{sink.PREFIX}{prefix}*" for prefix in sink.OPEN_PREFIXES)),
+]
+
+
+@pytest.mark.parametrize(("name", "keys", "prefixes"), TABLES, ids=[name for name, _, _ in TABLES])
+def test_tables_name_properties_that_exist_with_their_defaults(name: str, keys: dict[str, ConfigKey], prefixes: tuple[str, ...]) -> None:
+    found = list(rows(ROOT / "docs" / name, "property"))
+    assert len(found) > 10
+    for cells in found:
+        defaults = quoted(cells[1]) if quoted(cells[1]) else []
+        names = quoted(cells[0])
+        for property_name in names:
+            assert property_name in keys or property_name in prefixes, property_name
+        if names[0] in prefixes:
+            continue
+        parts = [part.strip() for part in cells[1].split(",")] if "," in cells[1] and len(names) > 1 else [cells[1]]
+        for property_name, part in zip(names, parts, strict=False):
+            if part == "required":
+                assert property_name in WORKER_KEYS or "database." in property_name or property_name == "topic.prefix", property_name
+                assert shown_default(keys[property_name]) == "", property_name
+            elif quoted(part) or not part:
+                assert "".join(quoted(part)) == shown_default(keys[property_name]), f"{property_name}: {defaults}"
+
+
+def test_the_lakehouse_page_lists_every_property() -> None:
+    named = {name for cells in rows(ROOT / "docs/sinks/lakehouse.md", "property") for name in quoted(cells[0])}
+    assert set(sink.CONFIG_DEF.keys) - named == set()
+
+
+def test_properties_that_are_said_to_have_no_effect_exist() -> None:
+    page = (ROOT / "docs/connectors/postgresql.md").read_text()
+    section = page.partition("### Taken, without effect yet")[2].partition("## Types")[0]
+    names = [name for name in quoted(section) if name != "column.exclude.list"]
+    assert len(names) > 10
+    assert [name for name in names if name not in PROPERTIES] == []
+
+
+def test_variables_set_the_properties_that_the_table_says() -> None:
+    base = {"BOOTSTRAP_SERVERS": "k:1", "CONFIG_STORAGE_TOPIC": "c", "OFFSET_STORAGE_TOPIC": "o"}
+    checked = 0
+    for variables, properties, _ in rows(ROOT / "docs/operations.md", "variable"):
+        names, wanted = quoted(variables), quoted(properties)
+        if len(names) == len(wanted):
+            for name, property_name in zip(names, wanted, strict=True):
+                assert worker_properties(base | {name: "a-value"})[property_name] == "a-value", name
+                checked += 1
+    assert checked >= 10
+
+
+# -- examples ------------------------------------------------------------------------------------------------------------------------
+
+
+def configurations(page: Path) -> Iterator[dict[str, Any]]:
+    """Configurations of connectors in JSON blocks and in curl's -d arguments."""
+    text = page.read_text()
+    for found in re.findall(r"^ *```json\n(.*?)```", text, re.M | re.S) + re.findall(r"-d '(\{.*?\})'", text, re.S):
+        try:
+            parsed = json.loads(found)
+        except ValueError:
+            continue  # shown for the error that it causes
+        if isinstance(parsed.get("config"), dict):
+            yield parsed["config"]
+
+
+@EVERY_PAGE
+def test_example_configurations_are_valid(page: Path) -> None:
+    for config in configurations(page):
+        match config["connector.class"]:
+            case PostgresConnector.java_name:
+                problems = {value.name: value.errors for value in validate_config(config) if value.errors}
+                known = set(POSTGRES_KEYS)
+            case "SparkLakehouseSink" | SparkLakehouseSink.java_name:
+                problems = {value.name: value.errors for value in SparkLakehouseSink().validate(config) if value.errors}
+                known = {name for name in config if name.startswith((*(sink.PREFIX + p for p in sink.OPEN_PREFIXES), "topics"))}
+                known |= set(sink.CONFIG_DEF.keys)
+            case "FileStreamSource":
+                problems, known = {}, set(FileStreamSourceConnector.config_def().keys)
+            case other:
+                assert other == "Nothing", other
+                continue
+        assert problems == {}
+        assert set(config) - known - {key.name for key in (*COMMON, *SOURCE, *SINK)} == set()
+
+
+def test_the_example_of_worker_properties_is_complete() -> None:
+    block = re.search(r"```properties\n(.*?)```", (ROOT / "docs/operations.md").read_text(), re.S)
+    assert block
+    properties = parse_properties(block[1])
+    assert WorkerConfig.parse(properties).group_id == "connect-cluster"
+    assert set(properties) <= set(DISTRIBUTED.keys)
+
+
+# -- commands and paths --------------------------------------------------------------------------------------------------------------
+
+
+@EVERY_PAGE
+def test_make_targets_exist(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
+    named = set(re.findall(r"(?:^ {4}|`)make ([a-z]+)", page.read_text(), re.M))
+    assert named <= targets
+
+
+@EVERY_PAGE
+def test_commands_exist(page: Path) -> None:
+    commands = set(re.findall(r"^  ([a-z]+) ", _USAGE, re.M))
+    named = set(re.findall(r"(?:^|`|bin/)connect-py ([a-z]+)", page.read_text(), re.M))
+    if page.name == "design.md":
+        return  # says what shall be, too
+    assert named <= commands
+
+
+def test_paths_of_the_rest_api_exist() -> None:
+    """Requests of console sessions are run elsewhere; here are those in running text, such as `PUT /connectors/{name}/config`."""
+    known = [route for router in routes.all_of(cast(Herder, object()), RestConfig()) for route in router.routes]
+    checked = 0
+    for page in PAGES:
+        if page.name == "design.md":
+            continue
+        for method, path in re.findall(r"`(GET|POST|PUT|PATCH|DELETE) (/[^`?\s]*)", page.read_text()):
+            scope = {"type": "http", "method": method, "path": re.sub(r"\{(\w+)\}", r"\1", path), "headers": []}
+            assert any(route.matches(scope)[0] is Match.FULL for route in known) or path == "/status", f"{page.name}: {method} {path}"
+            checked += 1
+    assert checked >= 5
