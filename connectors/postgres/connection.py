@@ -194,6 +194,14 @@ class Connection:
         if failure:
             raise failure
 
+    def copy_failed(self) -> ServerError:
+        """What ended a COPY from which no more data can be taken."""
+        try:
+            self.end_copy()
+        except ServerError as error:
+            return error
+        return self._lost()
+
     def close(self) -> None:
         """Close without waiting; the server ends the session and frees an active slot."""
         self.pgconn.finish()

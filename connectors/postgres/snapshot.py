@@ -13,6 +13,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import psycopg
+
 from connect_py.api.record import EncodedRow
 from connectors.engine.envelope import tail
 from connectors.engine.relational.table import TableId
@@ -32,6 +34,8 @@ MAX_ROWS = 2000
 MAX_BYTES = 4_000_000
 #: How long one read waits for the server, so that a poll returns in time.
 READ_WAIT_SECONDS = 0.25
+#: A batch that has rows waits this long for more of them: a server that is slower than we are would else make many small ones.
+FILL_WAIT_SECONDS = 0.02
 PROGRESS_SECONDS = 10.0
 
 
@@ -66,11 +70,18 @@ class CopyRows:
         """Up to MAX_ROWS or MAX_BYTES; fewer when the server is slower than we are."""
         if self._done:
             return None
+        try:
+            return self._read()
+        except psycopg.Error:
+            raise self._connection.copy_failed() from None
+
+    def _read(self) -> list[bytes] | None:
         get = self._connection.pgconn.get_copy_data
         rows: list[bytes] = []
         append = rows.append
         size = 0
         waited = False
+        deadline = time.monotonic() + READ_WAIT_SECONDS
         while True:
             length, data = get(1)
             if length > 0:
@@ -85,10 +96,9 @@ class CopyRows:
                     append(bytes(data))
                     size += length
                 elif length == 0:
-                    if rows or waited:
+                    if waited or time.monotonic() > deadline:
                         return rows
-                    waited = True
-                    self._connection.wait_readable(READ_WAIT_SECONDS)
+                    waited = not self._connection.wait_readable(FILL_WAIT_SECONDS if rows else READ_WAIT_SECONDS)
                 else:
                     return self._end(rows)
             else:

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable
 from struct import Struct
 
+import psycopg
+
 from connect_py.api import Route
 from connect_py.api.record import EncodedRow
 from connectors.engine.envelope import tail
@@ -139,6 +141,12 @@ class ChangeStream:
             ServerError: the connection or the server failed; open a new stream from the last offset.
             ConnectError: a record cannot be made.
         """
+        try:
+            return self._read(seconds)
+        except psycopg.Error:
+            raise self._connection.copy_failed() from None
+
+    def _read(self, seconds: float) -> tuple[list[EncodedRow], PostgresOffset] | None:
         rows: list[EncodedRow] = []
         size = 0
         last: tuple[int, int, int, int | None, int, int | None] | None = None
