@@ -89,8 +89,8 @@ def null_text(column: ColumnPlan, *, numeric: bool, defaults: bool) -> str:
 
 
 def quick_quote(text: str) -> str:
-    """`quote`, with orjson for the usual texts: 0.2 µs instead of 0.4."""
-    if text.isascii():
+    """`quote`, with orjson for the usual texts: 0.2 µs instead of 0.4. The two differ beyond U+FFFF and in the case of `\\u00xx`."""
+    if text.isascii() or len(text.encode("utf-16-le")) == 2 * len(text):
         quoted = orjson.dumps(text).decode()
         if "\\u00" not in quoted:
             return quoted

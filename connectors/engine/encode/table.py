@@ -273,6 +273,18 @@ class TableEncoder:
         return self._row(self._select(read_tuple(message, at, self._width)[0]))
 
     def _old_and_new(self, message: bytes, position: int) -> tuple[bytes | None, bytes, bytes | None, bytes]:
+        """Key and row of a message's old and new tuple."""
+        data = message[position + 3 :]
+        if data.isascii():
+            width = self._width
+            pieces = data.decode().split(SHORT_MARK)
+            if len(pieces) == 2 * width + 1:
+                # all values of both were sent; the kind and width of the new tuple stand behind the last one of the old
+                pieces[width] = pieces[width][:-3]
+                try:
+                    return (*self._quick_tuple(pieces[: width + 1]), *self._quick_tuple(pieces[width:]))
+                except (ValueError, IndexError):
+                    pass
         old, new = self._both_texts(message, position)
         return (*self._row(old), *self._row(new))
 
