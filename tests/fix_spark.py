@@ -1,0 +1,174 @@
+"""A lakehouse for tests: one Spark context for the session, tables read back by pyiceberg, and a context that stands for the runtime's."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as KafkaTopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from connect_py.api.record import TopicPartition
+from spark_sink.config import parse
+from spark_sink.session import open_session
+from spark_sink.task import SparkLakehouseSinkTask
+
+
+class Context:
+    """`BatchSinkContext` over a real broker, with the consumer group's offsets in a dict that the test may look at and change."""
+
+    connector = "lake"
+    task = 0
+    group_id = "connect-lake"
+
+    def __init__(self, bootstrap: str) -> None:
+        self.kafka_options = {"bootstrap.servers": bootstrap}
+        self.group: dict[TopicPartition, int] = {}
+        self._client = Consumer({"bootstrap.servers": bootstrap, "group.id": "tests", "allow.auto.create.topics": False})
+
+    def log_offsets(self, topics: Sequence[str], pattern: str | None) -> Mapping[TopicPartition, tuple[int, int]]:
+        known = self._client.list_topics(timeout=20).topics
+        wanted = [name for name in known if name in topics or (pattern and re.fullmatch(pattern, name))]
+        return {
+            TopicPartition(name, number): self._client.get_watermark_offsets(KafkaTopicPartition(name, number), timeout=20)
+            for name in wanted
+            for number in known[name].partitions
+        }
+
+    def committed(self) -> Mapping[TopicPartition, int]:
+        return dict(self.group)
+
+
+class Lake:
+    """A warehouse of one test, with topics of its own."""
+
+    def __init__(self, bootstrap: str, warehouse: Path, tag: str) -> None:
+        self.bootstrap = bootstrap
+        self.warehouse = warehouse
+        self.tag = tag
+        self.context = Context(bootstrap)
+        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
+        self._tasks: list[SparkLakehouseSinkTask] = []
+
+    def topic(self, table: str, partitions: int = 1) -> str:
+        """A new topic for table public.<table>."""
+        name = f"{self.tag}.public.{table}"
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        admin.create_topics([NewTopic(name, partitions, 1)])[name].result(20)
+        return name
+
+    def produce(self, topic: str, records: Iterable[tuple[bytes | None, bytes | None]], partition: int = 0) -> None:
+        """Write records in order and wait until Kafka has them."""
+        for key, value in records:
+            self._producer.produce(topic, value, key, partition)
+        assert self._producer.flush(20) == 0
+
+    def config(self, *topics: str, **more: str) -> dict[str, str]:
+        """A task's configuration; `more` are lakehouse properties with underscores for dots and double ones for dashes."""
+        return {
+            "topics": ",".join(topics),
+            "lakehouse.catalog": "lake",
+            "lakehouse.catalog.type": "hadoop",
+            "lakehouse.catalog.warehouse": str(self.warehouse),
+            "lakehouse.tables.auto-create-enabled": "true",
+            "lakehouse.tables.evolve-schema-enabled": "true",
+            "lakehouse.control.commit.interval-ms": "0",
+            # Half of a test's CPU time would be spent on compiling code that runs for a second.
+            "lakehouse.spark.conf.spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+            "lakehouse.spark.master": "local[2]",
+            **{"lakehouse." + name.replace("__", "-").replace("_", "."): value for name, value in more.items()},
+        }
+
+    def start(self, config: Mapping[str, str]) -> SparkLakehouseSinkTask:
+        """A started task; closed at the test's end."""
+        task = SparkLakehouseSinkTask()
+        self._tasks.append(task)
+        task.start(config, self.context)
+        return task
+
+    def drain(self, task: SparkLakehouseSinkTask, *, report: bool = True) -> int:
+        """Step until nothing is left; returns the number of batches. `report` keeps what the task reports as the group's offsets."""
+        batches = 0
+        while (reached := task.step()) is not None:
+            batches += 1
+            if report:
+                self.context.group.update(reached)
+        return batches
+
+    def table(self, name: str) -> Any:
+        """A table as pyiceberg sees it now."""
+        from pyiceberg.table import StaticTable
+
+        return StaticTable.from_metadata(str(self.warehouse / "public" / name))
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """A table's rows without the metadata columns."""
+        found = self.table(name).scan().to_arrow().to_pylist()
+        return [{column: value for column, value in row.items() if not column.startswith("__")} for row in found]
+
+    def snapshots(self, name: str) -> int:
+        """How many commits with data the table has seen."""
+        return len(self.table(name).metadata.snapshots)
+
+    def close(self) -> None:
+        for task in self._tasks:
+            task.close()
+
+
+@pytest.fixture(scope="session")
+def held_spark(kafka: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A session that keeps the context between tests; its settings are those of `Lake.config`."""
+    held = open_session(parse(Lake(kafka.bootstrap, tmp_path_factory.mktemp("held"), "held").config("none")), "tests")
+    yield held.spark
+    held.close()
+
+
+@pytest.fixture
+def lake(kafka: Any, held_spark: Any, tmp_path: Path, tag: str) -> Iterator[Lake]:
+    """A warehouse and topics of this test's own."""
+    made = Lake(kafka.bootstrap, tmp_path / "warehouse", tag)
+    yield made
+    made.close()
+
+
+# -- records ----------------------------------------------------------------------------------------------------------------------
+
+TEXT = {"type": "string", "optional": True}
+INT = {"type": "int32", "optional": True}
+BIGINT = {"type": "int64", "optional": True}
+
+
+def with_schema(schema: Mapping[str, Any], payload: Any) -> bytes:
+    """A value as JsonConverter writes it."""
+    return json.dumps({"schema": schema, "payload": payload}, separators=(",", ":")).encode()
+
+
+def struct(columns: Mapping[str, Mapping[str, Any]], **more: Any) -> dict[str, Any]:
+    """A struct's schema."""
+    return {"type": "struct", "fields": [{**type_, "field": name} for name, type_ in columns.items()], "optional": False, **more}
+
+
+ID = {"type": "int32", "optional": False}
+
+
+def event(
+    op: str, key: int | None, row: Mapping[str, Any] | None, columns: Mapping[str, Mapping[str, Any]], table: str = "t"
+) -> tuple[bytes | None, bytes]:
+    """A change event of a table with the key `id` and the columns given, as Debezium's envelope."""
+    of_row = {**struct({"id": ID, **columns}), "optional": True}
+    source = struct({"db": TEXT, "schema": TEXT, "table": TEXT, "ts_ms": BIGINT})
+    envelope = struct({"before": of_row, "after": of_row, "source": source, "op": TEXT, "ts_ms": BIGINT}, name="x.Envelope")
+    after = None if row is None else {"id": key, **row}
+    payload = {
+        "before": after if op == "d" else None,
+        "after": None if op == "d" else after,
+        "source": {"db": "d", "schema": "public", "table": table, "ts_ms": 1},
+        "op": op,
+        "ts_ms": 2,
+    }
+    return None if key is None else with_schema(struct({"id": ID}), {"id": key}), with_schema(envelope, payload)
