@@ -1,7 +1,8 @@
-"""The console sessions in `docs/` give, against a real worker, the answers that they show."""
+"""The console sessions in `docs/` give, against a real worker, the answers that they show; the PostgreSQL page's statements suffice."""
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import time
@@ -11,9 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from connect_py.testing.services.postgres import PostgresAddress
+from connect_py.testing.services.process import wait_until
 from connect_py.testing.services.worker import Worker
+from tests.fix_kafka import Kafka
+from tests.folding import fold
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
 
 #: Topics and statuses follow a request a moment later, and offsets after a flush (every 2 s here).
 PATIENCE_SECONDS = 30.0
@@ -72,3 +78,53 @@ def test_console_sessions_show_what_the_worker_answers(page: Path, make_worker: 
                     f"{page.name}:{step.line}: $ {adapted.command}\nprinted:\n{done.stdout}{done.stderr}\nexpected:\n{adapted.expected}"
                 )
             time.sleep(0.2)
+
+
+def test_the_postgresql_page_prepares_a_server_for_a_user_with_no_more_rights_than_it_says(
+    worker: Worker, kafka: Kafka, postgres: PostgresAddress, database: str, tag: str
+) -> None:
+    page = (DOCS / "connectors/postgresql.md").read_text()
+    statements = [text for block in re.findall(r"^ *```sql\n(.*?)```", page, re.M | re.S) for text in block.strip().splitlines()]
+    data = (ROOT / "docker/postgres/inventory.sql").read_text().partition("-- A user with no more rights")[0]
+    config = json.loads(re.search(r"```json\n(.*?)```", page, re.S)[1])["config"]
+    config |= {
+        "database.hostname": postgres.host,
+        "database.port": str(postgres.port),
+        "database.dbname": database,
+        "database.user": tag,
+        "topic.prefix": tag,
+        "slot.name": f"slot_{tag}",
+    }
+    topic = f"{tag}.inventory.customers"
+    with postgres.connect(database) as connection:
+        connection.execute(data)
+        for statement in statements:
+            if "ALTER SYSTEM" not in statement and "pg_drop_replication_slot" not in statement:
+                connection.execute(statement.replace("debezium", tag))
+        try:
+            worker.create(tag, config)
+            wait_until(lambda: set(fold(kafka.read(topic))) == {1001, 1002, 1003, 1004}, 30, "the snapshot's records")
+            connection.execute("UPDATE inventory.customers SET first_name = 'Anne Marie' WHERE id = 1004")
+            insert = "INSERT INTO inventory.customers (first_name, last_name, email) VALUES ('Sarah', 'Thompson', %s)"
+            connection.execute(insert, ("sarah@example.com",))
+            connection.execute(insert, ("kitt@example.com",))
+            connection.execute("DELETE FROM inventory.customers WHERE id = 1005")
+
+            def arrived() -> bool:
+                rows = fold(kafka.read(topic))
+                return set(rows) == {1001, 1002, 1003, 1004, 1006} and rows[1004]["first_name"] == "Anne Marie"
+
+            wait_until(arrived, 30, "the changes' records")
+        finally:
+            worker.delete(tag)
+    _drop_role(postgres, database, tag)
+
+
+def _drop_role(postgres: PostgresAddress, database: str, role: str) -> None:
+    with postgres.connect(database) as connection:
+        wait_until(
+            lambda: connection.execute("SELECT 1 FROM pg_stat_activity WHERE usename = %s", (role,)).fetchone() is None,
+            30,
+            "the connector's sessions to end",
+        )
+        connection.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
