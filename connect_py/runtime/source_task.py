@@ -286,9 +286,12 @@ class SourceTaskLoop:
             self._report({"type": "state", "state": "RUNNING"})
 
     def _drain(self, deadline: float, *, failed: bool = False) -> None:
-        """Wait for acknowledgements, then commit what Kafka holds. A failure here never hides the one that ended the task."""
+        """Wait for acknowledgements, then commit what Kafka holds; a quarter of the time is kept for the commit. A failure here never hides
+        the one that ended the task."""
+        now = time.monotonic()
+        acknowledged_by = now + (deadline - now) * 0.75
         try:
-            while not self._submitted.is_idle() and self._failure is None and time.monotonic() < deadline:
+            while not self._submitted.is_idle() and self._failure is None and time.monotonic() < acknowledged_by:
                 self._producer.poll(0.05)
             stored = self._offsets.finish(deadline)
             self._report_topics()

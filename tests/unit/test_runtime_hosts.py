@@ -1,0 +1,235 @@
+"""Task processes as the worker sees them: real processes, a scripted task inside, statuses in memory."""
+
+import os
+import signal
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connect_py.api.storage import Status
+from connect_py.runtime.herder.thread import HerderThread
+from connect_py.runtime.hosted_tasks import TaskHost, TaskSpec
+from connect_py.runtime.task_process import Exited, TaskProcess
+from offsets.memory import MemoryStatusStore
+
+#: Speaks the protocol of `connect_py.runtime.task_main` without a connector.
+TASK = textwrap.dedent(
+    """
+    import json, os, subprocess, sys
+    def say(**message):
+        print(json.dumps(message), flush=True)
+    start = json.loads(sys.stdin.readline())
+    if start.get("die"):
+        print("last words", file=sys.stderr, flush=True)
+        os._exit(3)
+    if start.get("child"):
+        say(type="child", pid=subprocess.Popen(["sleep", "600"]).pid)
+    if start.get("fail"):
+        say(type="failed", trace="it broke")
+        sys.exit(1)
+    say(type="state", state="PAUSED" if start["paused"] else "RUNNING")
+    for line in sys.stdin:
+        wish = json.loads(line)
+        if wish["type"] == "stop" and not start.get("deaf"):
+            say(type="stopped")
+            sys.exit(0)
+        if wish["type"] in ("pause", "resume"):
+            say(type="state", state="PAUSED" if wish["type"] == "pause" else "RUNNING")
+    os._exit(1)
+    """
+)
+
+
+def eventually(probe: Callable[[], Any], seconds: float = 10) -> Any:
+    deadline = time.monotonic() + seconds
+    while not (found := probe()):
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.01)
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split(") ")[1][0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> list[str]:
+    script = tmp_path / "task.py"
+    script.write_text(TASK)
+    return [sys.executable, str(script)]
+
+
+class Statuses(MemoryStatusStore):
+    """Remembers each report: the store itself does not show an UNASSIGNED of the generation that runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reported: list[tuple[str, int, str]] = []
+
+    def put_task(self, connector: str, task: int, status: Status, *, safe: bool = False) -> None:
+        self.reported.append((connector, task, status.state))
+        super().put_task(connector, task, status, safe=safe)
+
+
+class Hosted:
+    def __init__(self, command: list[str]) -> None:
+        self.command = command
+        self.thread = HerderThread()
+        self.thread.start()
+        self.pool = ThreadPoolExecutor(2)
+        self.statuses = Statuses()
+        self.processes: list[TaskProcess] = []
+        self.messages: list[Any] = []
+        self.lines: list[str] = []
+        self.host = TaskHost(
+            self.statuses,
+            self.pool,
+            post=self.thread.post,
+            post_later=self.thread.post_later,
+            spawn=self._spawn,
+            store_offsets=lambda connector, offsets: None,
+            status=lambda state, trace, version: Status(state, "w:1", 1, trace, version),
+            stop_timeout=0.5,
+        )
+
+    def _spawn(self, start: Any, on_event: Callable[[Any], None]) -> TaskProcess:
+        def hear(event: Any) -> None:
+            self.messages.append(event)
+            on_event(event)
+
+        self.processes.append(TaskProcess(self.command, start, hear, self.lines.append))
+        return self.processes[-1]
+
+    def want(self, *tasks: int, incarnation: int = 1, **start: Any) -> None:
+        specs = {n: self.spec(n, incarnation, **start) for n in tasks}
+        self.thread.call(lambda: self.host.want("c", specs))
+
+    def spec(self, task: int, incarnation: int, **start: Any) -> TaskSpec:
+        return TaskSpec("c", task, incarnation, "1.0", lambda paused: {"type": "start", "paused": paused, **start})
+
+    def state(self, task: int = 0) -> str | None:
+        status = self.statuses.task("c", task)
+        return status.state if status else None
+
+    def await_state(self, state: str | None, task: int = 0, seconds: float = 10) -> None:
+        eventually(lambda: self.state(task) == state, seconds)
+
+
+@pytest.fixture
+def hosted(command: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Hosted]:
+    monkeypatch.setattr("connect_py.runtime.hosted_tasks.RESTART_DELAYS", (0.01, 0.02))
+    made = Hosted(command)
+    yield made
+    made.thread.call(lambda: made.host.close(time.monotonic() + 1))
+    eventually(lambda: made.thread.call(lambda: made.host.is_closed))
+    made.thread.stop()
+    made.pool.shutdown()
+
+
+def test_a_wanted_task_runs_and_an_unwanted_one_ends_and_is_forgotten(hosted: Hosted) -> None:
+    hosted.want(0, 1)
+    hosted.await_state("RUNNING", 0)
+    hosted.await_state("RUNNING", 1)
+    hosted.want(0)
+    hosted.await_state(None, 1)
+    assert hosted.state(0) == "RUNNING"
+    assert sum(is_alive(process.pid) for process in hosted.processes) == 1
+
+
+def test_a_new_incarnation_starts_only_after_the_old_process_is_gone(hosted: Hosted) -> None:
+    hosted.want(0)
+    hosted.await_state("RUNNING")
+    hosted.want(0, incarnation=2)
+    eventually(lambda: len(hosted.processes) == 2)
+    assert not is_alive(hosted.processes[0].pid)
+    assert hosted.messages[1] == {"type": "stopped"}
+    hosted.await_state("RUNNING")
+
+
+def test_the_same_incarnation_is_left_alone(hosted: Hosted) -> None:
+    hosted.want(0)
+    hosted.await_state("RUNNING")
+    hosted.want(0)
+    hosted.thread.call(lambda: None)
+    assert len(hosted.processes) == 1
+    assert is_alive(hosted.processes[0].pid)
+
+
+def test_pause_and_resume_reach_running_and_new_tasks(hosted: Hosted) -> None:
+    hosted.want(0)
+    hosted.await_state("RUNNING")
+    hosted.thread.call(lambda: hosted.host.pause("c", True))
+    hosted.await_state("PAUSED")
+    hosted.want(0, 1)
+    hosted.await_state("PAUSED", 1)
+    hosted.thread.call(lambda: hosted.host.pause("c", False))
+    hosted.await_state("RUNNING", 0)
+    hosted.await_state("RUNNING", 1)
+
+
+def test_a_reported_failure_stays_until_the_task_is_restarted(hosted: Hosted) -> None:
+    hosted.want(0, fail=True)
+    hosted.await_state("FAILED")
+    assert hosted.statuses.task("c", 0).trace == "it broke"
+    eventually(lambda: isinstance(hosted.messages[-1], Exited))
+    assert len(hosted.processes) == 1
+    hosted.thread.call(lambda: hosted.host.restart(hosted.spec(0, 2)))
+    hosted.await_state("RUNNING")
+
+
+def test_a_killed_process_is_started_again(hosted: Hosted) -> None:
+    hosted.want(0)
+    hosted.await_state("RUNNING")
+    os.kill(hosted.processes[0].pid, signal.SIGKILL)
+    eventually(lambda: len(hosted.processes) == 2)
+    hosted.await_state("RUNNING")
+
+
+def test_a_process_that_dies_again_and_again_fails_with_what_it_last_wrote(hosted: Hosted) -> None:
+    hosted.want(0, die=True)
+    hosted.await_state("FAILED")
+    trace = hosted.statuses.task("c", 0).trace
+    assert "exit code 3" in trace
+    assert "3 times in a row" in trace
+    assert "last words" in trace
+    assert "POST /connectors/c/tasks/0/restart" in trace
+    assert len(hosted.processes) == 3
+
+
+def test_a_task_that_does_not_stop_in_time_is_killed_with_its_children(hosted: Hosted) -> None:
+    hosted.want(0, deaf=True, child=True)
+    hosted.await_state("RUNNING")
+    child = hosted.messages[0]["pid"]
+    assert is_alive(child)
+    hosted.want()
+    hosted.await_state(None)
+    assert not is_alive(hosted.processes[0].pid)
+    eventually(lambda: not is_alive(child))
+
+
+def test_closing_reports_unassigned_but_leaves_a_failure_visible(hosted: Hosted) -> None:
+    hosted.want(0)
+    hosted.thread.call(
+        lambda: hosted.host.want("d", {0: TaskSpec("d", 0, 9, None, lambda paused: {"type": "start", "paused": False, "fail": True})})
+    )
+    hosted.await_state("RUNNING")
+    eventually(lambda: (status := hosted.statuses.task("d", 0)) and status.state == "FAILED")
+    hosted.thread.call(lambda: hosted.host.close(time.monotonic() + 1))
+    eventually(lambda: hosted.statuses.reported[-1] == ("c", 0, "UNASSIGNED"))
+    assert hosted.statuses.task("d", 0).state == "FAILED"
+
+
+def test_a_process_that_cannot_be_started_is_a_failure_that_says_so(hosted: Hosted) -> None:
+    hosted.command = ["/no/such/program"]
+    hosted.want(0)
+    hosted.await_state("FAILED")
+    assert "could not be started" in hosted.statuses.task("c", 0).trace

@@ -1,0 +1,276 @@
+"""The source loop over a fake source and a fake producer: what is sent, when offsets are committed, how failures end."""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from connect_py.api import EncodedBatch, Route, SourceRecord, SourceTask
+from connect_py.data.schema import STRING
+from connect_py.errors import ConnectError, FatalTaskError, RetriableError
+from connect_py.runtime.chain import Chain
+from connect_py.runtime.control import TaskControl
+from connect_py.runtime.offset_commit import OffsetCommitter
+from connect_py.runtime.plugins import Plugins
+from connect_py.runtime.source_task import SourceTaskLoop, TaskContext
+from connect_py.runtime.submitted import SubmittedRecords
+from connect_py.runtime.tolerance import Tolerance
+
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+TEXT = "org.apache.kafka.connect.storage.StringConverter"
+PLUGINS = Plugins({JSON: "connect_py.converters.json:JsonConverter", TEXT: "connect_py.converters.string:StringConverter"})
+WORKER = {"key.converter": JSON, "value.converter": JSON, "header.converter": TEXT}
+PARTITION = {"server": "a"}
+
+
+class Message:
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+
+    def topic(self) -> str:
+        return self._topic
+
+    def __len__(self) -> int:
+        return 7
+
+
+class FakeProducer:
+    """Acknowledges at the next `poll`, unless told otherwise."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, bytes | None, bytes | None, Any]] = []
+        self.waiting: list[tuple[str, Callable[..., None]]] = []
+        self.is_away = False
+        self.full_times = 0
+        self.refusal: object = None
+
+    def send(self, topic, value, key, partition, callback, on_delivery, timestamp, headers) -> None:
+        if self.full_times:
+            self.full_times -= 1
+            raise BufferError
+        self.sent.append((topic, key, value, headers))
+        self.waiting.append((topic, callback))
+
+    def produce(self, topic, value, key=None, headers=None, on_delivery=None, *, partition=-1, timestamp=0, while_waiting=None) -> None:
+        while True:
+            try:
+                return self.send(topic, value, key, partition, on_delivery, None, timestamp, headers)
+            except BufferError:
+                while_waiting()
+
+    def poll(self, timeout_seconds: float = 0.0) -> int:
+        if self.is_away:
+            return 0
+        ready, self.waiting = self.waiting, []
+        for topic, callback in ready:
+            callback(self.refusal, Message(topic))
+        return len(ready)
+
+
+class MemoryWriter:
+    def __init__(self) -> None:
+        self.stored: list[tuple[Any, Any]] = []
+        self.failures = 0
+        self._done: list[tuple[Any, Any]] = []
+
+    def write(self, offsets, done) -> None:
+        self._done.append((offsets, done))
+
+    def serve(self, timeout: float = 0.0) -> None:
+        ready, self._done = self._done, []
+        for offsets, done in ready:
+            if self.failures:
+                self.failures -= 1
+                done(RetriableError("the broker is away"))
+            else:
+                self.stored += offsets
+                done(None)
+
+    def close(self, timeout: float) -> None:
+        pass
+
+
+class ScriptedTask(SourceTask):
+    """Gives what the script says; an exception in it is raised; after its end the task is asked to stop."""
+
+    def __init__(self, script: Sequence[Any], at_end: Callable[[], None]) -> None:
+        self.script = list(script)
+        self.at_end = at_end
+        self.committed: list[Any] = []
+        self.closed = 0
+        self.kept_alive = 0
+
+    def start(self, config, context) -> None:
+        self.context = context
+
+    def poll(self):
+        if not self.script:
+            self.at_end()
+            return None
+        step = self.script.pop(0)
+        if isinstance(step, Exception):
+            raise step
+        return step() if callable(step) else step
+
+    def offsets_committed(self, offsets) -> None:
+        self.committed += offsets
+
+    def keep_alive(self) -> None:
+        self.kept_alive += 1
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class Run:
+    def __init__(self, *script: Any, config: dict[str, str] | None = None, paused: bool = False, interval: float = 1000.0) -> None:
+        self.control = TaskControl(paused=paused)
+        self.task = ScriptedTask(script, lambda: self.control.stop(1.0))
+        self.producer, self.writer, self.reports = FakeProducer(), MemoryWriter(), []
+        config = config or {}
+        chain = Chain(PLUGINS, WORKER, config, Tolerance(config, self.control.wait))
+        submitted = SubmittedRecords()
+        self.chain = chain
+        self.loop = SourceTaskLoop(
+            self.task,
+            chain,
+            self.producer,
+            submitted,
+            OffsetCommitter(self.task, submitted, self.writer, interval),
+            self.control,
+            self.reports.append,
+            delivery_error=lambda error, topic, size: ConnectError(f"{error} ({topic}, {size})"),
+            tolerates_failed_sends=config.get("errors.tolerance") == "all",
+            flush_timeout_seconds=0.2,
+        )
+
+    def __call__(self) -> "Run":
+        self.loop.run({}, TaskContext("c", 0, self.chain.encoding, []))
+        return self
+
+    @property
+    def states(self) -> list[str]:
+        return [report["state"] for report in self.reports if report["type"] == "state"]
+
+
+def batch(position: int, rows: int = 2, route: Route | None = None) -> EncodedBatch:
+    route = route or Route("t", STRING, STRING, headers=(("h", "x"),))
+    return EncodedBatch([(route, b'"%d"' % i, b'"v%d"' % i) for i in range(rows)], PARTITION, {"pos": position})
+
+
+def test_encoded_rows_go_out_untouched_and_their_offset_is_committed_at_the_end() -> None:
+    run = Run(batch(1), batch(2))()
+    assert [sent[1:3] for sent in run.producer.sent] == [(b'"0"', b'"v0"'), (b'"1"', b'"v1"')] * 2
+    assert run.producer.sent[0][3] == [("h", b"x")]
+    assert run.writer.stored == [(PARTITION, {"pos": 2})]
+    assert run.task.committed == [(PARTITION, {"pos": 2})]
+    assert run.task.closed == 1
+    assert run.states == ["RUNNING"]
+    assert {"type": "topic", "topic": "t"} in run.reports
+
+
+def test_records_are_converted() -> None:
+    record = SourceRecord(PARTITION, {"pos": 1}, "t", value_schema=STRING, value="one")
+    run = Run([record])()
+    assert run.producer.sent == [("t", None, b'{"schema":{"type":"string","optional":false},"payload":"one"}', None)]
+    assert run.writer.stored == [(PARTITION, {"pos": 1})]
+
+
+def test_another_converter_gets_decoded_rows() -> None:
+    run = Run(batch(1, rows=1), config={"value.converter": TEXT})
+    assert not run.chain.encoding.value_schemas
+    run()
+    assert run.producer.sent[0][2] == b"v0"
+
+
+def test_a_batch_without_rows_moves_the_offset() -> None:
+    assert Run(batch(1), batch(5, rows=0))().writer.stored == [(PARTITION, {"pos": 5})]
+
+
+def test_what_kafka_did_not_acknowledge_is_not_committed() -> None:
+    run = Run(batch(1), None, lambda: setattr(run.producer, "is_away", True), batch(2))
+    run()
+    assert run.writer.stored == [(PARTITION, {"pos": 1})]
+
+
+def test_a_refused_record_fails_the_task_and_no_offset_beyond_it_is_committed() -> None:
+    run = Run(batch(1), None, lambda: setattr(run.producer, "refusal", "too large"), batch(2), None, None)
+    with pytest.raises(FatalTaskError, match=r"Unrecoverable exception from producer send callback: too large \(t, 7\)"):
+        run()
+    assert run.writer.stored == [(PARTITION, {"pos": 1})]
+    assert run.task.closed == 1
+
+
+def test_a_refused_record_is_skipped_with_tolerance_all() -> None:
+    run = Run(lambda: setattr(run.producer, "refusal", "too large"), batch(2), config={"errors.tolerance": "all"})
+    assert run().writer.stored == [(PARTITION, {"pos": 2})]
+
+
+def test_a_retriable_poll_is_repeated_and_any_other_failure_ends_the_task_after_a_last_commit() -> None:
+    run = Run(batch(1), RetriableError("away"), batch(2), ConnectError("broken"))
+    with pytest.raises(ConnectError, match="broken"):
+        run()
+    assert run.writer.stored == [(PARTITION, {"pos": 2})]
+    assert run.task.closed == 1
+
+
+def test_a_failure_in_start_still_closes_the_task() -> None:
+    run = Run()
+    run.task.start = lambda config, context: (_ for _ in ()).throw(ConnectError("no route to host"))
+    with pytest.raises(ConnectError, match="no route"):
+        run()
+    assert run.task.closed == 1
+    assert run.states == []
+
+
+def test_a_failed_offset_write_is_tried_again_and_does_not_fail_the_task() -> None:
+    run = Run(batch(1), None, batch(2), None, interval=0.0)
+    run.writer.failures = 1
+    run()
+    assert run.writer.stored[-1] == (PARTITION, {"pos": 2})
+    assert run.task.committed == run.writer.stored
+
+
+def test_a_full_queue_keeps_the_source_alive_and_a_stop_ends_the_wait() -> None:
+    run = Run(batch(1), batch(2))
+    run.producer.full_times = 3
+    run()
+    assert run.task.kept_alive == 2
+    assert len(run.producer.sent) == 4
+
+    stuck = Run(batch(1), batch(2))
+    stuck.producer.full_times = 10**9
+    stuck.task.keep_alive = lambda: stuck.control.stop(0.1)
+    stuck()
+    assert stuck.writer.stored == []
+    assert stuck.task.closed == 1
+
+
+def test_a_task_that_begins_paused_is_started_when_it_is_resumed() -> None:
+    run = Run(batch(1), paused=True)
+    thread = threading.Thread(target=run)
+    thread.start()
+    while run.states != ["PAUSED"]:
+        pass
+    assert not hasattr(run.task, "context")
+    run.control.pause(False)
+    thread.join(5)
+    assert run.states == ["PAUSED", "RUNNING"]
+    assert run.writer.stored == [(PARTITION, {"pos": 1})]
+
+
+def test_a_paused_task_goes_on_where_it_was() -> None:
+    run = Run(batch(1), lambda: run.control.pause(True), batch(2))
+    resumer = threading.Timer(0.05, lambda: run.control.pause(False))
+    resumer.start()
+    run()
+    assert run.states == ["RUNNING", "PAUSED", "RUNNING"]
+    assert run.task.kept_alive >= 1
+    assert run.writer.stored[-1] == (PARTITION, {"pos": 2})
+
+
+def test_the_context_finds_offsets_whatever_the_order_of_the_partitions_keys() -> None:
+    context = TaskContext("c", 0, Run().chain.encoding, [({"a": 1, "b": 2}, {"pos": 3})])
+    assert context.offset({"b": 2, "a": 1}) == {"pos": 3}
+    assert context.offset({"a": 1}) is None
