@@ -70,6 +70,7 @@ class _Hosted:
     process: TaskProcess | None = None
     paused: bool = False
     failed: bool = False
+    stopped: bool = False
     deaths: int = 0
     launched: float = 0.0
     metrics: Mapping[str, Any] = field(default_factory=dict)
@@ -247,7 +248,7 @@ class TaskHost:
                 if hosted.phase is not _Phase.STOPPING:
                     self._fail(task_id, hosted, event["trace"], ended=False)
             case "stopped":
-                hosted.failed = True  # it has said its last word: its exit is no death
+                hosted.stopped = True
             case "topic":
                 if self._wanted.get(task_id) is not None:
                     self._statuses.put_topic(*task_id, event["topic"])
@@ -271,7 +272,7 @@ class TaskHost:
         if was_stopping:
             self._finished(task_id, hosted, ran=True)
             return
-        if not hosted.failed:
+        if not hosted.failed and not hosted.stopped:  # else it had its last word
             self._on_death(task_id, hosted, end)
         self._reconcile(task_id)
 
@@ -314,7 +315,7 @@ class TaskHost:
         worker ends."""
         if self._closing is not None:
             hosted.phase = _Phase.ENDED
-            if ran:
+            if ran and not hosted.failed:
                 self._statuses.put_task(*task_id, self._status("UNASSIGNED", None, hosted.spec.version))
             return
         del self._hosted[task_id]
