@@ -131,9 +131,8 @@ def main() -> None:
             for lsn, message in enumerate(messages, 49_567_344):
                 table.update(b"U" + message[1:5] + b"O" + message[6:] + message[5:], 5, streaming(lsn), created)
 
-        print(
-            f"{kind:10} copy {best(len(lines), copy):5.2f} us/row   insert {best(len(lines), insert):5.2f}   update of whole rows {best(len(lines), update):5.2f}"
-        )
+        works = (("copy", copy), ("insert", insert), ("update with whole old row", update))
+        print(f"{kind:10}", "   ".join(f"{name} {best(len(lines), work):5.2f}" for name, work in works))
 
 
 if __name__ == "__main__":
