@@ -19,10 +19,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from connect_py.errors import ConfigError, ConnectError
+from connect_py.errors import ConfigError, ConnectError, RetriableError
 
 if TYPE_CHECKING:
     from connect_py.api.storage import OffsetWriter
+    from connect_py.kafka.admin import KafkaAdmin
     from connect_py.runtime.config import WorkerConfig
     from connect_py.runtime.herder.distributed import DistributedHerder
 
@@ -145,6 +146,18 @@ def _run(command: str, properties: Mapping[str, str], connector_files: Sequence[
     return code
 
 
+def _cluster_id(admin: KafkaAdmin, worker: WorkerConfig) -> str:
+    """Ask the brokers who they are; the first thing that a worker needs of them."""
+    servers = worker.raw.get("bootstrap.servers", "localhost:9092")
+    try:
+        return admin.cluster_id()
+    except RetriableError as error:
+        raise ConnectError(
+            f"No Kafka broker answered at {servers}. Is the address right, is the broker up, and do security.protocol and sasl.* fit? "
+            f"({error})"
+        ) from error
+
+
 def _distributed(worker: WorkerConfig, worker_id: str) -> DistributedHerder:
     from connect_py.kafka.admin import KafkaAdmin
     from connect_py.kafka.client import internal_properties
@@ -165,7 +178,7 @@ def _distributed(worker: WorkerConfig, worker_id: str) -> DistributedHerder:
         admin,
         SoleWorker(),
         worker_id=worker_id,
-        cluster_id=admin.cluster_id(),
+        cluster_id=_cluster_id(admin, worker),
         task_command=_TASK_COMMAND,
     )
 
@@ -189,7 +202,7 @@ def _standalone(worker: WorkerConfig, worker_id: str) -> DistributedHerder:
         admin,
         SoleWorker(),
         worker_id=worker_id,
-        cluster_id=admin.cluster_id(),
+        cluster_id=_cluster_id(admin, worker),
         task_command=_TASK_COMMAND,
         offsets_by_pipe=True,
     )
