@@ -29,7 +29,7 @@ def classify(error: Exception, what: str) -> ConnectError:
         return error
     text = str(error)
     if (start := text.find(BAD_RECORD)) >= 0:
-        told = re.split(r"\n|(?<!\w) SQLSTATE", text[start:])[0]
+        told = re.split(r"\n| SQLSTATE: ", text[start:])[0]
         return FatalTaskError(f"{told}. It stopped {what}; nothing of that was written.")
     if type(error).__name__ in _JVM_GONE:
         return FatalTaskError(f"Spark's Java process ended while {what}. What was committed stays committed; restart the task to go on.")

@@ -102,7 +102,7 @@ def assert_equals_the_source(lake: Lake) -> None:
 def test_real_events_of_every_kind_leave_the_table_equal_to_its_source(lake: Lake, bound: int) -> None:
     topic = lake.topic("everyday")
     lake.produce(topic, recorded())
-    task = lake.start(lake.config(topic, **{"max__offsets__per__trigger": str(bound)}))
+    task = lake.start(lake.config(topic, max__offsets__per__trigger=str(bound)))
     assert lake.drain(task) == -(-len(recorded()) // bound)
     assert_equals_the_source(lake)
     stored = lake.table("everyday").current_snapshot().summary.additional_properties
@@ -243,7 +243,7 @@ def test_any_history_cut_anywhere_ends_in_the_state_of_a_plain_model(lake: Lake,
     rng = random.Random(seed)
     topic = lake.topic("t", partitions=3)
     model: dict[int, dict[str, Any]] = {}
-    task = lake.start(lake.config(topic, **{"max__offsets__per__trigger": str(rng.randint(9, 25))}))
+    task = lake.start(lake.config(topic, max__offsets__per__trigger=str(rng.randint(9, 25))))
     for _ in range(2):
         for number in range(30):
             key = rng.randrange(9)

@@ -1,0 +1,138 @@
+"""Expressions of `spark_sink.types` on a real Spark: every value comes out as it went in, or the statement fails."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import random
+from collections.abc import Sequence
+from decimal import Context, Decimal
+from typing import Any
+
+import pytest
+
+from connect_py.data.logical import decimal_to_bytes
+from spark_sink.types import TypeOptions, column_type, literal
+
+pytestmark = [pytest.mark.services, pytest.mark.spark]
+
+EXACT = Context(prec=100)
+
+
+def converted(spark: Any, schema: dict[str, Any], texts: Sequence[str], options: TypeOptions | None = None) -> list[Any]:
+    """JSON values of a schema through `from_json` and the column's expression."""
+    column = column_type(schema, options or TypeOptions())
+    wrapped = [literal('{"x":' + text + "}") for text in texts]
+    rows = ", ".join(f"({number}, {text})" for number, text in enumerate(wrapped))
+    read = spark.sql(f"SELECT n, from_json(j, {literal(f'struct<x:{column.read}>')}) v FROM VALUES {rows} AS t(n, j)")
+    result = read.selectExpr("n", f"{column.convert('v.`x`')} x").orderBy("n")
+    assert result.schema["x"].dataType.simpleString() == column.spark.replace("`", "")
+    if column.spark == "timestamp":  # PySpark hands instants over in the process's own zone
+        result = result.selectExpr("n", "CAST(x AS TIMESTAMP_NTZ) x")
+    return [row["x"] for row in result.collect()]
+
+
+def decimals(precision: int, scale: int) -> list[Decimal]:
+    rng = random.Random(precision * 100 + scale)
+    top = 10**precision - 1
+    whole = [0, 1, -1, top, -top, top // 2, -top // 3, *(rng.randint(-top, top) for _ in range(6))]
+    whole += [edge + step for bits in (8, 63, 64, 127) for edge in (2**bits, -(2**bits)) for step in (-1, 0, 1) if abs(edge + step) <= top]
+    return [Decimal(value).scaleb(-scale, EXACT) for value in whole]
+
+
+@pytest.mark.parametrize(
+    ("precision", "scale"), [(1, 0), (5, 5), (12, 2), (18, 0), (18, 18), (19, 0), (19, 18), (38, 0), (38, 10), (38, 38)]
+)
+def test_decimals_of_every_size_are_exact(held_spark: Any, precision: int, scale: int) -> None:
+    schema = {
+        "type": "bytes",
+        "name": "org.apache.kafka.connect.data.Decimal",
+        "parameters": {"scale": str(scale), "connect.decimal.precision": str(precision)},
+    }
+    values = decimals(precision, scale)
+    texts = [f'"{base64.b64encode(decimal_to_bytes(value, scale)).decode()}"' for value in values]
+    assert converted(held_spark, schema, [*texts, "null"]) == [*values, None]
+
+
+def test_decimals_of_variable_scale_are_plain_text(held_spark: Any) -> None:
+    values = [
+        "0",
+        "1",
+        "-1",
+        "0.10",
+        "-0.001",
+        "12345678901234567890.5",
+        "99999999999999999999999999999999999999",
+        "-0.0000000000000000001",
+    ]
+    texts = []
+    for value in values:
+        scale = max(0, -Decimal(value).as_tuple().exponent)
+        unscaled = base64.b64encode(decimal_to_bytes(Decimal(value), scale)).decode()
+        texts.append(f'{{"scale":{scale},"value":"{unscaled}"}}')
+    texts.append('{"scale":-3,"value":"BQ=="}')
+    got = converted(held_spark, {"type": "struct", "name": "io.debezium.data.VariableScaleDecimal"}, [*texts, "null"])
+    assert got == [*values, "5000", None]
+
+
+def test_a_decimal_beyond_its_column_fails(held_spark: Any) -> None:
+    schema = {
+        "type": "bytes",
+        "name": "org.apache.kafka.connect.data.Decimal",
+        "parameters": {"scale": "0", "connect.decimal.precision": "2"},
+    }
+    for number in (100, 2**70, 2**140):
+        text = f'"{base64.b64encode(decimal_to_bytes(Decimal(number), 0)).decode()}"'
+        with pytest.raises(Exception, match=r"NUMERIC_VALUE_OUT_OF_RANGE|does not fit"):
+            converted(held_spark, schema, [text])
+
+
+UTC = datetime.UTC
+ODD = datetime.datetime(1969, 12, 31, 23, 59, 59, 999999)  # a microsecond before 1970
+LATE = datetime.datetime(9999, 12, 31, 23, 59, 59, 999999)
+FIRST = datetime.datetime(1, 1, 1)
+
+
+def micros(moment: datetime.datetime) -> int:
+    return (moment - datetime.datetime(1970, 1, 1)) // datetime.timedelta(microseconds=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "type_", "pairs"),
+    [
+        ("io.debezium.time.Date", "int32", {0: datetime.date(1970, 1, 1), -719162: datetime.date(1, 1, 1), -2147472692: None}),
+        ("io.debezium.time.Timestamp", "int64", {-1: datetime.datetime(1969, 12, 31, 23, 59, 59, 999000), 9223372036825200000: None}),
+        ("io.debezium.time.MicroTimestamp", "int64", {micros(m): m for m in (ODD, LATE, FIRST)} | {-9223372036832400000: None}),
+        ("io.debezium.time.NanoTimestamp", "int64", {-1: ODD, 1: datetime.datetime(1970, 1, 1), -1001: ODD - datetime.timedelta(0, 0, 1)}),
+        ("io.debezium.time.ZonedTimestamp", "string", {
+            '"2024-02-29T11:05:01.123456789Z"': datetime.datetime(2024, 2, 29, 11, 5, 1, 123456),
+            '"2024-02-29T11:05:01+02:00"': datetime.datetime(2024, 2, 29, 9, 5, 1),
+            '"infinity"': None, '"-infinity"': None, '"+292278994-08-16T23:00:00Z"': None}),
+        ("io.debezium.time.IsoDate", "string", {'"2024-02-29Z"': datetime.date(2024, 2, 29), '"1969-01-01"': datetime.date(1969, 1, 1)}),
+        ("io.debezium.time.IsoTimestamp", "string", {'"2024-02-29T11:05:01.5Z"': datetime.datetime(2024, 2, 29, 11, 5, 1, 500000)}),
+        ("io.debezium.time.Time", "int32", {0: "00:00:00", 47101123: "13:05:01.123000", 86400000: "24:00:00"}),
+        ("io.debezium.time.MicroTime", "int64", {
+            1: "00:00:00.000001", -1: "-00:00:00.000001", -3020399000000: "-838:59:59", 3020399000000: "838:59:59"}),
+        ("io.debezium.time.NanoTime", "int64", {1999: "00:00:00.000001", 86399999999999: "23:59:59.999999"}),
+        ("io.debezium.time.NanoDuration", "int64", {-1001: -1, 5000: 5}),
+        ("org.apache.kafka.connect.data.Date", "int32", {-1: datetime.date(1969, 12, 31)}),
+        ("org.apache.kafka.connect.data.Timestamp", "int64", {-1: datetime.datetime(1969, 12, 31, 23, 59, 59, 999000)}),
+    ],
+)  # fmt: skip
+def test_dates_and_times_are_exact(held_spark: Any, name: str, type_: str, pairs: dict[Any, Any]) -> None:
+    got = converted(held_spark, {"type": type_, "name": name}, [*map(str, pairs), "null"])
+    assert got == [*pairs.values(), None]
+
+
+def test_a_zoned_timestamp_that_is_none_fails(held_spark: Any) -> None:
+    with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
+        converted(held_spark, {"type": "string", "name": "io.debezium.time.ZonedTimestamp"}, ['"yesterday"'])
+
+
+def test_compound_values_convert_their_parts(held_spark: Any) -> None:
+    day = {"type": "int32", "name": "io.debezium.time.Date"}
+    inner = {"type": "struct", "fields": [{**day, "field": "d"}, {"type": "string", "field": "it's"}]}
+    schema = {"type": "array", "items": {"type": "map", "keys": {"type": "string"}, "values": inner}}
+    got = converted(held_spark, schema, ['[{"k":{"d":1,"it\'s":"x"},"l":null},null]', "null", "[]"])
+    assert got[0][0]["k"].asDict() == {"d": datetime.date(1970, 1, 2), "it's": "x"}
+    assert (got[0][0]["l"], got[0][1], got[1], got[2]) == (None, None, None, [])

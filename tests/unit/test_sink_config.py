@@ -1,0 +1,90 @@
+"""Properties of the lakehouse sink: aliases, refusals, what ends up where."""
+
+from __future__ import annotations
+
+import pytest
+
+from connect_py.errors import ConfigError, ConnectError
+from spark_sink.config import CONFIG_DEF, parse
+from spark_sink.connector import SparkLakehouseSink
+
+GOOD = {"topics": "a.b.c, d.e.f", "lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": "/tmp/w"}
+
+
+def errors(config: dict[str, str]) -> dict[str, list[str]]:
+    return {value.name: value.errors for value in SparkLakehouseSink().validate(config) if value.errors}
+
+
+def test_every_property_is_documented_and_grouped() -> None:
+    assert all(key.documentation and key.group for key in CONFIG_DEF.keys.values())
+
+
+def test_prefixed_properties_reach_spark_the_catalog_kafka_and_new_tables() -> None:
+    parsed = parse(
+        GOOD
+        | {
+            "lakehouse.spark.conf.spark.driver.memory": "2g",
+            "lakehouse.hadoop.fs.s3a.endpoint": "e",
+            "lakehouse.kafka.max.poll.records": "10",
+            "lakehouse.tables.auto-create-props.format-version": "3",
+            "lakehouse.catalog.uri": "u",
+        }
+    )
+    assert parsed.topics == ("a.b.c", "d.e.f")
+    assert parsed.catalog == {"type": "hadoop", "warehouse": "/tmp/w", "uri": "u"}
+    assert parsed.spark_conf == {"spark.driver.memory": "2g", "spark.hadoop.fs.s3a.endpoint": "e"}
+    assert (parsed.kafka, parsed.table_properties) == ({"max.poll.records": "10"}, {"format-version": "3"})
+
+
+def test_icebergs_spelling_means_the_same() -> None:
+    config = {"topics.regex": ".*", "iceberg.catalog.type": "hadoop", "iceberg.catalog.warehouse": "/w", "iceberg.catalog": "lake"}
+    parsed = parse(config | {"iceberg.tables.auto-create-enabled": "true", "iceberg.control.topic": "means nothing here"})
+    assert (parsed["catalog"], parsed["tables.auto-create-enabled"], parsed.catalog["warehouse"]) == ("lake", True, "/w")
+    assert not errors(config)
+
+
+def test_two_spellings_of_one_property_must_agree() -> None:
+    config = GOOD | {"lakehouse.catalog": "a", "iceberg.catalog": "b"}
+    with pytest.raises(ConfigError, match="set to different values"):
+        parse(config)
+    assert "lakehouse.catalog" in errors(config)
+    assert parse(GOOD | {"lakehouse.catalog": "a", "iceberg.catalog": "a"})["catalog"] == "a"
+
+
+@pytest.mark.parametrize(
+    ("changes", "where", "why"),
+    [
+        ({"lakehouse.tables.auto-create": "true"}, "lakehouse.tables.auto-create", "is not a property"),
+        ({"lakehouse.format": "hudi"}, "lakehouse.format", "must be one of: iceberg"),
+        ({"lakehouse.tables.metadata-columns": "op,when"}, "lakehouse.tables.metadata-columns", "when"),
+        ({"lakehouse.tables.route-pattern": "{shema}.{table}"}, "lakehouse.tables.route-pattern", "placeholders are"),
+        ({"lakehouse.max-offsets-per-trigger": "0"}, "lakehouse.max-offsets-per-trigger", "at least 1"),
+        ({"value.converter": "io.confluent.connect.avro.AvroConverter"}, "value.converter", "JsonConverter only"),
+        ({"value.converter.schemas.enable": "false"}, "value.converter.schemas.enable", "needs schemas"),
+        ({"transforms": "unwrap"}, "transforms", "cannot apply transforms"),
+        ({"errors.tolerance": "all"}, "errors.tolerance", "must be none"),
+    ],
+)
+def test_what_the_sink_would_have_to_ignore_is_an_error_at_its_property(changes: dict[str, str], where: str, why: str) -> None:
+    found = errors(GOOD | changes)
+    assert list(found) == [where]
+    assert why in found[where][0]
+    with pytest.raises(ConfigError):
+        parse(GOOD | changes)
+
+
+def test_a_missing_warehouse_or_catalog_type_is_named() -> None:
+    assert "lakehouse.catalog.warehouse is missing" in str(errors({"topics": "t", "lakehouse.catalog.type": "hadoop"}))
+    assert "lakehouse.catalog.type is missing" in str(errors({"topics": "t"}))
+
+
+def test_secrets_of_the_catalog_do_not_show_in_the_parsed_configuration() -> None:
+    assert "hunter2" not in repr(parse(GOOD | {"lakehouse.catalog.credential": "hunter2"}))
+
+
+def test_the_connector_has_one_task_and_refuses_to_alter_offsets() -> None:
+    connector = SparkLakehouseSink()
+    connector.start(GOOD)
+    assert connector.task_configs(8) == [GOOD]
+    with pytest.raises(ConnectError, match="tables themselves hold the offsets"):
+        connector.alter_offsets(GOOD, {("a", 0): None})

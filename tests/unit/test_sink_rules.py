@@ -1,0 +1,286 @@
+"""The sink's pure rules: ranges, watermarks, routes, what schemas mean, evolution, statements, classes of errors."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connect_py.api.record import TopicPartition
+from connect_py.errors import DataError, FatalTaskError, RetriableError
+from spark_sink import routing
+from spark_sink.config import parse
+from spark_sink.errors import classify
+from spark_sink.evolve import plan_evolution, wider
+from spark_sink.merge import Shape, merge_sql
+from spark_sink.planning import offsets_json, plan_ranges
+from spark_sink.records import Form, parse_head, read_schemas
+from spark_sink.types import TypeOptions, column_type, literal, quote
+from spark_sink.watermark import Watermark
+
+A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
+
+
+# -- ranges -----------------------------------------------------------------------------------------------------------------------
+
+
+@given(
+    st.dictionaries(st.sampled_from([A0, A1, B0]), st.tuples(st.integers(0, 50), st.integers(0, 500), st.integers(0, 500)), min_size=1),
+    st.integers(1, 300),
+)
+def test_ranges_start_at_the_position_stay_in_the_log_and_leave_nobody_out(parts: dict[TopicPartition, Any], bound: int) -> None:
+    log = {tp: (first, first + ahead + waiting) for tp, (first, ahead, waiting) in parts.items()}
+    positions = {tp: first + ahead for tp, (first, ahead, _) in parts.items()}
+    ranges = plan_ranges(positions, log, bound)
+    assert set(ranges) == {tp for tp in log if positions[tp] < log[tp][1]}
+    assert all(start == positions[tp] and start < end <= log[tp][1] for tp, (start, end) in ranges.items())
+    assert sum(end - start for start, end in ranges.values()) <= max(bound + len(ranges), 0)
+
+
+def test_a_backlog_is_shared_in_proportion() -> None:
+    assert plan_ranges({A0: 0, B0: 0}, {A0: (0, 900), B0: (0, 100)}, 100) == {A0: (0, 90), B0: (0, 10)}
+
+
+@pytest.mark.parametrize(("position", "log", "goes_on"), [(5, (9, 12), (9, 12)), (20, (0, 12), (0, 12))], ids=["deleted", "cut off"])
+def test_lost_offsets_are_an_error_unless_they_are_accepted(position: int, log: tuple[int, int], goes_on: tuple[int, int]) -> None:
+    with pytest.raises(FatalTaskError, match=r"Topic a partition 0 .*lakehouse\.fail-on-data-loss=false"):
+        plan_ranges({A0: position}, {A0: log}, 100)
+    assert plan_ranges({A0: position}, {A0: log}, 100, fail_on_data_loss=False) == {A0: goes_on}
+
+
+def test_offsets_are_written_as_sparks_source_reads_them() -> None:
+    assert json.loads(offsets_json([(A0, 1), (A1, 2), (B0, 3)])) == {"a": {"0": 1, "1": 2}, "b": {"0": 3}}
+
+
+# -- watermarks ---------------------------------------------------------------------------------------------------------------------
+
+
+@given(st.dictionaries(st.sampled_from([A0, A1, B0]), st.integers(0, 9)), st.dictionaries(st.sampled_from([A0, A1, B0]), st.integers(0, 9)))
+def test_a_watermark_never_goes_back_and_survives_its_text(one: dict[TopicPartition, int], other: dict[TopicPartition, int]) -> None:
+    advanced = Watermark(one).advanced(other)
+    assert all(advanced.offsets[tp] >= offset for marks in (one, other) for tp, offset in marks.items())
+    assert Watermark.parse(advanced.to_json()) == advanced
+
+
+def test_only_rows_below_the_watermark_are_left_out() -> None:
+    mark = Watermark({A0: 5, A1: 2})
+    assert mark.condition({A0: (3, 9), A1: (2, 9), B0: (0, 1)}) == "NOT ((`topic` = 'a' AND `partition` = 0 AND `offset` < 5))"
+    assert mark.condition({A0: (5, 9)}) is None
+    assert mark.covers({A0: (0, 5), A1: (1, 2)})
+    assert not mark.covers({A0: (0, 6)})
+    assert not mark.covers({B0: (0, 1)})
+
+
+def test_stored_offsets_that_cannot_be_read_stop_the_task() -> None:
+    assert Watermark.parse(None) == Watermark()
+    with pytest.raises(FatalTaskError, match="cannot be read"):
+        Watermark.parse('{"a": 5}')
+
+
+# -- routes -----------------------------------------------------------------------------------------------------------------------
+
+
+def config(**more: str) -> Any:
+    return parse(
+        {"topics": "t", "lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": "/w"}
+        | {"lakehouse.tables." + name.replace("_", "-"): value for name, value in more.items()}
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "source", "table"),
+    [
+        ({}, {"db": "d", "schema": "Public", "table": "Orders"}, "public.orders"),
+        ({}, {"db": "inventory", "table": "orders", "schema": None}, "inventory.orders"),
+        ({"name_case": "keep", "prefix": "x_", "namespace": "lake.raw"}, {"schema": "S", "table": "T"}, "lake.raw.S.x_T"),
+        ({"route_pattern": "{prefix}.{db}_{table}"}, {"name": "shop", "db": "d", "table": "t"}, "shop.d_t"),
+    ],
+)
+def test_the_source_block_names_the_table(more: dict[str, str], source: dict[str, str | None], table: str) -> None:
+    assert str(routing.resolve(routing.parts_of_source("any.topic", source), config(**more))) == table
+
+
+def test_without_a_source_block_the_topic_names_the_table_or_nothing_does() -> None:
+    assert str(routing.resolve(routing.parts_of_topic("my.shop.public.orders"), config())) == "public.orders"
+    assert routing.resolve(routing.parts_of_topic("orders"), config()) is None
+    dotted = routing.resolve(routing.parts_of_topic("a.b"), config(route_pattern="lake.{topic}"))
+    assert dotted is not None
+    assert dotted.parts == ("lake", "a.b")
+
+
+# -- schemas ----------------------------------------------------------------------------------------------------------------------
+
+
+def schema(type_: str, **more: Any) -> dict[str, Any]:
+    return {"type": type_, "optional": True, **more}
+
+
+def named(name: str, type_: str, **parameters: str) -> dict[str, Any]:
+    return schema(type_, name=name, parameters=parameters)
+
+
+@pytest.mark.parametrize(
+    ("given_schema", "spark"),
+    [
+        (schema("int8"), "int"),
+        (schema("int16"), "int"),
+        (schema("int64"), "bigint"),
+        (schema("float"), "float"),
+        (schema("bytes"), "binary"),
+        (schema("array", items=schema("int16")), "array<int>"),
+        (schema("map", keys=schema("string"), values=named("io.debezium.time.Date", "int32")), "map<string,date>"),
+        (schema("struct", fields=[{**schema("string"), "field": "odd `name`"}]), "struct<`odd ``name```:string>"),
+        (named("org.apache.kafka.connect.data.Decimal", "bytes", scale="2", **{"connect.decimal.precision": "12"}), "decimal(12,2)"),
+        (named("org.apache.kafka.connect.data.Decimal", "bytes", scale="5", **{"connect.decimal.precision": "3"}), "decimal(5,5)"),
+        (named("org.apache.kafka.connect.data.Decimal", "bytes", scale="-2", **{"connect.decimal.precision": "5"}), "decimal(7,0)"),
+        (named("org.apache.kafka.connect.data.Decimal", "bytes", scale="3"), "decimal(38,3)"),
+        (named("org.apache.kafka.connect.data.Decimal", "bytes", scale="3", **{"connect.decimal.precision": "65"}), "string"),
+        (named("org.apache.kafka.connect.data.Timestamp", "int64"), "timestamp"),
+        (named("io.debezium.time.Timestamp", "int64"), "timestamp_ntz"),
+        (named("io.debezium.time.NanoTimestamp", "int64"), "timestamp_ntz"),
+        (named("io.debezium.time.ZonedTimestamp", "string"), "timestamp"),
+        (named("io.debezium.time.MicroTime", "int64"), "string"),
+        (named("io.debezium.time.Year", "int32"), "int"),
+        (named("io.debezium.data.VariableScaleDecimal", "struct"), "string"),
+        (named("io.debezium.data.Uuid", "string"), "string"),
+    ],
+)
+def test_a_connect_schema_has_one_spark_type(given_schema: dict[str, Any], spark: str) -> None:
+    assert column_type(given_schema, TypeOptions()).spark == spark
+
+
+def test_options_choose_types() -> None:
+    options = TypeOptions("micros", "timestamp_ntz", decimals_numeric=True)
+    assert column_type(named("io.debezium.time.Time", "int32"), options).spark == "bigint"
+    assert column_type(named("org.apache.kafka.connect.data.Timestamp", "int64"), options).spark == "timestamp_ntz"
+    number = named("org.apache.kafka.connect.data.Decimal", "bytes", scale="2", **{"connect.decimal.precision": "9"})
+    assert column_type(number, options).read == "decimal(9,2)"
+
+
+def test_what_has_no_rule_is_refused_with_its_column() -> None:
+    value = schema("struct", fields=[{**schema("map", keys=schema("int32"), values=schema("string")), "field": "m"}])
+    with pytest.raises(DataError, match="column m: Maps whose keys are int32"):
+        read_schemas(None, value, tombstone=False, options=TypeOptions())
+
+
+def envelope(name: str = "shop.public.t.Envelope", **extra: Any) -> dict[str, Any]:
+    row = schema("struct", fields=[{**schema("int32"), "field": "id"}, {**schema("string"), "field": "_pos"}])
+    source = schema("struct", fields=[{**schema("string"), "field": "table"}])
+    fields = [{**row, "field": "before"}, {**row, "field": "after"}, {**source, "field": "source"}, {**schema("string"), "field": "op"}]
+    return schema("struct", name=name, fields=[*fields, *({**schema("string"), "field": field} for field in extra)])
+
+
+KEY = schema("struct", fields=[{"type": "int32", "optional": False, "field": "id"}])
+
+
+def test_an_envelope_has_the_rows_columns_and_the_record_keys_wins() -> None:
+    read = read_schemas(KEY, envelope(), tombstone=False, options=TypeOptions())
+    assert read.form is Form.ENVELOPE
+    assert [(column.name, column.field, column.required) for column in read.columns] == [("id", "id", True), ("_pos_", "_pos", False)]
+    assert read.keys == (read.columns[0],)
+
+
+def test_a_flattened_record_keeps_what_debezium_added_apart() -> None:
+    value = schema("struct", fields=[{**schema("int32"), "field": "id"}, {**schema("string"), "field": "__deleted"}])
+    read = read_schemas(KEY, value, tombstone=False, options=TypeOptions())
+    assert (read.form, [column.name for column in read.columns], read.extras) == (Form.FLAT, ["id"], {"__deleted"})
+
+
+@pytest.mark.parametrize(
+    "name", ["io.debezium.connector.common.Heartbeat", "io.debezium.connector.common.TransactionMetadataValue", "io.debezium.connector.mysql.SchemaChangeValue", "io.debezium.connector.postgresql.MessageValue"],
+)  # fmt: skip
+def test_records_about_the_stream_are_no_rows(name: str) -> None:
+    assert read_schemas(None, envelope(name), tombstone=False, options=TypeOptions()).form is Form.IGNORED
+
+
+def test_a_key_or_value_without_columns_is_refused() -> None:
+    for key, value, why in (
+        (schema("string"), schema("struct", fields=[{**schema("int32"), "field": "id"}]), "the key is string"),
+        (KEY, schema("string"), "the value is string"),
+        (KEY, None, "no schema"),
+        (
+            None,
+            schema("struct", fields=[{**schema("int32"), "field": "a"}, {**schema("int32"), "field": "A"}]),
+            "differ in case only cannot be told apart: a",
+        ),
+        (KEY, envelope(updateDescription=True), "full documents"),
+    ):
+        with pytest.raises(DataError, match=why):
+            read_schemas(key, value, tombstone=False, options=TypeOptions())
+
+
+def test_a_head_is_the_text_before_the_payload() -> None:
+    assert parse_head('{"schema":{"type":"int32"}') == {"type": "int32"}
+    assert parse_head('{"schema":null') is None
+    assert parse_head(None) is None
+    for head in ("hello", '{"id":1}', '{"schema":5', "[1"):
+        with pytest.raises(DataError):
+            parse_head(head)
+
+
+# -- evolution --------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        ("int", "bigint", "bigint"),
+        ("double", "float", "double"),
+        ("decimal(5,2)", "decimal(9,2)", "decimal(9,2)"),
+        ("decimal(9,2)", "decimal(9,3)", None),
+        ("int", "double", None),
+        ("date", "timestamp_ntz", None),
+        ("struct<`a`:int>", "struct<a:int>", "struct<a:int>"),
+    ],
+)
+def test_only_changes_without_loss_are_made(one: str, other: str, both: str | None) -> None:
+    assert wider(one, other) == wider(other, one) == both
+
+
+def test_evolution_adds_and_widens_and_keeps_what_events_no_longer_have() -> None:
+    has = {"id": "bigint", "n": "int", "gone": "string"}
+    plan = plan_evolution("t", has, {"id": "int", "n": "bigint", "more": "date"}, enabled=True)
+    assert (plan.added, plan.widened) == ({"more": "date"}, {"n": "bigint"})
+    assert not plan_evolution("t", has, {"id": "int"}, enabled=False)
+
+
+def test_a_column_that_differs_in_case_only_is_refused() -> None:
+    with pytest.raises(FatalTaskError, match="differ in case only"):
+        plan_evolution("t", {"Name": "string"}, {"name": "string"}, enabled=True)
+
+
+# -- statements and errors --------------------------------------------------------------------------------------------------------
+
+
+def test_a_merge_names_its_columns_matches_null_safe_and_keeps_unknown_values() -> None:
+    shape = Shape(("a", "b"), {"a": "int", "b": "int", "c": "string", "d": "int"}, unknown=("c",))
+    assert merge_sql("cat.t", "v", shape) == (
+        "MERGE INTO cat.t t USING v s ON t.`a` <=> s.`a` AND t.`b` <=> s.`b` WHEN MATCHED AND s.`$op` = 'd' THEN DELETE"
+        " WHEN MATCHED THEN UPDATE SET t.`c` = CASE WHEN s.`$unknown:c` THEN t.`c` ELSE s.`c` END, t.`d` = s.`d`"
+        " WHEN NOT MATCHED AND s.`$op` <> 'd' THEN INSERT (`a`, `b`, `c`, `d`) VALUES (s.`a`, s.`b`, s.`c`, s.`d`)"
+    )
+
+
+def test_names_and_texts_are_quoted() -> None:
+    assert quote("a`b") == "`a``b`"
+    assert literal("it's \\ it") == "'it\\'s \\\\ it'"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Job aborted\n [USER_RAISED_EXCEPTION] Bad record at topic t partition 0 offset 5: broken SQLSTATE: P0001\n at x", FatalTaskError),
+        ("[CAST_INVALID_INPUT] The value 'x' of the type \"STRING\" cannot be cast", FatalTaskError),
+        ("[NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION] too large", FatalTaskError),
+        ("Timeout of 60000ms expired before the position for partition could be determined", RetriableError),
+        ("org.apache.iceberg.exceptions.CommitFailedException: stale metadata", RetriableError),
+    ],
+)
+def test_bad_values_are_final_and_everything_else_is_tried_again(text: str, kind: type[Exception]) -> None:
+    error = classify(RuntimeError(text), "writing table x from t-0 [0, 9)")
+    assert type(error) is kind
+    assert "writing table x from t-0 [0, 9)" in str(error)
+    assert "SQLSTATE" not in str(error)
