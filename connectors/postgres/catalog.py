@@ -106,6 +106,7 @@ def read_tables(connection: Connection, ids: Sequence[TableId]) -> dict[TableId,
         return {}
     wanted = ", ".join(f"({quote_literal(t.schema)}, {quote_literal(t.table)})" for t in ids)
     generated = "a.attgenerated <> ''" if connection.server_version >= 120000 else "false"
+    key_width = "i.indnkeyatts" if connection.server_version >= 110000 else "i.indnatts"
     rows = connection.query(
         f"WITH wanted AS (SELECT c.oid, n.nspname, c.relname FROM (VALUES {wanted}) AS v (s, t) JOIN pg_namespace n ON n.nspname = v.s "
         "JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = v.t) "
@@ -116,12 +117,13 @@ def read_tables(connection: Connection, ids: Sequence[TableId]) -> dict[TableId,
         "JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum "
         # the primary key, else the first usable unique index as pgjdbc lists them: clustered ones first, then by name. Unlike Debezium we
         # leave out partial indexes: their columns do not tell rows apart
-        "LEFT JOIN LATERAL (SELECT i.indkey, i.indnkeyatts FROM pg_index i JOIN pg_class ic ON ic.oid = i.indexrelid WHERE i.indrelid "
+        f"LEFT JOIN LATERAL (SELECT i.indkey, {key_width} AS width FROM pg_index i JOIN pg_class ic ON ic.oid = i.indexrelid WHERE "
+        "i.indrelid "
         "= w.oid "
         "AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL "
         "ORDER BY i.indisprimary DESC, i.indisclustered DESC, ic.relname LIMIT 1) chosen ON true "
         "LEFT JOIN LATERAL (SELECT k.position FROM unnest(chosen.indkey::int2[]) WITH ORDINALITY AS k (attnum, position) "
-        "WHERE k.attnum = a.attnum AND k.position <= chosen.indnkeyatts LIMIT 1) key ON true ORDER BY w.oid, a.attnum"
+        "WHERE k.attnum = a.attnum AND k.position <= chosen.width LIMIT 1) key ON true ORDER BY w.oid, a.attnum"
     )
     types = read_types(connection, {int(oid) for row in rows for oid in (row[3], row[9]) if oid and int(oid) >= FIRST_USER_OID})
     columns: dict[TableId, list[PgColumn]] = {}

@@ -256,6 +256,50 @@ def is_system_table(table: TableId) -> bool:
     return schema in ("pg_catalog", "information_schema") or schema.startswith("pg_temp") or table.table == "spatial_ref_sys"
 
 
+#: Properties that would change *what* is sent and are not built yet: refused, because leaving them out would send values that the user wants hidden,
+#: rows that the user wants left out, or a form that nobody expects.
+_REFUSED: Final = (
+    (re.compile(r"column\.mask\..*"), "column.mask.with.(d+).chars"),
+    (re.compile(r"column\.truncate\.to\..*"), "column.truncate.to.(d+).chars"),
+    (re.compile(r"snapshot\.select\.statement\.overrides(\..*)?"), "snapshot.select.statement.overrides"),
+    (re.compile(r"converters"), "converters"),
+    (re.compile(r"post\.processors"), "post.processors"),
+)
+#: Values that stand for such a thing.
+_REFUSED_VALUES: Final = {"snapshot.mode": "custom", "snapshot.query.mode": "custom", "snapshot.locking.mode": "custom"}
+#: Properties that add something: a warning says that it is not there yet.
+_NOT_YET: Final = {
+    "provide.transaction.metadata": "false",
+    "heartbeat.interval.ms": "0",
+    "signal.data.collection": "",
+    "notification.enabled.channels": "",
+    "column.propagate.source.type": "",
+    "datatype.propagate.source.type": "",
+    "skip.messages.without.change": "false",
+    "snapshot.max.threads": "1",
+    "snapshot.tables.order.by.row.count": "disabled",
+    "snapshot.delay.ms": "0",
+    "streaming.delay.ms": "0",
+    "xmin.fetch.interval.ms": "0",
+    "snapshot.locking.mode": "none",
+}
+
+
+def _refusals(config: Config) -> dict[str, str]:
+    """Shown property → problem, for what is given and not built."""
+    found = {}
+    for name, text in config.items():
+        for pattern, shown in _REFUSED:
+            if text and pattern.fullmatch(name):
+                found[shown] = (
+                    f"{name} is not supported yet; without it the records would not be what you ask for, so the connector does not start"
+                )
+    for name, refused in _REFUSED_VALUES.items():
+        if (config.get(name) or "").strip().lower() == refused:
+            found[name] = f"{refused} needs a Java class and is not supported"
+    return found
+
+
 def present_config(config: Config) -> tuple[dict[str, str | None], list[str]]:
     """The configuration in present names and modes, and a warning for each that was old."""
     present, warnings = with_present_names(config, _OLD_NAMES)
@@ -268,7 +312,13 @@ def present_config(config: Config) -> tuple[dict[str, str | None], list[str]]:
 
 def validate_config(config: Config) -> list[ConfigValue]:
     """Every property's value and problems, without asking the server. Does not raise."""
-    return validate(PROPERTIES, present_config(config)[0])
+    present = present_config(config)[0]
+    found = validate(PROPERTIES, present)
+    refused = _refusals(present)
+    for value in found:
+        if value.name in refused and not value.errors:
+            value.errors.append(f"The '{value.name}' value is invalid: {refused[value.name]}")
+    return found
 
 
 @dataclass(frozen=True)
@@ -328,7 +378,10 @@ def parse_config(config: Config) -> PostgresConfig:
     present, warnings = present_config(config)
     for warning in warnings:
         log.warning(warning)
-    problems = [error for value in validate(PROPERTIES, present) for error in value.errors]
+    for name, nothing in _NOT_YET.items():
+        if (present.get(name) or nothing).strip().lower() != nothing:
+            log.warning("%s=%s is accepted but not built yet: it has no effect", name, present[name])
+    problems = [error for value in validate_config(present) for error in value.errors]
     if problems:
         raise ConfigError("Error configuring an instance of PostgresConnectorTask: " + " ".join(problems))
     raw = {name: p.key.default for name, p in PROPERTIES.items() if isinstance(p.key.default, str)}

@@ -14,7 +14,7 @@ import pytest
 from connect_py.api import EncodedBatch
 from connect_py.api.record import JsonEncoding
 from connect_py.errors import ConfigError, ConnectError, FatalTaskError
-from connect_py.testing.services.postgres import PostgresAddress
+from connect_py.testing.services.postgres import PostgresAddress, PostgresServer
 from connectors.postgres.connector import PostgresConnector
 from connectors.postgres.task import PostgresConnectorTask
 
@@ -349,7 +349,8 @@ WORKLOAD = [
     "UPDATE a SET v = v + 1",
     "DELETE FROM a WHERE id = 2",
     "UPDATE a SET id = 200 WHERE id = 3",
-    "BEGIN; INSERT INTO a VALUES (300, 1); UPDATE a SET v = 9 WHERE id = 300; SAVEPOINT s; DELETE FROM a WHERE id = 100; ROLLBACK TO s; COMMIT",
+    "BEGIN; INSERT INTO a VALUES (300, 1); UPDATE a SET v = 9 WHERE id = 300; SAVEPOINT s; DELETE FROM a WHERE id = 100; ROLLBACK TO "
+    "s; COMMIT",
     "COPY-MANY",
     "DELETE FROM a WHERE id BETWEEN 1000 AND 1004",
     "INSERT INTO a VALUES (2, 5)",
@@ -468,7 +469,8 @@ def test_an_idle_catalog_connection_that_was_cut_does_not_disturb_the_stream(run
     runner.start()
     runner.idle()
     runner.db.execute(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'Debezium General'"
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'Debezium "
+        "General'"
     )
     runner.db.execute("CREATE TABLE later (id int PRIMARY KEY); INSERT INTO later VALUES (1)")
     assert runner.until(1)[0].table == "public.later"
@@ -647,7 +649,7 @@ def test_names_of_debezium_1_are_taken_with_a_warning(runner: Runner, caplog: py
 
 
 def test_a_bad_configuration_is_refused_at_once(runner: Runner) -> None:
-    with pytest.raises(ConfigError, match="snapshot.mode"):
+    with pytest.raises(ConfigError, match=r"snapshot\.mode"):
         runner.start(snapshot_mode="foo")
     runner.task = None
 
@@ -662,3 +664,50 @@ def test_a_stop_ends_a_waiting_poll_soon(runner: Runner) -> None:
     while time.monotonic() - began < 5 and not runner.task._stop.is_set():
         runner.poll()
     assert time.monotonic() - began < 2
+
+
+def test_a_server_with_a_short_timeout_keeps_a_source_that_must_wait_for_kafka(runner: Runner, caplog: pytest.LogCaptureFixture) -> None:
+    role = f"slow_{runner.database}".lower()
+    runner.db.execute(f"CREATE ROLE {role} SUPERUSER LOGIN PASSWORD 'p'")
+    runner.db.execute(f"ALTER ROLE {role} SET wal_sender_timeout = '1500ms'")
+    try:
+        runner.db.execute("CREATE TABLE a (id int PRIMARY KEY, v text)")
+        runner.start(database_user=role, database_password="p")
+        runner.idle()
+        # more than the sockets hold, so that the server is in the middle of sending all the time
+        runner.db.execute("INSERT INTO a SELECT i, repeat('x', 1000) FROM generate_series(1, 30000) i")
+        runner.until(1)
+        assert runner.task is not None
+        began = time.monotonic()
+        while time.monotonic() - began < 5:
+            runner.task.keep_alive()
+            time.sleep(0.2)
+        runner.until(30000)
+        assert "Trying again" not in caplog.text
+        runner.stop()
+    finally:
+        runner.db.execute(f"DROP OWNED BY {role} CASCADE; DROP ROLE {role}")
+
+
+def test_a_server_without_a_free_slot_is_told_so(tmp_path_factory: pytest.TempPathFactory) -> None:
+    server = PostgresServer(tmp_path_factory.mktemp("postgres-full"))
+    runner = Runner(server, server.create_database())
+    try:
+        for number in range(20):
+            runner.db.execute("SELECT pg_create_physical_replication_slot(%s)", (f"p{number}",))
+        text = failure(runner)
+    finally:
+        runner.close()
+        server.stop()
+    assert "all replication slots are in use" in text
+    assert "max_replication_slots" in text
+
+
+def test_what_would_hide_values_is_refused_while_it_is_not_built(runner: Runner) -> None:
+    config = runner.config()
+    config["column.mask.with.4.chars"] = "public.a.secret"
+    errors = {value.name: value.errors for value in PostgresConnector().validate(config) if value.errors}
+    assert list(errors) == ["column.mask.with.(d+).chars"]
+    task = PostgresConnectorTask()
+    with pytest.raises(ConfigError, match=r"column\.mask\.with\.4\.chars is not supported yet"):
+        task.start(config, runner.context)
