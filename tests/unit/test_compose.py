@@ -1,6 +1,6 @@
 """`docker-compose.yaml`, the Dockerfile and what they refer to hang together; no Docker engine is needed.
 
-The servers and the image themselves are not started here: see "What was not run" in the README.
+The servers and the image themselves are not started here; the README says what was run in their place.
 """
 
 from __future__ import annotations
