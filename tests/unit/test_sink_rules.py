@@ -190,8 +190,14 @@ def test_a_flattened_record_keeps_what_debezium_added_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["io.debezium.connector.common.Heartbeat", "io.debezium.connector.common.TransactionMetadataValue", "io.debezium.connector.mysql.SchemaChangeValue", "io.debezium.connector.postgresql.MessageValue"],
-)  # fmt: skip
+    "name",
+    [
+        "io.debezium.connector.common.Heartbeat",
+        "io.debezium.connector.common.TransactionMetadataValue",
+        "io.debezium.connector.mysql.SchemaChangeValue",
+        "io.debezium.connector.postgresql.MessageValue",
+    ],
+)
 def test_records_about_the_stream_are_no_rows(name: str) -> None:
     assert read_schemas(None, envelope(name), tombstone=False, options=TypeOptions()).form is Form.IGNORED
 
