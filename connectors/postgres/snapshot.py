@@ -87,7 +87,7 @@ class CopyRows:
             if length > 0:
                 append(bytes(data))
                 size += length
-                if len(rows) == MAX_ROWS or size > MAX_BYTES:
+                if len(rows) >= MAX_ROWS or size > MAX_BYTES:
                     return rows
             elif length == 0:
                 self._connection.consume_input()
