@@ -22,7 +22,7 @@ from connect_py.runtime.environment import worker_properties
 from connect_py.runtime.herder.base import Herder
 from connect_py.runtime.properties import parse_properties
 from connectors.file.source import FileStreamSourceConnector
-from connectors.postgres.config import PROPERTIES, validate_config
+from connectors.postgres.config import _NOT_YET, _REFUSED, _REFUSED_VALUES, PROPERTIES, validate_config
 from connectors.postgres.connector import PostgresConnector
 from rest_api import routes
 from rest_api.config import RestConfig
@@ -109,12 +109,17 @@ def test_the_lakehouse_page_lists_every_property() -> None:
     assert set(sink.CONFIG_DEF.keys) - named == set()
 
 
-def test_properties_that_are_said_to_have_no_effect_exist() -> None:
+def test_what_is_not_built_yet_is_listed_as_the_connector_treats_it() -> None:
     page = (ROOT / "docs/connectors/postgresql.md").read_text()
-    section = page.partition("### Taken, without effect yet")[2].partition("## Types")[0]
-    names = [name for name in quoted(section) if name != "column.exclude.list"]
-    assert len(names) > 10
-    assert [name for name in names if name not in PROPERTIES] == []
+    section = page.partition("### Not built yet")[2].partition("## Types")[0]
+    refused, _, rest = section.partition("Accepted without effect, with a warning")
+    warned, _, silent = rest.partition("Accepted without effect and without a warning")
+    named = set(quoted(refused)) - {"custom"} - set(_REFUSED_VALUES)
+    assert all(any(pattern.fullmatch(name) for pattern, _ in _REFUSED) for name in named)
+    assert all(any(pattern.fullmatch(name) for name in named) for pattern, _ in _REFUSED)
+    assert set(_REFUSED_VALUES) <= set(quoted(refused))
+    assert set(quoted(warned)) == set(_NOT_YET)
+    assert [name for name in quoted(silent) if name not in PROPERTIES or name in _NOT_YET] == []
 
 
 def test_variables_set_the_properties_that_the_table_says() -> None:
