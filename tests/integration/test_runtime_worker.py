@@ -1,0 +1,300 @@
+"""A worker and its tasks over a real broker: life cycle, crashes, restarts, what is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connect_py.testing.services.process import free_port, wait_until
+from connect_py.testing.services.worker import RefusedError, Worker
+from tests.fix_kafka import Kafka
+
+pytestmark = pytest.mark.services
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Path:
+    path = tmp_path / "lines.txt"
+    path.write_text("one\ntwo\n")
+    return path
+
+
+def file_source(path: Path, topic: str, **more: str) -> dict[str, str]:
+    return {"connector.class": "FileStreamSource", "file": str(path), "topic": topic, "tasks.max": "1", **more}
+
+
+def values(kafka: Kafka, topic: str) -> list[str]:
+    return [json.loads(message.value())["payload"] for message in kafka.read(topic)]
+
+
+def await_values(kafka: Kafka, topic: str, expected: list[str], seconds: float = 20) -> None:
+    wait_until(lambda: kafka.count(topic) >= len(expected), seconds, f"{len(expected)} records in {topic}")
+    assert values(kafka, topic) == expected
+
+
+def offsets(worker: Worker, name: str) -> list[Any]:
+    return worker.request("GET", f"/connectors/{name}/offsets")["offsets"]
+
+
+def await_position(worker: Worker, name: str, position: int) -> None:
+    wait_until(lambda: [entry["offset"]["position"] for entry in offsets(worker, name)] == [position], 20, f"position {position}")
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_worker_that_is_killed_leaves_no_process_and_goes_on_where_it_was(
+    make_worker: Callable[..., Worker], kafka: Kafka, tag: str, lines: Path
+) -> None:
+    worker = make_worker()
+    worker.create(tag, file_source(lines, tag))
+    await_values(kafka, tag, ["one", "two"])
+    await_position(worker, tag, 8)
+    orphans = worker.children()
+    assert orphans
+    worker.kill()
+    wait_until(lambda: not any(map(is_alive, orphans)), 5, "the end of the tasks")
+    with lines.open("a") as file:
+        file.write("three\n")
+    worker.restart()
+    worker.wait_for(tag, "RUNNING")
+    await_values(kafka, tag, ["one", "two", "three"])
+
+
+def test_a_task_that_is_killed_is_started_again_and_goes_on(
+    make_worker: Callable[..., Worker], kafka: Kafka, tag: str, lines: Path
+) -> None:
+    worker = make_worker()
+    worker.create(tag, file_source(lines, tag))
+    await_values(kafka, tag, ["one", "two"])
+    await_position(worker, tag, 8)
+    (killed,) = worker.children()
+    os.kill(killed, signal.SIGKILL)
+    wait_until(lambda: [pid for pid in worker.children() if pid != killed], 20, "another process")
+    worker.wait_for(tag, "RUNNING")
+    with lines.open("a") as file:
+        file.write("three\n")
+    await_values(kafka, tag, ["one", "two", "three"])
+    assert "SIGKILL" in worker.log.read_text()
+
+
+def test_a_stopped_worker_commits_what_it_sent_and_reports_unassigned(
+    make_worker: Callable[..., Worker], kafka: Kafka, tag: str, lines: Path
+) -> None:
+    worker = make_worker(properties={"offset.flush.interval.ms": "3600000"})
+    worker.create(tag, file_source(lines, tag))
+    await_values(kafka, tag, ["one", "two"])
+    worker.stop()
+    reports = [
+        json.loads(m.value())["state"]
+        for m in kafka.read(worker.topic("status"))
+        if m.key() == f"status-task-{tag}-0".encode() and m.value()
+    ]
+    assert reports[-1] == "UNASSIGNED"
+    worker.restart()
+    worker.wait_for(tag, "RUNNING")
+    await_position(worker, tag, 8)
+    assert values(kafka, tag) == ["one", "two"]
+
+
+def test_the_same_configuration_again_leaves_the_task_alone_and_another_restarts_it(
+    make_worker: Callable[..., Worker], kafka: Kafka, tag: str, lines: Path
+) -> None:
+    worker = make_worker()
+    config = file_source(lines, tag)
+    worker.create(tag, config)
+    before = worker.children()
+    worker.request("PUT", f"/connectors/{tag}/config", config)
+    worker.request("POST", f"/connectors/{tag}/restart")  # answers when the connector, restarted by the PUT too, runs
+    assert worker.children() == before
+    worker.request("PUT", f"/connectors/{tag}/config", {**config, "errors.log.enable": "true"})
+    wait_until(lambda: worker.children() and worker.children() != before, 20, "another process")
+    worker.wait_for(tag, "RUNNING")
+
+
+def test_pause_stop_resume_and_delete_do_to_the_process_what_they_say(
+    make_worker: Callable[..., Worker], kafka: Kafka, tag: str, lines: Path
+) -> None:
+    worker = make_worker()
+    worker.create(tag, file_source(lines, tag))
+    await_values(kafka, tag, ["one", "two"])
+    worker.request("PUT", f"/connectors/{tag}/pause")
+    worker.wait_for(tag, "PAUSED")
+    paused = worker.children()
+    assert paused
+    with lines.open("a") as file:
+        file.write("three\n")
+    worker.request("PUT", f"/connectors/{tag}/stop")
+    wait_until(lambda: not worker.children(), 20, "no process")
+    assert values(kafka, tag) == ["one", "two"], "a paused task reads nothing"
+    worker.request("PUT", f"/connectors/{tag}/resume")
+    await_values(kafka, tag, ["one", "two", "three"])
+    worker.delete(tag)
+    wait_until(lambda: not worker.children(), 20, "no process")
+    with pytest.raises(RefusedError, match="No status found"):
+        wait_until(lambda: not worker.status(tag), 10, "no status")
+
+
+def test_a_connector_made_stopped_runs_nothing_and_takes_offsets(
+    make_worker: Callable[..., Worker], kafka: Kafka, tag: str, lines: Path
+) -> None:
+    worker = make_worker()
+    worker.request("POST", "/connectors", {"name": tag, "config": file_source(lines, tag), "initial_state": "STOPPED"})
+    entry = {"partition": {"filename": str(lines)}, "offset": {"position": 4}}
+    worker.request("PATCH", f"/connectors/{tag}/offsets", {"offsets": [entry]})
+    assert offsets(worker, tag) == [entry]
+    assert worker.children() == []
+    worker.request("PUT", f"/connectors/{tag}/resume")
+    await_values(kafka, tag, ["two"])
+    with pytest.raises(RefusedError, match="must be in the STOPPED state") as refused:
+        worker.request("DELETE", f"/connectors/{tag}/offsets")
+    assert refused.value.status == 400
+
+
+def test_a_failed_task_says_why_and_a_restart_of_the_failed_brings_it_back(
+    make_worker: Callable[..., Worker], kafka: Kafka, tag: str, lines: Path
+) -> None:
+    worker = make_worker()
+    worker.create(tag, file_source(lines, tag))
+    await_values(kafka, tag, ["one", "two"])
+    await_position(worker, tag, 8)
+    worker.request("PUT", f"/connectors/{tag}/pause")
+    worker.wait_for(tag, "PAUSED")
+    lines.write_text("x\n")
+    worker.request("PUT", f"/connectors/{tag}/resume")
+    worker.request("POST", f"/connectors/{tag}/tasks/0/restart")
+    status = worker.wait_for(tag, "FAILED")
+    assert status["connector"]["state"] == "RUNNING"
+    trace = status["tasks"][0]["trace"]
+    assert trace.startswith("ConnectError: The file ")
+    assert "was truncated or replaced" in trace.partition("\n")[0]
+    lines.write_text("one\ntwo\nthree\n")
+    answer = worker.request("POST", f"/connectors/{tag}/restart?includeTasks=true&onlyFailed=true")
+    assert (answer["connector"]["state"], answer["tasks"][0]["state"]) == ("RUNNING", "RESTARTING")
+    worker.wait_for(tag, "RUNNING")
+    await_values(kafka, tag, ["one", "two", "three"])
+
+
+def test_topics_are_known_while_records_flow_and_forgotten_on_request(
+    make_worker: Callable[..., Worker], kafka: Kafka, tag: str, lines: Path
+) -> None:
+    worker = make_worker()
+    worker.create(tag, file_source(lines, tag))
+
+    def topics() -> list[str]:
+        return worker.request("GET", f"/connectors/{tag}/topics")[tag]["topics"]
+
+    wait_until(lambda: topics() == [tag], 10, "the topic")
+    worker.request("PUT", f"/connectors/{tag}/topics/reset")
+    wait_until(lambda: topics() == [], 10, "no topic")
+    with lines.open("a") as file:
+        file.write("three\n")
+    wait_until(lambda: topics() == [tag], 10, "the topic again")
+
+
+def test_connectors_outlive_the_worker_in_the_state_they_were_put(
+    make_worker: Callable[..., Worker], kafka: Kafka, tag: str, lines: Path
+) -> None:
+    worker = make_worker()
+    for name in ("run", "rest", "halt"):
+        worker.create(f"{name}-{tag}", file_source(lines, f"{tag}-{name}"))
+    worker.request("PUT", f"/connectors/rest-{tag}/pause")
+    worker.request("PUT", f"/connectors/halt-{tag}/stop")
+    worker.wait_for(f"rest-{tag}", "PAUSED")
+    worker.restart()
+    worker.wait_for(f"run-{tag}", "RUNNING")
+    worker.wait_for(f"rest-{tag}", "PAUSED")
+    assert worker.status(f"halt-{tag}")["connector"]["state"] == "STOPPED"
+    assert worker.status(f"halt-{tag}")["tasks"] == []
+
+
+def start(arguments: list[str], env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "connect_py.cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, **(env or {})}, check=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"group.id": None}, 'Missing required configuration "group.id"'),
+        ({"listeners": "nonsense"}, "Listener doesn't have the right format"),
+        ({"exactly.once.source.support": "enabled"}, "not available yet"),
+    ],
+)
+def test_a_bad_property_ends_the_worker_with_one_sentence(
+    kafka: Kafka, tmp_path: Path, change: dict[str, str | None], expected: str
+) -> None:
+    properties = {
+        "bootstrap.servers": kafka.bootstrap,
+        "group.id": "g",
+        "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "config.storage.topic": "c",
+        "offset.storage.topic": "o",
+        "status.storage.topic": "s",
+        **change,
+    }
+    path = tmp_path / "w.properties"
+    path.write_text("".join(f"{key}={value}\n" for key, value in properties.items() if value is not None))
+    ended = start(["distributed", str(path)])
+    assert ended.returncode == 2
+    assert len(ended.stderr.splitlines()) == 1
+    assert expected in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(["--help"], 0), (["--version"], 0), ([], 1), (["frobnicate"], 1), (["standalone"], 1)])
+def test_the_command_line_explains_itself(arguments: list[str], code: int) -> None:
+    ended = start(arguments)
+    assert ended.returncode == code
+    assert "connect-py" in ended.stdout + ended.stderr
+
+
+def test_a_standalone_worker_keeps_offsets_in_its_file_and_ends_when_a_connector_file_is_wrong(
+    kafka: Kafka, tmp_path: Path, tag: str, lines: Path
+) -> None:
+    worker = tmp_path / "w.properties"
+    converter = "org.apache.kafka.connect.json.JsonConverter"
+    worker.write_text(
+        f"bootstrap.servers={kafka.bootstrap}\nkey.converter={converter}\nvalue.converter={converter}\noffset.flush.interval.ms=3600000\n"
+        f"offset.storage.file.filename={tmp_path / 'offsets'}\nlisteners=http://127.0.0.1:{free_port()}\n"
+    )
+    connector = tmp_path / "c.properties"
+    connector.write_text(f"name={tag}\nconnector.class=FileStreamSource\nfile={lines}\ntopic={tag}\n")
+    for expected in (["one", "two"], ["one", "two", "three"]):
+        process = subprocess.Popen([sys.executable, "-m", "connect_py.cli", "standalone", str(worker), str(connector)])
+        try:
+            await_values(kafka, tag, expected)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) == 0
+        finally:
+            process.kill()
+        lines.write_text("one\ntwo\nthree\n")
+    connector.write_text(f"name={tag}\n")
+    assert start(["standalone", str(worker), str(connector)]).returncode == 3
+
+
+def test_an_unreachable_broker_is_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "w.properties"
+    began = time.monotonic()
+    path.write_text(
+        "bootstrap.servers=127.0.0.1:1\ngroup.id=g\nconfig.storage.topic=c\noffset.storage.topic=o\nstatus.storage.topic=s\n"
+        f"key.converter=x\nvalue.converter=x\nlisteners=http://127.0.0.1:{free_port()}\n"
+    )
+    ended = start(["distributed", str(path)])
+    assert ended.returncode == 2
+    assert "No Kafka broker answered at 127.0.0.1:1." in ended.stderr
+    assert time.monotonic() - began < 50
