@@ -104,6 +104,7 @@ class WorkerConfig:
     flush_timeout_seconds: float
     topic_tracking: bool
     topic_tracking_reset: bool
+    topic_creation: bool
     group_id: str | None
 
     @classmethod
@@ -132,6 +133,7 @@ class WorkerConfig:
             flush_timeout_seconds=values["offset.flush.timeout.ms"] / 1000,
             topic_tracking=values["topic.tracking.enable"],
             topic_tracking_reset=values["topic.tracking.allow.reset"],
+            topic_creation=values["topic.creation.enable"],
             group_id=values.get("group.id"),
         )
 

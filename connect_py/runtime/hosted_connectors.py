@@ -14,12 +14,13 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 
-from connect_py.api import Connector
+from connect_py.api import Connector, SourceConnector
 from connect_py.api.storage import Status, StatusStore, TargetState
 from connect_py.errors import ConnectError, FatalTaskError
 from connect_py.runtime import logging as line_logging
 from connect_py.runtime.connector_config import CONNECTOR_CLASS, max_tasks
 from connect_py.runtime.plugins import Plugins
+from connect_py.runtime.topic_creation import topic_groups
 
 log = logging.getLogger(__name__)
 
@@ -127,6 +128,8 @@ class ConnectorHost:
             made = self._plugins.connector(hosted.config.get(CONNECTOR_CLASS, ""))
             version = made.version
             instance = made()
+            if issubclass(made, SourceConnector):
+                topic_groups(hosted.config)  # as in Connect, these are not checked before the connector is accepted
             instance.start(hosted.config)
             configs = instance.task_configs(max_tasks(hosted.config))
         except Exception as error:  # noqa: BLE001  # whatever a connector raises makes it FAILED, with a trace

@@ -77,6 +77,7 @@ class SourceTaskLoop:
     """Runs one source task to its end.
 
     Args:
+        ensure_topic: called before the first record of each topic; may create it.
         delivery_error: turns what a delivery callback got, with topic and size, into an error.
         tolerates_failed_sends: ``errors.tolerance=all``: a record that Kafka refuses is skipped.
         flush_timeout_seconds: how long the last commit of a failed task may take.
@@ -92,6 +93,7 @@ class SourceTaskLoop:
         control: TaskControl,
         report: Report,
         *,
+        ensure_topic: Callable[[str], None] = lambda topic: None,
         delivery_error: Callable[[Any, str, int], ConnectError],
         tolerates_failed_sends: bool = False,
         flush_timeout_seconds: float = 5.0,
@@ -103,6 +105,7 @@ class SourceTaskLoop:
         self._offsets = offsets
         self._control = control
         self._report = report
+        self._ensure_topic = ensure_topic
         self._delivery_error = delivery_error
         self._tolerates_failed_sends = tolerates_failed_sends
         self._flush_timeout = flush_timeout_seconds
@@ -312,8 +315,20 @@ class SourceTaskLoop:
         if self._control.take_forget_topics():
             self._topics.clear()
         if topic not in self._topics:
+            self._make_sure_of(topic)
             self._topics.add(topic)
             self._unreported.append((topic, submission))
+
+    def _make_sure_of(self, topic: str) -> None:
+        """Wait for a topic as for room in the producer's queue: a cluster that does not answer is no failure."""
+        while True:
+            try:
+                self._ensure_topic(topic)
+                return
+            except RetriableError as error:
+                log.warning("Topic %s could not be looked up or created and is tried again: %s", topic, error)
+                self._while_waiting()
+                self._control.wait(_KEEP_ALIVE_SECONDS)
 
     def _report_topics(self) -> None:
         """A topic is in use once Kafka has acknowledged a record of it."""

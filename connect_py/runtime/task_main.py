@@ -150,13 +150,15 @@ def _run_source(
     offset_writer: PipeOffsetWriter | OffsetWriterFactory,
     task: Any,
 ) -> None:
-    from connect_py.kafka.client import source_producer_properties
+    from connect_py.kafka.admin import KafkaAdmin
+    from connect_py.kafka.client import connector_admin_properties, source_producer_properties
     from connect_py.kafka.producer import Producer, delivery_error
     from connect_py.runtime.chain import Chain
     from connect_py.runtime.offset_commit import OffsetCommitter
     from connect_py.runtime.source_task import SourceTaskLoop, TaskContext
     from connect_py.runtime.submitted import SubmittedRecords
     from connect_py.runtime.tolerance import Tolerance
+    from connect_py.runtime.topic_creation import TopicCreator, topic_groups
 
     name, number, worker, config = start["connector"], start["task"], start["worker"], start["config"]
     chain = Chain(plugins, worker, config, Tolerance(config, control.wait))
@@ -164,6 +166,8 @@ def _run_source(
     writer = offset_writer if isinstance(offset_writer, PipeOffsetWriter) else offset_writer(worker, name, number)
     submitted = SubmittedRecords()
     committer = OffsetCommitter(task, submitted, writer, start["flush_interval"])
+    groups = topic_groups(config) if start["topic_creation"] else []
+    admin = KafkaAdmin(connector_admin_properties(worker, name, number, config)) if groups else None
     loop = SourceTaskLoop(
         task,
         chain,
@@ -172,6 +176,7 @@ def _run_source(
         committer,
         control,
         channel.report,
+        ensure_topic=TopicCreator(groups, admin).ensure if admin else lambda topic: None,
         delivery_error=delivery_error,
         tolerates_failed_sends=config.get("errors.tolerance", "none").strip() == "all",
         flush_timeout_seconds=start["flush_timeout"],
@@ -182,6 +187,8 @@ def _run_source(
     finally:
         writer.close(0.0)
         producer.close(0.0)
+        if admin is not None:
+            admin.close()
 
 
 def _run_batch_sink(start: Mapping[str, Any], control: TaskControl, channel: _Channel, task: Any) -> None:

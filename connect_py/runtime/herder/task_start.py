@@ -52,6 +52,7 @@ def start_message(
         "offsets_by_pipe": offsets_by_pipe,
         "flush_interval": worker.flush_interval_seconds,
         "flush_timeout": worker.flush_timeout_seconds,
+        "topic_creation": worker.topic_creation,
         "paused": paused,
         "log_level": logging.getLogger().level,
         "log_levels": _levels_of_loggers(),
