@@ -73,7 +73,7 @@ class ConnectorHost:
         previous = self._hosted.get(name)
         if previous is not None:
             self._retire(previous)
-        hosted = self._hosted[name] = _Hosted(config)
+        hosted = self._hosted[name] = _Hosted(config, version=self._version_of(config))
         done: Future[None] = Future()
         hosted.waiting.append(done)
         if restarting:
@@ -97,11 +97,6 @@ class ConnectorHost:
         if hosted is not None:
             self._retire(hosted)
 
-    def version(self, name: str) -> str | None:
-        """The version of a connector's plugin, None when it could not be loaded."""
-        hosted = self._hosted.get(name)
-        return hosted.version if hosted else None
-
     def close(self) -> None:
         """The worker ends: every connector that did not fail becomes UNASSIGNED."""
         for name, hosted in self._hosted.items():
@@ -114,19 +109,21 @@ class ConnectorHost:
         if target is TargetState.STARTED:
             self._pool.submit(self._start, name, hosted)
             return
-        try:
-            hosted.version = self._plugins.connector(hosted.config.get(CONNECTOR_CLASS, "")).version
-        except ConnectError:
-            hosted.version = None
         self._report(name, hosted, target.value)
         self._settle(hosted, None)
+
+    def _version_of(self, config: Mapping[str, str]) -> str | None:
+        """None when the class is not installed."""
+        try:
+            return self._plugins.connector(config.get(CONNECTOR_CLASS, "")).version
+        except ConnectError:
+            return None
 
     def _start(self, name: str, hosted: _Hosted) -> None:
         """Runs on the pool."""
         line_logging.context.set(name)
         try:
             made = self._plugins.connector(hosted.config.get(CONNECTOR_CLASS, ""))
-            version = made.version
             instance = made()
             if issubclass(made, SourceConnector):
                 topic_groups(hosted.config)  # as in Connect, these are not checked before the connector is accepted
@@ -136,10 +133,10 @@ class ConnectorHost:
             problem = error
             self._post(lambda: self._on_failed(name, hosted, problem))
             return
-        self._post(lambda: self._on_started(name, hosted, instance, version, configs))
+        self._post(lambda: self._on_started(name, hosted, instance, configs))
 
-    def _on_started(self, name: str, hosted: _Hosted, instance: Connector, version: str, configs: TaskConfigs) -> None:
-        hosted.instance, hosted.version = instance, version
+    def _on_started(self, name: str, hosted: _Hosted, instance: Connector, configs: TaskConfigs) -> None:
+        hosted.instance = instance
         if self._hosted.get(name) is not hosted:
             self._retire(hosted)
             return

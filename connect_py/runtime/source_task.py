@@ -304,7 +304,7 @@ class SourceTaskLoop:
                 raise
             log.exception("The last commit failed; the offsets stay where they were")
             return
-        if not stored or not self._submitted.is_idle():
+        if not failed and self._failure is None and not (stored and self._submitted.is_idle()):
             log.warning("Not everything was acknowledged in time: what Kafka did not confirm is read again after the restart.")
         if self._failure is not None and not failed:
             raise self._failure

@@ -119,7 +119,15 @@ class HerderCore:
         self._thread.post(self._start_everything)
 
     def stop(self) -> None:
-        """Stop everything within ``task.shutdown.graceful.timeout.ms`` and report it UNASSIGNED."""
+        """Stop everything within ``task.shutdown.graceful.timeout.ms`` and report it UNASSIGNED. Called after a failed `start`, too."""
+        if self._thread.is_alive:
+            self._stop_work()
+            self._statuses.flush(5.0)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for store in (self._configs, self._statuses, self._offsets):
+            store.stop()
+
+    def _stop_work(self) -> None:
         deadline = time.monotonic() + self._worker.graceful_shutdown_seconds
         self._thread.call(lambda: self._tasks.close(deadline))
         while not self._thread.call(lambda: self._tasks.is_closed) and time.monotonic() < deadline + 1.5:
@@ -127,10 +135,6 @@ class HerderCore:
         self._thread.call(self._tasks.kill_all)
         self._thread.call(self._connectors.close)
         self._thread.stop()
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        self._statuses.flush(5.0)
-        for store in (self._configs, self._statuses, self._offsets):
-            store.stop()
 
     def _start_everything(self) -> None:
         snapshot = self._configs.snapshot()

@@ -35,6 +35,11 @@ class HerderThread:
         """Begin to work."""
         self._thread.start()
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether it works."""
+        return self._thread.is_alive()
+
     def stop(self) -> None:
         """Finish what is queued, then end."""
         self._queue.put(None)
