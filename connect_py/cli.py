@@ -35,7 +35,7 @@ usage: connect-py COMMAND ...
   distributed [worker.properties]                 a worker that keeps everything in Kafka topics; without a file, CONNECT_* and the
                                                   Debezium image's environment variables are used
   standalone worker.properties [connector ...]    a worker with its connectors on the command line (.properties or .json files)
-  demo [--keep]                                   the tutorial on servers of its own: PostgreSQL, Kafka, a worker, Spark
+  demo [--keep | --stop]                          the tutorial on servers of its own: PostgreSQL, Kafka, a worker, Spark
 
   --help, --version
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from connect_py.demo.curl import as_typed, command
 from connect_py.demo.screen import Screen
-from connect_py.demo.stage import STATE, Stage, stop_what_was_left
-from connect_py.demo.story import DATABASE, SINK, SOURCE, TOPIC, Story
+from connect_py.demo.stage import Stage, state_file, stop_what_was_left
+from connect_py.demo.story import DATABASE, SINK, SOURCE, Story
 from connect_py.errors import ConnectError
 
 __all__ = ["main"]
@@ -26,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.stop:
             screen.say(f"Stopped: {', '.join(stop_what_was_left()) or 'nothing was running any more'}.")
             return 0
-        if STATE.exists():
+        if state_file().exists():
             raise ConnectError("An earlier demo was left running: stop it with `connect-py demo --stop`.")
         return _play(screen, keep=options.keep)
     except ConnectError as error:
@@ -51,10 +52,11 @@ def _play(screen: Screen, *, keep: bool) -> int:
         raise
     if keep:
         stage.leave_running()
-        _say_how_to_go_on(screen, stage, story.url)
     else:
         _stop(screen, stage)
     screen.say(f"\nEvery step showed the expected rows; {screen.seconds:.0f} s.")
+    if keep:
+        _say_how_to_go_on(screen, stage, story.url)
     return 0
 
 
@@ -64,23 +66,21 @@ def _stop(screen: Screen, stage: Stage, *, keep_folder: bool = False) -> None:
 
 
 def _say_how_to_go_on(screen: Screen, stage: Stage, url: str) -> None:
-    python = sys.executable
+    postgres, table = stage.postgres, stage.warehouse / "inventory/customers"
     screen.step("Everything is left running")
-    postgres = stage.postgres
-    screen.note(f"PostgreSQL  {postgres.dsn(DATABASE)}")
-    screen.note(f"Kafka       {stage.kafka.bootstrap}, topic {TOPIC}")
-    screen.note(f"lakehouse   {stage.warehouse}/inventory/customers")
-    screen.note(f"worker      pid {stage.worker.pid}, log {stage.worker.log}")
-    screen.say("   Go on with:")
-    for method, path in [
-        ("GET", "/connectors?expand=status"),
-        ("GET", f"/connectors/{SOURCE}/offsets"),
-        ("GET", f"/connectors/{SINK}/offsets"),
-        ("PUT", f"/connectors/{SOURCE}/pause"),
-        ("PUT", f"/connectors/{SOURCE}/resume"),
-        ("GET", "/connector-plugins"),
-        ("DELETE", f"/connectors/{SINK}"),
-    ]:
-        screen.code("$ " + as_typed(command(method, url + path)))
-    screen.say("   Stop everything with:")
-    screen.code(f"$ {python.removesuffix('python')}connect-py demo --stop")
+    screen.note(f"PostgreSQL at localhost:{postgres.port} ({postgres.user}/{postgres.password}), Kafka at {stage.kafka.bootstrap}")
+    screen.note(f"worker: {url}, process {stage.worker.pid}, log {stage.worker.log}")
+    screen.say("   Look at the connectors, their offsets and all plugins:")
+    for path in ("/connectors?expand=status", f"/connectors/{SOURCE}/offsets", f"/connectors/{SINK}/offsets", "/connector-plugins"):
+        screen.code("$ " + as_typed(command("GET", url + path)))
+    screen.say("   Pause and resume the source:")
+    for verb in ("pause", "resume"):
+        screen.code("$ " + as_typed(command("PUT", f"{url}/connectors/{SOURCE}/{verb}")))
+    screen.say("   Change a row, and read the lakehouse table a few seconds later:")
+    statement = "UPDATE inventory.customers SET last_name = 'Ibsen' WHERE id = 1002"
+    server = f"postgresql://{postgres.user}:{postgres.password}@localhost:{postgres.port}/{DATABASE}"
+    screen.code(f'$ {stage.psql} {server} -c "{statement}"')
+    read = f"from pyiceberg.table import StaticTable; print(StaticTable.from_metadata('{table}').scan().to_arrow().to_pylist())"
+    screen.code(f'$ {sys.executable} -c "{read}"')
+    screen.say("   Stop everything:")
+    screen.code(f"$ {Path(sys.executable).parent / 'connect-py'} demo --stop")

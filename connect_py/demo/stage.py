@@ -1,6 +1,6 @@
 """The demo's servers: started in a folder of their own, stopped at the end, or left running and stopped by a later call.
 
-What is left running is written to one file in the cache folder, so that `connect-py demo --stop` finds it.
+What is left running is written to one file in the user's state folder, so that `connect-py demo --stop` finds it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from pathlib import Path
 
 from connect_py.errors import ConnectError
 from connect_py.testing.services.kafka import KafkaBroker
-from connect_py.testing.services.postgres import PostgresServer
+from connect_py.testing.services.postgres import PostgresServer, find_binaries
 from connect_py.testing.services.process import Service, free_port, is_listening, started_at
 from connect_py.testing.services.worker import Worker
-from spark_sink.jars import cache_directory
 
 #: Where a person expects the REST API; a free port is taken when something is there already.
 REST_PORT = 8083
@@ -59,6 +58,11 @@ class Stage:
         """The lakehouse's folder."""
         return self.folder / "warehouse"
 
+    @property
+    def psql(self) -> Path:
+        """PostgreSQL's command line client."""
+        return find_binaries() / "psql"
+
     def start_kafka(self) -> KafkaBroker:
         """Start the broker."""
         self.kafka = KafkaBroker(self.folder / "kafka")
@@ -92,13 +96,16 @@ class Stage:
         """Let all servers outlive this process, and write down which they are."""
         left = [LeftRunning(service.name, service.pid, started_at(service.pid), with_signal) for service, with_signal in self._started]
         folders = [str(self.folder), str(self.postgres.data)]
-        STATE.parent.mkdir(parents=True, exist_ok=True)
-        STATE.write_text(json.dumps({"processes": [asdict(process) for process in left], "folders": folders}))
+        state = state_file()
+        state.parent.mkdir(parents=True, exist_ok=True)
+        state.write_text(json.dumps({"processes": [asdict(process) for process in left], "folders": folders}))
         for service, _ in self._started:
             service.leave_running()
 
 
-STATE = cache_directory() / "demo.json"
+def state_file() -> Path:
+    """Where it is written what was left running."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "connect-py/demo.json"
 
 
 def stop_what_was_left() -> list[str]:
@@ -107,9 +114,10 @@ def stop_what_was_left() -> list[str]:
     Raises:
         ConnectError: no demo was left running.
     """
-    if not STATE.exists():
+    file = state_file()
+    if not file.exists():
         raise ConnectError("No demo was left running.")
-    state = json.loads(STATE.read_text())
+    state = json.loads(file.read_text())
     stopped = []
     for process in reversed([LeftRunning(**fields) for fields in state["processes"]]):
         if is_still(process):
@@ -118,7 +126,7 @@ def stop_what_was_left() -> list[str]:
             stopped.append(process.name)
     for folder in state["folders"]:
         shutil.rmtree(folder, ignore_errors=True)
-    STATE.unlink()
+    file.unlink()
     return stopped
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import connect_py
+from connect_py.testing.services.jars import QUICK_START
 from connect_py.testing.services.process import Service, ServiceError, child_pids, free_port, wait_until
 
 #: Offsets are flushed every two seconds, as the reference's rig does; a minute, Connect's default, would make every test wait.
@@ -73,7 +74,7 @@ class Worker:
             bootstrap: the broker's address.
             port: of the REST API; a free one by default.
             properties: added to, or instead of, the usual ones.
-            env: variables added to this process's.
+            env: variables added to this process's; a Spark sink's JVM gets options for a quick start unless JDK_JAVA_OPTIONS is set.
             seconds: how long the worker may take to start.
 
         Raises:
@@ -98,7 +99,8 @@ class Worker:
         self._seconds = seconds
         self._log = folder / "worker.log"
         paths = [str(Path(connect_py.__file__).parent.parent), os.environ.get("PYTHONPATH")]
-        self._env = {"PYTHONPATH": os.pathsep.join(filter(None, paths)), **(env or {})}
+        java = os.environ.get("JDK_JAVA_OPTIONS") or " ".join(QUICK_START)
+        self._env = {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "JDK_JAVA_OPTIONS": java, **(env or {})}
         self.service = self._start()
 
     def _start(self) -> Service:

@@ -1,0 +1,52 @@
+"""`connect-py demo`, as a person runs it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from connect_py.testing.services.process import is_listening, wait_until
+
+pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.timeout(600)]
+
+COMMAND = [sys.executable, "-m", "connect_py.cli", "demo"]
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    return {**os.environ, "XDG_STATE_HOME": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+
+
+def test_the_demo_shows_rows_in_the_topic_and_in_the_lakehouse_and_leaves_nothing(env: dict[str, str]) -> None:
+    done = subprocess.run(COMMAND, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.returncode == 0, done.stdout
+    assert "$ curl -s -X POST -H 'Content-Type: application/json' http://localhost:" in done.stdout
+    assert re.search(r"1004 +tombstone", done.stdout)
+    last_table = done.stdout.partition("in the lakehouse table after")[2]
+    assert re.search(r"1005 +Elif +Moreau", last_table)
+    assert "1004" not in last_table
+    assert "Every step showed the expected rows" in done.stdout
+    folder = re.search(r'"lakehouse.catalog.warehouse": "(.*)/warehouse"', done.stdout)
+    assert folder
+    assert not Path(folder[1]).exists()
+    ports = [int(port) for port in re.findall(r"localhost:(\d+)", done.stdout)]
+    assert ports
+    assert not any(is_listening(port) for port in ports)
+
+
+def test_an_interrupted_demo_stops_its_servers(env: dict[str, str], tmp_path: Path) -> None:
+    output = tmp_path / "output"
+    with output.open("w") as file:
+        demo = subprocess.Popen(COMMAND, env=env, text=True, stdout=file, stderr=file)
+    wait_until(lambda: "Kafka at localhost:" in output.read_text(), 120, "the broker", lambda: demo.poll() is None)
+    demo.send_signal(signal.SIGINT)
+    assert demo.wait(60) == 130
+    ports = [int(port) for port in re.findall(r"localhost:(\d+)", output.read_text())]
+    wait_until(lambda: not any(is_listening(port) for port in ports), 10, "the servers' end")
+    assert "Interrupted; everything was stopped." in output.read_text()

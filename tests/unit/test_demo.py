@@ -1,0 +1,82 @@
+"""The demo's parts that need no server."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from connect_py.demo import main
+from connect_py.demo.changes import Change, parse_change
+from connect_py.demo.curl import as_typed, command
+from connect_py.demo.screen import Screen
+from connect_py.demo.stage import LeftRunning, is_still, state_file
+from connect_py.testing.services.process import started_at
+
+
+@pytest.fixture(autouse=True)
+def state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+def test_a_request_is_shown_as_a_command_that_a_shell_understands() -> None:
+    body = {"name": "it's", "config": {"a": "b c"}}
+    shown = as_typed(command("POST", "http://localhost:8083/connectors", body))
+    words = subprocess.run(["sh", "-c", f"printf '%s\\n' {shown}"], capture_output=True, text=True, check=True).stdout
+    assert words.startswith("curl\n-s\n-X\nPOST\n-H\nContent-Type: application/json\nhttp://localhost:8083/connectors\n-d\n")
+    assert json.loads(words.split("-d\n")[1]) == body
+
+
+def test_a_get_is_shown_without_what_it_does_not_need() -> None:
+    assert as_typed(command("GET", "http://localhost:8083/connectors")) == "curl -s http://localhost:8083/connectors"
+
+
+def test_a_change_is_its_key_operation_and_rows() -> None:
+    key = b'{"schema":{},"payload":{"id":7}}'
+    value = b'{"schema":{},"payload":{"before":null,"after":{"id":7},"op":"c"}}'
+    assert parse_change(key, value) == Change(7, "create", None, {"id": 7})
+    assert parse_change(key, None) == Change(7, "tombstone", None, None)
+
+
+def test_a_table_has_its_columns_under_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    Screen().table(("id", "name"), [(1, "a"), (1000, None)])
+    assert capsys.readouterr().out == "     id    name\n     1     a\n     1000\n"
+
+
+def test_another_process_with_the_same_id_is_not_taken_for_the_one_that_was_left() -> None:
+    started = started_at(os.getpid())
+    assert is_still(LeftRunning("this one", os.getpid(), started, 15))
+    assert not is_still(LeftRunning("another", os.getpid(), started + "0", 15))
+
+
+def test_a_process_that_is_gone_is_not_running() -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    assert not is_still(LeftRunning("gone", gone.pid, started_at(gone.pid), 15))
+
+
+def test_stopping_when_nothing_was_left_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--stop"]) == 1
+    assert "No demo was left running." in capsys.readouterr().err
+
+
+def test_a_second_demo_beside_one_that_was_left_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    state_file().parent.mkdir(parents=True)
+    state_file().write_text('{"processes": [], "folders": []}')
+    assert main([]) == 1
+    assert "connect-py demo --stop" in capsys.readouterr().err
+    assert main(["--stop"]) == 0
+    assert not state_file().exists()
+
+
+def test_a_missing_java_gets_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert main([]) == 1
+    told = capsys.readouterr().err.strip()
+    assert "Java 17 or newer is needed" in told
+    assert "\n" not in told
