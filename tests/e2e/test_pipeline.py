@@ -16,6 +16,7 @@ from pyiceberg.table import StaticTable
 from connect_py.testing.services.postgres import PostgresAddress
 from connect_py.testing.services.process import wait_until
 from connect_py.testing.services.worker import Worker
+from spark_sink.jars import SINK_JARS, cached, resolve
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
 
@@ -60,6 +61,7 @@ def warehouse(tmp_path: Path) -> Path:
 @pytest.fixture
 def pipeline(worker: Worker, postgres: PostgresAddress, database: str, tag: str, warehouse: Path) -> Iterator[psycopg.Connection]:
     """A table of a thousand rows with a source and a sink connector, `source-<tag>` and `sink-<tag>`; gives a connection to the table."""
+    resolve(SINK_JARS, cached(SINK_JARS, "spark-sink"))  # a download is not the start of the task that is waited for below
     with postgres.connect(database) as connection:
         connection.execute(TABLE)
         connection.execute("INSERT INTO product SELECT g, 'product ' || g, g / 8.0, date '2020-01-01' + g FROM generate_series(1, 1000) g")

@@ -161,26 +161,32 @@ def _readable_binaries(binaries: Path, user: str | None) -> Path:
     """The same installation where `user` can run it: itself, or a copy."""
     if user is None or _runs(binaries, user):
         return binaries
+    install = binaries.parent
     version = re.sub(
         r"[^0-9.]", "", subprocess.run([binaries / "postgres", "--version"], capture_output=True, text=True, check=True).stdout
     )
     copy = Path(tempfile.gettempdir()) / f"connect-py-postgres-{version}"
     if not copy.exists():
         folder = Path(tempfile.mkdtemp(prefix=f"{copy.name}-"))
-        shutil.copytree(binaries.parent, folder, dirs_exist_ok=True, symlinks=True)
+        # the wheel keeps its libraries beside the package, and the programs look for them there: the copy has the same places
+        shutil.copytree(install, folder / install.parent.name / install.name, symlinks=True)
+        libraries = install.parent.with_name(install.parent.name + ".libs")
+        if libraries.is_dir():
+            shutil.copytree(libraries, folder / libraries.name, symlinks=True)
         folder.chmod(0o755)
         try:
             folder.rename(copy)
         except OSError:  # another process was faster, and its copy is as good
             shutil.rmtree(folder)
-    if copy.stat().st_uid != os.geteuid() or not _runs(copy / "bin", user):
+    found = copy / install.parent.name / install.name / binaries.name
+    if copy.stat().st_uid != os.geteuid() or not _runs(found, user):
         raise ServiceError(f"{copy} is not a usable copy of PostgreSQL; delete it and try again")
-    return copy / "bin"
+    return found
 
 
 def _runs(binaries: Path, user: str) -> bool:
     try:
-        return subprocess.run([binaries / "postgres", "--version"], user=user, capture_output=True, cwd="/", check=False).returncode == 0
+        return subprocess.run([binaries / "initdb", "--version"], user=user, capture_output=True, cwd="/", check=False).returncode == 0
     except OSError:
         return False
 
