@@ -9,8 +9,9 @@ from connect_py import __version__
 from connect_py.api.config import ConfigDef, ConfigValue
 from connect_py.api.connector import SinkConnector
 from connect_py.api.task import BatchSinkTask
-from connect_py.errors import ConfigError, ConnectError
+from connect_py.errors import BadRequestError, ConfigError
 from spark_sink import config as configuration
+from spark_sink import jars
 from spark_sink.task import SparkLakehouseSinkTask
 
 
@@ -27,7 +28,7 @@ class SparkLakehouseSink(SinkConnector):
         return configuration.CONFIG_DEF
 
     def validate(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
-        """As the definition says, and: both spellings agree, nothing is misspelt, nothing is asked for that would be ignored."""
+        """As the definition says, and: both spellings agree, nothing is misspelt or would be ignored, Spark and Java are here."""
         renamed, errors = configuration.without_aliases(config)
         errors |= configuration.unsupported_choices(config)
         errors |= {name: f"{name} is not a property of the lakehouse sink." for name in configuration.unknown_properties(renamed)}
@@ -37,6 +38,11 @@ class SparkLakehouseSink(SinkConnector):
                 configuration.parse({name: value for name, value in config.items() if value is not None})
             except ConfigError as error:
                 errors["lakehouse.catalog"] = str(error)
+        try:
+            jars.pyspark_home()
+            jars.java()
+        except ConfigError as error:
+            errors["lakehouse.spark.master"] = str(error)
         by_name = {value.name: value for value in values}
         for name, message in errors.items():
             if name not in by_name:
@@ -60,7 +66,7 @@ class SparkLakehouseSink(SinkConnector):
 
     def alter_offsets(self, config: Mapping[str, str], offsets: Mapping[tuple[str, int], int | None]) -> bool:
         """Refused: the tables hold the offsets, and what lies below them would be filtered out again."""
-        raise ConnectError(
+        raise BadRequestError(
             "The lakehouse tables themselves hold the offsets that have been applied, so changing the consumer group would have no effect. "
             "To read records again drop the table, or create a connector under another name; nothing was changed."
         )

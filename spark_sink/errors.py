@@ -15,9 +15,6 @@ _LASTING = re.compile(
     r"PARSE_SYNTAX_ERROR|UNSUPPORTED_\w+[\w.]*|NOT_NULL_ASSERT_VIOLATION)"
 )
 
-#: What py4j raises when the JVM is gone.
-_JVM_GONE = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError", "BrokenPipeError")
-
 
 def classify(error: Exception, what: str) -> ConnectError:
     """The error to raise for a failure.
@@ -31,12 +28,15 @@ def classify(error: Exception, what: str) -> ConnectError:
     if (start := text.find(BAD_RECORD)) >= 0:
         told = re.split(r"\n| SQLSTATE: ", text[start:])[0]
         return FatalTaskError(f"{told}. It stopped {what}; nothing of that was written.")
-    if type(error).__name__ in _JVM_GONE:
-        return FatalTaskError(f"Spark's Java process ended while {what}. What was committed stays committed; restart the task to go on.")
     message = f"Failed {what}: {_first_lines(text)}"
     if _LASTING.search(text):
         return FatalTaskError(f"{message} Nothing of this table's part of the batch was written.")
     return RetriableError(message)
+
+
+def jvm_gone(what: str) -> FatalTaskError:
+    """The error when Spark's JVM has died; `what` as for `classify`."""
+    return FatalTaskError(f"Spark's Java process ended while {what}. What was committed stays committed; restart the task to go on.")
 
 
 def _first_lines(text: str) -> str:

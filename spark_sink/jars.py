@@ -6,6 +6,7 @@ once, or a download that breaks off, leave nothing half done. Nothing here start
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.util
 import os
@@ -61,6 +62,7 @@ def pyspark_home() -> Path:
     return Path(next(iter(spec.submodule_search_locations)))
 
 
+@functools.cache
 def java() -> str:
     """The java command of ``JAVA_HOME`` or the path.
 

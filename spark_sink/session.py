@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 import tempfile
 import threading
 from collections.abc import Mapping
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 #: Settings that a session can have of its own; all others belong to the context. Extensions are read once, when the context starts.
 _SESSION_PREFIX = "spark.sql."
 _CONTEXT_SQL = ("spark.sql.extensions", "spark.sql.warehouse.dir")
+
+#: How long a JVM may take to run its shutdown hooks (deleting its temporary files; a second or two).
+_JVM_END_SECONDS = 15.0
 
 _LOGGING = """\
 rootLogger.level = error
@@ -60,8 +64,9 @@ _shared: _Shared | None = None
 class TaskSession:
     """One task's session. `close` gives up its share of the context."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, shared: _Shared) -> None:
         self._spark: SparkSession | None = spark
+        self._owner = shared
 
     @property
     def spark(self) -> SparkSession:
@@ -70,15 +75,20 @@ class TaskSession:
             raise FatalTaskError("The task's Spark session has been closed.")
         return self._spark
 
+    @property
+    def alive(self) -> bool:
+        """Whether the JVM answers and its context runs."""
+        return self._spark is not None and _alive(self._spark)
+
     def close(self) -> None:
         """Idempotent; the last one stops Spark."""
         global _shared
         with _lock:
-            if _shared is None or self._spark is None:
+            if self._spark is None:
                 return
             self._spark = None
-            _shared.users -= 1
-            if _shared.users == 0:
+            self._owner.users -= 1
+            if self._owner.users == 0 and self._owner is _shared:  # else the JVM died and another has taken its place
                 _stop(_shared.session)
                 _shared = None
 
@@ -108,11 +118,12 @@ def open_session(config: SinkConfig, name: str) -> TaskSession:
                 f"Spark runs in this process already, for another connector, with other settings of {', '.join(names)}. "
                 "Give both connectors the same ones, or run them in processes of their own (task.isolation=process)."
             )
-        _shared.users += 1
-        session = _shared.session.newSession()
+        shared = _shared
+        session = shared.session.newSession()
+        shared.users += 1
     for key, value in session_settings(config).items():
         session.conf.set(key, value)
-    return TaskSession(session)
+    return TaskSession(session, shared)
 
 
 def context_settings(config: SinkConfig) -> dict[str, str]:
@@ -194,6 +205,18 @@ def _stop(session: SparkSession) -> None:
         with contextlib.suppress(Exception):
             gateway.shutdown()
         if process := getattr(gateway, "proc", None):
-            process.stdin.close()  # the gateway's server ends with its input
+            _end(process)
         SparkContext._gateway = None
         SparkContext._jvm = None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """The gateway's server ends with its input; one that does not is killed, because it holds ports and memory."""
+    with contextlib.suppress(OSError):
+        if process.stdin is not None:
+            process.stdin.close()
+    try:
+        process.wait(_JVM_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -20,7 +20,7 @@ from spark_sink import routing
 from spark_sink.apply import TableChange, apply_table
 from spark_sink.changes import Batch, Group, Reader
 from spark_sink.config import SinkConfig
-from spark_sink.errors import classify
+from spark_sink.errors import classify, jvm_gone
 from spark_sink.planning import Range, describe, plan_ranges
 from spark_sink.routing import TableName
 from spark_sink.session import TaskSession, open_session
@@ -91,11 +91,13 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         raised = classify(error, what)
         if not isinstance(raised, RetriableError):
             return raised
+        if self._session is None or not self._session.alive:  # py4j says so in many ways, some of them without a reason
+            return jvm_gone(what)
         self._failures += 1
         if self._failures < self._config["control.commit.max-consecutive-failures"]:
             return raised
         return FatalTaskError(
-            f"{raised} This was the {self._failures}th failure in a row. What tables have committed stays; restart the task to go on."
+            f"{raised} It was failure number {self._failures} in a row. What tables have committed stays; restart the task to go on."
         )
 
     # -- positions -----------------------------------------------------------------------------------------------------------------

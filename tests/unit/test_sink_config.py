@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
-from connect_py.errors import ConfigError, ConnectError
+from connect_py.errors import BadRequestError, ConfigError
+from spark_sink import jars
 from spark_sink.config import CONFIG_DEF, parse
 from spark_sink.connector import SparkLakehouseSink
 
@@ -86,5 +90,42 @@ def test_the_connector_has_one_task_and_refuses_to_alter_offsets() -> None:
     connector = SparkLakehouseSink()
     connector.start(GOOD)
     assert connector.task_configs(8) == [GOOD]
-    with pytest.raises(ConnectError, match="tables themselves hold the offsets"):
+    with pytest.raises(BadRequestError, match="tables themselves hold the offsets"):
         connector.alter_offsets(GOOD, {("a", 0): None})
+
+
+@pytest.fixture
+def _fresh_java() -> Iterator[None]:
+    jars.java.cache_clear()
+    yield
+    jars.java.cache_clear()
+
+
+def test_a_missing_java_gets_one_clear_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, _fresh_java: None) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert errors(GOOD) == {
+        "lakehouse.spark.master": ["Java 17 or newer is needed and no java command was found; install a JRE or set JAVA_HOME."]
+    }
+
+
+def test_a_java_that_is_too_old_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, _fresh_java: None) -> None:
+    old = tmp_path / "bin" / "java"
+    old.parent.mkdir()
+    old.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_402\"' >&2\n")
+    old.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(ConfigError, match=r'bin/java says: openjdk version "1\.8\.0_402"'):
+        jars.java()
+
+
+def test_a_missing_pyspark_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jars.importlib.util, "find_spec", lambda name: None)
+    assert "connect-py-worker[spark]" in errors(GOOD)["lakehouse.spark.master"][0]
+
+
+def test_libraries_that_cannot_be_had_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CONNECT_PY_CACHE", str(tmp_path))
+    with pytest.raises(ConfigError, match="Invalid Maven coordinate nonsense"):
+        jars.resolve(["nonsense"], tmp_path / "jars" / "x")
+    assert not list((tmp_path / "jars").iterdir())

@@ -1,0 +1,63 @@
+"""The life of Spark's JVM. In a process of its own, because the other tests share one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from connect_py.errors import ConfigError
+from tests.fix_spark import INT, Lake, event
+
+pytestmark = [pytest.mark.services, pytest.mark.spark]
+
+SCRIPT = """
+import os, signal, sys
+from pathlib import Path
+from connect_py.errors import FatalTaskError
+from tests.fix_spark import Lake
+
+def jvms():
+    children = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            if int(stat.read_text().rpartition(")")[2].split()[1]) == os.getpid():
+                children.append(int(stat.parent.name))
+        except FileNotFoundError:
+            pass
+    return children
+
+bootstrap, warehouse, topic = sys.argv[1:]
+lake = Lake(bootstrap, Path(warehouse), "x")
+first = lake.start(lake.config(topic))
+os.kill(jvms()[0], signal.SIGKILL)
+try:
+    first.step()
+except FatalTaskError as error:
+    print(error)
+second = lake.start(lake.config(topic))
+first.close()
+print(lake.drain(second), "batch,", len(lake.rows("t")), "rows")
+second.close()
+print(len(jvms()), "left")
+"""
+
+
+def test_a_task_that_starts_after_the_jvm_died_gets_a_new_one_and_the_last_leaves_none(lake: Lake, tmp_path: Path) -> None:
+    topic = lake.topic("t")
+    lake.produce(topic, [event("c", 1, {"n": 1}, {"n": INT})])
+    arguments = [sys.executable, "-c", SCRIPT, lake.bootstrap, str(tmp_path / "other"), topic]
+    root = Path(__file__).parents[2]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, cwd=root, env=os.environ | {"PYTHONPATH": str(root)})
+    assert done.returncode == 0, done.stderr[-3000:]
+    said = done.stdout.splitlines()
+    assert said[0].startswith("Spark's Java process ended while reading")
+    assert said[1:] == ["1 batch, 1 rows", "0 left"]
+
+
+def test_other_settings_of_the_shared_context_are_refused_by_name(lake: Lake) -> None:
+    with pytest.raises(ConfigError, match=r"other settings of spark\.driver\.memory\. Give both"):
+        lake.start(lake.config(lake.topic("t")) | {"lakehouse.spark.conf.spark.driver.memory": "3g"})
