@@ -25,7 +25,22 @@ pytestmark = pytest.mark.services
 
 HERE = Path(__file__).parent
 
-SCENARIOS = ["rest_lifecycle", "pg_tutorial"]
+SCENARIOS = [
+    "rest_lifecycle",
+    "rest_errors",
+    "rest_offsets",
+    "rest_internal_topics",
+    "file_source",
+    "pg_tutorial",
+    "pg_errors",
+    "pg_changes",
+    "pg_restart",
+    "pg_partitioned",
+    "pg_mode_initial",
+    "pg_mode_initial_only",
+    "pg_mode_no_data",
+    "pg_mode_when_needed",
+]
 
 
 def run_kit(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -33,10 +48,11 @@ def run_kit(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env={**os.environ, **env}, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
-def put_in_place_of(recording: Path, addresses: dict[str, str]) -> None:
-    """The goldens hold the addresses of the servers they were recorded with, in configurations and messages: give ours their names."""
+def give_reference_names(recording: Path, worker: Worker, kafka: Kafka, postgres: PostgresAddress) -> None:
+    """The goldens hold the names and addresses of the servers they were recorded with: put these in place of ours."""
     text = recording.read_text()
-    for ours, theirs in addresses.items():
+    text = text.replace(f"{worker.group}-", "connect-")
+    for ours, theirs in ((str(postgres.port), "15432"), (kafka.bootstrap.rpartition(":")[2], "19092")):
         for form in ('"{}"', ":{}", "port {}"):
             text = text.replace(form.format(ours), form.format(theirs))
     recording.write_text(text)
@@ -50,6 +66,6 @@ def test_a_client_sees_what_the_reference_showed(
     login = {"PG_HOST": postgres.host, "PG_PORT": str(postgres.port), "PG_USER": postgres.user, "PG_PASSWORD": postgres.password}
     record = run_kit("record", "--out", str(tmp_path), scenario, CONNECT_URL=worker.url, BOOTSTRAP=kafka.bootstrap, **topics, **login)
     assert record.returncode == 0, f"{record.stdout}\n\nThe end of the worker's log:\n{worker.service.log_tail(40)}"
-    put_in_place_of(tmp_path / f"{scenario}.json", {str(postgres.port): "15432", kafka.bootstrap.rpartition(":")[2]: "19092"})
+    give_reference_names(tmp_path / f"{scenario}.json", worker, kafka, postgres)
     comparison = run_kit("compare", "--show", "20", str(HERE / "golden"), str(tmp_path), scenario)
     assert comparison.returncode == 0, comparison.stdout
