@@ -30,6 +30,11 @@ _CONTEXT_SQL = ("spark.sql.extensions", "spark.sql.warehouse.dir")
 #: How long a JVM may take to run its shutdown hooks (deleting its temporary files; a second or two).
 _JVM_END_SECONDS = 15.0
 
+#: For a driver that does the work itself: only the first of the JVM's two compilers. Measured on two cores, in CPU seconds: until the first
+#: rows are in a table 18 instead of 30, a batch of a few rows 1.1 instead of 2.4, 200 000 rows from a cold start 48 instead of 61; once
+#: warm 50 000 rows take 9.1 instead of 8.1. `-XX:TieredStopAtLevel=4` in the user's own options takes it back.
+_LOCAL_JVM_OPTIONS = "-XX:TieredStopAtLevel=1"
+
 _LOGGING = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -173,10 +178,10 @@ def _start(settings: Mapping[str, str], name: str) -> SparkSession:
 
     logging = Path(tempfile.mkdtemp(prefix="connect-py-spark-")) / "log4j2.properties"
     logging.write_text(_LOGGING)
-    options = settings.get("spark.driver.extraJavaOptions", "")
-    builder = SparkSession.builder.appName(name).config(
-        "spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={logging} {options}".rstrip()
-    )
+    options = [f"-Dlog4j2.configurationFile={logging}"]
+    options += [_LOCAL_JVM_OPTIONS] if settings["spark.master"].startswith("local") else []
+    options += [settings.get("spark.driver.extraJavaOptions", "")]
+    builder = SparkSession.builder.appName(name).config("spark.driver.extraJavaOptions", " ".join(options).rstrip())
     for key, value in settings.items():
         if key != "spark.driver.extraJavaOptions":
             builder = builder.config(key, value)

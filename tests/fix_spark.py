@@ -78,8 +78,6 @@ class Lake:
             "lakehouse.tables.auto-create-enabled": "true",
             "lakehouse.tables.evolve-schema-enabled": "true",
             "lakehouse.control.commit.interval-ms": "0",
-            # Half of a test's CPU time would be spent on compiling code that runs for a second.
-            "lakehouse.spark.conf.spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
             "lakehouse.spark.master": "local[2]",
             **{"lakehouse." + name.replace("__", "-").replace("_", "."): value for name, value in more.items()},
         }
