@@ -25,7 +25,6 @@ class Slot:
 
     database: str | None
     plugin: str | None
-    active: bool
     restart_lsn: int | None
     confirmed_lsn: int | None
     lost: bool
@@ -43,7 +42,6 @@ class ServerState:
 
     version: int
     wal_level: str
-    encoding: str
     may_replicate: bool
     is_standby: bool
     wal_sender_timeout_ms: int
@@ -55,22 +53,21 @@ def read_server_state(connection: Connection, slot: str, publication: str) -> Se
     """The server, the slot and the publication. Raises ServerError."""
     status = "wal_status = 'lost'" if connection.server_version >= 130000 else "false"
     (row,) = connection.query(
-        "SELECT current_setting('wal_level'), (SELECT pg_encoding_to_char(encoding) FROM pg_database WHERE datname = current_database()), "
+        "SELECT current_setting('wal_level'), "
         "(SELECT r.rolreplication OR r.rolsuper FROM pg_roles r WHERE r.rolname = current_user) OR EXISTS (SELECT 1 FROM pg_roles g "
         f"WHERE g.rolname IN ({placeholders(_CLOUD_ROLES)}) AND pg_has_role(current_user, g.oid, 'MEMBER')), "
         "pg_is_in_recovery(), (SELECT setting FROM pg_settings WHERE name = 'wal_sender_timeout'), "
         f"(SELECT puballtables FROM pg_publication WHERE pubname = {quote_literal(publication)}), "
-        "s.slot_name, s.database, s.plugin, s.active, s.restart_lsn, s.confirmed_flush_lsn, s.lost "
+        "s.slot_name, s.database, s.plugin, s.restart_lsn, s.confirmed_flush_lsn, s.lost "
         f"FROM (SELECT 1) one LEFT JOIN (SELECT *, {status} AS lost FROM pg_replication_slots WHERE slot_name = {quote_literal(slot)}) "
         "s ON true"
     )
-    wal_level, encoding, replication, recovery, timeout, all_tables, slot_name, database, plugin, active, restart, confirmed, lost = row
+    wal_level, replication, recovery, timeout, all_tables, slot_name, database, plugin, restart, confirmed, lost = row
     found = None
     if slot_name is not None:
         found = Slot(
             database,
             plugin,
-            active == "t",
             parse_lsn(restart) if restart else None,
             parse_lsn(confirmed) if confirmed else None,
             lost == "t",
@@ -78,7 +75,6 @@ def read_server_state(connection: Connection, slot: str, publication: str) -> Se
     return ServerState(
         version=connection.server_version,
         wal_level=wal_level or "",
-        encoding=encoding or "",
         may_replicate=replication == "t",
         is_standby=recovery == "t",
         wal_sender_timeout_ms=int(timeout or 0),

@@ -362,11 +362,15 @@ class PostgresConfig:
         """An INT or LONG property."""
         return int(self.raw[name])
 
+    def choice(self, name: str, default: str = "") -> str:
+        """A property with a few values, in small letters."""
+        return self.raw.get(name, default).strip().lower()
+
     @property
     def confirms_positions(self) -> bool:
         """Whether we tell the server what it may discard (`lsn.flush.mode` other than manual)."""
-        mode = self.raw.get("lsn.flush.mode")
-        return mode.strip().lower() != "manual" if mode else self.flag("flush.lsn.source")
+        mode = self.choice("lsn.flush.mode")
+        return mode != "manual" if mode else self.flag("flush.lsn.source")
 
 
 def parse_config(config: Config) -> PostgresConfig:

@@ -112,12 +112,14 @@ class Connection:
         message = " ".join(self.pgconn.error_message.decode("utf-8", "replace").split())
         return ServerError("08006", message or "the connection was lost")
 
-    def _next_result(self) -> pq.abc.PGresult | None:
+    def _next_result(self, while_waiting: Callable[[], None] | None = None) -> pq.abc.PGresult | None:
         while self.pgconn.is_busy():
             if self._should_stop():
                 raise Stopped
             if self.wait_readable(WAIT_SLICE_SECONDS):
                 self.consume_input()
+            elif while_waiting is not None:
+                while_waiting()
         return self.pgconn.get_result()
 
     def _check(self, result: pq.abc.PGresult) -> None:
@@ -132,8 +134,11 @@ class Connection:
         text = (primary or b"").decode("utf-8", "replace")
         raise ServerError(state.decode(), text + (f" ({detail.decode('utf-8', 'replace')})" if detail else ""))
 
-    def query(self, sql: str) -> list[Row]:
+    def query(self, sql: str, while_waiting: Callable[[], None] | None = None) -> list[Row]:
         """Run one or several statements; gives the rows of the last one that has any.
+
+        Args:
+            while_waiting: called some times a second until the server answers; must not use this connection.
 
         Raises:
             ServerError: the server refused, or the connection is gone.
@@ -142,7 +147,7 @@ class Connection:
         self._send(sql)
         rows: list[Row] = []
         failure: ServerError | None = None
-        while (result := self._next_result()) is not None:
+        while (result := self._next_result(while_waiting)) is not None:
             try:
                 self._check(result)
             except ServerError as error:
@@ -201,6 +206,13 @@ class Connection:
         except ServerError as error:
             return error
         return self._lost()
+
+    def cancel(self) -> None:
+        """Ask the server, over a connection of its own, to give up the statement that runs. Best effort: a failure is logged."""
+        try:
+            self.pgconn.get_cancel().cancel()
+        except psycopg.Error as error:
+            log.warning("The server could not be asked to give up a statement: %s", error)
 
     def close(self) -> None:
         """Close without waiting; the server ends the session and frees an active slot."""

@@ -22,11 +22,11 @@ from dataclasses import dataclass
 
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
 from connectors.postgres.catalog import ServerState
-from connectors.postgres.connection import Connection, quote_name
+from connectors.postgres.connection import Connection, Stopped, quote_literal, quote_name
 from connectors.postgres.errors import ServerError, translate
 from connectors.postgres.lsn import format_lsn, parse_lsn
-from connectors.postgres.publication import STATEMENT_TIMEOUT_MS
 from connectors.postgres.settings import ConnectionSettings
+from connectors.postgres.slot_wait import SlotWait
 
 log = logging.getLogger(__name__)
 
@@ -63,14 +63,12 @@ def check_server(state: ServerState, user: str) -> None:
     if state.wal_level != "logical":
         raise FatalTaskError(
             f"Postgres server wal_level property must be 'logical' but is: '{state.wal_level}'. Nothing was read and no slot was "
-            "created. Run as a "
-            "superuser: ALTER SYSTEM SET wal_level = 'logical'; then restart the server and this task."
+            "created. Run as a superuser: ALTER SYSTEM SET wal_level = 'logical'; then restart the server and this task."
         )
     if not state.may_replicate:
         raise FatalTaskError(
             f"The user '{user}' has not the privilege REPLICATION, which a replication slot needs. Nothing was read and no slot was "
-            "created. "
-            f"Run as a superuser: ALTER ROLE {quote_name(user)} WITH REPLICATION; then restart this task."
+            f"created. Run as a superuser: ALTER ROLE {quote_name(user)} WITH REPLICATION; then restart this task."
         )
 
 
@@ -86,17 +84,15 @@ def check_slot(state: ServerState, name: str, database: str) -> None:
         return
     if slot.plugin != "pgoutput" or slot.database != database:
         raise FatalTaskError(
-            f"The replication slot '{name}' exists for the plug-in '{slot.plugin}' and the database '{slot.database}', not for "
-            "'pgoutput' and "
-            f"'{database}'. It was left as it is. Set another slot.name, or drop it if nobody needs it: SELECT "
-            f"pg_drop_replication_slot('{name}');"
+            f"The replication slot '{name}' exists for the plug-in '{slot.plugin}' and the database '{slot.database}', not for 'pgoutput' "
+            f"and '{database}'. It was left as it is. Set another slot.name, or drop it if nobody needs it: "
+            f"SELECT pg_drop_replication_slot('{name}');"
         )
     if slot.lost:
         raise FatalTaskError(
             f"The replication slot '{name}' was invalidated by the server (max_slot_wal_keep_size): the changes since "
-            f"{format_lsn(slot.confirmed_lsn or slot.restart_lsn or 0)} are gone. Drop it with SELECT "
-            f"pg_drop_replication_slot('{name}'); and take a "
-            "new snapshot (snapshot.mode=when_needed, or delete the connector's offsets)."
+            f"{format_lsn(slot.confirmed_lsn or slot.restart_lsn or 0)} are gone. Drop it with SELECT pg_drop_replication_slot('{name}'); "
+            "and take a new snapshot (snapshot.mode=when_needed, or delete the connector's offsets)."
         )
     if slot.confirmed_lsn is None:
         # A session that was killed while it created the slot goes on until the transactions of that moment have ended. Streaming will begin
@@ -114,30 +110,34 @@ def create_slot(
     *,
     failover: bool = False,
     temporary: bool = False,
+    observer: Connection,
     should_stop: Callable[[], bool],
 ) -> ExportedSnapshot:
-    """Create a slot over the replication protocol; waits for transactions that run now to end.
+    """Create a slot over the replication protocol; waits, with a warning now and then, for transactions that run now to end.
+
+    Args:
+        observer: an ordinary connection, over which the server is asked what it waits for.
 
     Returns:
         The snapshot that the slot exports.
 
     Raises:
         FatalTaskError: the server refuses.
-        RetriableError: the connection failed, or running transactions did not end in time.
-        Stopped: a stop was asked for.
+        RetriableError: the connection failed, or somebody cancelled the wait.
+        Stopped: a stop was asked for; the server was asked to leave no slot behind.
     """
-    try:
-        connection = Connection(settings, "Debezium Streaming", replication=True, should_stop=should_stop)
-    except ServerError as error:
-        raise translate(error, "Cannot open a replication connection", user=settings.user, database=settings.database) from None
+    connection = _replication_connection(settings, should_stop)
     kind = "TEMPORARY LOGICAL" if temporary else "LOGICAL"
     options = " (FAILOVER)" if failover else ""
     try:
-        connection.query(f"SET statement_timeout = {STATEMENT_TIMEOUT_MS}")
-        rows = connection.query(f"CREATE_REPLICATION_SLOT {quote_name(name)} {kind} pgoutput{options}")
+        rows = connection.query(f"CREATE_REPLICATION_SLOT {quote_name(name)} {kind} pgoutput{options}", SlotWait(observer, name))
     except ServerError as error:
         connection.close()
         raise _creation_error(error, name, settings) from None
+    except Stopped:
+        connection.cancel()
+        connection.close()
+        raise
     except BaseException:
         connection.close()
         raise
@@ -147,24 +147,29 @@ def create_slot(
     return ExportedSnapshot(str(snapshot), lsn, connection)
 
 
+def _replication_connection(settings: ConnectionSettings, should_stop: Callable[[], bool]) -> Connection:
+    try:
+        return Connection(settings, "Debezium Streaming", replication=True, should_stop=should_stop)
+    except ServerError as error:
+        raise translate(error, "Cannot open a replication connection", user=settings.user, database=settings.database) from None
+
+
 def _creation_error(error: ServerError, name: str, settings: ConnectionSettings) -> ConnectError:
     if error.sqlstate == "42710":
         return RetriableError(
             "Creation of replication slot failed; when setting up multiple connectors for the same database host, please make sure to "
-            "use a distinct "
-            f"replication slot name for each: {error.message}"
-        )
-    if error.sqlstate == "57014":
-        return RetriableError(
-            "Creation of replication slot failed; query to create replication slot timed out, please make sure that there are no long "
-            "running queries "
-            "on the database."
+            f"use a distinct replication slot name for each: {error.message}"
         )
     return translate(error, f"Creation of replication slot '{name}' failed", user=settings.user, database=settings.database)
 
 
-def export_snapshot_beside(settings: ConnectionSettings, slot: str, *, should_stop: Callable[[], bool]) -> ExportedSnapshot | None:
+def export_snapshot_beside(
+    settings: ConnectionSettings, slot: str, *, observer: Connection, should_stop: Callable[[], bool]
+) -> ExportedSnapshot | None:
     """The snapshot of a temporary slot, for a snapshot while the lasting slot exists; None when the server has no room for one.
+
+    Args:
+        observer: as of `create_slot`.
 
     Raises:
         RetriableError: the connection failed.
@@ -172,12 +177,11 @@ def export_snapshot_beside(settings: ConnectionSettings, slot: str, *, should_st
     """
     name = f"{slot[:40]}_snapshot_{os.urandom(5).hex()}"
     try:
-        return create_slot(settings, name, temporary=True, should_stop=should_stop)
+        return create_slot(settings, name, temporary=True, observer=observer, should_stop=should_stop)
     except FatalTaskError as error:
         log.warning(
             "No temporary slot for an exact hand-over (%s); the snapshot is taken beside the slot '%s' and changes since its confirmed "
-            "position arrive "
-            "again after it",
+            "position arrive again after it",
             error,
             slot,
         )
@@ -204,31 +208,25 @@ def start_replication(
         RetriableError: the connection failed, or the slot is still in use.
         Stopped: a stop was asked for.
     """
-    try:
-        connection = Connection(settings, "Debezium Streaming", replication=True, should_stop=should_stop)
-    except ServerError as error:
-        raise translate(error, "Cannot open a replication connection", user=settings.user, database=settings.database) from None
+    connection = _replication_connection(settings, should_stop)
     options = [("proto_version", "1"), ("publication_names", quote_name(publication))]
     if connection.server_version >= 140000:
         options.append(("messages", "true"))
     options += _parse_parameters(parameters)
+    # the grammar of replication commands knows no E'…'
     listed = ", ".join(f"{quote_name(name)} " + "'" + value.replace("'", "''") + "'" for name, value in options)
     try:
         connection.start_copy(f"START_REPLICATION SLOT {quote_name(slot)} LOGICAL {format_lsn(lsn)} ({listed})")
     except ServerError as error:
         connection.close()
+        what = f"Failed to start replication stream at LSN{{{format_lsn(lsn)}}}"
         if error.sqlstate == "55006":
             raise SlotBusyError(
-                f"Failed to start replication stream at LSN{{{format_lsn(lsn)}}}; when setting up multiple connectors for the same "
-                "database host, please make "
-                f"sure to use a distinct replication slot name for each: {error.message}. The slot keeps every change, so nothing is "
-                "lost. If no other "
-                f"connector uses it, end the session: SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE "
-                f"slot_name = '{slot}';"
+                f"{what}; when setting up multiple connectors for the same database host, please make sure to use a distinct replication "
+                f"slot name for each: {error.message}. The slot keeps every change, so nothing is lost. If no other connector uses it, "
+                f"end the session: SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = '{slot}';"
             ) from None
-        raise translate(
-            error, f"Failed to start replication stream at LSN{{{format_lsn(lsn)}}}", user=settings.user, database=settings.database
-        ) from None
+        raise translate(error, what, user=settings.user, database=settings.database) from None
     except BaseException:
         connection.close()
         raise
@@ -248,4 +246,5 @@ def _parse_parameters(text: str) -> list[tuple[str, str]]:
 
 def drop_slot(connection: Connection, name: str) -> None:
     """Drop the slot if it exists and nobody reads it. Raises ServerError."""
-    connection.query(f"SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = '{name}' AND NOT active")
+    named = f"slot_name = {quote_literal(name)}"
+    connection.query(f"SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE {named} AND NOT active")

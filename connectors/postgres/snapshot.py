@@ -1,9 +1,12 @@
-"""The initial snapshot of PostgreSQL: one REPEATABLE READ transaction, each table by COPY in text form (postgres.md §8).
+"""The initial snapshot of PostgreSQL: one read-only REPEATABLE READ transaction, each table by COPY in text form (postgres.md §8).
 
 Consistency. All tables are read at one moment, also when the slot existed before (Debezium then reads each table at a moment of its own).
 The `lsn` of the offset is where streaming goes on and never lies after that moment; `slot.py` says which position it is. The offset says
 "unfinished" until the last row: a task that dies takes the snapshot again, and its rows, sent twice, converge with the changes that are
 replayed.
+
+The transaction has no number (`txid`) of its own, since CREATE_REPLICATION_SLOT waits for every numbered transaction of the server to end:
+a long snapshot would hold up every new slot. `txId` is the number of an empty transaction just before it; Debezium numbers the reading one.
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ PROGRESS_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What all rows of a snapshot share: its position, the reading transaction's number and its start (µs since 1970)."""
+    """What all rows of a snapshot share: its position, a transaction's number (see the module) and its start (µs since 1970)."""
 
     lsn: int
     tx_id: int | None
@@ -156,13 +159,12 @@ class PostgresSnapshot:
         log.info("Snapshot of %d tables at %s: %s", len(present), format_lsn(self._moment.lsn), ", ".join(map(str, present)))
 
     def _begin(self, exported: str | None, position: int | None) -> Moment:
-        recovering = "pg_is_in_recovery()"
-        xid = "pg_current_xact_id()::text" if self._connection.server_version >= 130000 else "txid_current()::text"
-        lsn = f"CASE WHEN {recovering} THEN pg_last_wal_receive_lsn() ELSE pg_current_wal_lsn() END"
+        function = "pg_current_xact_id" if self._connection.server_version >= 130000 else "txid_current"
+        ((tx_id,),) = self._connection.query(f"SELECT CASE WHEN NOT pg_is_in_recovery() THEN {function}()::text END")
         take = f"SET TRANSACTION SNAPSHOT {quote_literal(exported)};" if exported else ""
-        ((ts_us, tx_id, here),) = self._connection.query(
-            f"BEGIN ISOLATION LEVEL REPEATABLE READ; {take} SELECT (extract(epoch FROM current_timestamp) * 1000000)::bigint, "
-            f"CASE WHEN {recovering} THEN NULL ELSE {xid} END, {lsn}"
+        ((ts_us, here),) = self._connection.query(
+            f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {take} SELECT (extract(epoch FROM current_timestamp) * 1000000)::bigint, "
+            "CASE WHEN pg_is_in_recovery() THEN pg_last_wal_receive_lsn() ELSE pg_current_wal_lsn() END"
         )
         return Moment(parse_lsn(str(here)) if position is None else position, int(tx_id) if tx_id else None, int(ts_us or 0))
 

@@ -16,19 +16,19 @@ import threading
 from collections.abc import Mapping, Sequence
 
 from connect_py.api import EncodedBatch, SourceOffset, SourcePartition, SourceTask, SourceTaskContext
-from connect_py.errors import FatalTaskError, RetriableError
+from connect_py.errors import RetriableError
 from connectors.engine.headers import context_headers, new_run_id
 from connectors.engine.relational.table import Table, TableId
-from connectors.engine.snapshot.modes import StoredPosition
 from connectors.postgres import catalog, identity, slot
+from connectors.postgres.catalog import ServerState
 from connectors.postgres.config import parse_config
-from connectors.postgres.connection import Connection, Stopped, quote_name
+from connectors.postgres.connection import Connection, Stopped
 from connectors.postgres.errors import ServerError, translate
 from connectors.postgres.lsn import format_lsn
 from connectors.postgres.messages import MessageEncoder
 from connectors.postgres.offset import PostgresOffset, acknowledged_lsn
 from connectors.postgres.pgoutput import Relation
-from connectors.postgres.publication import ensure_publication, options_sql
+from connectors.postgres.preparation import open_general, prepare
 from connectors.postgres.retry import Backoff
 from connectors.postgres.snapshot import PostgresSnapshot
 from connectors.postgres.streaming import ChangeStream
@@ -58,14 +58,13 @@ class PostgresConnectorTask(SourceTask):
         self._stop = threading.Event()
         self._state = State.CONNECT
         self._general: Connection | None = None
-        self._exported: slot.ExportedSnapshot | None = None
         self._snapshot: PostgresSnapshot | None = None
         self._stream: ChangeStream | None = None
         self._position: PostgresOffset | None = None
         self._acknowledged = 0
-        self._server: catalog.ServerState | None = None
+        self._server: ServerState | None = None
         self._tables: list[TableId] = []
-        self._started_snapshot = False
+        self._snapshot_begun = False
 
     # -- the contract ------------------------------------------------------------------------------------------------------------
 
@@ -84,7 +83,7 @@ class PostgresConnectorTask(SourceTask):
             self._config.version,
             self._config.topic_prefix,
             self._config.database,
-            self._config.raw["binary.handling.mode"].strip().lower(),
+            self._config.choice("binary.handling.mode"),
             self._config.message_prefixes,
             context.encoding,
         )
@@ -156,8 +155,8 @@ class PostgresConnectorTask(SourceTask):
         return None
 
     def _recover(self, error: Exception) -> None:
-        """Close everything and plan the next attempt. Raises FatalTaskError when there shall be none."""
-        if isinstance(error, FatalTaskError) or not isinstance(error, RetriableError):
+        """Close everything and plan the next attempt. Raises the error itself, or FatalTaskError, when there shall be none."""
+        if not isinstance(error, RetriableError):
             raise error
         self._close_connections()
         self._state = State.CONNECT
@@ -169,11 +168,9 @@ class PostgresConnectorTask(SourceTask):
     def _close_connections(self) -> None:
         if self._stream is not None:
             self._stream.close(say_goodbye=False)
-        if self._exported is not None:
-            self._exported.release()
         if self._general is not None:
             self._general.close()
-        self._stream = self._exported = self._general = self._snapshot = None
+        self._stream = self._general = self._snapshot = None
 
     def _snapshot_is_due(self) -> bool:
         return self._position is None or self._position.is_snapshot_unfinished
@@ -183,138 +180,25 @@ class PostgresConnectorTask(SourceTask):
 
     def _connect(self) -> None:
         config = self._config
-        mode = config.snapshot_mode
-        self._general = self._open_general()
-        server = self._server = catalog.read_server_state(self._general, config.slot, config.publication)
-        self._tables, unreadable = catalog.captured_tables(catalog.read_table_ids(self._general), config.filters.is_captured)
-        self._check_tables(self._tables)
-        if mode.streams:
-            slot.check_server(server, config.user)
-            slot.check_slot(server, config.slot, config.database)
-        reads = self._decide_snapshot(server)
-        wanted: list[TableId] = []
-        if reads:
-            wanted = [table for table in config.filters.snapshot_order(self._tables) if self._check_readable(table, unreadable)]
-        exported: str | None = None
-        lsn: int | None = None
-        if mode.streams:
-            self._prepare_publication(server, self._tables)
-            exported, lsn = self._prepare_slot(server, reads)
-        if reads:
+        stop = self._stop.is_set
+        self._general = open_general(config, stop)
+        start = prepare(self._general, config, self._position, snapshot_begun=self._snapshot_begun, should_stop=stop)
+        self._server, self._tables, self._position = start.server, start.tables, start.position
+        try:
+            if start.to_read is None:
+                self._state = self._after_snapshot()
+                return
+            moment = start.exported.name if start.exported else None
             self._snapshot = PostgresSnapshot(
-                self._general, exported, lsn, wanted, self._factory, user=config.user, database=config.database
+                self._general, moment, start.snapshot_lsn, start.to_read, self._factory, user=config.user, database=config.database
             )
-            self._started_snapshot = True
+            self._snapshot_begun = True
             self._position = self._snapshot.offset
             self._state = State.SNAPSHOT
-        else:
-            self._state = self._after_snapshot()
-        self._release_exported()
-
-    def _open_general(self) -> Connection:
-        config = self._config
-        try:
-            connection = Connection(config.connection, "Debezium General", should_stop=self._stop.is_set)
-        except ServerError as error:
-            what = f"Cannot connect to the database '{config.database}' at {config.connection.host}:{config.connection.port}"
-            raise translate(error, what, user=config.user, database=config.database) from None
-        for statement in _initial_statements(config.raw.get("database.initial.statements", "")):
-            connection.query(statement)
-        return connection
-
-    def _check_tables(self, tables: Sequence[TableId]) -> None:
-        config = self._config
-        if not tables:
-            log.warning(
-                "No table of the database '%s' matches the filters (schema.*.list, table.*.list): nothing is captured until one does. "
-                "Names are matched "
-                "whole, as schema.table",
-                config.database,
-            )
-        limit = config.number("guardrail.collections.max")
-        if 0 < limit < len(tables):
-            text = f"{len(tables)} tables are captured, more than guardrail.collections.max={limit} allows"
-            if config.raw["guardrail.collections.limit.action"].strip().lower() == "fail":
-                raise FatalTaskError(text + ". Nothing was read. Narrow table.include.list or raise the limit")
-            log.warning(text)
-
-    def _check_readable(self, table: TableId, unreadable: Sequence[TableId]) -> bool:
-        if table in unreadable:
-            user = quote_name(self._config.user)
-            raise FatalTaskError(
-                f"The user '{self._config.user}' may not read the table '{table}', which the snapshot needs (SQLSTATE 42501). Nothing "
-                "was sent and no slot "
-                f"was created. Run as the table's owner: GRANT USAGE ON SCHEMA {quote_name(table.schema)} TO {user}; "
-                f"GRANT SELECT ON {quote_name(table.schema)}.{quote_name(table.table)} TO {user}; or leave the table out by "
-                "table.exclude.list."
-            )
-        return True
-
-    def _decide_snapshot(self, server: catalog.ServerState) -> bool:
-        """Whether this start reads the tables (postgres.md §8.1). Raises FatalTaskError when neither that nor streaming is possible."""
-        mode = self._config.snapshot_mode
-        position = self._position
-        stored = StoredPosition.NONE
-        if position is not None:
-            stored = StoredPosition.UNFINISHED_SNAPSHOT if position.is_snapshot_unfinished else StoredPosition.STREAMING
-        if self._started_snapshot and stored is StoredPosition.STREAMING:
-            return False  # a failure while streaming; `always` means every start of the task
-        if position is not None and stored is StoredPosition.STREAMING and mode.streams and not self._is_available(position, server):
-            if not mode.when_position_lost and not mode.when_finished:
-                raise FatalTaskError(
-                    f"The connector is trying to read change stream starting at {format_lsn(position.start_lsn)}, but this is no "
-                    "longer available on the "
-                    f"server: {_why_unavailable(server, self._config.slot)}. Reconfigure the connector to use a snapshot mode when needed "
-                    "(snapshot.mode=when_needed), or delete the connector's offsets to begin anew."
-                )
-            log.warning("The stored position %s is no longer available: a new snapshot is taken", format_lsn(position.start_lsn))
-            self._position = None
-            return True
-        return mode.reads_data(stored)
-
-    def _is_available(self, position: PostgresOffset, server: catalog.ServerState) -> bool:
-        if self._config.raw.get("internal.log.position.check.enable", "true").strip().lower() == "false":
-            return True
-        if server.slot is None:
-            return False
-        return position.lsn_proc is None or server.slot.restart_lsn is None or server.slot.restart_lsn <= position.lsn_proc
-
-    def _prepare_publication(self, server: catalog.ServerState, tables: Sequence[TableId]) -> None:
-        config = self._config
-        assert self._general is not None
-        skipped = config.skipped if config.skipped_explicitly else None
-        ensure_publication(
-            self._general,
-            server,
-            name=config.publication,
-            mode=config.publication_mode,
-            tables=sorted(tables),
-            options=options_sql(skipped, via_partition_root=config.flag("publish.via.partition.root")),
-            database=config.database,
-            user=config.user,
-        )
-
-    def _prepare_slot(self, server: catalog.ServerState, reads: bool) -> tuple[str | None, int | None]:
-        """Create the slot when it is missing.
-
-        Returns:
-            For a snapshot, the name of the exported snapshot to import and where streaming goes on after it; see `slot.py`.
-        """
-        config = self._config
-        if server.slot is None:
-            failover = config.flag("slot.failover") and server.version >= 170000 and not server.is_standby
-            self._exported = slot.create_slot(config.connection, config.slot, failover=failover, should_stop=self._stop.is_set)
-        elif reads and self._position is not None and not self._position.is_snapshot_unfinished:
-            self._exported = slot.export_snapshot_beside(config.connection, config.slot, should_stop=self._stop.is_set)
-        if self._exported is not None:
-            return self._exported.name, self._exported.lsn
-        return None, (server.slot.confirmed_lsn or server.slot.restart_lsn or 0) if server.slot else None
-
-    def _release_exported(self) -> None:
-        """A temporary slot may go, and a lasting one is free for the stream."""
-        if self._exported is not None:
-            self._exported.release()
-            self._exported = None
+        finally:
+            # a temporary slot may go, and a lasting one is free for the stream
+            if start.exported is not None:
+                start.exported.release()
 
     def _read_snapshot(self) -> EncodedBatch | None:
         assert self._snapshot is not None
@@ -390,7 +274,7 @@ class PostgresConnectorTask(SourceTask):
             # the idle connection was cut, by a firewall or an administrator
             assert self._general is not None
             self._general.close()
-            self._general = self._open_general()
+            self._general = open_general(self._config, self._stop.is_set)
             table = self._structure(relation, id_)
         return self._factory.build(table, known)
 
@@ -404,19 +288,9 @@ class PostgresConnectorTask(SourceTask):
     def _drop_slot(self) -> None:
         try:
             connection = Connection(self._config.connection, "Debezium Drop Slot")
-            slot.drop_slot(connection, self._config.slot)
-            connection.close()
+            try:
+                slot.drop_slot(connection, self._config.slot)
+            finally:
+                connection.close()
         except ServerError as error:
             log.error("The slot '%s' could not be dropped and keeps WAL on the server: %s", self._config.slot, error)
-
-
-def _initial_statements(text: str) -> list[str]:
-    """`database.initial.statements`: split at semicolons, two of which stand for one."""
-    parts = text.replace(";;", "\0").split(";")
-    return [part.replace("\0", ";").strip() for part in parts if part.strip()]
-
-
-def _why_unavailable(server: catalog.ServerState, name: str) -> str:
-    if server.slot is None:
-        return f"the replication slot '{name}' does not exist"
-    return f"the replication slot '{name}' begins at {format_lsn(server.slot.restart_lsn or 0)}"

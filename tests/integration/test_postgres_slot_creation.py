@@ -1,12 +1,15 @@
-"""A slot that a killed predecessor's session is still creating: streaming will begin later than a snapshot taken now would end."""
+"""Slots whose creation has to wait, and what waits for us: the server makes a slot only when the transactions of that moment have ended."""
 
 from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import orjson
+import psycopg
 import pytest
 
 from connect_py.api import JsonEncoding
@@ -15,6 +18,100 @@ from connectors.postgres.task import PostgresConnectorTask
 from tests.fix_postgres import postgres_source
 
 pytestmark = pytest.mark.services
+
+
+def started(config: dict[str, str]) -> PostgresConnectorTask:
+    task = PostgresConnectorTask()
+    task.start(config, SimpleNamespace(connector="c", task=0, encoding=JsonEncoding(False, False), offset=lambda partition: None))
+    return task
+
+
+@pytest.fixture
+def writer(postgres: PostgresAddress, database: str) -> Iterator[psycopg.Connection[Any]]:
+    """A session in the middle of a transaction that has a number."""
+    with psycopg.connect(postgres.dsn(database), application_name="night batch", autocommit=True) as connection:
+        connection.execute("CREATE TABLE item (id integer PRIMARY KEY)")
+        connection.execute("INSERT INTO item SELECT generate_series(1, 1000)")
+        connection.execute("BEGIN")
+        connection.execute("SELECT pg_current_xact_id()")
+        yield connection
+
+
+def test_a_slot_can_be_created_while_our_snapshot_is_under_way(
+    postgres: PostgresAddress, database: str, tag: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("connectors.postgres.snapshot.MAX_ROWS", 100)
+    with postgres.connect(database) as other:
+        other.execute("CREATE TABLE item (id integer PRIMARY KEY)")
+        other.execute("INSERT INTO item SELECT generate_series(1, 1000)")
+        task = started(postgres_source(postgres, database, tag))
+        try:
+            batch = task.poll()
+            assert batch is not None and not batch.source_offset["snapshot_completed"]
+            source = orjson.loads(batch.rows[0][2] or b"")["source"]
+            assert source["txId"] == batch.source_offset["txId"] > 0
+            other.execute("SET lock_timeout = '5s'")  # of the wait for a transaction's end
+            other.execute(f"SELECT pg_create_logical_replication_slot('other_{tag}', 'pgoutput')")
+            batch = task.poll()
+            assert batch is not None and not batch.source_offset["snapshot_completed"]
+        finally:
+            task.stop()
+            task.close()
+
+
+def test_a_creation_that_waits_says_for_whom_and_goes_on(
+    postgres: PostgresAddress,
+    database: str,
+    tag: str,
+    writer: psycopg.Connection[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr("connectors.postgres.slot_wait.FIRST_REPORT_SECONDS", 0.3)
+    monkeypatch.setattr("connectors.postgres.slot_wait.REPORT_SECONDS", 0.5)
+    task = started(postgres_source(postgres, database, tag))
+    reports = []
+
+    def end_when_reported_twice() -> None:
+        deadline = time.monotonic() + 20
+        while len(reports) < 2 and time.monotonic() < deadline:
+            reports[:] = [r.getMessage() for r in caplog.records if "still being created" in r.getMessage()]
+            time.sleep(0.05)
+        writer.execute("COMMIT")
+
+    ending = threading.Thread(target=end_when_reported_twice)
+    ending.start()
+    try:
+        batch = task.poll()
+        ending.join()
+        assert len(reports) >= 2
+        assert f"'slot_{tag}'" in reports[0]
+        assert f"pid {writer.info.backend_pid} (night batch, database {database}, idle in transaction, for " in reports[0]
+        assert f"SELECT pg_terminate_backend({writer.info.backend_pid});" in reports[0]
+        assert batch is not None and len(batch.rows) > 0
+    finally:
+        ending.join()
+        task.stop()
+        task.close()
+
+
+def test_a_stop_ends_the_wait_and_leaves_no_slot(
+    postgres: PostgresAddress, database: str, tag: str, writer: psycopg.Connection[Any]
+) -> None:
+    task = started(postgres_source(postgres, database, tag))
+    polling = threading.Thread(target=task.poll)
+    polling.start()
+    found = "SELECT 1 FROM pg_replication_slots WHERE slot_name = %s"
+    with postgres.connect(database) as admin:
+        deadline = time.monotonic() + 20
+        while admin.execute(found, (f"slot_{tag}",)).fetchone() is None:
+            assert time.monotonic() < deadline, "the slot does not show"
+        task.stop()
+        polling.join(5)
+        assert not polling.is_alive()
+        task.close()
+        while admin.execute(found, (f"slot_{tag}",)).fetchone() is not None:
+            assert time.monotonic() < deadline, "the slot is still there"
 
 
 def test_no_change_falls_between_a_snapshot_and_a_slot_that_is_still_being_created(
@@ -37,11 +134,7 @@ def test_no_change_falls_between_a_snapshot_and_a_slot_that_is_still_being_creat
         while connection.execute(found, (f"slot_{tag}",)).fetchone() is None:
             assert time.monotonic() < deadline, "the slot does not show"
 
-        task = PostgresConnectorTask()
-        task.start(
-            postgres_source(postgres, database, tag, slot_retry_delay_ms="200", slot_max_retries="1000"),
-            SimpleNamespace(connector=tag, task=0, encoding=JsonEncoding(False, False), offset=lambda partition: None),
-        )
+        task = started(postgres_source(postgres, database, tag, slot_retry_delay_ms="200", slot_max_retries="1000"))
         seen: set[int] = set()
 
         def poll() -> None:

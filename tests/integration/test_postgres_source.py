@@ -544,6 +544,19 @@ def test_a_dropped_slot_fails_initial_and_makes_when_needed_read_again(runner: R
     assert [r.op for r in runner.until(2)] == ["r", "r"]
 
 
+def test_a_slot_that_is_dropped_under_a_running_task_is_not_silently_replaced(runner: Runner) -> None:
+    runner.db.execute("CREATE TABLE a (id int PRIMARY KEY)")
+    runner.start()
+    runner.idle()
+    runner.db.execute("INSERT INTO a VALUES (1)")
+    runner.until(1)
+    drop = "SELECT pg_terminate_backend(active_pid, 5000), pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name=%s"
+    runner.db.execute(drop, (runner.slot,))
+    runner.db.execute("INSERT INTO a VALUES (2)")
+    with pytest.raises(FatalTaskError, match=f"no longer available on the server: the replication slot '{runner.slot}' does not exist"):
+        runner.until(2)
+
+
 def test_dropping_the_slot_on_stop(runner: Runner) -> None:
     runner.db.execute("CREATE TABLE a (id int PRIMARY KEY)")
     runner.start(slot_drop_on_stop="true")

@@ -1,0 +1,198 @@
+"""What a start does before the first row: look at the server, decide what to read, make publication and slot (postgres.md §3 to §8).
+
+Whatever can be refused is looked at before anything is made on the server. Nothing here is kept; the task owns what comes back.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from connect_py.errors import FatalTaskError
+from connectors.engine.relational.table import TableId
+from connectors.engine.snapshot.modes import StoredPosition
+from connectors.postgres import catalog, slot
+from connectors.postgres.catalog import ServerState
+from connectors.postgres.config import PostgresConfig
+from connectors.postgres.connection import Connection, quote_name
+from connectors.postgres.errors import ServerError, translate
+from connectors.postgres.lsn import format_lsn
+from connectors.postgres.offset import PostgresOffset
+from connectors.postgres.publication import ensure_publication, options_sql
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a start found and made.
+
+    Attributes:
+        server: as it was before anything was made.
+        tables: the captured ones.
+        position: the stored one; None when there is none or the server has lost its log.
+        to_read: tables of the snapshot to take, in order; None when none is taken.
+        snapshot_lsn: where streaming goes on after the snapshot; None when nothing follows it.
+        exported: the moment that the snapshot reads, when a slot was made; to be released once the reading transaction has begun.
+    """
+
+    server: ServerState
+    tables: list[TableId]
+    position: PostgresOffset | None
+    to_read: list[TableId] | None
+    snapshot_lsn: int | None
+    exported: slot.ExportedSnapshot | None
+
+
+def open_general(config: PostgresConfig, should_stop: Callable[[], bool]) -> Connection:
+    """The connection for everything but the stream, after `database.initial.statements`.
+
+    Raises:
+        ConnectError: it cannot be opened.
+        ServerError: an initial statement failed.
+    """
+    settings = config.connection
+    try:
+        connection = Connection(settings, "Debezium General", should_stop=should_stop)
+    except ServerError as error:
+        what = f"Cannot connect to the database '{settings.database}' at {settings.host}:{settings.port}"
+        raise translate(error, what, user=settings.user, database=settings.database) from None
+    try:
+        for statement in _initial_statements(config.raw.get("database.initial.statements", "")):
+            connection.query(statement)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def prepare(
+    general: Connection,
+    config: PostgresConfig,
+    position: PostgresOffset | None,
+    *,
+    snapshot_begun: bool,
+    should_stop: Callable[[], bool],
+) -> Start:
+    """Look, decide, make.
+
+    Args:
+        position: the offset to go on from.
+        snapshot_begun: whether this task has taken a snapshot since it was started; `always` asks for one, not for one a reconnection.
+
+    Raises:
+        FatalTaskError: it cannot work as it is; with what to do.
+        RetriableError: the slot is not free, or a connection failed.
+        ServerError: the general connection failed.
+        Stopped: a stop was asked for.
+    """
+    mode = config.snapshot_mode
+    server = catalog.read_server_state(general, config.slot, config.publication)
+    tables, unreadable = catalog.captured_tables(catalog.read_table_ids(general), config.filters.is_captured)
+    _check_number(tables, config)
+    if mode.streams:
+        slot.check_server(server, config.user)
+        slot.check_slot(server, config.slot, config.database)
+    if _is_lost(position, server, config):
+        position, reads = None, True
+    else:
+        reads = _reads_data(position, config, snapshot_begun=snapshot_begun)
+    to_read = config.filters.snapshot_order(tables) if reads else None
+    _check_readable(to_read or (), unreadable, config.user)
+    if not mode.streams:
+        return Start(server, tables, position, to_read, None, None)
+    ensure_publication(
+        general,
+        server,
+        name=config.publication,
+        mode=config.publication_mode,
+        tables=sorted(tables),
+        options=options_sql(
+            config.skipped if config.skipped_explicitly else None, via_partition_root=config.flag("publish.via.partition.root")
+        ),
+        database=config.database,
+        user=config.user,
+    )
+    exported: slot.ExportedSnapshot | None = None
+    if server.slot is None:
+        failover = config.flag("slot.failover") and server.version >= 170000 and not server.is_standby
+        exported = slot.create_slot(config.connection, config.slot, failover=failover, observer=general, should_stop=should_stop)
+    elif reads and position is not None and not position.is_snapshot_unfinished:
+        exported = slot.export_snapshot_beside(config.connection, config.slot, observer=general, should_stop=should_stop)
+    lsn = server.slot.confirmed_lsn if server.slot else None
+    return Start(server, tables, position, to_read, exported.lsn if exported else lsn, exported)
+
+
+def _check_number(tables: Sequence[TableId], config: PostgresConfig) -> None:
+    if not tables:
+        log.warning(
+            "No table of the database '%s' matches the filters (schema.*.list, table.*.list): nothing is captured until one does. Names "
+            "are matched whole, as schema.table",
+            config.database,
+        )
+    limit = config.number("guardrail.collections.max")
+    if 0 < limit < len(tables):
+        text = f"{len(tables)} tables are captured, more than guardrail.collections.max={limit} allows"
+        if config.choice("guardrail.collections.limit.action") == "fail":
+            raise FatalTaskError(text + ". Nothing was read. Narrow table.include.list or raise the limit")
+        log.warning(text)
+
+
+def _check_readable(tables: Sequence[TableId], unreadable: Sequence[TableId], user: str) -> None:
+    for table in tables:
+        if table in unreadable:
+            schema, role = quote_name(table.schema), quote_name(user)
+            raise FatalTaskError(
+                f"The user '{user}' may not read the table '{table}', which the snapshot needs (SQLSTATE 42501). Nothing was sent and no "
+                f"slot was created. Run as the table's owner: GRANT USAGE ON SCHEMA {schema} TO {role}; GRANT SELECT ON "
+                f"{schema}.{quote_name(table.table)} TO {role}; or leave the table out by table.exclude.list."
+            )
+
+
+def _stored(position: PostgresOffset | None) -> StoredPosition:
+    if position is None:
+        return StoredPosition.NONE
+    return StoredPosition.UNFINISHED_SNAPSHOT if position.is_snapshot_unfinished else StoredPosition.STREAMING
+
+
+def _reads_data(position: PostgresOffset | None, config: PostgresConfig, *, snapshot_begun: bool) -> bool:
+    """Whether this start reads the tables (postgres.md §8.1). Raises FatalTaskError when it would have to and may not."""
+    stored = _stored(position)
+    if snapshot_begun and stored is StoredPosition.STREAMING:
+        return False
+    return config.snapshot_mode.reads_data(stored)
+
+
+def _is_lost(position: PostgresOffset | None, server: ServerState, config: PostgresConfig) -> bool:
+    """Whether the server can no longer stream from the stored position, so that a snapshot has to take its place.
+
+    Raises:
+        FatalTaskError: it cannot, and the mode takes no snapshot for that.
+    """
+    mode = config.snapshot_mode
+    if position is None or position.is_snapshot_unfinished or not mode.streams:
+        return False
+    if config.choice("internal.log.position.check.enable", "true") == "false":
+        return False
+    at = format_lsn(position.start_lsn)
+    if server.slot is None:
+        why = f"the replication slot '{config.slot}' does not exist"
+    elif position.lsn_proc is not None and (server.slot.restart_lsn or 0) > position.lsn_proc:
+        why = f"the replication slot '{config.slot}' begins at {format_lsn(server.slot.restart_lsn or 0)}"
+    else:
+        return False
+    if not mode.when_position_lost and not mode.when_finished:
+        raise FatalTaskError(
+            f"The connector is trying to read change stream starting at {at}, but this is no longer available on the server: {why}. "
+            "Reconfigure the connector to use a snapshot mode when needed (snapshot.mode=when_needed), or delete the connector's offsets "
+            "to begin anew."
+        )
+    log.warning("The stored position %s is no longer available (%s): a new snapshot is taken", at, why)
+    return True
+
+
+def _initial_statements(text: str) -> list[str]:
+    """`database.initial.statements`: split at semicolons, two of which stand for one."""
+    parts = text.replace(";;", "\0").split(";")
+    return [part.replace("\0", ";").strip() for part in parts if part.strip()]
