@@ -45,9 +45,9 @@ def _play(screen: Screen, *, keep: bool) -> int:
         story = Story(stage, screen)
         story.tell()
     except BaseException as error:
-        failed = isinstance(error, Exception)
-        _stop(screen, stage, keep_folder=failed)
-        if failed:
+        has_something_to_tell = isinstance(error, Exception) and stage.has_logs
+        _stop(screen, stage, keep_folder=has_something_to_tell)
+        if has_something_to_tell:
             screen.note(f"the servers were stopped; their logs are in {stage.folder}")
         raise
     if keep:

@@ -82,6 +82,11 @@ class Stage:
         self._started.append((self.worker.service, signal.SIGTERM))
         return self.worker
 
+    @property
+    def has_logs(self) -> bool:
+        """Whether a server was started."""
+        return bool(self._started)
+
     def stop(self, *, keep_folder: bool = False) -> None:
         """Stop all servers, the worker first, and delete the data; also the folder with the logs, unless it shall be kept."""
         while self._started:

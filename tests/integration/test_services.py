@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -42,13 +43,14 @@ def test_a_server_ends_when_the_process_that_started_it_is_killed(tmp_path: Path
 import os, pathlib, signal, sys
 from connect_py.testing.services.postgres import PostgresServer
 server = PostgresServer(pathlib.Path(sys.argv[1]))
-print(server.port, flush=True)
+print(server.port, server.data, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
     root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", script, tmp_path], capture_output=True, text=True, cwd=root, env={**os.environ})
-    port = int(done.stdout)
-    wait_until(lambda: not is_listening(port), 20, "the end of the orphaned server")
+    port, data = done.stdout.split()
+    wait_until(lambda: not is_listening(int(port)), 20, "the end of the orphaned server")
+    shutil.rmtree(data)
 
 
 def test_waiting_for_a_server_that_never_answers_ends_with_a_sentence() -> None:

@@ -76,7 +76,9 @@ def test_a_second_demo_beside_one_that_was_left_is_refused(capsys: pytest.Captur
 def test_a_missing_java_gets_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert main([]) == 1
     told = capsys.readouterr().err.strip()
     assert "Java 17 or newer is needed" in told
     assert "\n" not in told
+    assert not list(tmp_path.iterdir()), "a folder was left behind"
