@@ -1,37 +1,82 @@
-"""librdkafka's own log lines, quietly: while a broker is away each client repeats the same line several times a second.
+"""librdkafka's own log lines, quietly: while a broker is away each of a worker's clients repeats the same line several times a second.
 
-The first line of its kind is passed on, and then one every `REPEAT_SECONDS` with the number of those left out. What matters to a caller is
-raised or given to its callback, so these lines are warnings at most.
+The first line of its kind is passed on, and then one every `REPEAT_SECONDS` with the number of those left out, whichever client of this
+process they came from: a broker that is away is one event, not one for each client. What matters to a caller is raised or given to its
+callback, so these lines are warnings at most.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 
-#: librdkafka suppresses repeats for 30 s too, but not when a duration in the text differs.
+#: librdkafka suppresses repeats for 30 s too, but not when a duration in the text differs, and each client for itself.
 REPEAT_SECONDS = 30.0
+
+#: More kinds than a process ever has; a text that holds a varying word must not grow the table for ever.
+_MOST_KINDS = 200
+
+#: `[thrd:main]: GroupCoordinator: host:9092/1: Connect to … failed: Connection refused (after 0ms in state CONNECT)`
+_ABOUT_A_BROKER = re.compile(r"(?:\w+: )?(?P<broker>\S+?:\d+)(?:/\w+)?: (?P<what>.*?)(?: \(after .*\))?", re.DOTALL)
+_THREAD = re.compile(r"\[thrd:[^]]*\]: ")
+_NUMBER = re.compile(r"\d+")
 
 log = logging.getLogger("connect_py.kafka.librdkafka")
 
 
-class ClientLog:
-    """Takes the place of a logger in confluent-kafka's `logger` argument; any thread may call it."""
+class Repeats:
+    """When each kind of line was passed on, and how many were left out since; shared by threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._seen: dict[str, tuple[float, int]] = {}
+        self._seen: dict[tuple[str, str], tuple[float, int]] = {}
 
-    def log(self, level: int, template: str, *values: object) -> None:
-        """One line: librdkafka's facility, client name and text come as values."""
-        kind = str(values[0]) if values else template
+    def pass_on(self, kind: tuple[str, str]) -> int | None:
+        """None when a line of this kind is to be left out, else how many have been since the last one."""
         now = time.monotonic()
         with self._lock:
             last, hidden = self._seen.get(kind, (now - REPEAT_SECONDS, 0))
             if now - last < REPEAT_SECONDS:
                 self._seen[kind] = (last, hidden + 1)
-                return
+                return None
+            if len(self._seen) >= _MOST_KINDS:
+                self._seen.clear()
             self._seen[kind] = (now, 0)
-        more = f" ({hidden} more of the kind since)" if hidden else ""
-        log.log(min(level, logging.WARNING), template + "%s", *values, more)
+            return hidden
+
+
+_PROCESS = Repeats()
+
+
+class ClientLog:
+    """Takes the place of a logger in confluent-kafka's `logger` argument; any thread may call it.
+
+    Args:
+        repeats: what the lines are counted with; by default with those of all other clients of the process.
+    """
+
+    def __init__(self, repeats: Repeats = _PROCESS) -> None:
+        self._repeats = repeats
+
+    def log(self, level: int, template: str, *values: object) -> None:
+        """One line: librdkafka's facility, client name and text come as values."""
+        facility, client, text = [str(value) for value in values] if len(values) == 3 else ("", "", template % values)
+        text = _THREAD.sub("", text, count=1)
+        level = min(level, logging.DEBUG if _is_ordinary(facility, level, text) else logging.WARNING)
+        if not log.isEnabledFor(level):
+            return
+        about = _ABOUT_A_BROKER.fullmatch(text) if facility == "FAIL" else None
+        line = f"Kafka broker {about['broker']}: {about['what']}" if about else f"Kafka client: {text} ({facility})"
+        hidden = self._repeats.pass_on((facility, _NUMBER.sub("", line) if about is None else line))
+        if hidden is None:
+            return
+        more = f"; {hidden} more since the last such line" if hidden else ""
+        log.log(level, "%s [%s%s]", line, client, more)
+
+
+def _is_ordinary(facility: str, level: int, text: str) -> bool:
+    """Connections that brokers close, at rest or for a restart, and a broker that has just started: librdkafka goes on by itself, and
+    what does not pass shows as a refused connection or as the caller's error."""
+    return (facility == "FAIL" and level <= logging.INFO) or (facility == "GETPID" and text.endswith("retrying"))

@@ -5,20 +5,63 @@ import logging
 import pytest
 
 from connect_py.kafka import client_log
+from connect_py.kafka.client_log import ClientLog, Repeats
+
+TEMPLATE = "%s [%s] %s"
+REFUSED = "127.0.0.1:9092/bootstrap: Connect to ipv4#127.0.0.1:9092 failed: Connection refused (after {}ms in state CONNECT)"
 
 
-def test_a_repeated_line_is_shown_once_and_counted_later(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    caplog.set_level(logging.DEBUG)
+def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
+    return [(record.levelno, record.getMessage()) for record in caplog.records]
+
+
+def test_a_broker_that_is_away_is_one_line_for_all_clients_and_counted_later(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.INFO)
     now = 1000.0
     monkeypatch.setattr(client_log.time, "monotonic", lambda: now)
-    log = client_log.ClientLog()
-    for _ in range(100):
-        log.log(logging.ERROR, "%s [%s] %s", "FAIL", "me", "refused")
-    log.log(logging.INFO, "%s [%s] %s", "OTHER", "me", "fine")
+    repeats = Repeats()
+    clients = [ClientLog(repeats), ClientLog(repeats)]
+    for duration in range(50):
+        for number, log in enumerate(clients):
+            log.log(logging.ERROR, TEMPLATE, "FAIL", f"c{number}", "[thrd:main]: " + REFUSED.format(duration))
+    clients[0].log(logging.ERROR, TEMPLATE, "FAIL", "c0", "[thrd:main]: GroupCoordinator: " + REFUSED.format(0))
+    clients[0].log(logging.ERROR, TEMPLATE, "FAIL", "c0", "[thrd:main]: " + REFUSED.format(0).replace("9092", "9093"))
     now += client_log.REPEAT_SECONDS
-    log.log(logging.ERROR, "%s [%s] %s", "FAIL", "me", "refused")
-    assert [(record.levelno, record.getMessage()) for record in caplog.records] == [
-        (logging.WARNING, "FAIL [me] refused"),
-        (logging.INFO, "OTHER [me] fine"),
-        (logging.WARNING, "FAIL [me] refused (99 more of the kind since)"),
+    clients[1].log(logging.ERROR, TEMPLATE, "FAIL", "c1", "[thrd:main]: " + REFUSED.format(1))
+    what = "Kafka broker 127.0.0.1:{0}: Connect to ipv4#127.0.0.1:{0} failed: Connection refused [{1}]"
+    assert lines(caplog) == [
+        (logging.WARNING, what.format(9092, "c0")),
+        (logging.WARNING, what.format(9093, "c0")),
+        (logging.WARNING, what.format(9092, "c1; 100 more since the last such line")),
     ]
+
+
+def test_connections_that_are_closed_and_a_broker_that_still_loads_are_no_news(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    log = ClientLog(Repeats())
+    log.log(
+        logging.INFO,
+        TEMPLATE,
+        "FAIL",
+        "c0",
+        "[thrd:GroupCoordinator]: GroupCoordinator: 127.0.0.1:9092: Disconnected (after 1ms in state UP)",
+    )
+    log.log(
+        logging.WARNING, TEMPLATE, "GETPID", "c0", "[thrd:main]: Failed to acquire idempotence PID: Coordinator load in progress: retrying"
+    )
+    assert lines(caplog) == []
+
+
+def test_other_lines_keep_their_text_and_facility(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    ClientLog(Repeats()).log(logging.ERROR, TEMPLATE, "MAXPOLL", "c0", "[thrd:main]: Application maximum poll interval exceeded by 7ms")
+    assert lines(caplog) == [(logging.WARNING, "Kafka client: Application maximum poll interval exceeded by 7ms (MAXPOLL) [c0]")]
+
+
+def test_a_text_that_varies_without_end_does_not_fill_the_memory() -> None:
+    repeats = Repeats()
+    for number in range(10_000):
+        repeats.pass_on(("X", f"text {number:x}"))
+    assert len(repeats._seen) <= client_log._MOST_KINDS

@@ -38,6 +38,9 @@ log = logging.getLogger(__name__)
 #: DistributedHerder's START_STOP_THREAD_POOL_SIZE.
 _POOL_SIZE = 8
 
+#: How long a worker that ends waits for Kafka to take the last states of connectors and tasks.
+_LAST_STATES_SECONDS = 5.0
+
 #: Delays between attempts to publish task configurations: 250 ms doubling to 60 s.
 _PUBLISH_RETRY_SECONDS = (0.25, 60.0)
 
@@ -122,10 +125,19 @@ class HerderCore:
         """Stop everything within ``task.shutdown.graceful.timeout.ms`` and report it UNASSIGNED. Called after a failed `start`, too."""
         if self._thread.is_alive:
             self._stop_work()
-            self._statuses.flush(5.0)
+            self._flush_statuses()
         self._pool.shutdown(wait=False, cancel_futures=True)
         for store in (self._configs, self._statuses, self._offsets):
             store.stop()
+
+    def _flush_statuses(self) -> None:
+        """A worker that ends while Kafka is away has nobody to tell, and has ended in order nevertheless."""
+        try:
+            self._statuses.flush(_LAST_STATES_SECONDS)
+        except ConnectError as error:
+            log.warning(
+                "The last states could not be written: until a worker of the group starts again, they show what ran before. %s", error
+            )
 
     def _stop_work(self) -> None:
         deadline = time.monotonic() + self._worker.graceful_shutdown_seconds
@@ -208,6 +220,8 @@ class HerderCore:
         target = snapshot.target_state(name)
         self._tasks.pause(name, target is TargetState.PAUSED)
         self._connectors.set_target(name, target)
+        if target is not TargetState.STARTED:  # one that goes on says so itself, when it has its tasks
+            log.info("Connector %s is %s", name, target.value.lower())
 
     def _run_tasks(self, name: str) -> None:
         """Have the connector's tasks run anew, with the newest set of configurations."""

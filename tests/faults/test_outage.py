@@ -1,0 +1,58 @@
+"""A worker whose broker goes away: its tasks wait and go on, nothing is lost or sent twice, and the worker can be stopped meanwhile."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaException
+
+from connect_py.testing.services.process import wait_until
+from connect_py.testing.services.worker import Worker
+from tests.faults.test_stores_outage import Broker
+from tests.fix_kafka import Kafka
+
+pytestmark = [pytest.mark.services, pytest.mark.timeout(240)]
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    found = Broker(tmp_path / "kafka")
+    yield found
+    found.stop()
+
+
+def values(kafka: Kafka, topic: str) -> list[str]:
+    try:
+        return [json.loads(message.value())["payload"] for message in kafka.read(topic)]
+    except KafkaException:  # a broker that has just come back leads no partition yet
+        return []
+
+
+def test_a_task_waits_for_its_broker_and_a_worker_stops_in_order_without_one(broker: Broker, tmp_path: Path, tag: str) -> None:
+    kafka = Kafka(broker.bootstrap)
+    worker = Worker(tmp_path / "worker", broker.bootstrap)
+    try:
+        lines = tmp_path / "lines.txt"
+        lines.write_text("one\n")
+        worker.create(tag, {"connector.class": "FileStreamSource", "file": str(lines), "topic": tag})
+        wait_until(lambda: values(kafka, tag) == ["one"], 20, "the first line")
+        broker.kill()
+        with lines.open("a") as file:
+            file.write("two\n")
+        wait_until(lambda: "Connection refused" in worker.log.read_text(), 20, "a line about the broker")
+        with lines.open("a") as file:
+            file.write("three\n")
+        broker.bring_back()
+        wait_until(lambda: values(kafka, tag) == ["one", "two", "three"], 60, "the lines written meanwhile, once each")
+        assert [task["state"] for task in worker.status(tag)["tasks"]] == ["RUNNING"]
+
+        broker.kill()
+    finally:
+        worker.stop()
+    said = worker.log.read_text()
+    assert said.endswith("Stopped\n")
+    assert "The last states could not be written" in said
+    assert "ERROR" not in said
