@@ -173,7 +173,7 @@ def _distributed(worker: WorkerConfig, worker_id: str) -> DistributedHerder:
         worker,
         Plugins.discover(),
         KafkaConfigStore(worker.raw, admin),
-        KafkaStatusStore(worker.raw, admin),
+        KafkaStatusStore(worker.raw, admin, worker_id=worker_id),
         KafkaOffsetStore(worker.raw, admin),
         admin,
         SoleWorker(),

@@ -30,22 +30,28 @@ class KafkaStatusStore:
     Args:
         worker: worker properties (`status.storage.topic`, `.partitions`, `.replication.factor`, client settings).
         admin: to be shared; the store makes its own otherwise.
+        worker_id: the name of the worker whose store this is. A live report by another one is logged: until workers of a group share
+            their work, a second one runs every connector once more.
 
     Raises:
         ConfigError: no topic is named, or a client property cannot be used.
     """
 
-    def __init__(self, worker: Mapping[str, str], admin: KafkaAdmin | None = None) -> None:
+    def __init__(self, worker: Mapping[str, str], admin: KafkaAdmin | None = None, *, worker_id: str | None = None) -> None:
         self._log = TopicLog(worker, STATUS_TOPIC, "statuses", self._take, admin)
         self._lock = threading.Lock()
         self._cache = StatusCache()
         self._newest: dict[bytes, int] = {}
         self._puts = 0
         self._stopping = False
+        self._group = worker.get("group.id", "")
+        self._known_workers = {worker_id}
+        self._looks_for_others = False
 
     def start(self) -> None:
         """Create the topic if it is missing, read it to the end, then follow it. Raises ConfigError, RetriableError."""
         self._log.start()
+        self._looks_for_others = self._known_workers != {None}  # what was there before may be a dead worker's
 
     def stop(self) -> None:
         """Wait briefly for what was put, then stop following."""
@@ -145,5 +151,24 @@ class KafkaStatusStore:
         try:
             with self._lock:
                 self._cache.apply(record.key, record.value)
+            if self._looks_for_others and record.value is not None:
+                self._look_for_others(record.key, record.value)
         except DataError as error:
             log.error("%s (offset %d of partition %d of the status topic)", error, record.offset, record.partition)
+
+    def _look_for_others(self, key: bytes | None, value: bytes) -> None:
+        """RUNNING is what only a living worker says; one that has just been replaced may still say its last words."""
+        about = records.parse_key(key)
+        if isinstance(about, records.TopicKey):
+            return
+        status = records.decode_status(value)
+        if status.state == "RUNNING" and status.worker_id not in self._known_workers:
+            self._known_workers.add(status.worker_id)
+            log.error(
+                "The worker %s has just started connector %s, and so has this worker: they have the same group.id '%s' and do not share "
+                "work yet, so both run every connector and records may be written twice. Stop one of them, or give it a group.id and "
+                "internal topics of its own.",
+                status.worker_id,
+                about.connector,
+                self._group,
+            )

@@ -261,3 +261,27 @@ def test_a_worker_with_small_topics_reads_them_in_well_under_a_second(properties
         for store in stores:
             store.stop()
     assert spent < 1.0
+
+
+def test_a_second_living_worker_of_the_group_is_told_about_once(properties: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
+    others = KafkaStatusStore(properties)
+    others.start()
+    others.put_connector("c", Status("RUNNING", "dead:1"))
+    others.flush(10)
+    store = KafkaStatusStore(properties, worker_id="here:1")
+    store.start()
+    try:
+        store.put_connector("c", Status("RUNNING", "here:1"))
+        others.put_task("c", 0, Status("UNASSIGNED", "dead:1"))
+        others.flush(10)
+        store.refresh(10)
+        assert "same group.id" not in caplog.text
+        others.put_connector("c", Status("RUNNING", "there:1"))
+        others.put_task("c", 0, Status("RUNNING", "there:1"))
+        others.flush(10)
+        store.refresh(10)
+        (told,) = [record.getMessage() for record in caplog.records if "same group.id" in record.getMessage()]
+        assert told.startswith("The worker there:1 has just started connector c")
+    finally:
+        others.stop()
+        store.stop()
