@@ -6,7 +6,7 @@ One thread, the task's, calls every method but `stop`, which comes from another 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from connect_py.api.offset import SourceOffset, SourcePartition
@@ -73,6 +73,33 @@ class SinkTaskContext(Protocol):
 
     def request_commit(self) -> None:
         """Ask for an offset commit soon."""
+        ...
+
+    def retry_after(self, seconds: float) -> None:
+        """After a RetriableError of this `put`: give the same records again no later than this (`SinkTaskContext.timeout`)."""
+        ...
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions that this task reads now."""
+        ...
+
+    def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Read on from these offsets, for a sink that keeps its own (`SinkTaskContext.offset`)."""
+        ...
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Bring no records of these partitions until `resume`."""
+        ...
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        """Undo `pause`."""
+        ...
+
+    @property
+    def report_errant_record(self) -> Callable[[SinkRecord, Exception], None] | None:
+        """Hands one record of the current `put` to the dead letter queue and the error log, instead of failing the task
+        (`ErrantRecordReporter`). None when the connector has neither. Raises FatalTaskError unless ``errors.tolerance`` is all."""
         ...
 
 

@@ -61,7 +61,7 @@ def parse_json(data: bytes, *, exact: bool = False) -> Any:
                 raise
             return json.loads(plain, parse_float=parse_float, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{_FAILED}{error}") from None
+        raise DataError(f"{_FAILED}{error}") from error
 
 
 def _no_constant(text: str) -> Any:

@@ -18,6 +18,8 @@ from connect_py.kafka.settings import INT_MAX, ClientKind, is_client_property, l
 __all__ = [
     "ClientKind",
     "connector_admin_properties",
+    "dead_letter_admin_properties",
+    "dead_letter_producer_properties",
     "internal_properties",
     "librdkafka_config",
     "sink_consumer_properties",
@@ -62,6 +64,21 @@ def connector_admin_properties(
 ) -> dict[str, str]:
     """Properties of a task's admin client: the worker's top-level ones are its base, client id `connector-adminclient-C-N`."""
     base = {**_top_level(worker), "client.id": f"connector-adminclient-{connector}-{task}"}
+    return _compose(worker, base, "admin.", connector_config)
+
+
+def dead_letter_producer_properties(
+    worker: Mapping[str, str], connector: str, task: int, connector_config: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Properties of the producer of a sink task's dead letter queue, client id `connector-dlq-producer-C-N`."""
+    return _compose(worker, {**_PRODUCER_BASE, "client.id": f"connector-dlq-producer-{connector}-{task}"}, "producer.", connector_config)
+
+
+def dead_letter_admin_properties(
+    worker: Mapping[str, str], connector: str, task: int, connector_config: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Properties of the admin client that creates a dead letter queue, client id `connector-dlq-adminclient-C-N`."""
+    base = {**_top_level(worker), "client.id": f"connector-dlq-adminclient-{connector}-{task}"}
     return _compose(worker, base, "admin.", connector_config)
 
 

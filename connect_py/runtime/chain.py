@@ -9,11 +9,12 @@ The task's thread owns a chain.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from connect_py.api import EncodedBatch, Header, JsonEncoding, Route, SourceRecord
 from connect_py.api.config import ConfigType, parse_value
+from connect_py.api.transform import Record
 from connect_py.converters.json import JsonConverter
 from connect_py.converters.json_read import has_decimals, parse_json, payload_reader
 from connect_py.data.schema import STRING
@@ -42,7 +43,9 @@ class Produced(NamedTuple):
     headers: Headers | None
 
 
-class _Step(NamedTuple):
+class Step(NamedTuple):
+    """One transform with its predicate."""
+
     transform: Any
     predicate: Any
     negate: bool
@@ -66,7 +69,7 @@ class Chain:
         self._key = converter(plugins, worker, config, "key.converter")
         self._value = converter(plugins, worker, config, "value.converter")
         self._header = converter(plugins, worker, config, "header.converter")
-        self._steps = _steps(plugins, config)
+        self._steps = transform_steps(plugins, config)
         self._tolerance = tolerance
         self._headers: dict[Route, Headers | None] = {}
         self._readers: dict[Route, tuple[Callable[[bytes | None], Any], Callable[[bytes | None], Any]]] = {}
@@ -118,7 +121,7 @@ class Chain:
         """
         changed: SourceRecord | None = record
         for step in self._steps:
-            passed, changed = self._tolerance.run("TRANSFORMATION", step.name, lambda s=step, r=changed: _apply(s, r))  # type: ignore[misc]
+            passed, changed = self._tolerance.run("TRANSFORMATION", step.name, lambda s=step, r=changed: apply_step(s, r))  # type: ignore[misc]
             if not passed or changed is None:
                 return None
         assert changed is not None
@@ -126,10 +129,7 @@ class Chain:
 
     def close(self) -> None:
         """Free what transforms hold."""
-        for step in self._steps:
-            step.transform.close()
-            if step.predicate is not None:
-                step.predicate.close()
+        close_steps(self._steps)
 
     def _serialise(self, record: SourceRecord) -> Produced | None:
         topic, run = record.topic, self._tolerance.run
@@ -196,13 +196,23 @@ def _is_plain(made: Any, config: Mapping[str, str], worker: Mapping[str, str], s
     return type(made) is JsonConverter and replaces
 
 
-def _apply(step: _Step, record: SourceRecord) -> SourceRecord | None:
+def apply_step(step: Step, record: Record) -> Record | None:
+    """The record after one transform, or as it was where the predicate says so; None when it is dropped."""
     if step.predicate is not None and step.predicate.test(record) == step.negate:
         return record
     return step.transform.apply(record)  # type: ignore[no-any-return]
 
 
-def _steps(plugins: Plugins, config: Mapping[str, str]) -> list[_Step]:
+def close_steps(steps: Sequence[Step]) -> None:
+    """Free what transforms and predicates hold."""
+    for step in steps:
+        step.transform.close()
+        if step.predicate is not None:
+            step.predicate.close()
+
+
+def transform_steps(plugins: Plugins, config: Mapping[str, str]) -> list[Step]:
+    """The transforms of a connector, configured. Raises ConfigError."""
     steps = []
     for alias in parse_value("transforms", config.get("transforms", ""), ConfigType.LIST):
         properties = with_prefix(config, f"transforms.{alias}.")
@@ -212,7 +222,7 @@ def _steps(plugins: Plugins, config: Mapping[str, str]) -> list[_Step]:
             predicate = _make(plugins, "predicate", f"predicates.{predicate_alias}", with_prefix(config, f"predicates.{predicate_alias}."))
         transform = _make(plugins, "transformation", f"transforms.{alias}", properties)
         is_negated = bool(parse_value(f"transforms.{alias}.negate", negate, ConfigType.BOOLEAN))
-        steps.append(_Step(transform, predicate, is_negated, transform.java_name))
+        steps.append(Step(transform, predicate, is_negated, transform.java_name))
     return steps
 
 

@@ -27,6 +27,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
+from connect_py.api.config import ConfigType, parse_value
 from connect_py.api.storage import OffsetWriter
 from connect_py.errors import ConfigError, ConnectError
 from connect_py.runtime import logging as line_logging
@@ -127,7 +128,7 @@ def _run(
     channel: _Channel,
     offset_writer: PipeOffsetWriter | OffsetWriterFactory,
 ) -> None:
-    from connect_py.api import BatchSinkTask, SourceTask
+    from connect_py.api import BatchSinkTask, SinkTask, SourceTask
 
     connector = plugins.load(start["class"])()
     task_class = connector.task_class()
@@ -135,10 +136,12 @@ def _run(
         _run_source(start, plugins, control, channel, offset_writer, task_class())
     elif issubclass(task_class, BatchSinkTask):
         _run_batch_sink(start, control, channel, task_class())
+    elif issubclass(task_class, SinkTask):
+        _run_sink(start, plugins, control, channel, task_class())
     else:
         raise ConfigError(
-            f"{start['class']} has tasks of class {task_class.__name__}, which this worker cannot run yet: it runs source tasks and sinks "
-            "that read Kafka by themselves (BatchSinkTask). Nothing was read or written."
+            f"{start['class']} has tasks of class {task_class.__name__}, which is no SourceTask, SinkTask or BatchSinkTask. "
+            "Nothing was read or written."
         )
 
 
@@ -189,6 +192,62 @@ def _run_source(
         producer.close(0.0)
         if admin is not None:
             admin.close()
+
+
+def _run_sink(start: Mapping[str, Any], plugins: Plugins, control: TaskControl, channel: _Channel, task: Any) -> None:
+    from connect_py.kafka.client import sink_consumer_properties
+    from connect_py.kafka.consumer import GroupConsumer
+    from connect_py.runtime.connector_config import TOPICS, TOPICS_REGEX
+    from connect_py.runtime.sink_chain import SinkChain
+    from connect_py.runtime.sink_errors import SinkErrors
+    from connect_py.runtime.sink_task import SinkContext, SinkTaskLoop
+    from connect_py.runtime.tolerance import Tolerance
+
+    name, number, worker, config = start["connector"], start["task"], start["worker"], start["config"]
+    queue, close_queue = _dead_letters(start)
+    try:
+        errors = SinkErrors(name, number, config, queue)
+        tolerance = Tolerance(config, control.wait, errors.report)
+        chain = SinkChain(plugins, worker, config, tolerance, errors)
+        topics = [topic for topic in parse_value(TOPICS, config.get(TOPICS, ""), ConfigType.LIST) if topic]
+        consumer = GroupConsumer(
+            sink_consumer_properties(worker, name, number, config), topics, config.get(TOPICS_REGEX, "").strip() or None
+        )
+        SinkTaskLoop(
+            task,
+            chain,
+            errors,
+            consumer,
+            control,
+            channel.report,
+            SinkContext(name, number, consumer),
+            skip=tolerance.failed,
+            commit_interval_seconds=start["flush_interval"],
+            commit_timeout_seconds=start["flush_timeout"],
+        ).run(start["task_config"])
+    finally:
+        close_queue()
+
+
+def _dead_letters(start: Mapping[str, Any]) -> tuple[Any, Callable[[], object]]:
+    """The dead letter queue of a connector, its topic made sure of, and what closes its producer; (None, nothing) without one."""
+    from connect_py.kafka.admin import KafkaAdmin
+    from connect_py.kafka.client import dead_letter_admin_properties, dead_letter_producer_properties
+    from connect_py.kafka.producer import Producer
+    from connect_py.runtime.sink_errors import DeadLetterQueue, create_dead_letter_topic, dead_letter_topic, has_context_headers
+
+    name, number, worker, config = start["connector"], start["task"], start["worker"], start["config"]
+    topic = dead_letter_topic(config)
+    if topic is None:
+        return None, lambda: None
+    admin = KafkaAdmin(dead_letter_admin_properties(worker, name, number, config))
+    try:
+        create_dead_letter_topic(admin.create_topic, topic, config)
+    finally:
+        admin.close()
+    producer = Producer(dead_letter_producer_properties(worker, name, number, config))
+    queue = DeadLetterQueue(topic, producer, has_context=has_context_headers(config))
+    return queue, lambda: producer.close(start["flush_timeout"])
 
 
 def _run_batch_sink(start: Mapping[str, Any], control: TaskControl, channel: _Channel, task: Any) -> None:

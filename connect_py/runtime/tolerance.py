@@ -29,9 +29,16 @@ class Tolerance:
     Args:
         config: the connector's configuration.
         wait: sleeps that many seconds or less; True means that the task is to stop.
+        report: told of every failure (stage, class, error) before the record is skipped or the task fails; by default a skipped record
+            is logged where ``errors.log.enable`` says so.
     """
 
-    def __init__(self, config: Mapping[str, str], wait: Callable[[float], bool]) -> None:
+    def __init__(
+        self,
+        config: Mapping[str, str],
+        wait: Callable[[float], bool],
+        report: Callable[[str, str, Exception], None] | None = None,
+    ) -> None:
         def read(name: str, type_: ConfigType, default: str) -> object:
             return parse_value(name, config.get(name, default), type_)
 
@@ -40,6 +47,7 @@ class Tolerance:
         self._skips = config.get("errors.tolerance", "none").strip() == "all"
         self._logs = bool(read("errors.log.enable", ConfigType.BOOLEAN, "false"))
         self._wait = wait
+        self._report = report
         self.skipped = 0
 
     def run(self, stage: str, what: str, operation: Callable[[], T]) -> tuple[bool, T | None]:
@@ -57,13 +65,23 @@ class Tolerance:
         """
         try:
             return True, self._repeat(operation)
-        except Exception as error:  # a plugin's author may raise anything; tolerance covers all of it
-            if self._skips:
-                self.skipped += 1
-                if self._logs:
-                    log.error("Record skipped. Executing stage '%s' with class '%s': %s", stage, what, error)
-                return False, None
+        except Exception as error:  # noqa: BLE001  # a plugin's author may raise anything; tolerance covers all of it
+            self.failed(stage, what, error)
+            return False, None
+
+    def failed(self, stage: str, what: str, error: Exception) -> None:
+        """Report a record's failure; returns when the record is to be skipped.
+
+        Raises:
+            FatalTaskError: the failure is not tolerated.
+        """
+        if self._report is not None:
+            self._report(stage, what, error)
+        elif self._skips and self._logs:
+            log.error("Record skipped. Executing stage '%s' with class '%s': %s", stage, what, error)
+        if not self._skips:
             raise FatalTaskError(f"Tolerance exceeded in error handler. Stage {stage} ({what}): {error}") from error
+        self.skipped += 1
 
     def _repeat(self, operation: Callable[[], T]) -> T:
         deadline = None

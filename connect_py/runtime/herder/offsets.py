@@ -37,7 +37,7 @@ def source_offsets(store: OffsetStore, connector: str) -> list[OffsetEntry]:
 def sink_offsets(admin: GroupAdmin, group: str) -> list[OffsetEntry]:
     """What a sink's group has committed, in the shape that clients see."""
     return [
-        ({_TOPIC: partition.topic, _PARTITION: partition.partition}, {_OFFSET: offset})
+        ({_PARTITION: partition.partition, _TOPIC: partition.topic}, {_OFFSET: offset})
         for partition, offset in sorted(admin.group_offsets(group).items())
     ]
 

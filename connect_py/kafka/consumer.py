@@ -1,0 +1,355 @@
+"""A member of a consumer group, as a sink task needs one (`KafkaConsumer` in `runtime/WorkerSinkTask.java`).
+
+Differences from the bare client that callers can rely on:
+
+- A partition's position is known as soon as it is assigned: the committed offset, else what `auto.offset.reset` says.
+- `topics.regex` is a Java regex that must match a topic's whole name; the list of topics is looked at anew every `metadata.max.age.ms`.
+- A rebalance runs inside `poll`, on its thread; what the listener raises there is raised by that `poll`.
+
+One thread uses an instance.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as _TopicPartition
+
+from connect_py.api.record import TopicPartition
+from connect_py.errors import ConfigError, FatalTaskError, RetriableError
+from connect_py.kafka.admin import java_pattern
+from connect_py.kafka.client_log import ClientLog
+from connect_py.kafka.producer import error_text
+from connect_py.kafka.settings import ClientKind, librdkafka_config
+
+log = logging.getLogger(__name__)
+
+#: What librdkafka may fetch ahead of the task; its own bound of 64 MiB is more than a task's whole memory budget.
+_QUEUE_KBYTES = 16_384
+
+#: How long a rebalance may take to look up positions: Java's `default.api.timeout.ms`.
+_LOOK_UP_SECONDS = 60.0
+
+#: How soon topics are looked for again while `topics.regex` matches none.
+_NO_TOPIC_SECONDS = 5.0
+
+#: Kafka's own topics, which a pattern never matches (`org.apache.kafka.common.internals.Topic`).
+_INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+#: What will not pass by itself; other errors the client mends, and they are worth a line.
+_REFUSED = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError._AUTO_OFFSET_RESET,
+        KafkaError.INVALID_GROUP_ID,
+        KafkaError.INVALID_SESSION_TIMEOUT,
+        KafkaError.INCONSISTENT_GROUP_PROTOCOL,
+        KafkaError.FENCED_INSTANCE_ID,
+        KafkaError.OFFSET_METADATA_TOO_LARGE,
+    }
+)
+
+
+class ConsumedRecord(NamedTuple):
+    """One record as Kafka holds it.
+
+    Attributes:
+        timestamp: epoch milliseconds, None when there is none.
+        timestamp_type: ``CreateTime``, ``LogAppendTime`` or None.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int | None
+    timestamp_type: str | None
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]]
+
+
+class RebalanceListener(Protocol):
+    """Called inside `GroupConsumer.poll`."""
+
+    def on_assigned(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Partitions came, to be read from these offsets."""
+        ...
+
+    def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+        """Partitions are about to go; their offsets can still be committed."""
+        ...
+
+    def on_lost(self, partitions: Sequence[TopicPartition]) -> None:
+        """Partitions are gone; another member may be reading them already."""
+        ...
+
+
+class GroupConsumer:
+    """See the module.
+
+    Args:
+        properties: Java consumer properties, `client.sink_consumer_properties`.
+        topics: names to read.
+        pattern: a Java regex instead of names.
+
+    Raises:
+        ConfigError: a property or the pattern cannot be used.
+    """
+
+    def __init__(self, properties: Mapping[str, str], topics: Sequence[str] = (), pattern: str | None = None) -> None:
+        config: dict[str, Any] = librdkafka_config(properties, ClientKind.CONSUMER)
+        self._group = config.get("group.id", "")
+        self._batch_size = _positive(properties, "max.poll.records", 500)
+        self._topics = list(topics)
+        self._matches = java_pattern(pattern).fullmatch if pattern else None
+        self._look_seconds = _positive(properties, "metadata.max.age.ms", 300_000) / 1000
+        self._next_look = float("inf")
+        self._is_cooperative = (
+            config.get("partition.assignment.strategy") == "cooperative-sticky" or config.get("group.protocol") == "consumer"
+        )
+        self._starts_at_end = config.get("auto.offset.reset") in ("latest", "end", "largest")
+        self._may_reset = config.get("auto.offset.reset") != "error"
+        # the caller commits, and only what its task confirmed
+        config |= {"enable.auto.commit": False, "enable.auto.offset.store": False, "on_commit": self._committed}
+        # Java's default: a topic that does not exist yet is created where the broker allows it
+        config.setdefault("allow.auto.create.topics", True)
+        config.setdefault("queued.max.messages.kbytes", _QUEUE_KBYTES)
+        if config.get("group.protocol") == "consumer":
+            for name in ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy"):
+                config.pop(name, None)
+        try:
+            self._client = Consumer(config, logger=ClientLog())
+        except (KafkaException, ValueError) as error:
+            raise ConfigError(f"The consumer's properties cannot be used: {error_text(error)}") from error
+        self._listener: RebalanceListener | None = None
+        self._failure: BaseException | None = None
+        self._commits: list[tuple[dict[TopicPartition, int], Callable[[Exception | None], None]]] = []
+        self._assigned: set[TopicPartition] = set()
+        self._complained: set[str] = set()
+
+    # -- membership
+
+    def subscribe(self, listener: RebalanceListener) -> None:
+        """Join the group, at the next `poll`. Raises RetriableError."""
+        self._listener = listener
+        if self._matches is not None:
+            self._topics = []
+            self._look_for_topics()
+        else:
+            self._subscribe()
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions that this member reads now."""
+        return frozenset(self._assigned)
+
+    def close(self) -> None:
+        """Leave the group; the listener is not called any more."""
+        self._listener = None
+        self._client.close()
+
+    # -- reading
+
+    def poll(self, timeout_seconds: float) -> list[ConsumedRecord]:
+        """Records that are there, at most ``max.poll.records``; waits for the first one. Rebalances and answers to commits run here.
+
+        Raises:
+            FatalTaskError: the group or a topic cannot be read.
+            BaseException: what the listener raised.
+        """
+        if time.monotonic() >= self._next_look:
+            self._look_for_topics()
+        messages: list[Message] = []
+        try:
+            first = self._client.poll(timeout_seconds)
+            if first is not None:
+                messages = [first, *self._client.consume(self._batch_size - 1, 0)] if self._batch_size > 1 else [first]
+        except KafkaException as error:
+            self._check(error.args[0])
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        records = []
+        for message in messages:
+            problem = message.error()
+            if problem is not None:
+                self._check(problem)
+            elif (message.topic(), message.partition()) in self._assigned:  # a rebalance may have taken it meanwhile
+                records.append(_record(message))
+        return records
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """Fetch nothing of these for now; reading goes on where the last `poll` ended."""
+        self._client.pause(_places(partitions))
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """Undo `pause`."""
+        self._client.resume(_places(partitions))
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Read an assigned partition from this offset on. Raises RetriableError."""
+        try:
+            self._client.seek(_TopicPartition(partition.topic, partition.partition, offset))
+        except KafkaException as error:
+            raise RetriableError(
+                f"Partition {partition.topic}-{partition.partition} could not be set back to {offset}: {error_text(error)}"
+            ) from error
+
+    # -- committing
+
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Store next offsets; returns when the coordinator has them. Raises RetriableError."""
+        try:
+            for place in self._client.commit(offsets=_places(offsets, offsets), asynchronous=False) or ():
+                if place.error is not None:
+                    raise KafkaException(place.error)
+        except KafkaException as error:
+            raise self._not_committed(error_text(error)) from error
+
+    def commit_async(self, offsets: Mapping[TopicPartition, int], done: Callable[[Exception | None], None]) -> None:
+        """Begin to store next offsets; `done` is called by a later `poll`, with None or the failure."""
+        self._commits.append((dict(offsets), done))
+        try:
+            self._client.commit(offsets=_places(offsets, offsets), asynchronous=True)
+        except KafkaException as error:
+            self._commits.pop()
+            done(self._not_committed(error_text(error)))
+
+    def _committed(self, error: KafkaError | None, places: Sequence[Any]) -> None:
+        """An answer to a commit. It tells its offsets, so the answer to a commit given up earlier is not taken for another's."""
+        answered = {TopicPartition(place.topic, place.partition): place.offset for place in places}
+        problem = error or next((place.error for place in places if place.error is not None), None)
+        for number, (offsets, done) in enumerate(self._commits):
+            if offsets == answered:
+                del self._commits[: number + 1]
+                done(None if problem is None else self._not_committed(problem.str()))
+                return
+
+    def _not_committed(self, reason: str) -> RetriableError:
+        return RetriableError(f"Offsets of consumer group '{self._group}' could not be committed: {reason}")
+
+    # -- topics and rebalances
+
+    def _subscribe(self) -> None:
+        try:
+            self._client.subscribe(self._topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost)
+        except KafkaException as error:
+            raise RetriableError(f"Topics {', '.join(self._topics)} could not be subscribed to: {error_text(error)}") from error
+
+    def _look_for_topics(self) -> None:
+        assert self._matches is not None
+        try:
+            names = self._client.list_topics(timeout=10).topics
+        except KafkaException as error:
+            log.warning("The list of topics could not be read and is asked for again: %s", error_text(error))
+            self._next_look = time.monotonic() + _NO_TOPIC_SECONDS
+            return
+        found = sorted(name for name in names if name not in _INTERNAL_TOPICS and self._matches(name))
+        if found and found != self._topics:
+            self._topics = found
+            self._subscribe()
+        elif not found and self._topics:
+            self._topics = []
+            self._client.unsubscribe()
+        self._next_look = time.monotonic() + (self._look_seconds if found else min(_NO_TOPIC_SECONDS, self._look_seconds))
+
+    def _on_assign(self, _client: Consumer, places: Sequence[Any]) -> None:
+        def work(listener: RebalanceListener) -> None:
+            partitions = [TopicPartition(place.topic, place.partition) for place in places]
+            positions = self._positions(partitions)
+            assign = self._client.incremental_assign if self._is_cooperative else self._client.assign
+            assign(_places(partitions, positions))
+            self._assigned.update(partitions)
+            listener.on_assigned(positions)
+
+        self._rebalance(work)
+
+    def _on_revoke(self, _client: Consumer, places: Sequence[Any]) -> None:
+        self._take_away(places, lambda listener, partitions: listener.on_revoked(partitions))
+
+    def _on_lost(self, _client: Consumer, places: Sequence[Any]) -> None:
+        self._take_away(places, lambda listener, partitions: listener.on_lost(partitions))
+
+    def _take_away(self, places: Sequence[Any], tell: Callable[[RebalanceListener, list[TopicPartition]], None]) -> None:
+        partitions = [TopicPartition(place.topic, place.partition) for place in places]
+        try:
+            self._rebalance(lambda listener: tell(listener, partitions))
+        finally:
+            self._assigned.difference_update(partitions)
+
+    def _rebalance(self, work: Callable[[RebalanceListener], None]) -> None:
+        """The binding would drop the messages of a poll in which a callback raises: keep the failure until the poll is over."""
+        if self._listener is None:
+            return
+        try:
+            work(self._listener)
+        except BaseException as error:  # noqa: BLE001
+            self._failure = self._failure or error
+
+    def _positions(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        if not partitions:
+            return {}
+        found: dict[TopicPartition, int] = {}
+        try:
+            for place in self._client.committed(_places(partitions), timeout=_LOOK_UP_SECONDS):
+                if place.error is not None:
+                    raise KafkaException(place.error)
+                partition = TopicPartition(place.topic, place.partition)
+                if place.offset >= 0:
+                    found[partition] = place.offset
+                elif self._may_reset:
+                    low, high = self._client.get_watermark_offsets(place, timeout=_LOOK_UP_SECONDS)
+                    found[partition] = high if self._starts_at_end else low
+                else:
+                    raise FatalTaskError(
+                        f"Undefined offset with no reset policy for partition {place.topic}-{place.partition}: consumer group "
+                        f"'{self._group}' has committed none and auto.offset.reset is none. Nothing was read."
+                    )
+        except KafkaException as error:
+            raise RetriableError(f"Positions of consumer group '{self._group}' could not be read: {error_text(error)}") from error
+        return found
+
+    def _check(self, error: KafkaError) -> None:
+        """Raise for what will not pass by itself; mention the rest once."""
+        code = error.code()
+        if error.fatal() or code in _REFUSED:
+            raise FatalTaskError(
+                f"Consumer group '{self._group}' cannot read its topics: {error.str()} ({error.name()}). Offsets stand at the last commit."
+            )
+        if error.name() not in self._complained:
+            self._complained.add(error.name())
+            log.warning("Reading as consumer group '%s' is held up: %s (%s)", self._group, error.str(), error.name())
+
+
+def _positive(properties: Mapping[str, str], name: str, default: int) -> int:
+    try:
+        return max(1, int(properties.get(name, default)))
+    except ValueError:
+        raise ConfigError(f"Invalid value {properties[name]} for configuration {name}: Not a number of type INT") from None
+
+
+def _places(partitions: Iterable[TopicPartition], offsets: Mapping[TopicPartition, int] | None = None) -> list[Any]:
+    if offsets is None:
+        return [_TopicPartition(topic, number) for topic, number in partitions]
+    return [_TopicPartition(topic, number, offsets[TopicPartition(topic, number)]) for topic, number in partitions]
+
+
+def _record(message: Message) -> ConsumedRecord:
+    kind, timestamp = message.timestamp()
+    has_time = kind != TIMESTAMP_NOT_AVAILABLE and timestamp >= 0
+    return ConsumedRecord(
+        message.topic(),
+        message.partition(),
+        message.offset(),
+        timestamp if has_time else None,
+        ("CreateTime" if kind == TIMESTAMP_CREATE_TIME else "LogAppendTime") if has_time else None,
+        message.key(),
+        message.value(),
+        message.headers() or (),
+    )

@@ -1,0 +1,404 @@
+"""The loop of a sink task: consume, convert and transform, put, commit (`runtime/WorkerSinkTask.java`).
+
+Rule: an offset is committed only when `put` took every record before it, `pre_commit` agreed, and every dead letter before it is in Kafka.
+A partition leaves the task only after that was tried once more (`on_revoked`); what then is not committed is read again by the next owner.
+
+Differences from Connect: a `put` that keeps failing with a RetriableError is repeated after 1, 2, 4 … s instead of at the next commit (up
+to a minute), because most sinks are back sooner; and a FatalTaskError of `pre_commit` fails the task, where Connect goes back and
+tries for ever.
+
+The task's thread runs everything here, rebalances and answers to commits too (they run inside the consumer's `poll`).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from connect_py.api import SinkRecord, SinkTask, TopicPartition
+from connect_py.errors import FatalTaskError, RetriableError
+from connect_py.kafka.consumer import ConsumedRecord, RebalanceListener
+from connect_py.runtime.control import Report, TaskControl
+from connect_py.runtime.sink_errors import SinkErrors
+from connect_py.runtime.sink_offsets import SinkOffsets
+
+log = logging.getLogger(__name__)
+
+#: The longest single wait for records: how soon a wish of the worker is noticed.
+_SLICE_SECONDS = 0.2
+
+_FIRST_RETRY_SECONDS = 1.0
+
+_METRICS_SECONDS = 5.0
+
+
+class Consumer(Protocol):
+    """What the loop needs of `connect_py.kafka.consumer.GroupConsumer`."""
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]: ...
+    def subscribe(self, listener: RebalanceListener) -> None: ...
+    def poll(self, timeout_seconds: float) -> list[ConsumedRecord]: ...
+    def pause(self, partitions: Iterable[TopicPartition]) -> None: ...
+    def resume(self, partitions: Iterable[TopicPartition]) -> None: ...
+    def seek(self, partition: TopicPartition, offset: int) -> None: ...
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> None: ...
+    def commit_async(self, offsets: Mapping[TopicPartition, int], done: Callable[[Exception | None], None]) -> None: ...
+    def close(self) -> None: ...
+
+
+class RecordChain(Protocol):
+    """What the loop needs of `connect_py.runtime.sink_chain.SinkChain`."""
+
+    def convert(self, record: ConsumedRecord) -> SinkRecord | None: ...
+    def close(self) -> None: ...
+
+
+class SinkContext:
+    """`SinkTaskContext`: notes what the task asks for; the loop looks at it between two calls of the task."""
+
+    def __init__(self, connector: str, task: int, consumer: Consumer) -> None:
+        self.connector = connector
+        self.task = task
+        self._consumer = consumer
+        self.wants_commit = False
+        self.retry_seconds: float | None = None
+        self.seeks: dict[TopicPartition, int] = {}
+        self.resting: set[TopicPartition] = set()
+        self.report_errant_record: Callable[[SinkRecord, Exception], None] | None = None
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions that this task reads now."""
+        return self._consumer.assignment
+
+    def request_commit(self) -> None:
+        """Ask for an offset commit soon."""
+        self.wants_commit = True
+
+    def retry_after(self, seconds: float) -> None:
+        """Bound the wait before the same records come again."""
+        self.retry_seconds = seconds
+
+    def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Read on from these offsets."""
+        self.seeks.update(offsets)
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Bring no records of these partitions."""
+        self._consumer.pause(partitions)
+        self.resting.update(partitions)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        """Bring records of these partitions again."""
+        self._consumer.resume(partitions)
+        self.resting.difference_update(partitions)
+
+
+class SinkTaskLoop:
+    """Runs one sink task to its end.
+
+    Args:
+        skip: `Tolerance.failed`, for records that the task itself reports.
+        commit_interval_seconds: ``offset.flush.interval.ms``.
+        commit_timeout_seconds: ``offset.flush.timeout.ms``: a commit without answer for so long counts as failed.
+    """
+
+    def __init__(
+        self,
+        task: SinkTask,
+        chain: RecordChain,
+        errors: SinkErrors,
+        consumer: Consumer,
+        control: TaskControl,
+        report: Report,
+        context: SinkContext,
+        *,
+        skip: Callable[[str, str, Exception], None],
+        commit_interval_seconds: float,
+        commit_timeout_seconds: float,
+    ) -> None:
+        self._task = task
+        self._chain = chain
+        self._errors = errors
+        self._consumer = consumer
+        self._control = control
+        self._report = report
+        self._context = context
+        self._skip = skip
+        self._interval = commit_interval_seconds
+        self._timeout = commit_timeout_seconds
+        if errors.is_reporting:
+            context.report_errant_record = self._report_errant
+        self._offsets = SinkOffsets()
+        self._batch: list[SinkRecord] = []
+        self._originals: list[ConsumedRecord] = []
+        self._reached: dict[TopicPartition, int] = {}
+        self._retries = 0
+        self._is_paused = False
+        self._next_commit = 0.0
+        self._committing: tuple[float, dict[TopicPartition, int]] | None = None
+        self._topics: set[str] = set()
+        self._counts = {"sink-record-read-total": 0, "sink-record-send-total": 0}
+        self._counts |= {"offset-commit-completion-total": 0, "offset-commit-failure-total": 0}
+        self._next_metrics = 0.0
+
+    def run(self, config: Mapping[str, str]) -> None:
+        """Start the task, run it until it is asked to stop, commit, leave the group, close.
+
+        Raises:
+            ConnectError: the task failed; what it took before is committed nevertheless.
+        """
+        if not self._wait_for_start():
+            self._consumer.close()
+            self._chain.close()
+            return
+        failed = True
+        try:
+            self._task.start(config, self._context)
+            self._consumer.subscribe(self)
+            self._report({"type": "state", "state": "RUNNING"})
+            self._next_commit = time.monotonic() + self._interval
+            while not self._control.is_stopping:
+                self._turn()
+            failed = False
+        finally:
+            self._end(failed)
+
+    # -- the loop
+
+    def _wait_for_start(self) -> bool:
+        """A task that begins paused is started when it is resumed. Returns whether to start it."""
+        if self._control.is_paused:
+            self._report({"type": "state", "state": "PAUSED"})
+            while self._control.is_paused and not self._control.is_stopping:
+                self._control.wait_while_paused(60.0)
+        return not self._control.is_stopping
+
+    def _turn(self) -> None:
+        self._pause_or_resume()
+        self._commit_if_due()
+        self._seek()
+        records = self._poll()
+        if self._control.is_stopping:
+            return
+        if records:
+            self._convert(records)
+        self._deliver()
+        if time.monotonic() >= self._next_metrics:
+            self._report_metrics()
+
+    def _pause_or_resume(self) -> None:
+        if self._control.is_paused == self._is_paused:
+            return
+        self._is_paused = not self._is_paused
+        if self._is_paused:
+            self._consumer.pause(self._consumer.assignment)
+        elif not self._retries:
+            self._resume_all()
+        self._report({"type": "state", "state": "PAUSED" if self._is_paused else "RUNNING"})
+
+    def _resume_all(self) -> None:
+        self._consumer.resume(self._consumer.assignment - self._context.resting)
+
+    def _poll(self) -> list[ConsumedRecord]:
+        """Wait for records, but no longer than until there is something else to do."""
+        deadline = self._next_commit
+        if self._committing is not None:
+            deadline = self._committing[0] + self._timeout
+        if self._retries:
+            wanted, self._context.retry_seconds = self._context.retry_seconds, None
+            delay = _FIRST_RETRY_SECONDS * 2 ** min(self._retries - 1, 16) if wanted is None else wanted
+            deadline = min(deadline, time.monotonic() + delay)
+        while True:
+            left = deadline - time.monotonic()
+            records = self._consumer.poll(min(_SLICE_SECONDS, max(0.0, left)))
+            if records or left <= _SLICE_SECONDS or self._control.is_stopping or self._control.is_paused != self._is_paused:
+                return records
+            if self._context.wants_commit and self._committing is None:
+                return records
+
+    def _convert(self, records: Sequence[ConsumedRecord]) -> None:
+        self._counts["sink-record-read-total"] += len(records)
+        if self._control.take_forget_topics():
+            self._topics.clear()
+        for record in records:
+            if record.topic not in self._topics:
+                self._topics.add(record.topic)
+                self._report({"type": "topic", "topic": record.topic})
+            converted = self._chain.convert(record)
+            if converted is not None:
+                self._batch.append(converted)
+                self._originals.append(record)
+            self._reached[TopicPartition(record.topic, record.partition)] = record.offset + 1
+
+    def _deliver(self) -> None:
+        """Give the batch to the task, also an empty one; offsets advance only when it takes it."""
+        try:
+            self._task.put(list(self._batch))
+        except RetriableError as error:
+            if not self._retries:
+                log.warning("The sink cannot take records just now; the same ones are given to it again: %s", error)
+                self._consumer.pause(self._consumer.assignment)
+            self._retries += 1
+            return
+        except Exception as error:
+            raise FatalTaskError(f"Exiting WorkerSinkTask due to unrecoverable exception. {type(error).__name__}: {error}") from error
+        self._counts["sink-record-send-total"] += len(self._batch)
+        self._offsets.take(self._reached)
+        self._forget_batch()
+
+    def _forget_batch(self) -> None:
+        """The batch is done with, or will be read again: read on."""
+        self._batch, self._originals, self._reached = [], [], {}
+        if self._retries:
+            self._retries = 0
+            if not self._is_paused:
+                self._resume_all()
+
+    def _report_errant(self, record: SinkRecord, error: Exception) -> None:
+        original = next((known for mine, known in zip(self._batch, self._originals, strict=True) if mine is record), None)
+        if original is None:
+            raise FatalTaskError("A record was reported that is not one of the current put. No offset was committed.") from error
+        self._errors.record = original
+        self._skip("TASK_PUT", type(self._task).__qualname__, error)
+
+    def _seek(self) -> None:
+        """Go where the task asked; records of those partitions that wait to be put are given up."""
+        if not self._context.seeks:
+            return
+        seeks, self._context.seeks = self._context.seeks, {}
+        for partition, offset in seeks.items():
+            if partition in self._consumer.assignment:
+                self._consumer.seek(partition, offset)
+                self._offsets.rewind(partition, offset)
+        self._drop(seeks)
+
+    # -- commits
+
+    def _commit_if_due(self) -> None:
+        now = time.monotonic()
+        if self._committing is not None and now >= self._committing[0] + self._timeout:
+            log.warning("Commit of offsets timed out after %.1f s; the next commit includes them.", now - self._committing[0])
+            self._committed(self._committing[1], RetriableError("timed out"))
+        if self._committing is None and (self._context.wants_commit or now >= self._next_commit):
+            self._next_commit = now + self._interval
+            self._context.wants_commit = False
+            self._begin_commit()
+
+    def _begin_commit(self) -> None:
+        offsets = self._offsets.of(self._consumer.assignment)
+        if not offsets:
+            return
+        try:
+            self._errors.flush(time.monotonic() + self._timeout)
+            accepted = self._task.pre_commit(dict(offsets))
+        except FatalTaskError:
+            raise
+        except Exception as error:  # noqa: BLE001  # a plugin's author may raise anything, and all of it means "not durable"
+            log.error("Offset commit failed, rewinding to last committed offsets: %s", error)
+            self._counts["offset-commit-failure-total"] += 1
+            self._rewind()
+            return
+        due = self._offsets.committable(offsets, accepted)
+        if due:
+            self._committing = time.monotonic(), due
+            self._consumer.commit_async(due, lambda problem: self._answered(due, problem))
+
+    def _answered(self, due: dict[TopicPartition, int], problem: Exception | None) -> None:
+        if self._committing is not None and self._committing[1] is due:  # else it was given up before
+            if problem is not None:
+                log.warning("%s; the next commit includes them.", problem)
+            self._committed(due, problem)
+
+    def _committed(self, due: Mapping[TopicPartition, int], problem: Exception | None) -> None:
+        self._committing = None
+        self._counts["offset-commit-failure-total" if problem else "offset-commit-completion-total"] += 1
+        if problem is None:
+            self._offsets.committed(due)
+
+    def _rewind(self) -> None:
+        for partition, offset in self._offsets.rewind_all().items():
+            self._consumer.seek(partition, offset)
+        self._forget_batch()
+
+    # -- rebalances (RebalanceListener)
+
+    def on_assigned(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Partitions came."""
+        self._offsets.assign(positions)
+        if positions and (self._is_paused or self._retries):
+            self._consumer.pause(positions)
+        self._task.open(list(positions))
+
+    def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+        """Partitions go: commit what was put, once and for all."""
+        if not partitions:
+            return
+        try:
+            self._commit_for_good(partitions)
+        finally:
+            self._lose(partitions)
+
+    def on_lost(self, partitions: Sequence[TopicPartition]) -> None:
+        """Partitions are gone: their offsets are no longer ours to commit."""
+        if partitions:
+            self._lose(partitions)
+
+    def _lose(self, partitions: Sequence[TopicPartition]) -> None:
+        try:
+            self._task.close(list(partitions))
+        finally:
+            self._offsets.forget(partitions)
+            self._context.resting.difference_update(partitions)
+            self._drop(partitions)
+
+    def _drop(self, partitions: Iterable[TopicPartition]) -> None:
+        """Take records of these partitions out of the batch that waits to be put again."""
+        gone = set(partitions)
+        kept = [
+            (mine, known)
+            for mine, known in zip(self._batch, self._originals, strict=True)
+            if TopicPartition(known.topic, known.partition) not in gone
+        ]
+        self._batch, self._originals = [mine for mine, _ in kept], [known for _, known in kept]
+        self._reached = {partition: offset for partition, offset in self._reached.items() if partition not in gone}
+
+    def _commit_for_good(self, partitions: Sequence[TopicPartition]) -> None:
+        """Commit and wait for it. A failure is logged: the records after the last commit are read again by whoever comes next."""
+        offsets = self._offsets.of(partitions)
+        if not offsets:
+            return
+        try:
+            self._errors.flush(min(self._control.deadline, time.monotonic() + self._timeout))
+            due = self._offsets.committable(offsets, self._task.pre_commit(dict(offsets)))
+            if due:
+                self._consumer.commit(due)
+                self._committed(due, None)
+        except Exception as error:  # noqa: BLE001  # the partitions go whatever happens
+            self._counts["offset-commit-failure-total"] += 1
+            log.warning("Offset commit failed during close; records since the last commit are read again: %s", error)
+
+    # -- ending
+
+    def _end(self, failed: bool) -> None:
+        """Close everything; the first failure is raised, unless one has ended the task already."""
+        problems: list[Exception] = []
+        for step in (self._give_up_partitions, self._task.stop, self._consumer.close, self._chain.close, self._report_metrics):
+            try:
+                step()
+            except Exception as error:
+                problems.append(error)
+                if failed or len(problems) > 1:
+                    log.exception("The task could not be closed properly")
+        if problems and not failed:
+            raise problems[0]
+
+    def _give_up_partitions(self) -> None:
+        self.on_revoked(sorted(self._consumer.assignment))
+
+    def _report_metrics(self) -> None:
+        self._next_metrics = time.monotonic() + _METRICS_SECONDS
+        self._report({"type": "metrics", "partition-count": len(self._offsets), **self._counts})
