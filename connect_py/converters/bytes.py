@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from connect_py.api.config import ConfigDef
-from connect_py.converters.json_write import java_class
 from connect_py.converters.types import CONVERTER_TYPE
 from connect_py.data import Schema, Type
+from connect_py.data.java_classes import java_class
 from connect_py.data.schema import OPTIONAL_BYTES
 from connect_py.errors import DataError
 

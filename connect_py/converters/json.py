@@ -9,9 +9,9 @@ from connect_py.api.config import ConfigDef, ConfigKey, ConfigType, Importance, 
 from connect_py.converters.json_read import Reader, has_decimals, parse_json, payload_reader
 from connect_py.converters.json_schema import schema_from_json, schema_to_json
 from connect_py.converters.json_write import WriteOptions, Writer, payload_writer
-from connect_py.converters.schema_cache import SchemaCache
 from connect_py.converters.types import CONVERTER_TYPE
 from connect_py.data import Schema
+from connect_py.data.schema_cache import SchemaCache
 from connect_py.errors import ConfigError, DataError
 
 _NO_ENVELOPE = (

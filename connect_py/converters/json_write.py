@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from json.encoder import encode_basestring  # the C function where there is one
 from typing import Any, NamedTuple
 
+from connect_py.data.java_classes import java_class
 from connect_py.data.java_text import double_text, float_text
 from connect_py.data.logical import DATE, DECIMAL, TIME, TIMESTAMP, decimal_to_bytes
 from connect_py.data.schema import Schema, Type
@@ -86,27 +87,6 @@ def payload_writer(schema: Schema | None, options: WriteOptions = WriteOptions()
         return null
 
     return write_or_null
-
-
-def java_class(value: Any) -> str:
-    """What Java would call a value's class, for messages."""
-    return _JAVA_CLASSES.get(type(value), type(value).__name__)
-
-
-_JAVA_CLASSES: Mapping[type, str] = {
-    bool: "class java.lang.Boolean",
-    int: "class java.lang.Long",
-    float: "class java.lang.Double",
-    str: "class java.lang.String",
-    bytes: "class [B",
-    list: "class java.util.ArrayList",
-    dict: "class java.util.HashMap",
-    decimal.Decimal: "class java.math.BigDecimal",
-    Struct: "class org.apache.kafka.connect.data.Struct",
-    datetime.date: "class java.util.Date",
-    datetime.time: "class java.util.Date",
-    datetime.datetime: "class java.util.Date",
-}
 
 
 def _wrong(schema: Schema, value: Any) -> DataError:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from connect_py.api import ConfigDef, ConfigKey, ConfigType, Connector, Importance, SinkConnector, Width
-from connect_py.api.config import REQUIRED, invalid, parse_value
+from connect_py.api.config import REQUIRED, Validator, invalid, parse_value
 from connect_py.errors import ConfigError
 from connect_py.runtime.connector_keys import COMMON, SINK, SOURCE
 from connect_py.runtime.plugins import Plugins
@@ -114,7 +114,7 @@ def _plugin_keys(plugins: Plugins, config: Mapping[str, str | None], kind: str, 
     title, group = ("Transformation", f"Transforms: {alias}") if kind == "transformation" else ("Predicate", f"Predicates: {alias}")
     names = [name for name, _ in plugins.of_kind(kind)]
     found = _find(plugins, (config.get(f"{prefix}.type") or "").strip(), kind)
-    checks = [_class_of(plugins, kind)]
+    checks = [_concrete(plugins, title), _class_of(plugins, kind)]
     if kind == "transformation" and f"{prefix}.negate" in config and f"{prefix}.predicate" not in config:
         checks.append(_negate_without_predicate(prefix))
     version = found.version if found else None
@@ -161,7 +161,8 @@ def _plugin_keys(plugins: Plugins, config: Mapping[str, str | None], kind: str, 
         )
     for order, key in enumerate(own.values(), 2):
         shown = key.display_name or key.name
-        keys.append(replace(key, name=f"{prefix}.{key.name}", group=group, order=order, display_name=shown))
+        checked = key.validator and _as_named(key.name, key.validator)
+        keys.append(replace(key, name=f"{prefix}.{key.name}", group=group, order=order, display_name=shown, validator=checked))
     return keys
 
 
@@ -182,6 +183,24 @@ def _class_of(plugins: Plugins, kind: str) -> Any:
             raise invalid(name, value, f"Class {value} could not be found.")
 
     return check
+
+
+def _concrete(plugins: Plugins, title: str) -> Any:
+    """Validator: not the class above `X$Key` and `X$Value`, and no plugin of another kind (`Utils.ensureConcreteSubclass`)."""
+
+    def check(_name: str, value: Any) -> None:
+        variants = [name for name in sorted(plugins.references) if value and name.startswith(f"{value}$")]
+        if variants:
+            raise ConfigError(f"This class is abstract and cannot be created. Did you mean {', '.join(variants)}?")
+        if value in plugins.references and plugins.find(value, title.lower()) is None:
+            raise ConfigError(f"Class class {value} does not implement the {title} interface")
+
+    return check
+
+
+def _as_named(name: str, validator: Validator) -> Validator:
+    """A plugin's validator knows its key without the prefix, and says so in its messages (`ConfigDef.embed`)."""
+    return lambda _prefixed, value: validator(name, value)
 
 
 def _negate_without_predicate(prefix: str) -> Any:

@@ -12,6 +12,7 @@ import logging
 import os
 import sys
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from typing import BinaryIO
 
@@ -107,7 +108,12 @@ class FileStreamSourceTask(SourceTask):
             self._position += consumed
             records.append(
                 SourceRecord(
-                    self._partition, {POSITION: self._position}, self._topic, value_schema=STRING, value=line.decode("utf-8", "replace")
+                    self._partition,
+                    {POSITION: self._position},
+                    self._topic,
+                    value_schema=STRING,
+                    value=line.decode("utf-8", "replace"),
+                    timestamp=time.time_ns() // 1_000_000,
                 )
             )
         if not records:

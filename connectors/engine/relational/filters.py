@@ -9,18 +9,8 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from connect_py.errors import ConfigError
+from connect_py.data import java_regex
 from connectors.engine.relational.table import TableId
-
-_POSSESSIVE_CLASSES = {
-    r"\p{Alpha}": "[A-Za-z]",
-    r"\p{Digit}": "[0-9]",
-    r"\p{Alnum}": "[A-Za-z0-9]",
-    r"\p{Upper}": "[A-Z]",
-    r"\p{Lower}": "[a-z]",
-    r"\h": r"[ \t]",
-}
-_NAMED_GROUP = re.compile(r"\(\?<(?=[A-Za-z])")
 
 
 def parse_regexes(text: str | None) -> list[re.Pattern[str]]:
@@ -36,30 +26,8 @@ def parse_regexes(text: str | None) -> list[re.Pattern[str]]:
 
 
 def compile_java_regex(pattern: str) -> re.Pattern[str]:
-    """A Java regex as a Python one, ignoring case.
-
-    Raises:
-        ConfigError: it is malformed.
-    """
-    translated = _NAMED_GROUP.sub("(?P<", pattern)
-    for java, python in _POSSESSIVE_CLASSES.items():
-        translated = translated.replace(java, python)
-    try:
-        return re.compile(translated, re.IGNORECASE)
-    except re.error as error:
-        raise ConfigError(_java_message(pattern, error)) from None
-
-
-def _java_message(pattern: str, error: re.error) -> str:
-    """What java.util.regex.PatternSyntaxException.getMessage() shows: description, index, pattern, caret."""
-    description, index = {
-        "unterminated character set": ("Unclosed character class", len(pattern) - 1),
-        "missing ), unterminated subpattern": ("Unclosed group", len(pattern)),
-        "unbalanced parenthesis": ("Unmatched closing ')'", max((error.pos or 0) - 1, 0)),
-        "nothing to repeat": (f"Dangling meta character '{pattern[error.pos or 0 : (error.pos or 0) + 1]}'", error.pos or 0),
-    }.get(error.msg, (error.msg[:1].upper() + error.msg[1:], error.pos or 0))
-    caret = "\n" + " " * index + "^" if index < len(pattern) else ""
-    return f"{description} near index {index}\n{pattern}{caret}"
+    """A Java regex as a Python one, ignoring case. Raises ConfigError: it is malformed."""
+    return java_regex.compile_java_regex(pattern, re.IGNORECASE)
 
 
 def matches_any(patterns: Iterable[re.Pattern[str]], text: str) -> bool:

@@ -1,0 +1,187 @@
+"""What all transforms share: their configuration, the side of the record that they work on, and what they require of it.
+
+Transforms are used from their task's thread. They change no record, value or schema in place: a record may be tried again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from connect_py.api import ConfigDef, ConfigKey, ConfigType, Importance, SinkRecord, SourceRecord
+from connect_py.api.config import Validator, invalid
+from connect_py.data import Field, Schema, Struct, Type
+from connect_py.data.java_classes import class_name
+from connect_py.data.java_regex import compile_java_regex
+from connect_py.errors import ConfigError, DataError
+
+AnyRecord = SourceRecord | SinkRecord
+
+KAFKA = "org.apache.kafka.connect.transforms."
+
+REPLACE_NULL = ConfigKey(
+    "replace.null.with.default",
+    ConfigType.BOOLEAN,
+    True,
+    Importance.MEDIUM,
+    "Whether to replace fields that have a default value and that are null to the default value. When set to true, the default "
+    "value is used, otherwise null is used.",
+    display_name="replace.null.with.default",
+)
+
+
+def key(name: str, type_: ConfigType, default: Any, importance: Importance, text: str, validator: Validator | None = None) -> ConfigKey:
+    """A property of a transform: it has no group, and its name is what forms show."""
+    return ConfigKey(name, type_, default, importance, text, display_name=name, validator=validator)
+
+
+class Plugin:
+    """A transform's or predicate's configuration.
+
+    Class attributes:
+        KEYS: the properties, in the order that answers show.
+    """
+
+    java_name: ClassVar[str]
+    version: ClassVar[str] = "4.3.1"
+    KEYS: ClassVar[Sequence[ConfigKey]] = ()
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """The properties that Connect documents."""
+        return ConfigDef(cls.KEYS)
+
+    def configure(self, config: Mapping[str, str]) -> None:
+        """Take properties, prefix stripped. Raises ConfigError."""
+        self.use(self.config_def().parse(config))
+
+    def use(self, config: Mapping[str, Any]) -> None:
+        """Take parsed properties. Raises ConfigError."""
+
+    def close(self) -> None:
+        """There is nothing to free."""
+
+
+class OneSide(Plugin):
+    """A transform of the key or of the value; the concrete classes are `X$Key` and `X$Value`.
+
+    Class attributes:
+        on_key: which of the two.
+        PURPOSE: what it does, as messages put it.
+    """
+
+    on_key: ClassVar[bool] = False
+    PURPOSE: ClassVar[str] = ""
+
+    def schema_of(self, record: AnyRecord) -> Schema | None:
+        """The schema of this side."""
+        return record.key_schema if self.on_key else record.value_schema
+
+    def value_of(self, record: AnyRecord) -> Any:
+        """The value of this side."""
+        return record.key if self.on_key else record.value
+
+    def changed(self, record: AnyRecord, schema: Schema | None, value: Any) -> AnyRecord:
+        """The record with another schema and value on this side."""
+        if self.on_key:
+            return replace(record, key_schema=schema, key=value)
+        return replace(record, value_schema=schema, value=value)
+
+
+# -- what is required ------------------------------------------------------------------------------------------------------------
+
+
+def require_map(value: Any, purpose: str) -> dict[str, Any]:
+    """The map of a value without a schema. Raises DataError (`util/Requirements.java`)."""
+    if not isinstance(value, dict):
+        raise DataError(f"Only Map objects supported in absence of schema for [{purpose}], found: {class_name(value)}")
+    return value
+
+
+def require_struct(value: Any, purpose: str, schema: Schema | None = None) -> Struct:
+    """The struct of a value with a schema. Raises DataError."""
+    if not isinstance(value, Struct):
+        raise DataError(f"Only Struct objects supported for [{purpose}], found: {class_name(value, schema)}")
+    return value
+
+
+def require_schema(schema: Schema | None, purpose: str) -> Schema:
+    """The schema. Raises DataError when there is none."""
+    if schema is None:
+        raise DataError(f"Schema required for [{purpose}]")
+    return schema
+
+
+# -- schemas and structs -----------------------------------------------------------------------------------------------------------
+
+
+def like(source: Schema, fields: Sequence[Field]) -> Schema:
+    """A required struct schema with the name, version, doc and parameters of another schema (`util/SchemaUtil.copySchemaBasics`).
+
+    Raises:
+        DataError: two fields have one name.
+    """
+    seen: set[str] = set()
+    for field in fields:
+        if field.name in seen:
+            raise DataError(f"Cannot create field because of field name duplication {field.name}")
+        seen.add(field.name)
+    return Schema(Type.STRUCT, name=source.name, version=source.version, doc=source.doc, parameters=source.parameters, fields=tuple(fields))
+
+
+def field_values(struct: Struct, with_defaults: bool) -> list[Any]:
+    """A struct's values in its schema's order, nulls replaced by defaults or not."""
+    if not with_defaults:
+        return list(struct.values)
+    fields = struct.schema.fields
+    return [fields[i].schema.default if value is None else value for i, value in enumerate(struct.values)]
+
+
+# -- validators --------------------------------------------------------------------------------------------------------------------
+
+
+def distinct(*, may_be_empty: bool = False) -> Validator:
+    """A list without repeated or empty items (`ConfigDef.ValidList.anyNonDuplicateValues`)."""
+
+    def check(name: str, value: Any) -> None:
+        if value is None:
+            raise ConfigError(f"Configuration '{name}' values must not be null.")
+        if not value and not may_be_empty:
+            raise ConfigError(f"Configuration '{name}' must not be empty. Valid values include: any non-empty value")
+        if len(set(value)) < len(value):
+            raise ConfigError(f"Configuration '{name}' values must not be duplicated.")
+        if not all(value):
+            raise ConfigError(f"Configuration '{name}' values must not be empty.")
+
+    return check
+
+
+def non_empty_list(name: str, value: Any) -> None:
+    """A list with items (`util/NonEmptyListValidator.java`)."""
+    if not value:
+        raise invalid(name, value, "Empty list")
+
+
+def non_null(name: str, value: Any) -> None:
+    """Something (`ConfigDef.NonNullValidator`)."""
+    if value is None:
+        raise invalid(name, None, "entry must be non null")
+
+
+def valid_regex(name: str, value: Any) -> None:
+    """A Java regex (`util/RegexValidator.java`)."""
+    if value is None:
+        raise invalid(name, None, "Invalid regex: there is none")
+    try:
+        compile_java_regex(value)
+    except ConfigError as error:
+        raise invalid(name, value, f"Invalid regex: {error}") from None
+
+
+def java_split(text: str, separator: str) -> list[str]:
+    """`String.split`: empty parts at the end do not count."""
+    parts = text.split(separator)
+    while len(parts) > 1 and not parts[-1]:
+        parts.pop()
+    return parts

@@ -1,0 +1,57 @@
+"""A value into a field of its own (`org.apache.kafka.connect.transforms.HoistField`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from connect_py.api import ConfigType, Importance
+from connect_py.api.config import REQUIRED
+from connect_py.data import Schema, Struct
+from connect_py.data.schema import struct
+from connect_py.data.schema_cache import SchemaCache
+from connect_py.errors import DataError
+from connect_py.transforms.base import KAFKA, AnyRecord, OneSide, key, require_schema
+
+
+class HoistField(OneSide):
+    """Wraps the value in a struct, or in a map when it has no schema; a null without a schema is wrapped too."""
+
+    KEYS = (
+        key(
+            "field",
+            ConfigType.STRING,
+            REQUIRED,
+            Importance.MEDIUM,
+            "Field name for the single field that will be created in the resulting Struct or Map.",
+        ),
+    )
+
+    def use(self, config: Mapping[str, Any]) -> None:
+        self._field: str = config["field"]
+        self._schemas: SchemaCache[Schema] = SchemaCache(self._wrapped, 16)
+
+    def apply(self, record: AnyRecord) -> AnyRecord:
+        """The record with the wrapped value. Raises DataError for a null that its schema does not allow."""
+        schema, value = self.schema_of(record), self.value_of(record)
+        if schema is None:
+            return self.changed(record, None, {self._field: value})
+        if value is None and not schema.optional and schema.default is None:
+            raise DataError(f'Invalid value: null used for required field: "{self._field}", schema type: {schema.type.name}')
+        updated = self._schemas(schema)
+        return self.changed(record, updated, Struct(updated, [value]))
+
+    def _wrapped(self, schema: Schema | None) -> Schema:
+        return struct([(self._field, require_schema(schema, "hoisting"))])
+
+
+class HoistFieldKey(HoistField):
+    """Of keys."""
+
+    java_name, on_key = f"{KAFKA}HoistField$Key", True
+
+
+class HoistFieldValue(HoistField):
+    """Of values."""
+
+    java_name = f"{KAFKA}HoistField$Value"
