@@ -60,8 +60,3 @@ def tail(op: str, now_ns: int, transaction: bytes = b"null") -> bytes:
         now_ns // 1_000,
         now_ns,
     )
-
-
-def transaction_block(transaction_id: str, total_order: int, collection_order: int) -> bytes:
-    """JSON text of the transaction block; the id holds digits and colons only."""
-    return f'{{"id":"{transaction_id}","total_order":{total_order},"data_collection_order":{collection_order}}}'.encode()

@@ -78,10 +78,6 @@ class TopicNaming:
         """Topic of heartbeats."""
         return self.heartbeat_name or self.heartbeat_prefix + self.delimiter + self.prefix
 
-    def schema_change_topic(self) -> str:
-        """Topic of schema changes, of connectors that keep a history."""
-        return self.prefix
-
     def schema_name(self, topic: str) -> str:
         """What the names of a topic's schemas begin with."""
         return _ADJUSTMENTS[self.schema_adjustment](topic, ".")

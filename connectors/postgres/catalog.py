@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from connectors.engine.relational.table import Table, TableId
 from connectors.postgres.connection import Connection, placeholders, quote_literal
 from connectors.postgres.lsn import parse_lsn
-from connectors.postgres.values import BaseType, PgColumn
+from connectors.postgres.values import IDENTITY_DEFAULT, BaseType, PgColumn
 
 #: Types from here on are made by users or extensions (`FirstNormalObjectId`): enums and domains, whose parts must be looked up.
 FIRST_USER_OID = 16384
-#: D1's mark of an identity column's default: a function, so that the schema shows the type's placeholder as Debezium's does.
-IDENTITY_DEFAULT = "nextval()"
 #: Memberships that stand for the attribute REPLICATION on Amazon RDS.
 _CLOUD_ROLES = ("rds_superuser", "rdsadmin", "rdsrepladmin", "rds_replication")
 
@@ -59,8 +57,8 @@ def read_server_state(connection: Connection, slot: str, publication: str) -> Se
         "pg_is_in_recovery(), (SELECT setting FROM pg_settings WHERE name = 'wal_sender_timeout'), "
         f"(SELECT puballtables FROM pg_publication WHERE pubname = {quote_literal(publication)}), "
         "s.slot_name, s.database, s.plugin, s.restart_lsn, s.confirmed_flush_lsn, s.lost "
-        f"FROM (SELECT 1) one LEFT JOIN (SELECT *, {status} AS lost FROM pg_replication_slots WHERE slot_name = {quote_literal(slot)}) "
-        "s ON true"
+        "FROM (SELECT 1) one LEFT JOIN "
+        f"(SELECT *, {status} AS lost FROM pg_replication_slots WHERE slot_name = {quote_literal(slot)}) s ON true"
     )
     wal_level, replication, recovery, timeout, all_tables, slot_name, database, plugin, restart, confirmed, lost = row
     found = None
@@ -89,9 +87,8 @@ def read_table_ids(connection: Connection) -> list[tuple[TableId, bool]]:
     rows = connection.query(
         "SELECT n.nspname, c.relname, has_schema_privilege(n.oid, 'USAGE') AND (has_table_privilege(c.oid, 'SELECT') "
         "OR has_any_column_privilege(c.oid, 'SELECT')) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
-        "WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast') AND n.nspname NOT LIKE "
-        "'pg\\_temp%' "
-        "ORDER BY 1, 2"
+        "WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast') "
+        "AND n.nspname NOT LIKE 'pg\\_temp%' ORDER BY 1, 2"
     )
     return [(TableId(str(schema), str(table)), readable == "t") for schema, table, readable in rows]
 
@@ -113,10 +110,8 @@ def read_tables(connection: Connection, ids: Sequence[TableId]) -> dict[TableId,
         "JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum "
         # the primary key, else the first usable unique index as pgjdbc lists them: clustered ones first, then by name. Unlike Debezium we
         # leave out partial indexes: their columns do not tell rows apart
-        f"LEFT JOIN LATERAL (SELECT i.indkey, {key_width} AS width FROM pg_index i JOIN pg_class ic ON ic.oid = i.indexrelid WHERE "
-        "i.indrelid "
-        "= w.oid "
-        "AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL "
+        f"LEFT JOIN LATERAL (SELECT i.indkey, {key_width} AS width FROM pg_index i JOIN pg_class ic ON ic.oid = i.indexrelid "
+        "WHERE i.indrelid = w.oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL "
         "ORDER BY i.indisprimary DESC, i.indisclustered DESC, ic.relname LIMIT 1) chosen ON true "
         "LEFT JOIN LATERAL (SELECT k.position FROM unnest(chosen.indkey::int2[]) WITH ORDINALITY AS k (attnum, position) "
         "WHERE k.attnum = a.attnum AND k.position <= chosen.width LIMIT 1) key ON true ORDER BY w.oid, a.attnum"

@@ -41,21 +41,19 @@ ADVICE: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         "42704",
-        "If it is the publication: it must have existed before the first change that is read. Create it again, drop the slot and take "
-        "a new snapshot "
-        "(snapshot.mode=when_needed, or delete the connector's offsets).",
+        "If it is the publication: it must have existed before the first change that is read. Create it again, drop the slot and take a "
+        "new snapshot (snapshot.mode=when_needed, or delete the connector's offsets).",
     ),
     (
         "55000",
         "If the slot was invalidated, drop it (SELECT pg_drop_replication_slot('<slot>');) and take a new snapshot: "
-        "snapshot.mode=when_needed, or delete "
-        "the connector's offsets.",
+        "snapshot.mode=when_needed, or delete the connector's offsets.",
     ),
     (
         "58P01",
         "The offset to start reading from has been removed from the database write-ahead log. Take a new snapshot "
-        "(snapshot.mode=when_needed, "
-        "or delete the connector's offsets) and consider raising wal_keep_size or max_slot_wal_keep_size on the server.",
+        "(snapshot.mode=when_needed, or delete the connector's offsets) and consider raising wal_keep_size or max_slot_wal_keep_size on "
+        "the server.",
     ),
 )
 

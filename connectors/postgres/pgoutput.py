@@ -1,8 +1,8 @@
 """Decoding of the pgoutput plug-in's messages, protocol version 1: bytes in, values out, no I/O.
 
 Layouts: PostgreSQL's manual, "Logical Replication Message Formats" and "Streaming Replication Protocol". Integers are big-endian, names
-end with a zero byte, times are microseconds since 2000-01-01 UTC. Row messages (`I`, `U`, `D`) are decoded here only as far as their
-parts; on the hot path the table's generated encoder reads the tuples.
+end with a zero byte, times are microseconds since 2000-01-01 UTC. Row messages (`I`, `U`, `D`) are not
+decoded here: the table's encoder reads their tuples (`connectors.engine.encode.tuples`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ POSTGRES_EPOCH_US: Final = 946_684_800_000_000
 
 _BEGIN = Struct(">qqI")
 _COMMIT = Struct(">Bqqq")
-_WAL_DATA = Struct(">qqq")
 _KEEPALIVE = Struct(">qqB")
 _STATUS = Struct(">cqqqqB")
 _INT16 = Struct(">h")
@@ -26,19 +25,6 @@ _INT64 = Struct(">q")
 
 #: Where a message's own bytes begin inside an XLogData ('w') message.
 WAL_HEADER: Final = 25
-
-
-class Unchanged:
-    """The type of `UNCHANGED`."""
-
-    def __repr__(self) -> str:
-        return "UNCHANGED"
-
-
-#: Stands for an out-of-line (TOAST) value that an UPDATE left as it was: the server does not send it.
-UNCHANGED: Final = Unchanged()
-
-TupleValue = None | bytes | Unchanged
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,21 +52,15 @@ class RelationColumn:
     name: str
     type_oid: int
     modifier: int
-    in_identity: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A table's structure as of the log position where it is sent.
-
-    Attributes:
-        identity: replica identity: ``d`` default, ``n`` nothing, ``f`` full, ``i`` index.
-    """
+    """A table's structure as of the log position where it is sent."""
 
     oid: int
     schema: str
     table: str
-    identity: str
     columns: tuple[RelationColumn, ...]
 
 
@@ -89,8 +69,6 @@ class Truncate:
     """TRUNCATE of one or several tables, by relation number."""
 
     relations: tuple[int, ...]
-    cascade: bool
-    restart_identity: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +92,6 @@ class Origin:
 def _text(data: bytes, at: int) -> tuple[str, int]:
     end = data.index(b"\0", at)
     return data[at:end].decode(), end + 1
-
-
-def decode_wal_header(data: bytes) -> tuple[int, int, int]:
-    """Start position, the server's present end of log and send time (µs since 2000) of an XLogData message."""
-    start, end, clock = _WAL_DATA.unpack_from(data, 1)
-    return start, end, clock
 
 
 def decode_keepalive(data: bytes) -> tuple[int, bool]:
@@ -150,26 +122,22 @@ def decode_relation(data: bytes, at: int = WAL_HEADER) -> Relation:
     (oid,) = _UINT32.unpack_from(data, at + 1)
     schema, at = _text(data, at + 5)
     table, at = _text(data, at)
-    identity = chr(data[at])
-    (count,) = _INT16.unpack_from(data, at + 1)
+    (count,) = _INT16.unpack_from(data, at + 1)  # behind the replica identity
     at += 3
     columns = []
     for _ in range(count):
-        flags = data[at]
-        name, at = _text(data, at + 1)
+        name, at = _text(data, at + 1)  # behind a byte of flags
         (type_oid,) = _UINT32.unpack_from(data, at)
         (modifier,) = _INT32.unpack_from(data, at + 4)
         at += 8
-        columns.append(RelationColumn(name, type_oid, modifier, bool(flags & 1)))
-    return Relation(oid, schema or "pg_catalog", table, identity, tuple(columns))
+        columns.append(RelationColumn(name, type_oid, modifier))
+    return Relation(oid, schema or "pg_catalog", table, tuple(columns))
 
 
 def decode_truncate(data: bytes, at: int = WAL_HEADER) -> Truncate:
     """A `T` message."""
     (count,) = _INT32.unpack_from(data, at + 1)
-    options = data[at + 5]
-    relations = tuple(_UINT32.unpack_from(data, at + 6 + 4 * i)[0] for i in range(count))
-    return Truncate(relations, bool(options & 1), bool(options & 2))
+    return Truncate(tuple(_UINT32.unpack_from(data, at + 6 + 4 * i)[0] for i in range(count)))
 
 
 def decode_message(data: bytes, at: int = WAL_HEADER) -> LogicalMessage:
@@ -185,41 +153,3 @@ def decode_origin(data: bytes, at: int = WAL_HEADER) -> Origin:
     """An `O` message."""
     (lsn,) = _INT64.unpack_from(data, at + 1)
     return Origin(lsn, _text(data, at + 9)[0])
-
-
-def decode_tuple(data: bytes, at: int) -> tuple[list[TupleValue], int]:
-    """One TupleData.
-
-    Returns:
-        The values in column order (None is NULL, `UNCHANGED` an unsent one, else the type's text), and where the tuple ends.
-    """
-    (count,) = _INT16.unpack_from(data, at)
-    at += 2
-    values: list[TupleValue] = []
-    for _ in range(count):
-        kind = data[at]
-        at += 1
-        if kind == 0x74:  # t
-            (length,) = _INT32.unpack_from(data, at)
-            at += 4
-            values.append(data[at : at + length])
-            at += length
-        elif kind == 0x6E:  # n
-            values.append(None)
-        elif kind == 0x75:  # u
-            values.append(UNCHANGED)
-        else:
-            raise ValueError(f"unknown kind of column {chr(kind)!r} in a tuple")
-    return values, at
-
-
-def skip_tuple(data: bytes, at: int) -> int:
-    """Where the tuple that begins at `at` ends."""
-    (count,) = _INT16.unpack_from(data, at)
-    at += 2
-    for _ in range(count):
-        if data[at] == 0x74:
-            at += 5 + _INT32.unpack_from(data, at + 1)[0]
-        else:
-            at += 1
-    return at

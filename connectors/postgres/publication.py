@@ -67,11 +67,10 @@ def ensure_publication(
             raise FatalTaskError(f"No table filters found for filtered publication {name}")
         if state.publication_all_tables:
             raise FatalTaskError(
-                f"A logical publication for all tables named '{name}' for plugin 'pgoutput' and database '{database}' is already "
-                "active on the "
-                "server and can not be altered. If you need to exclude some tables or include only specific subset, please recreate the "
-                "publication with necessary configuration. Otherwise, set publication.autocreate.mode=all_tables, or another "
-                "publication.name."
+                f"A logical publication for all tables named '{name}' for plugin 'pgoutput' and database '{database}' is already active "
+                "on the server and can not be altered. If you need to exclude some tables or include only specific subset, please "
+                "recreate the publication with necessary configuration. Otherwise, set publication.autocreate.mode=all_tables, or "
+                "another publication.name."
             )
         if not exists:
             _run(connection, f"CREATE PUBLICATION {quoted} FOR TABLE {tables_sql(tables)}{options}", name, user, database)
@@ -99,16 +98,13 @@ def _run(connection: Connection, statement: str, name: str, user: str, database:
         if error.sqlstate == "42501":
             raise FatalTaskError(
                 f"The user '{user}' may not create or alter the publication '{name}': {error.message} (SQLSTATE 42501). Nothing was "
-                "changed. Either "
-                f"run as a superuser: {statement}; and set publication.autocreate.mode=disabled, or set "
-                "publication.autocreate.mode=filtered and "
-                f"give the user what that needs: GRANT CREATE ON DATABASE {quote_name(database)} TO {quote_name(user)}; and ownership "
-                "of the tables."
+                f"changed. Either run as a superuser: {statement}; and set publication.autocreate.mode=disabled, or set "
+                f"publication.autocreate.mode=filtered and give the user what that needs: GRANT CREATE ON DATABASE {quote_name(database)} "
+                f"TO {quote_name(user)}; and ownership of the tables."
             ) from None
         if error.sqlstate == "57014":
             raise FatalTaskError(
                 "Creation of publication failed: query to create/update publication timed out, please make sure that there are no "
-                "maintenance "
-                "activities going on the database end."
+                "maintenance activities going on the database end."
             ) from None
         raise translate(error, f"Cannot create or alter the publication '{name}'", user=user, database=database) from None

@@ -91,19 +91,6 @@ class SourceBlock:
         """
         return self.transaction(ts_us, tx_id, None, marker=marker, xmin=xmin)(lsn)
 
-    def incremental(self, ts_ns: int, sequence: tuple[int | None, int]) -> bytes:
-        """The block of rows read by an incremental snapshot: no transaction and no LSN of their own.
-
-        Args:
-            ts_ns: when the chunk was read, nanoseconds since 1970.
-            sequence: LSN of the last commit, and of the last event, that streaming processed.
-        """
-        before = "null" if sequence[0] is None else f'\\"{sequence[0]}\\"'
-        return (
-            f'{self._start}{ts_ns // 1_000_000},"snapshot":"incremental",{self._database}"[{before},\\"{sequence[1]}\\"]",'
-            f'"ts_us":{ts_ns // 1000},"ts_ns":{ts_ns},{self._table}null,"lsn":null,"xmin":null,"origin":null,"origin_lsn":null}}'
-        ).encode()
-
 
 def _number(value: int | None) -> str:
     return "null" if value is None else str(value)

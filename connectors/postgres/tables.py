@@ -1,5 +1,4 @@
-"""From a table's structure to what the data path needs of it: encoder, routes, source block. Built once a structure, on the task's
-thread."""
+"""From a table's structure to what the data path needs of it: encoder, routes, source block. Built once a structure, by the task."""
 
 from __future__ import annotations
 
@@ -100,12 +99,12 @@ class TableFactory:
             plans.append(plan)
         if not key:
             self._warn_once(
-                f"Table '{table.id}' has neither a primary key nor a usable unique index: its records have no key, so a sink cannot "
-                "tell its rows apart. "
-                "Add a key, or name columns in message.key.columns"
+                f"Table '{table.id}' has neither a primary key nor a usable unique index: its records have no key, so a sink cannot tell "
+                "its rows apart. Add a key, or name columns in message.key.columns"
             )
         topic = self._naming.data_topic(table.id.schema, table.id.table)
-        encoder = TableEncoder(topic, plans, key, SOURCE_SCHEMA, self._encoding, schema_name=self._naming.schema_name(topic))
+        name = self._naming.schema_name(topic)
+        encoder = TableEncoder(topic, plans, key, SOURCE_SCHEMA, self._encoding, schema_name=name, field_name=self._naming.field_name)
         return CapturedTable(
             id=table.id,
             structure=(table.columns, key),

@@ -2,10 +2,6 @@
 
 from struct import pack
 
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from connectors.postgres import pgoutput
 
 
@@ -19,15 +15,14 @@ def test_commit_gives_both_positions() -> None:
     assert commit == pgoutput.Commit(commit_lsn=100, end_lsn=150, commit_us=946_684_800_000_000)
 
 
-def test_relation_names_columns_types_and_identity() -> None:
+def test_relation_names_columns_and_types() -> None:
     columns = b"\x01id\0" + pack(">Ii", 23, -1) + b"\0name\0" + pack(">Ii", 1043, 24)
     relation = pgoutput.decode_relation(b"R" + pack(">I", 16390) + b"public\0t\0d" + pack(">h", 2) + columns, 0)
     assert relation == pgoutput.Relation(
         16390,
         "public",
         "t",
-        "d",
-        (pgoutput.RelationColumn("id", 23, -1, True), pgoutput.RelationColumn("name", 1043, 24, False)),
+        (pgoutput.RelationColumn("id", 23, -1), pgoutput.RelationColumn("name", 1043, 24)),
     )
 
 
@@ -36,7 +31,7 @@ def test_relation_without_schema_is_of_the_catalog() -> None:
 
 
 def test_truncate_names_every_table() -> None:
-    assert pgoutput.decode_truncate(b"T" + pack(">iBII", 2, 3, 7, 8), 0) == pgoutput.Truncate((7, 8), cascade=True, restart_identity=True)
+    assert pgoutput.decode_truncate(b"T" + pack(">iBII", 2, 3, 7, 8), 0) == pgoutput.Truncate((7, 8))
 
 
 def test_logical_message_keeps_its_bytes() -> None:
@@ -57,20 +52,3 @@ def test_status_has_34_bytes_and_the_servers_clock() -> None:
     message = pgoutput.encode_status(10, 5, pgoutput.POSTGRES_EPOCH_US + 7)
     assert message == b"r" + pack(">qqqqB", 10, 5, 5, 7, 0)
     assert len(message) == 34
-
-
-def test_a_tuple_of_an_unknown_kind_is_refused() -> None:
-    with pytest.raises(ValueError, match="unknown kind"):
-        pgoutput.decode_tuple(pack(">h", 1) + b"x", 0)
-
-
-@given(st.lists(st.one_of(st.none(), st.just(pgoutput.UNCHANGED), st.binary(max_size=40)), max_size=30), st.binary(max_size=5))
-def test_tuples_come_back_as_they_were_sent(values: list[pgoutput.TupleValue], after: bytes) -> None:
-    data = pack(">h", len(values))
-    for value in values:
-        if isinstance(value, bytes):
-            data += b"t" + pack(">i", len(value)) + value
-        else:
-            data += b"n" if value is None else b"u"
-    assert pgoutput.decode_tuple(data + after, 0) == (values, len(data))
-    assert pgoutput.skip_tuple(data + after, 0) == len(data)

@@ -48,8 +48,7 @@ class SnapshotMode:
             if not (self.when_unfinished or self.without_offset or self.when_finished):
                 raise FatalTaskError(
                     "The connector previously stopped while taking a snapshot, but now the connector is configured to never allow "
-                    "snapshots. "
-                    "Reconfigure the connector to use snapshots initially or when needed."
+                    "snapshots. Reconfigure the connector to use snapshots initially or when needed."
                 )
             return self.when_unfinished
         return self.when_finished

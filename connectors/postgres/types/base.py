@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from connect_py.errors import ConfigError
 from connectors.engine.encode.plan import ColumnPlan
@@ -108,6 +107,3 @@ class RootType:
 
 #: Makes a column's plan, required and without default; the caller adds both.
 Family = Callable[[str, RootType, ValueOptions], ColumnPlan]
-
-#: Parses a default's expression to a Connect value; None for no default. Raises ValueError where the expression is none it knows.
-DefaultParser = Callable[[str, ColumnPlan, RootType], Any]
