@@ -1,11 +1,11 @@
 """What the worker and its tasks say on standard error: one line an event, quiet at INFO.
 
-    14:03:07.512 INFO  inventory      RUNNING
-    14:03:07.900 INFO  inventory-0    snapshot of inventory.orders finished: 1,024 rows in 0.2 s
+    2026-03-01 14:03:07.512 INFO  Connector inventory runs with 1 task(s)
+    2026-03-01 14:03:07.900 INFO  inventory-0  Snapshot finished: 1024 rows in 0.2 s
 
-Time (local, milliseconds), level, context (the connector, the task, or nothing for the worker), message. Further lines of a message are
-indented, so a line that starts with a digit starts an event. Secrets are taken out by `connect_py.runtime.redact` before anything is
-written.
+Time (local, milliseconds; with the date, since a worker runs for months), level, context (the connector, the task, or nothing for the
+worker), message. Further lines of a message are indented, so a line that starts with a digit starts an event. Secrets are taken out by
+`connect_py.runtime.redact` before anything is written.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class LineFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """One event as text."""
-        clock = time.strftime("%H:%M:%S", time.localtime(record.created))
+        clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
         level = _LEVEL_NAMES.get(record.levelname, record.levelname)
         text = record.getMessage()
         if record.exc_info:
