@@ -246,7 +246,7 @@ PROPERTIES: Final = arrange((*COMMON, *_OWN), _LAYOUT)
 
 _OLD_NAMES: Final = {**OLD_NAMES, "slot.drop_on_stop": "slot.drop.on.stop"}
 _OLD_MODES: Final = {"never": "no_data", "schema_only": "no_data", "exported": "initial", "initial_schema_only": "no_data"}
-#: `driver.*` and the old `database.*` pass-through: pgjdbc's names that libpq knows by another one.
+#: Properties that libpq knows by another name.
 _SSL = {"database.sslmode": "sslmode", "database.sslcert": "sslcert", "database.sslkey": "sslkey", "database.sslrootcert": "sslrootcert"}
 
 

@@ -146,20 +146,24 @@ class Connection:
         """
         self._send(sql)
         rows: list[Row] = []
+        for result in self._results(while_waiting):
+            if result.status == pq.ExecStatus.TUPLES_OK:
+                rows = _rows(result)
+        return rows
+
+    def _results(self, while_waiting: Callable[[], None] | None = None) -> list[pq.abc.PGresult]:
+        """All that the server answers to the present command. Raises the first failure as ServerError, and Stopped."""
+        results: list[pq.abc.PGresult] = []
         failure: ServerError | None = None
         while (result := self._next_result(while_waiting)) is not None:
             try:
                 self._check(result)
+                results.append(result)
             except ServerError as error:
                 failure = failure or error
-                if self.pgconn.status != pq.ConnStatus.OK:
-                    raise
-                continue
-            if result.status == pq.ExecStatus.TUPLES_OK:
-                rows = _rows(result)
         if failure:
             raise failure
-        return rows
+        return results
 
     def _send(self, sql: str) -> None:
         try:
@@ -190,14 +194,7 @@ class Connection:
 
     def end_copy(self) -> None:
         """Take the results that follow a COPY's last row. Raises ServerError when the COPY failed."""
-        failure: ServerError | None = None
-        while (result := self._next_result()) is not None:
-            try:
-                self._check(result)
-            except ServerError as error:
-                failure = failure or error
-        if failure:
-            raise failure
+        self._results()
 
     def copy_failed(self) -> ServerError:
         """What ended a COPY from which no more data can be taken."""
