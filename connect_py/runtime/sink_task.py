@@ -138,6 +138,7 @@ class SinkTaskLoop:
         self._reached: dict[TopicPartition, int] = {}
         self._retries = 0
         self._is_paused = False
+        self._is_ending = False
         self._next_commit = 0.0
         self._committing: tuple[float, dict[TopicPartition, int]] | None = None
         self._topics: set[str] = set()
@@ -328,6 +329,8 @@ class SinkTaskLoop:
 
     def on_assigned(self, positions: Mapping[TopicPartition, int]) -> None:
         """Partitions came."""
+        if self._is_ending:
+            return
         self._offsets.assign(positions)
         if positions and (self._is_paused or self._retries):
             self._consumer.pause(positions)
@@ -335,16 +338,16 @@ class SinkTaskLoop:
 
     def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
         """Partitions go: commit what was put, once and for all."""
-        if not partitions:
+        if not partitions or self._is_ending:
             return
         try:
-            self._commit_for_good(partitions)
+            self._commit_for_good(partitions, self._consumer.commit)
         finally:
             self._lose(partitions)
 
     def on_lost(self, partitions: Sequence[TopicPartition]) -> None:
         """Partitions are gone: their offsets are no longer ours to commit."""
-        if partitions:
+        if partitions and not self._is_ending:
             self._lose(partitions)
 
     def _lose(self, partitions: Sequence[TopicPartition]) -> None:
@@ -366,7 +369,7 @@ class SinkTaskLoop:
         self._batch, self._originals = [mine for mine, _ in kept], [known for _, known in kept]
         self._reached = {partition: offset for partition, offset in self._reached.items() if partition not in gone}
 
-    def _commit_for_good(self, partitions: Sequence[TopicPartition]) -> None:
+    def _commit_for_good(self, partitions: Sequence[TopicPartition], commit: Callable[[Mapping[TopicPartition, int]], None]) -> None:
         """Commit and wait for it. A failure is logged: the records after the last commit are read again by whoever comes next."""
         offsets = self._offsets.of(partitions)
         if not offsets:
@@ -375,7 +378,7 @@ class SinkTaskLoop:
             self._errors.flush(min(self._control.deadline, time.monotonic() + self._timeout))
             due = self._offsets.committable(offsets, self._task.pre_commit(dict(offsets)))
             if due:
-                self._consumer.commit(due)
+                commit(due)
                 self._committed(due, None)
         except Exception as error:  # noqa: BLE001  # the partitions go whatever happens
             self._counts["offset-commit-failure-total"] += 1
@@ -397,7 +400,27 @@ class SinkTaskLoop:
             raise problems[0]
 
     def _give_up_partitions(self) -> None:
-        self.on_revoked(sorted(self._consumer.assignment))
+        partitions = sorted(self._consumer.assignment)
+        self._is_ending = True
+        if not partitions:
+            return
+        try:
+            self._commit_for_good(partitions, self._commit_in_time)
+        finally:
+            self._lose(partitions)
+
+    def _commit_in_time(self, due: Mapping[TopicPartition, int]) -> None:
+        """The last commit: `Consumer.commit` would wait for minutes while Kafka is away. A quarter of the time is kept for closing."""
+        answers: list[Exception | None] = []
+        self._consumer.pause(self._consumer.assignment)
+        self._consumer.commit_async(due, answers.append)
+        now = time.monotonic()
+        deadline = now + min(self._timeout, (self._control.deadline - now) * 0.75)
+        while not answers and time.monotonic() < deadline:
+            self._consumer.poll(0.05)
+        problem = answers[0] if answers else RetriableError("Kafka did not answer in time")
+        if problem is not None:
+            raise problem
 
     def _report_metrics(self) -> None:
         self._next_metrics = time.monotonic() + _METRICS_SECONDS

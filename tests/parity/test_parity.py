@@ -33,6 +33,8 @@ SCENARIOS = [
     "file_source",
     "file_sink",
     "file_sink_lines",
+    "sink_dead_letters",
+    "sink_topics_regex",
     "smt_fields",
     "smt_types",
     "smt_keys_headers_topics",

@@ -21,6 +21,7 @@ from connect_py.runtime.connector_keys import COMMON, SINK, SOURCE
 from connect_py.runtime.environment import worker_properties
 from connect_py.runtime.herder.base import Herder
 from connect_py.runtime.properties import parse_properties
+from connectors.file.sink import FileStreamSinkConnector
 from connectors.file.source import FileStreamSourceConnector
 from connectors.postgres.config import _NOT_YET, _REFUSED, _REFUSED_VALUES, PROPERTIES, validate_config
 from connectors.postgres.connector import PostgresConnector
@@ -162,6 +163,8 @@ def test_example_configurations_are_valid(page: Path) -> None:
                 known |= set(sink.CONFIG_DEF.keys)
             case "FileStreamSource":
                 problems, known = {}, set(FileStreamSourceConnector.config_def().keys)
+            case "FileStreamSink":
+                problems, known = {}, set(FileStreamSinkConnector.config_def().keys)
             case other:
                 assert other == "Nothing", other
                 continue

@@ -1,0 +1,57 @@
+"""A sink task while the broker is away: it stays, goes on when the broker is back, and can be stopped meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from connect_py.testing.services.process import wait_until
+from connect_py.testing.services.worker import Worker
+from tests.faults.test_stores_outage import Broker
+from tests.fix_kafka import Kafka
+from tests.integration.test_file_sink import SHORT_SESSION, await_lines, await_offsets, contents, create_topic, file_sink, produce
+
+pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    found = Broker(tmp_path / "kafka")
+    yield found
+    found.stop()
+
+
+def test_a_sink_task_outlives_its_broker_and_a_stop_meanwhile_does_not_hang(broker: Broker, tmp_path: Path, tag: str) -> None:
+    kafka, out = Kafka(broker.bootstrap), tmp_path / "out"
+    create_topic(kafka, tag)
+    produce(kafka, tag, ["a"])
+    worker = Worker(tmp_path / "worker", broker.bootstrap)
+    try:
+        worker.create(tag, file_sink(out, tag, **SHORT_SESSION))
+        await_lines(out, ["a"])
+        await_offsets(worker, tag, {0: 1})
+        broker.kill()
+        time.sleep(3)  # a commit is due every two seconds: one falls into the outage
+        assert worker.status(tag)["tasks"][0]["state"] == "RUNNING"
+        broker.bring_back()
+        produce(kafka, tag, ["b"])
+        await_lines(out, ["a", "b"], 60)
+        await_offsets(worker, tag, {0: 2})
+        assert contents(out) == ["a", "b"]
+        [task] = worker.children()
+        produce(kafka, tag, ["c"])
+        await_lines(out, ["a", "b", "c"], 60)
+        broker.kill()
+        began = time.monotonic()
+        worker.service.stop(seconds=40)
+        assert time.monotonic() - began < 15
+        wait_until(lambda: not Path(f"/proc/{task}").exists(), 5, "the task's end")
+        broker.bring_back()
+        worker.restart()
+        await_lines(out, ["a", "b", "c"], 60)
+        await_offsets(worker, tag, {0: 3})
+    finally:
+        worker.kill()
