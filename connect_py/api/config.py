@@ -172,8 +172,8 @@ class ConfigDef:
         return value
 
     def validate(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
-        """Every key's value and all its errors, in the definition's order. As in Java, a value that cannot be parsed is None and the
-        validator still sees that None, so a malformed number with a range has two errors."""
+        """Every key's value and all its errors, in the definition's order. As in Java, a value that is missing or cannot be parsed is
+        None and the validator still sees that None, so a malformed number with a range has two errors."""
         found: list[ConfigValue] = []
         parsed: dict[str, Any] = {}
         for name, key in self.keys.items():
@@ -187,7 +187,7 @@ class ConfigDef:
                 result.errors.append(f'Missing required configuration "{name}" which has no default value.')
             else:
                 result.value = parse_value(name, key.default, key.type)
-            if key.validator and not (key.required and name not in config):
+            if key.validator:
                 try:
                     key.validator(name, result.value)
                 except ConfigError as error:
@@ -309,9 +309,9 @@ def non_empty(name: str, value: Any) -> None:
 
 
 def non_empty_without_control_characters(name: str, value: Any) -> None:
-    """Rule of a connector's name (`ConfigDef.NonEmptyStringWithoutControlChars`)."""
+    """Rule of a connector's name (`ConfigDef.NonEmptyStringWithoutControlChars`); that it is missing is said elsewhere."""
     if value is None:
-        raise invalid(name, None, "entry must be non null")
+        return
     if not value:
         raise invalid(name, value, "String may not be empty")
     found = [str(ord(c)) for c in value if ord(c) < 32 or 127 <= ord(c) <= 159]

@@ -50,9 +50,12 @@ def test_only_java_integers_are_ints(text):
         parse_value("k", text, ConfigType.INT)
 
 
-def test_a_missing_required_key_is_named_once_and_not_validated_further():
+def test_a_missing_required_key_is_seen_by_its_validator_as_a_null():
+    missing = 'Missing required configuration "name" which has no default value.'
     definition = ConfigDef([ConfigKey("name", validator=non_empty_without_control_characters)])
-    assert errors_of(definition, {}) == {"name": ['Missing required configuration "name" which has no default value.']}
+    assert errors_of(definition, {}) == {"name": [missing]}
+    chosen = ConfigDef([ConfigKey("name", validator=one_of("a", "b"))])
+    assert errors_of(chosen, {}) == {"name": [missing, "Invalid value null for configuration name: String must be one of: a, b"]}
     with pytest.raises(ConfigError, match="Missing required"):
         definition.parse({})
 

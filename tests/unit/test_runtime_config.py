@@ -141,7 +141,11 @@ def config(**more: str | None) -> dict[str, str | None]:
         ),
         (
             {**config(transforms="a"), "transforms.a.negate": "true"},
-            ['Missing required configuration "transforms.a.type" which has no default value.'],
+            [
+                'Missing required configuration "transforms.a.type" which has no default value.',
+                "Config 'transforms.a.negate' was provided but there is no config 'transforms.a.predicate' defining a predicate "
+                "to be negated.",
+            ],
         ),
         ({**config(), "exactly.once.support": "required"}, ["This worker does not have exactly-once source support enabled."]),
         (
