@@ -110,6 +110,8 @@ class Connection:
 
     def _lost(self) -> ServerError:
         message = " ".join(self.pgconn.error_message.decode("utf-8", "replace").split())
+        if "server closed the connection" in message:  # libpq adds what it guesses of the reason, and what it was asked to do next
+            message = "the server closed the connection"
         return ServerError("08006", message or "the connection was lost")
 
     def _next_result(self, while_waiting: Callable[[], None] | None = None) -> pq.abc.PGresult | None:
