@@ -123,16 +123,25 @@ def _run(command: str, properties: Mapping[str, str], connector_files: Sequence[
     from rest_api.config import RestConfig
     from rest_api.server import Server
 
+    starting, stop = threading.Event(), threading.Event()
+    starting.set()
+
+    def end(_number: int, _frame: object) -> None:
+        stop.set()
+        if starting.is_set():  # nobody waits for the event yet, and a cluster that does not answer is waited for a minute
+            starting.clear()
+            raise SystemExit(0)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
     worker = WorkerConfig.parse(properties, DISTRIBUTED if command == "distributed" else STANDALONE)
     server = Server(worker.listeners)
     urls = server.bind()
     build = _distributed if command == "distributed" else _standalone
     herder = build(worker, worker.worker_id(urls))
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda _number, _frame: stop.set())
     try:
         herder.start()
+        starting.clear()
         server.start(create_app(herder, RestConfig.from_worker(properties)))
         log.info("Worker ready: %s (cluster %s)", ", ".join(urls), worker.group_id or "standalone")
         code = _create_connectors(herder, connector_files)

@@ -15,6 +15,9 @@ log = logging.getLogger(__name__)
 #: AdminClient's default.api.timeout.ms, for which Connect repeats an attempt to create a topic.
 CREATE_SECONDS = 60.0
 
+#: How often a minute of attempts is spoken of.
+_LINE_SECONDS = 15.0
+
 _OWN_SETTINGS = frozenset({"topic", "partitions", "replication.factor", "cleanup.policy"})
 
 
@@ -73,13 +76,22 @@ class InternalTopic:
         # offset.storage.file.filename belongs to standalone workers
         settings.pop("file.filename", None)
         deadline = time.monotonic() + timeout
+        next_line = 0.0
         while True:
             try:
                 return admin.create_topic(name, partitions, replication, {**settings, "cleanup.policy": "compact"})
             except RetriableError as error:
-                if time.monotonic() > deadline:
-                    raise
-                log.warning("%s; trying again", error)
+                said = str(error)
+                if replication > 1:  # Kafka's default is 3, and the first broker that anybody tries is alone
+                    setting = f"{self.prefix}replication.factor"
+                    said += f" {setting} is {replication}{'' if setting in worker else ' by default'}: "
+                    said += "with fewer brokers, set it to their number in the worker's properties."
+                now = time.monotonic()
+                if now > deadline:
+                    raise RetriableError(said) from error
+                if now >= next_line:
+                    log.warning("%s Trying again for %.0f s.", said, deadline - now)
+                    next_line = now + _LINE_SECONDS
                 time.sleep(0.5)
 
     def _number(self, worker: Mapping[str, str], suffix: str, default: int) -> int:

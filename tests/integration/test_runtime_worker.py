@@ -298,3 +298,26 @@ def test_an_unreachable_broker_is_one_sentence(tmp_path: Path) -> None:
     assert ended.returncode == 2
     assert "No Kafka broker answered at 127.0.0.1:1." in ended.stderr
     assert time.monotonic() - began < 50
+
+
+def test_a_worker_that_cannot_create_its_topics_says_which_property_is_wrong_and_can_be_stopped(
+    kafka: Kafka, tag: str, tmp_path: Path
+) -> None:
+    properties = tmp_path / "worker.properties"
+    properties.write_text(
+        f"bootstrap.servers={kafka.bootstrap}\ngroup.id={tag}\nlisteners=http://127.0.0.1:{free_port()}\n"
+        "key.converter=org.apache.kafka.connect.json.JsonConverter\nvalue.converter=org.apache.kafka.connect.json.JsonConverter\n"
+        + "".join(f"{kind}.storage.topic={tag}-{kind}\n" for kind in ("config", "offset", "status"))
+    )
+    log = tmp_path / "log"
+    with log.open("wb") as output:
+        worker = subprocess.Popen([sys.executable, "-m", "connect_py.cli", "distributed", str(properties)], stderr=output)
+    try:
+        wait_until(lambda: "Trying again" in log.read_text(), 30, "a line about the topic")
+        time.sleep(1.2)  # two more attempts, which are not worth a line each
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(10) == 0
+    finally:
+        worker.kill()
+    (said,) = log.read_text().splitlines()
+    assert "offset.storage.replication.factor is 3 by default" in said
