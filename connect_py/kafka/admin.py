@@ -5,7 +5,6 @@ Every method blocks up to the admin's timeout and may be called from any thread.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -17,6 +16,7 @@ from confluent_kafka import TopicPartition as _TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
 
 from connect_py.api.record import TopicPartition
+from connect_py.data.java_regex import compile_java_regex
 from connect_py.errors import ConfigError, ConnectError, RetriableError
 from connect_py.kafka.producer import error_text
 from connect_py.kafka.settings import ClientKind, librdkafka_config
@@ -39,18 +39,6 @@ _NOT_ALLOWED = frozenset({KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TO
 
 #: A partition created a moment ago, or one whose broker went, has a leader again after some tens of milliseconds to seconds.
 LEADER_WAIT_SECONDS = 0.02
-
-
-def java_pattern(pattern: str) -> re.Pattern[str]:
-    """A Java regex as Python's, for topic names: named groups differ, the rest of what one writes there is the same.
-
-    Raises:
-        ConfigError: it cannot be compiled.
-    """
-    try:
-        return re.compile(re.sub(r"\(\?<(?![=!])", "(?P<", pattern))
-    except re.error as error:
-        raise ConfigError(f"Invalid value {pattern} for configuration topics.regex: Invalid regex: {error}") from None
 
 
 class GroupNotEmptyError(ConnectError):
@@ -162,7 +150,7 @@ class KafkaAdmin:
         """
         counts = self.describe_topics(topics)
         if pattern:
-            matches = java_pattern(pattern).fullmatch
+            matches = compile_java_regex(pattern).fullmatch
             counts |= {name: count for name, count in self._all_topics().items() if not name.startswith("__") and matches(name)}
         partitions = [TopicPartition(name, number) for name, count in counts.items() for number in range(count)]
         begin = self._list_offsets(partitions, OffsetSpec.earliest(), may_miss=True)

@@ -20,8 +20,8 @@ from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_NOT_AVAILABLE, Cons
 from confluent_kafka import TopicPartition as _TopicPartition
 
 from connect_py.api.record import TopicPartition
+from connect_py.data.java_regex import compile_java_regex
 from connect_py.errors import ConfigError, FatalTaskError, RetriableError
-from connect_py.kafka.admin import java_pattern
 from connect_py.kafka.client_log import ClientLog
 from connect_py.kafka.producer import error_text
 from connect_py.kafka.settings import ClientKind, librdkafka_config
@@ -107,7 +107,7 @@ class GroupConsumer:
         self._group = config.get("group.id", "")
         self._batch_size = _positive(properties, "max.poll.records", 500)
         self._topics = list(topics)
-        self._matches = java_pattern(pattern).fullmatch if pattern else None
+        self._matches = compile_java_regex(pattern).fullmatch if pattern else None
         self._look_seconds = _positive(properties, "metadata.max.age.ms", 300_000) / 1000
         self._next_look = float("inf")
         self._is_cooperative = (

@@ -6,13 +6,13 @@ that the configuration names. `sink_topic_errors` is `SinkConnectorConfig.valida
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from connect_py.api import ConfigDef, ConfigKey, ConfigType, Connector, Importance, SinkConnector, Width
 from connect_py.api.config import REQUIRED, Validator, invalid, parse_value
+from connect_py.data.java_regex import compile_java_regex
 from connect_py.errors import ConfigError
 from connect_py.runtime.connector_keys import COMMON, SINK, SOURCE
 from connect_py.runtime.plugins import Plugins
@@ -222,6 +222,6 @@ def _all(checks: Sequence[Any]) -> Any:
 
 def _matches(pattern: str, topic: str) -> bool:
     try:
-        return re.fullmatch(pattern, topic) is not None
-    except re.error:
+        return compile_java_regex(pattern).fullmatch(topic) is not None
+    except ConfigError:
         return False

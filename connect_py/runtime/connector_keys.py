@@ -6,7 +6,6 @@ Data only; `connect_py.runtime.connector_config` adds what depends on a configur
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from connect_py.api.config import (
@@ -23,6 +22,8 @@ from connect_py.api.config import (
 from connect_py.api.config import ConfigType as T
 from connect_py.api.config import Importance as I
 from connect_py.api.config import Width as W
+from connect_py.data.java_regex import compile_java_regex
+from connect_py.errors import ConfigError
 
 
 def key(
@@ -50,10 +51,9 @@ def unique_aliases(name: str, value: Any) -> None:
 
 
 def _java_regex(name: str, value: Any) -> None:
-    """Java's and Python's regular expressions agree in what topic patterns use."""
     try:
-        re.compile(value or "")
-    except re.error as error:
+        compile_java_regex(value or "")
+    except ConfigError as error:
         raise invalid(name, value, f"Invalid regex: {error}") from None
 
 

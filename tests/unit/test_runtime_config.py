@@ -7,11 +7,12 @@ import pytest
 
 from connect_py.errors import BadRequestError, ConfigError
 from connect_py.runtime.config import STANDALONE, WorkerConfig, split_listener
-from connect_py.runtime.connector_config import sink_group, sink_topic_errors
+from connect_py.runtime.connector_config import connector_definition, sink_group, sink_topic_errors
 from connect_py.runtime.connector_file import read_connector_file
 from connect_py.runtime.herder.validation import raise_if_invalid, validate
 from connect_py.runtime.java_map import in_java_order
 from connect_py.runtime.plugins import Plugins
+from connectors.file.sink import FileStreamSinkConnector
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
@@ -182,6 +183,7 @@ def test_no_class_is_a_mistake_of_its_own_and_its_text_hides_passwords() -> None
         ({"topics.regex": ".*", "errors.deadletterqueue.topic.name": "d"}, ["topics.regex"]),
         ({"topics": "a", "errors.deadletterqueue.topic.name": "d"}, []),
         ({"topics.regex": "a.*"}, []),
+        ({"topics.regex": r"(?<prefix>\w+)\.\Qa.b\E"}, []),
     ],
 )
 def test_a_sink_needs_topics_of_one_kind_and_not_its_dead_letters(given: dict[str, str], keys: list[str]) -> None:
@@ -211,3 +213,11 @@ def test_connector_files_are_json_or_properties(tmp_path: Path) -> None:
     properties.write_text("k=v\n")
     with pytest.raises(ConfigError, match="no name"):
         read_connector_file(str(properties))
+
+
+@pytest.mark.parametrize(("pattern", "problems"), [(r"(?<shop>\w+)\.\Qa.b\E", 0), ("(", 1)])
+def test_topics_are_matched_by_java_regexes(pattern: str, problems: int) -> None:
+    values = connector_definition(FileStreamSinkConnector).validate({"topics.regex": pattern})
+    errors = next(value.errors for value in values if value.name == "topics.regex")
+    assert len(errors) == problems
+    assert all("Invalid regex: Unclosed group" in error for error in errors)
