@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from connect_py.api import ConfigDef, ConfigValue, SourceConnector, SourceOffset, SourcePartition, SourceTask
-from connect_py.errors import ConnectError
+from connect_py.errors import BadRequestError, ConfigError
 from connectors.engine.properties import definition
 from connectors.postgres.config import PROPERTIES, VERSION, parse_config, validate_config
+from connectors.postgres.offset import PostgresOffset
 
 
 class PostgresConnector(SourceConnector):
@@ -54,10 +55,14 @@ class PostgresConnector(SourceConnector):
         return [dict(self._config)]
 
     def alter_offsets(self, config: Mapping[str, str], offsets: Sequence[tuple[SourcePartition, SourceOffset | None]]) -> bool:
-        """Accepts offsets of this connector's one partition. Raises ConnectError."""
-        for partition, _ in offsets:
+        """Accepts offsets of this connector's one partition. Raises BadRequestError."""
+        for partition, offset in offsets:
             if set(partition) != {"server"} or not isinstance(partition["server"], str):
-                raise ConnectError(
+                raise BadRequestError(
                     f"The partition {dict(partition)} is not one of this connector: it must be {{'server': '<topic.prefix>'}}"
                 )
+            try:
+                PostgresOffset.load(offset or {})
+            except ConfigError as error:
+                raise BadRequestError(f"This offset could not be read back: {error}") from None
         return True

@@ -13,10 +13,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from connect_py.api import SourceOffset
+from connect_py.errors import ConfigError
 
 
-def _number(value: object) -> int | None:
-    return None if value is None or isinstance(value, bool) else int(value)  # type: ignore[call-overload]
+def _number(stored: SourceOffset, name: str) -> int | None:
+    value = stored.get(name)
+    if value is None or isinstance(value, bool):
+        return None
+    try:
+        return int(value)
+    except ValueError:
+        raise ConfigError(
+            f"The field '{name}' of the stored offset is {value!r}, not a whole number. Nothing was read. Set the offset anew "
+            "(PATCH offsets while the connector is stopped), or delete it to begin with a snapshot."
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +46,25 @@ class PostgresOffset:
 
     @classmethod
     def load(cls, stored: SourceOffset) -> PostgresOffset:
-        """From the offsets topic; Debezium's older forms too (`"snapshot": true` is INITIAL, a missing `lsn_commit` is `lsn_proc`)."""
-        lsn_proc = _number(stored.get("lsn_proc"))
-        lsn_commit = _number(stored.get("lsn_commit"))
+        """From the offsets topic; Debezium's older forms too (`"snapshot": true` is INITIAL, a missing `lsn_commit` is `lsn_proc`).
+
+        Raises:
+            ConfigError: a number is none.
+        """
+        lsn_proc = _number(stored, "lsn_proc")
+        lsn_commit = _number(stored, "lsn_commit")
         snapshot = stored.get("snapshot")
         in_snapshot = snapshot not in (None, False, "false", "")
         old_form = in_snapshot and "snapshot_completed" not in stored
         message_type = stored.get("messageType")
         return cls(
-            lsn=_number(stored.get("lsn")),
-            tx_id=_number(stored.get("txId")),
-            ts_us=_number(stored.get("ts_usec")),
+            lsn=_number(stored, "lsn"),
+            tx_id=_number(stored, "txId"),
+            ts_us=_number(stored, "ts_usec"),
             lsn_proc=lsn_proc,
             lsn_commit=lsn_proc if lsn_commit is None else lsn_commit,
             message_type=None if message_type is None else str(message_type),
-            events_processed=_number(stored.get("lsn_events_processed")) or 0,
+            events_processed=_number(stored, "lsn_events_processed") or 0,
             snapshot=("INITIAL" if snapshot in (True, "true") else str(snapshot)) if in_snapshot else None,
             snapshot_completed=bool(stored.get("last_snapshot_record" if old_form else "snapshot_completed")),
             last_snapshot_record=bool(stored.get("last_snapshot_record")),
@@ -96,5 +110,5 @@ class PostgresOffset:
 def acknowledged_lsn(stored: SourceOffset) -> int | None:
     """Up to where the server may discard once the offsets topic holds this: the last whole transaction, never a part of one. None for a
     snapshot's."""
-    found = _number(stored.get("lsn_commit"))
-    return _number(stored.get("lsn_proc")) if found is None else found
+    found = _number(stored, "lsn_commit")
+    return _number(stored, "lsn_proc") if found is None else found

@@ -1,5 +1,9 @@
 """PostgreSQL's offsets: Debezium's fields, and what a restart takes from them."""
 
+import pytest
+
+from connect_py.errors import BadRequestError, ConfigError
+from connectors.postgres.connector import PostgresConnector
 from connectors.postgres.lsn import format_lsn, parse_lsn
 from connectors.postgres.offset import PostgresOffset, acknowledged_lsn
 from connectors.postgres.resume import ResumePoint
@@ -88,3 +92,17 @@ def test_nothing_is_known_after_a_snapshot() -> None:
 def test_a_position_that_is_a_begin_or_commit_knows_no_event() -> None:
     for kind in ("BEGIN", "COMMIT", None):
         assert not ResumePoint(PostgresOffset(lsn=5, lsn_proc=5, lsn_commit=5, tx_id=9, message_type=kind)).is_partly_known(9)
+
+
+def test_an_offset_that_is_no_number_names_its_field() -> None:
+    with pytest.raises(ConfigError, match="'lsn' of the stored offset is 'abc', not a whole number"):
+        PostgresOffset.load(STREAMING | {"lsn": "abc"})
+
+
+def test_a_client_cannot_set_an_offset_that_the_task_could_not_read() -> None:
+    connector = PostgresConnector()
+    assert connector.alter_offsets({}, [({"server": "shop"}, STREAMING), ({"server": "shop"}, None)])
+    with pytest.raises(BadRequestError, match="could not be read back: The field 'lsn'"):
+        connector.alter_offsets({}, [({"server": "shop"}, {"lsn": "abc"})])
+    with pytest.raises(BadRequestError, match="is not one of this connector"):
+        connector.alter_offsets({}, [({"database": "shop"}, STREAMING)])
