@@ -16,7 +16,7 @@ from connect_py.errors import ConnectError
 from offsets import config_records as records
 from offsets import status_records
 from offsets.offset_store import OffsetCache, offset_records
-from offsets.status_cache import StatusCache
+from offsets.status_lookups import StatusLookups
 
 
 class MemoryConfigStore:
@@ -79,12 +79,8 @@ class MemoryConfigStore:
                 notice.tell(listener)
 
 
-class MemoryStatusStore:
+class MemoryStatusStore(StatusLookups):
     """A `connect_py.api.storage.StatusStore` that forgets."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._cache = StatusCache()
 
     def start(self) -> None:
         """There is nothing to read."""
@@ -97,26 +93,6 @@ class MemoryStatusStore:
 
     def refresh(self, timeout: float) -> None:
         """There is nothing to wait for."""
-
-    def connectors(self) -> list[str]:
-        """Connectors with a status."""
-        with self._lock:
-            return list(self._cache.connectors)
-
-    def connector(self, name: str) -> Status | None:
-        """A connector's last report."""
-        with self._lock:
-            return self._cache.connectors.get(name)
-
-    def task(self, connector: str, task: int) -> Status | None:
-        """A task's last report."""
-        with self._lock:
-            return self._cache.tasks.get(connector, {}).get(task)
-
-    def tasks(self, connector: str) -> Mapping[int, Status]:
-        """Last reports of a connector's tasks, by number."""
-        with self._lock:
-            return dict(sorted(self._cache.tasks.get(connector, {}).items()))
 
     def put_connector(self, name: str, status: Status, *, safe: bool = False) -> None:
         """Report; `safe` gives way to a newer report of another worker."""
@@ -133,11 +109,6 @@ class MemoryStatusStore:
     def delete_task(self, connector: str, task: int) -> None:
         """Forget a task's state."""
         self._apply(status_records.TaskKey(connector, task), None)
-
-    def topics(self, connector: str) -> Sequence[str]:
-        """Topics that the connector has used since they were last reset."""
-        with self._lock:
-            return list(self._cache.topics.get(connector, ()))
 
     def put_topic(self, connector: str, task: int, topic: str) -> None:
         """Note that a task uses a topic."""

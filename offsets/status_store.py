@@ -8,23 +8,22 @@ The lock guards the cache; the log's reader thread fills it.
 from __future__ import annotations
 
 import logging
-import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from connect_py.api.storage import Status
 from connect_py.errors import ConnectError, DataError, RetriableError
 from connect_py.kafka.admin import KafkaAdmin
 from connect_py.kafka.log import LogRecord
 from offsets import status_records as records
-from offsets.status_cache import StatusCache
+from offsets.status_lookups import StatusLookups
 from offsets.topic_log import TopicLog
 from offsets.topics import STATUS_TOPIC
 
 log = logging.getLogger(__name__)
 
 
-class KafkaStatusStore:
+class KafkaStatusStore(StatusLookups):
     """A `connect_py.api.storage.StatusStore` on a compacted topic.
 
     Args:
@@ -38,9 +37,8 @@ class KafkaStatusStore:
     """
 
     def __init__(self, worker: Mapping[str, str], admin: KafkaAdmin | None = None, *, worker_id: str | None = None) -> None:
+        super().__init__()
         self._log = TopicLog(worker, STATUS_TOPIC, "statuses", self._take, admin)
-        self._lock = threading.Lock()
-        self._cache = StatusCache()
         self._newest: dict[bytes, int] = {}
         self._puts = 0
         self._stopping = False
@@ -66,26 +64,6 @@ class KafkaStatusStore:
         """Read to the present end. Raises RetriableError after `timeout` seconds."""
         self._log.read_to_end(timeout)
 
-    def connectors(self) -> list[str]:
-        """Connectors with a status."""
-        with self._lock:
-            return list(self._cache.connectors)
-
-    def connector(self, name: str) -> Status | None:
-        """A connector's last report."""
-        with self._lock:
-            return self._cache.connectors.get(name)
-
-    def task(self, connector: str, task: int) -> Status | None:
-        """A task's last report."""
-        with self._lock:
-            return self._cache.tasks.get(connector, {}).get(task)
-
-    def tasks(self, connector: str) -> Mapping[int, Status]:
-        """Last reports of a connector's tasks, by number."""
-        with self._lock:
-            return dict(sorted(self._cache.tasks.get(connector, {}).items()))
-
     def put_connector(self, name: str, status: Status, *, safe: bool = False) -> None:
         """Report; `safe` gives way to a newer report of another worker."""
         self._put(records.ConnectorKey(name), status, safe)
@@ -101,11 +79,6 @@ class KafkaStatusStore:
     def delete_task(self, connector: str, task: int) -> None:
         """Forget a task's state."""
         self._send(records.TaskKey(connector, task).encode(), None)
-
-    def topics(self, connector: str) -> Sequence[str]:
-        """Topics that the connector has used since they were last reset."""
-        with self._lock:
-            return list(self._cache.topics.get(connector, ()))
 
     def put_topic(self, connector: str, task: int, topic: str) -> None:
         """Note that a task uses a topic, with the present time; a known one is left as it is."""

@@ -13,13 +13,14 @@ from __future__ import annotations
 import logging
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from connect_py.api.config import ConfigType, parse_value
 from connect_py.errors import ConfigError, ConnectError, DataError, FatalTaskError, RetriableError
 from connect_py.kafka.consumer import ConsumedRecord
 from connect_py.runtime.connector_config import DEAD_LETTER_TOPIC
+from connect_py.runtime.producing import RecordProducer
 
 log = logging.getLogger(__name__)
 
@@ -36,24 +37,6 @@ _JAVA_NAMES: tuple[tuple[type[BaseException], str], ...] = (
 _PREFIX = "__connect.errors."
 
 
-class DeadLetterProducer(Protocol):
-    """What the queue needs of `connect_py.kafka.producer.Producer`."""
-
-    def produce(
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None = None,
-        headers: Sequence[tuple[str, bytes | None]] | None = None,
-        on_delivery: Callable[..., None] | None = None,
-        *,
-        partition: int = -1,
-        timestamp: int = 0,
-        while_waiting: Callable[[], None] | None = None,
-    ) -> None: ...
-    def poll(self, timeout_seconds: float = 0.0) -> int: ...
-
-
 class DeadLetterQueue:
     """Writes failed records to a topic.
 
@@ -62,7 +45,7 @@ class DeadLetterQueue:
         has_context: whether to append the context headers.
     """
 
-    def __init__(self, topic: str, producer: DeadLetterProducer, *, has_context: bool) -> None:
+    def __init__(self, topic: str, producer: RecordProducer, *, has_context: bool) -> None:
         self.topic = topic
         self._producer = producer
         self._has_context = has_context

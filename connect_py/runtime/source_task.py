@@ -20,6 +20,7 @@ from connect_py.errors import ConnectError, FatalTaskError, RetriableError
 from connect_py.runtime.chain import Chain
 from connect_py.runtime.control import Report, TaskControl
 from connect_py.runtime.offset_commit import OffsetCommitter
+from connect_py.runtime.producing import RecordProducer
 from connect_py.runtime.submitted import Submission, SubmittedRecords
 
 log = logging.getLogger(__name__)
@@ -39,24 +40,10 @@ class _Stopped(Exception):
     """The task was asked to end while the producer had no room; what was not sent is read again after the restart."""
 
 
-class SourceProducer(Protocol):
-    """What the loop needs of `connect_py.kafka.producer.Producer`."""
+class SourceProducer(RecordProducer, Protocol):
+    """`send` is the raw way of the hot path; `produce` the patient one."""
 
     send: Callable[..., None]
-
-    def produce(
-        self,
-        topic: str,
-        value: bytes | None,
-        key: bytes | None = None,
-        headers: Sequence[tuple[str, bytes | None]] | None = None,
-        on_delivery: Callable[..., None] | None = None,
-        *,
-        partition: int = -1,
-        timestamp: int = 0,
-        while_waiting: Callable[[], None] | None = None,
-    ) -> None: ...
-    def poll(self, timeout_seconds: float = 0.0) -> int: ...
 
 
 class TaskContext:

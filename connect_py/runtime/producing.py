@@ -1,0 +1,24 @@
+"""What the task loops need of a producer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+
+class RecordProducer(Protocol):
+    """The calls of `connect_py.kafka.producer.Producer` that the runtime makes."""
+
+    def produce(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        headers: Sequence[tuple[str, bytes | None]] | None = None,
+        on_delivery: Callable[..., None] | None = None,
+        *,
+        partition: int = -1,
+        timestamp: int = 0,
+        while_waiting: Callable[[], None] | None = None,
+    ) -> None: ...
+    def poll(self, timeout_seconds: float = 0.0) -> int: ...
