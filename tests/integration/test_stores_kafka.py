@@ -158,7 +158,7 @@ def test_records_lie_in_the_partitions_where_javas_producer_puts_them(kafka: Kaf
     status.put_task("eng-a-x1", 0, Status("RUNNING", "w:1"))
     status.put_topic("eng-a-x1", 0, "eng_a_lines")
     status.flush(10)
-    offset.put("eng-a-x1", [({"filename": "/tmp/w/a_src.txt"}, {"position": 2}), ({"filename": "/tmp/w/nothing \x01é"}, {"position": 7})])
+    offset.put("eng-a-x1", [({"filename": "/data/source.txt"}, {"position": 2}), ({"filename": "/data/nothing \x01é"}, {"position": 7})])
     status.stop()
     offset.stop()
     assert {message.key(): message.partition() for message in kafka.read(properties["status.storage.topic"])} == {
@@ -169,8 +169,8 @@ def test_records_lie_in_the_partitions_where_javas_producer_puts_them(kafka: Kaf
     assert {
         (message.key().decode(), message.value(), message.partition()) for message in kafka.read(properties["offset.storage.topic"])
     } == {
-        ('["eng-a-x1",{"filename":"/tmp/w/a_src.txt"}]', b'{"position":2}', 2),
-        ('["eng-a-x1",{"filename":"/tmp/w/nothing \\u0001é"}]', b'{"position":7}', 0),
+        ('["eng-a-x1",{"filename":"/data/source.txt"}]', b'{"position":2}', 1),
+        ('["eng-a-x1",{"filename":"/data/nothing \\u0001é"}]', b'{"position":7}', 3),
     }
 
 
