@@ -41,6 +41,10 @@ _NOT_ALLOWED = frozenset({KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TO
 LEADER_WAIT_SECONDS = 0.02
 
 
+#: One attempt at a request that can be repeated.
+ATTEMPT_SECONDS = 5.0
+
+
 class GroupNotEmptyError(ConnectError):
     """A consumer group still has members, so its offsets cannot be changed."""
 
@@ -62,6 +66,7 @@ class KafkaAdmin:
         config = librdkafka_config(properties, ClientKind.ADMIN)
         # what goes wrong is raised by the call that it concerns; librdkafka's own lines would only repeat it on stderr
         config["log_level"] = 2
+        self._config = config
         try:
             self._client = AdminClient(config)
         except (KafkaException, ValueError) as error:
@@ -203,13 +208,21 @@ class KafkaAdmin:
     def group_offsets(self, group: str) -> dict[TopicPartition, int]:
         """Committed offsets of a group; empty for an unknown one."""
         request = [ConsumerGroupTopicPartitions(group)]
-        future = self._client.list_consumer_group_offsets(request, request_timeout=self._timeout)[group]
-        try:
-            places = future.result(self._timeout + 1).topic_partitions
-        except KafkaException as error:
-            if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
-                return {}
-            raise self._failure(f"read the offsets of consumer group '{group}'", error) from error
+        deadline = time.monotonic() + self._timeout
+        while True:
+            # a request that a dying broker took is never answered: ask again before the caller's patience is over
+            attempt = min(self._timeout, ATTEMPT_SECONDS)
+            future = self._client.list_consumer_group_offsets(request, request_timeout=attempt)[group]
+            try:
+                places = future.result(attempt + 1).topic_partitions
+                break
+            except KafkaException as error:
+                if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
+                    return {}
+                if error.args[0].code() != KafkaError._TIMED_OUT or time.monotonic() > deadline:
+                    raise self._failure(f"read the offsets of consumer group '{group}'", error) from error
+                # a client that saw its coordinator die can go on waiting for it after the broker is back; a new one finds it at once
+                self._client = AdminClient(self._config)
         return {TopicPartition(place.topic, place.partition): place.offset for place in places if place.offset >= 0}
 
     def alter_group_offsets(self, group: str, offsets: Mapping[TopicPartition, int | None]) -> None:

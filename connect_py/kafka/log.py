@@ -18,7 +18,7 @@ from confluent_kafka import TopicPartition as _TopicPartition
 
 from connect_py.api.record import TopicPartition
 from connect_py.errors import ConfigError, ConnectError, RetriableError
-from connect_py.kafka.admin import KafkaAdmin
+from connect_py.kafka.admin import LEADER_WAIT_SECONDS, KafkaAdmin
 from connect_py.kafka.client_log import ClientLog
 from connect_py.kafka.producer import delivery_error, error_text
 from connect_py.kafka.settings import ClientKind, librdkafka_config
@@ -147,7 +147,7 @@ class KafkaLog:
             RetriableError: that took longer than `timeout` seconds.
         """
         deadline = time.monotonic() + timeout
-        ends = self._admin.end_offsets(self._partitions, committed=self._read_committed)
+        ends = self._end_offsets(deadline)
         self._await({partition.partition: offset for partition, offset in ends.items()}, deadline, timeout)
 
     def write(self, records: Sequence[tuple[bytes, bytes | None]], timeout: float, *, read_back: bool = True) -> None:
@@ -192,6 +192,16 @@ class KafkaLog:
                 self._producer.poll(0.05)
             except KafkaException as error:
                 raise delivery_error(error.args[0], self.topic, len(key) + len(value or b"")) from error
+
+    def _end_offsets(self, deadline: float) -> Mapping[TopicPartition, int]:
+        """Next offsets, asked for again until `deadline`: leaders are unknown for a while after a broker came back."""
+        while True:
+            try:
+                return self._admin.end_offsets(self._partitions, committed=self._read_committed)
+            except RetriableError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(LEADER_WAIT_SECONDS)
 
     def _await(self, ends: Mapping[int, int], deadline: float, timeout: float) -> None:
         with self._changed:
