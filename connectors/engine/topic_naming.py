@@ -6,9 +6,10 @@ Pure. The default strategies only: PostgreSQL joins prefix, schema and table; a 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from connect_py.data.avro_names import ADJUSTMENTS
 from connect_py.errors import ConfigError
 
 _INVALID_IN_TOPIC = re.compile(r"[^A-Za-z0-9._-]")
@@ -54,8 +55,8 @@ class TopicNaming:
         if not prefix:
             raise ConfigError("topic.prefix is missing; it names the server and begins every topic's name")
         for name in ("schema.name.adjustment.mode", "field.name.adjustment.mode"):
-            if config.get(name, "none") not in _ADJUSTMENTS:
-                raise ConfigError(f"{name}={config[name]} is not supported; choose one of {', '.join(_ADJUSTMENTS)}")
+            if config.get(name, "none") not in ADJUSTMENTS:
+                raise ConfigError(f"{name}={config[name]} is not supported; choose one of {', '.join(ADJUSTMENTS)}")
         return cls(
             prefix,
             config.get("topic.delimiter", "."),
@@ -80,44 +81,14 @@ class TopicNaming:
 
     def schema_name(self, topic: str) -> str:
         """What the names of a topic's schemas begin with."""
-        return _ADJUSTMENTS[self.schema_adjustment](topic, ".")
+        return ADJUSTMENTS[self.schema_adjustment](topic, ".")
 
     def field_name(self, column: str) -> str:
         """A field's name."""
-        return _ADJUSTMENTS[self.field_adjustment](column, "")
+        return ADJUSTMENTS[self.field_adjustment](column, "")
 
 
 def sanitized(topic: str) -> str:
     """A name that Kafka takes: other characters as `_`, cut to 249, and `.` and `..` as underscores."""
     name = _INVALID_IN_TOPIC.sub("_", topic[:MAX_TOPIC_LENGTH])
     return "_" * len(name) if name in (".", "..") else name
-
-
-def _unchanged(name: str, more: str) -> str:
-    return name
-
-
-def _avro(name: str, more: str) -> str:
-    """Letters, digits, `_` and what `more` allows; a leading digit is kept behind `_`."""
-    text = "".join(c if c.isascii() and (c.isalnum() or c == "_" or (c in more and i > 0)) else "_" for i, c in enumerate(name))
-    return "_" + text if text[:1].isdigit() else text
-
-
-def _avro_unicode(name: str, more: str) -> str:
-    """As `_avro`, each other character and `_` itself as `_u` and its code unit in hexadecimal; the first must be a letter."""
-    return "".join(
-        c if c.isascii() and (c.isalpha() or (i > 0 and (c.isdigit() or c in more))) else "".join(_unit(u) for u in _units(c))
-        for i, c in enumerate(name)
-    )
-
-
-def _units(character: str) -> list[int]:
-    data = character.encode("utf-16-be")
-    return [int.from_bytes(data[i : i + 2], "big") for i in range(0, len(data), 2)]
-
-
-def _unit(unit: int) -> str:
-    return f"_u{unit:04x}" if unit <= 0xFF else f"_u{unit:x}"
-
-
-_ADJUSTMENTS: Mapping[str, Callable[[str, str], str]] = {"none": _unchanged, "avro": _avro, "avro_unicode": _avro_unicode}
