@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from connect_py.data.java_map import in_java_order
 from connect_py.errors import BadRequestError, ConfigError
 from connect_py.runtime.config import STANDALONE, WorkerConfig, split_listener
 from connect_py.runtime.connector_config import connector_definition, sink_group, sink_topic_errors
 from connect_py.runtime.connector_file import read_connector_file
 from connect_py.runtime.herder.validation import raise_if_invalid, validate
-from connect_py.runtime.java_map import in_java_order
 from connect_py.runtime.plugins import Plugins
 from connectors.file.sink import FileStreamSinkConnector
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from connect_py.api import SinkConnector
 from connect_py.api.storage import ClusterConfig, ConfigStore, OffsetStore, RestartRequest, Status, StatusStore, TargetState
+from connect_py.data.java_map import in_java_order
 from connect_py.errors import ConnectError
 from connect_py.runtime import loggers
 from connect_py.runtime.config import WorkerConfig
@@ -27,7 +28,6 @@ from connect_py.runtime.herder.task_start import start_message
 from connect_py.runtime.herder.thread import HerderThread
 from connect_py.runtime.hosted_connectors import ConnectorHost, TaskConfigs
 from connect_py.runtime.hosted_tasks import TaskHost, TaskSpec
-from connect_py.runtime.java_map import in_java_order
 from connect_py.runtime.plugins import Plugins
 from connect_py.runtime.redact import redactor, secret_values
 from connect_py.runtime.task_main import trace_of

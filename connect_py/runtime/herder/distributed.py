@@ -13,6 +13,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 
 from connect_py.api import ConfigKey, SinkConnector, SourceConnector
 from connect_py.api.storage import ClusterConfig, RestartRequest, Status, TargetState
+from connect_py.data.java_map import in_java_order
 from connect_py.errors import AlreadyExistsError, BadRequestError, ConfigError, ConnectError, NotFoundError, RestError
 from connect_py.runtime.connector_config import CONNECTOR_CLASS, NAME, sink_group
 from connect_py.runtime.herder import offsets as offset_requests
@@ -29,7 +30,6 @@ from connect_py.runtime.herder.base import (
     TaskInfo,
 )
 from connect_py.runtime.herder.core import HerderCore
-from connect_py.runtime.java_map import in_java_order
 from connect_py.runtime.plugins import KINDS, kinds_of
 
 #: The release of Kafka Connect whose behaviour this worker has.
@@ -106,14 +106,20 @@ class DistributedHerder(HerderCore):
         """Have every worker set a log level (KIP-976)."""
         self._configs.put_logger_level(namespace, level)
 
-    def plugin_config(self, plugin: str) -> Sequence[ConfigKey]:
+    def plugin_config(self, plugin: str, version: str | None = None) -> Sequence[ConfigKey]:
         """Definitions of a plugin. Raises NotFoundError, BadRequestError."""
         try:
-            found = self._plugins.find(plugin, *KINDS)
+            name = self._plugins.resolve(plugin)
+            if name is None:
+                raise NotFoundError(f"Unknown plugin {plugin}.")
+            found = self._plugins.load(name)
+            if not kinds_of(found):
+                raise BadRequestError(
+                    f"Invalid plugin class {plugin}. Valid types are sink, source, converter, header_converter, transformation, predicate."
+                )
+            self._plugins.require_version(name, version)
         except ConfigError as error:
             raise BadRequestError(str(error)) from error
-        if found is None:
-            raise NotFoundError(f"Unknown plugin {plugin}.")
         return validation.plugin_keys(self._plugins, plugin, found)
 
     def validate(self, config: Mapping[str, str | None]) -> ConfigInfos:

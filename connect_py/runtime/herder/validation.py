@@ -11,19 +11,22 @@ from dataclasses import replace
 from typing import Any
 
 from connect_py.api import ConfigDef, ConfigKey, ConfigValue, Connector, SinkConnector
+from connect_py.data.java_map import in_java_order
 from connect_py.errors import BadRequestError, ConfigError
 from connect_py.runtime.chain import with_prefix
 from connect_py.runtime.connector_config import (
     CONNECTOR_CLASS,
+    CONNECTOR_VERSION,
     CONVERTERS,
     NAME,
     connector_definition,
     enriched_definition,
+    refused_definition,
     sink_group,
     sink_topic_errors,
 )
 from connect_py.runtime.herder.base import ConfigInfos
-from connect_py.runtime.java_map import in_java_order
+from connect_py.runtime.plugin_versions import VersionNotFoundError
 from connect_py.runtime.plugins import Plugins
 
 log = logging.getLogger(__name__)
@@ -49,6 +52,12 @@ def validate(plugins: Plugins, worker: Mapping[str, str], config: Mapping[str, s
         )
         raise BadRequestError(f"Connector config {{{shown}}} contains no connector type")
     connector = plugins.connector(class_name.strip())
+    try:
+        plugins.require_version(connector.java_name, config.get(CONNECTOR_VERSION))
+    except VersionNotFoundError as error:
+        return _wrong_version(plugins, connector, config, str(error))
+    except ConfigError as error:
+        raise BadRequestError(str(error)) from error
     framework = enriched_definition(connector, plugins, worker, config)
     values = {value.name: value for value in framework.validate(config)}
     _add(values, _connector_rules(connector, worker, config))
@@ -63,7 +72,7 @@ def validate(plugins: Plugins, worker: Mapping[str, str], config: Mapping[str, s
     errors = sum(len(value.errors) for _, value in entries)
     groups = list(dict.fromkeys([*framework.groups(), *own.groups()]))
     for key in reversed(CONVERTERS):
-        more = _converter_entries(plugins, config, key)
+        more = [] if values[key].errors else _converter_entries(plugins, config, key)
         entries += more
         errors += sum(1 for _, value in more if value.errors)
         groups += [d.group for d, _ in more if d is not None and d.group and d.group not in groups]
@@ -88,8 +97,18 @@ def plugin_keys(plugins: Plugins, name: str, plugin: type[Any]) -> Sequence[Conf
     if issubclass(plugin, Connector):
         for key in connector_definition(plugin).keys.values():
             if key.name not in own.keys:
-                keys.append(replace(key, default=plugin.version) if key.name == "connector.plugin.version" else key)
+                keys.append(replace(key, default=plugin.version) if key.name == CONNECTOR_VERSION else key)
     return keys
+
+
+def _wrong_version(plugins: Plugins, connector: type[Connector], config: Mapping[str, str | None], error: str) -> ConfigInfos:
+    """The wanted version of the connector is not installed: only what all connectors have in common is looked at."""
+    definition = refused_definition(connector, plugins)
+    values = {value.name: value for value in definition.validate(config)}
+    _add(values, [(CONNECTOR_CLASS, error), (CONNECTOR_VERSION, error)])
+    entries: list[Entry] = [(key, values[name]) for name, key in definition.keys.items()]
+    errors = sum(len(value.errors) for value in values.values())
+    return ConfigInfos(config[CONNECTOR_CLASS] or "", errors, definition.groups(), entries)
 
 
 def _own_values(connector: type[Connector], config: Mapping[str, str | None]) -> Sequence[ConfigValue]:
