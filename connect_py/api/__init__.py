@@ -3,6 +3,7 @@
 from connect_py.api.config import ConfigDef, ConfigKey, ConfigType, ConfigValue, Importance, Password, Width
 from connect_py.api.connector import Connector, SinkConnector, SourceConnector
 from connect_py.api.converter import Converter, HeaderConverter
+from connect_py.api.metrics import MetricGroup, MetricValue
 from connect_py.api.offset import SourceOffset, SourcePartition
 from connect_py.api.record import EncodedBatch, Header, JsonEncoding, Route, SinkRecord, SourceRecord, TopicPartition
 from connect_py.api.task import (
@@ -29,6 +30,8 @@ __all__ = [
     "HeaderConverter",
     "Importance",
     "JsonEncoding",
+    "MetricGroup",
+    "MetricValue",
     "Password",
     "Predicate",
     "Route",

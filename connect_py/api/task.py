@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from connect_py.api.metrics import MetricGroup
 from connect_py.api.offset import SourceOffset, SourcePartition
 from connect_py.api.record import EncodedBatch, JsonEncoding, SinkRecord, SourceRecord, TopicPartition
 
@@ -61,6 +62,10 @@ class SourceTask(ABC):
 
     def keep_alive(self) -> None:  # noqa: B027
         """Called about once a second while the runtime cannot take records (Kafka is away): answer the server's pings."""
+
+    def metrics(self) -> Sequence[MetricGroup]:
+        """Figures of the task's own, as they stand now. Asked for every few seconds between two calls of the task: must not wait."""
+        return ()
 
 
 class SinkTaskContext(Protocol):
@@ -124,6 +129,10 @@ class SinkTask(ABC):
         """Make what was put durable; returns the next offsets that may be committed."""
         return offsets
 
+    def metrics(self) -> Sequence[MetricGroup]:
+        """Figures of the task's own, as they stand now. Asked for every few seconds between two calls of the task: must not wait."""
+        return ()
+
     def stop(self) -> None:  # noqa: B027
         """Free what the task holds."""
 
@@ -176,6 +185,10 @@ class BatchSinkTask(ABC):
 
     #: How long the runtime waits after a step that found nothing.
     poll_interval_seconds: float = 1.0
+
+    def metrics(self) -> Sequence[MetricGroup]:
+        """Figures of the task's own, as they stand now. Asked for every few seconds between two calls of the task: must not wait."""
+        return ()
 
     def stop(self) -> None:  # noqa: B027
         """Ask a running step to end soon. Called from another thread; must not block."""

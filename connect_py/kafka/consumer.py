@@ -25,6 +25,7 @@ from connect_py.errors import ConfigError, FatalTaskError, RetriableError
 from connect_py.kafka.client_log import ClientLog
 from connect_py.kafka.producer import error_text
 from connect_py.kafka.settings import ClientKind, librdkafka_config
+from connect_py.kafka.statistics import statistics_config
 
 log = logging.getLogger(__name__)
 
@@ -97,13 +98,21 @@ class GroupConsumer:
         properties: Java consumer properties, `client.sink_consumer_properties`.
         topics: names to read.
         pattern: a Java regex instead of names.
+        on_statistics: given librdkafka's statistics every few seconds, by `poll`.
 
     Raises:
         ConfigError: a property or the pattern cannot be used.
     """
 
-    def __init__(self, properties: Mapping[str, str], topics: Sequence[str] = (), pattern: str | None = None) -> None:
-        config: dict[str, Any] = librdkafka_config(properties, ClientKind.CONSUMER)
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        topics: Sequence[str] = (),
+        pattern: str | None = None,
+        *,
+        on_statistics: Callable[[str], None] | None = None,
+    ) -> None:
+        config: dict[str, Any] = librdkafka_config(properties, ClientKind.CONSUMER) | statistics_config(on_statistics)
         self._group = config.get("group.id", "")
         self._batch_size = _positive(properties, "max.poll.records", 500)
         self._topics = list(topics)

@@ -18,6 +18,7 @@ from confluent_kafka import Producer as _Client
 from connect_py.errors import ConfigError, ConnectError, FatalTaskError, RetriableError
 from connect_py.kafka.client_log import ClientLog
 from connect_py.kafka.settings import ClientKind, librdkafka_config
+from connect_py.kafka.statistics import statistics_config
 
 __all__ = ["DeliveryCallback", "KafkaError", "Message", "Producer", "delivery_error", "error_text"]
 
@@ -40,13 +41,14 @@ class Producer:
     Args:
         properties: Java producer properties, as `client.source_producer_properties` composes them.
         quiet: leave librdkafka's own lines out; for a producer that is polled seldom, in whose queue they would pile up.
+        on_statistics: given librdkafka's statistics every few seconds, by `poll`.
 
     Raises:
         ConfigError: a property that cannot be used.
     """
 
-    def __init__(self, properties: Mapping[str, str], *, quiet: bool = False) -> None:
-        config = librdkafka_config(properties, ClientKind.PRODUCER)
+    def __init__(self, properties: Mapping[str, str], *, quiet: bool = False, on_statistics: Callable[[str], None] | None = None) -> None:
+        config = librdkafka_config(properties, ClientKind.PRODUCER) | statistics_config(on_statistics)
         config.setdefault("queue.buffering.max.messages", QUEUE_MESSAGES)
         config["topic.metadata.propagation.max.ms"] = UNKNOWN_TOPIC_MS
         self._max_request_size = config["message.max.bytes"]

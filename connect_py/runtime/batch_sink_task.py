@@ -14,6 +14,7 @@ from typing import Protocol
 from connect_py.api import BatchSinkTask, TopicPartition
 from connect_py.errors import RetriableError
 from connect_py.runtime.control import Report, TaskControl
+from connect_py.runtime.metrics.task import SinkMetrics
 
 log = logging.getLogger(__name__)
 
@@ -54,16 +55,24 @@ class SinkContext:
 
 
 class BatchSinkTaskLoop:
-    """Runs one batch sink task to its end."""
+    """Runs one batch sink task to its end.
 
-    def __init__(self, task: BatchSinkTask, committer: OffsetCommit, control: TaskControl, report: Report) -> None:
+    Args:
+        metrics: where steps and commits are counted.
+    """
+
+    def __init__(
+        self, task: BatchSinkTask, committer: OffsetCommit, control: TaskControl, report: Report, metrics: SinkMetrics | None = None
+    ) -> None:
         self._task = task
         self._committer = committer
         self._control = control
         self._report = report
         self._uncommitted: dict[TopicPartition, int] = {}
         self._topics: set[str] = set()
-        self._steps = 0
+        self._metrics = metrics or SinkMetrics()
+        self._positions: dict[TopicPartition, int] = {}
+        self._metrics.partitions = lambda: len(self._positions)
         self._retry_delay = 0.0
 
     def run(self, config: Mapping[str, str], context: SinkContext) -> None:
@@ -78,6 +87,7 @@ class BatchSinkTaskLoop:
             return
         self._control.on_stop(self._task.stop)
         try:
+            self._context = context
             self._task.start(config, context)
             self._report({"type": "state", "state": "RUNNING"})
             while not self._control.is_stopping:
@@ -89,6 +99,7 @@ class BatchSinkTaskLoop:
             self._task.close()
 
     def _turn(self) -> None:
+        began = time.monotonic()
         try:
             reached = self._task.step()
         except RetriableError as error:
@@ -99,28 +110,51 @@ class BatchSinkTaskLoop:
             return
         self._retry_delay = 0.0
         if reached is not None:
-            self._steps += 1
+            self._count(reached, time.monotonic() - began)
             self._uncommitted.update(reached)
             self._report_topics(reached)
-            self._report({"type": "metrics", "sink-step-total": self._steps})
         self._commit()
+        if self._metrics.is_due():
+            self._report(self._metrics.message())
         if reached is None:
             self._control.wait(self._task.poll_interval_seconds)
+
+    def _begins(self, new: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """Where the task began to read partitions: at the group's offset, else at the log's beginning. For the count only."""
+        try:
+            committed = self._context.committed()
+            logs = self._context.log_offsets(sorted({partition.topic for partition in new}), None)
+        except RetriableError:
+            return {}
+        return {partition: committed.get(partition, logs[partition][0]) for partition in new if partition in logs}
 
     def _commit(self) -> None:
         if not self._uncommitted:
             return
         began = time.monotonic()
+        self._metrics.commit_begun()
         try:
             self._committer.commit(self._uncommitted)
         except RetriableError as error:
+            self._metrics.commit(time.monotonic() - began, succeeded=False)
             log.warning(
                 "Offsets could not be committed to the consumer group (%.1f s); the next step tries again. The tables hold their own: %s",
                 time.monotonic() - began,
                 error,
             )
             return
+        self._metrics.commit(time.monotonic() - began, succeeded=True)
         self._uncommitted.clear()
+
+    def _count(self, reached: Mapping[TopicPartition, int], seconds: float) -> None:
+        """A step's records are the offsets that it passed."""
+        new = [partition for partition in reached if partition not in self._positions]
+        if new:
+            self._positions.update(self._begins(new))
+        records = sum(offset - self._positions.get(partition, offset) for partition, offset in reached.items())
+        self._positions.update(reached)
+        self._metrics.read(records)
+        self._metrics.put(records, seconds)
 
     def _report_topics(self, reached: Mapping[TopicPartition, int]) -> None:
         if self._control.take_forget_topics():

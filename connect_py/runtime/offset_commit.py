@@ -12,6 +12,7 @@ import time
 from connect_py.api import SourceOffset, SourcePartition, SourceTask
 from connect_py.api.storage import OffsetWriter
 from connect_py.errors import RetriableError
+from connect_py.runtime.metrics.task import TaskMetrics
 from connect_py.runtime.submitted import SubmittedRecords
 
 log = logging.getLogger(__name__)
@@ -24,9 +25,17 @@ class OffsetCommitter:
 
     Args:
         interval_seconds: time between two commits (``offset.flush.interval.ms``).
+        metrics: where commits are counted.
     """
 
-    def __init__(self, task: SourceTask, submitted: SubmittedRecords, writer: OffsetWriter, interval_seconds: float) -> None:
+    def __init__(
+        self,
+        task: SourceTask,
+        submitted: SubmittedRecords,
+        writer: OffsetWriter,
+        interval_seconds: float,
+        metrics: TaskMetrics | None = None,
+    ) -> None:
         self._task = task
         self._submitted = submitted
         self._writer = writer
@@ -35,8 +44,8 @@ class OffsetCommitter:
         self._waiting: _Offsets = {}
         self._writing: _Offsets | None = None
         self._written: list[tuple[SourcePartition, SourceOffset]] = []
-        self.commits = 0
-        self.failures = 0
+        self._metrics = metrics or TaskMetrics()
+        self._began = 0.0
 
     def serve(self) -> None:
         """Let things go on; to be called often. Begins a commit when it is due.
@@ -70,15 +79,15 @@ class OffsetCommitter:
         if not self._waiting or self._writing is not None:
             return
         self._writing, self._waiting = self._waiting, {}
+        self._began = time.monotonic()
         self._writer.write(list(self._writing.values()), self._done)
 
     def _done(self, error: Exception | None) -> None:
         batch, self._writing = self._writing or {}, None
+        self._metrics.commit(time.monotonic() - self._began, succeeded=error is None)
         if error is None:
-            self.commits += 1
             self._written += batch.values()
             return
-        self.failures += 1
         for key, entry in batch.items():
             self._waiting.setdefault(key, entry)
         log.warning("Offsets could not be committed; they are kept and tried again with the next commit: %s", error)

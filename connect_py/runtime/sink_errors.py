@@ -20,6 +20,7 @@ from connect_py.api.config import ConfigType, parse_value
 from connect_py.errors import ConfigError, ConnectError, DataError, FatalTaskError, RetriableError
 from connect_py.kafka.consumer import ConsumedRecord
 from connect_py.runtime.connector_config import DEAD_LETTER_TOPIC
+from connect_py.runtime.metrics.task import ErrorMetrics
 from connect_py.runtime.producing import RecordProducer
 
 log = logging.getLogger(__name__)
@@ -101,12 +102,16 @@ class SinkErrors:
     Args:
         config: the connector's configuration.
         queue: None when the connector has no dead letter queue.
+        metrics: where reports are counted.
     """
 
-    def __init__(self, connector: str, task: int, config: Mapping[str, str], queue: DeadLetterQueue | None) -> None:
+    def __init__(
+        self, connector: str, task: int, config: Mapping[str, str], queue: DeadLetterQueue | None, metrics: ErrorMetrics | None = None
+    ) -> None:
         self._connector = connector
         self._task = task
         self._queue = queue
+        self._metrics = metrics or ErrorMetrics()
         self._logs = _flag(config, "errors.log.enable")
         self._shows_records = _flag(config, "errors.log.include.messages")
         #: the record that is under way; set before its conversion
@@ -121,9 +126,15 @@ class SinkErrors:
         """Report the failure of `record`. Raises FatalTaskError when the dead letter queue cannot take it."""
         record = self.record
         if self._logs:
+            self._metrics.logged += 1
             log.error("%s", self._line(stage, class_name, record), exc_info=error)
         if self._queue is not None and record is not None:
-            self._queue.send(record, context_headers(record, self._connector, self._task, stage, class_name, error))
+            self._metrics.dead_letter_requests += 1
+            try:
+                self._queue.send(record, context_headers(record, self._connector, self._task, stage, class_name, error))
+            except FatalTaskError:
+                self._metrics.dead_letter_failures += 1
+                raise
 
     def flush(self, deadline: float) -> None:
         """Wait for the dead letters. Raises FatalTaskError."""

@@ -24,6 +24,10 @@ class SinkOffsets:
     def __len__(self) -> int:
         return len(self._committed)
 
+    def uncommitted(self) -> int:
+        """How many offsets lie between what was taken and what is committed."""
+        return sum(self._taken[partition] - offset for partition, offset in self._committed.items())
+
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
         """Partitions came, to be read from these offsets."""
         self._taken.update(positions)

@@ -21,6 +21,7 @@ from connect_py.api import SinkRecord, SinkTask, TopicPartition
 from connect_py.errors import FatalTaskError, RetriableError
 from connect_py.kafka.consumer import ConsumedRecord, RebalanceListener
 from connect_py.runtime.control import Report, TaskControl
+from connect_py.runtime.metrics.task import SinkMetrics
 from connect_py.runtime.sink_errors import SinkErrors
 from connect_py.runtime.sink_offsets import SinkOffsets
 
@@ -30,8 +31,6 @@ log = logging.getLogger(__name__)
 _SLICE_SECONDS = 0.2
 
 _FIRST_RETRY_SECONDS = 1.0
-
-_METRICS_SECONDS = 5.0
 
 
 class Consumer(Protocol):
@@ -104,6 +103,7 @@ class SinkTaskLoop:
         skip: `Tolerance.failed`, for records that the task itself reports.
         commit_interval_seconds: ``offset.flush.interval.ms``.
         commit_timeout_seconds: ``offset.flush.timeout.ms``: a commit without answer for so long counts as failed.
+        metrics: where records and commits are counted.
     """
 
     def __init__(
@@ -119,6 +119,7 @@ class SinkTaskLoop:
         skip: Callable[[str, str, Exception], None],
         commit_interval_seconds: float,
         commit_timeout_seconds: float,
+        metrics: SinkMetrics | None = None,
     ) -> None:
         self._task = task
         self._chain = chain
@@ -142,9 +143,9 @@ class SinkTaskLoop:
         self._next_commit = 0.0
         self._committing: tuple[float, dict[TopicPartition, int]] | None = None
         self._topics: set[str] = set()
-        self._counts = {"sink-record-read-total": 0, "sink-record-send-total": 0}
-        self._counts |= {"offset-commit-completion-total": 0, "offset-commit-failure-total": 0}
-        self._next_metrics = 0.0
+        self._metrics = metrics or SinkMetrics()
+        self._metrics.partitions = self._offsets.__len__
+        self._metrics.active = lambda: self._offsets.uncommitted() + len(self._batch)
 
     def run(self, config: Mapping[str, str]) -> None:
         """Start the task, run it until it is asked to stop, commit, leave the group, close.
@@ -188,7 +189,7 @@ class SinkTaskLoop:
         if records:
             self._convert(records)
         self._deliver()
-        if time.monotonic() >= self._next_metrics:
+        if self._metrics.is_due():
             self._report_metrics()
 
     def _pause_or_resume(self) -> None:
@@ -222,7 +223,7 @@ class SinkTaskLoop:
                 return records
 
     def _convert(self, records: Sequence[ConsumedRecord]) -> None:
-        self._counts["sink-record-read-total"] += len(records)
+        self._metrics.read(len(records))
         if self._control.take_forget_topics():
             self._topics.clear()
         for record in records:
@@ -237,6 +238,7 @@ class SinkTaskLoop:
 
     def _deliver(self) -> None:
         """Give the batch to the task, also an empty one; offsets advance only when it takes it."""
+        began = time.monotonic()
         try:
             self._task.put(list(self._batch))
         except RetriableError as error:
@@ -247,7 +249,7 @@ class SinkTaskLoop:
             return
         except Exception as error:
             raise FatalTaskError(f"Exiting WorkerSinkTask due to unrecoverable exception. {type(error).__name__}: {error}") from error
-        self._counts["sink-record-send-total"] += len(self._batch)
+        self._metrics.put(len(self._batch), time.monotonic() - began)
         self._offsets.take(self._reached)
         self._forget_batch()
 
@@ -300,11 +302,12 @@ class SinkTaskLoop:
             raise
         except Exception as error:  # noqa: BLE001  # a plugin's author may raise anything, and all of it means "not durable"
             log.error("Offset commit failed, rewinding to last committed offsets: %s", error)
-            self._counts["offset-commit-failure-total"] += 1
+            self._metrics.commit(0.0, succeeded=False)
             self._rewind()
             return
         due = self._offsets.committable(offsets, accepted)
         if due:
+            self._metrics.commit_begun()
             self._committing = time.monotonic(), due
             self._consumer.commit_async(due, lambda problem: self._answered(due, problem))
 
@@ -313,10 +316,12 @@ class SinkTaskLoop:
             if problem is not None:
                 log.warning("%s; the next commit includes them.", problem)
             self._committed(due, problem)
+        else:
+            self._metrics.commit_skipped()
 
     def _committed(self, due: Mapping[TopicPartition, int], problem: Exception | None) -> None:
-        self._committing = None
-        self._counts["offset-commit-failure-total" if problem else "offset-commit-completion-total"] += 1
+        began, self._committing = self._committing[0] if self._committing else time.monotonic(), None
+        self._metrics.commit(time.monotonic() - began, succeeded=problem is None)
         if problem is None:
             self._offsets.committed(due)
 
@@ -381,7 +386,7 @@ class SinkTaskLoop:
                 commit(due)
                 self._committed(due, None)
         except Exception as error:  # noqa: BLE001  # the partitions go whatever happens
-            self._counts["offset-commit-failure-total"] += 1
+            self._metrics.commit(0.0, succeeded=False)
             log.warning("Offset commit failed during close; records since the last commit are read again: %s", error)
 
     # -- ending
@@ -423,5 +428,4 @@ class SinkTaskLoop:
             raise problem
 
     def _report_metrics(self) -> None:
-        self._next_metrics = time.monotonic() + _METRICS_SECONDS
-        self._report({"type": "metrics", "partition-count": len(self._offsets), **self._counts})
+        self._report(self._metrics.message())

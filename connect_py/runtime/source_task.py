@@ -19,6 +19,7 @@ from connect_py.api import EncodedBatch, JsonEncoding, SourceOffset, SourceParti
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
 from connect_py.runtime.chain import Chain
 from connect_py.runtime.control import Report, TaskControl
+from connect_py.runtime.metrics.task import SourceMetrics
 from connect_py.runtime.offset_commit import OffsetCommitter
 from connect_py.runtime.producing import RecordProducer
 from connect_py.runtime.submitted import Submission, SubmittedRecords
@@ -29,8 +30,6 @@ _LONGEST_RETRY_SECONDS = 5.0
 
 #: How often a source that has to wait is asked to answer its server's pings.
 _KEEP_ALIVE_SECONDS = 1.0
-
-_METRICS_SECONDS = 5.0
 
 #: How long the loop waits for the first acknowledgement of a new topic, so that ``GET topics`` shows it as soon as it has records.
 _NEW_TOPIC_SECONDS = 0.25
@@ -68,6 +67,7 @@ class SourceTaskLoop:
         delivery_error: turns what a delivery callback got, with topic and size, into an error.
         tolerates_failed_sends: ``errors.tolerance=all``: a record that Kafka refuses is skipped.
         flush_timeout_seconds: how long the last commit of a failed task may take.
+        metrics: where polls and writes are counted.
     """
 
     def __init__(
@@ -84,6 +84,7 @@ class SourceTaskLoop:
         delivery_error: Callable[[Any, str, int], ConnectError],
         tolerates_failed_sends: bool = False,
         flush_timeout_seconds: float = 5.0,
+        metrics: SourceMetrics | None = None,
     ) -> None:
         self._task = task
         self._chain = chain
@@ -100,9 +101,7 @@ class SourceTaskLoop:
         self._retry_delay = 0.0
         self._topics: set[str] = set()
         self._unreported: list[tuple[str, Submission]] = []
-        self._polled = 0
-        self._written = 0
-        self._next_metrics = 0.0
+        self._metrics = metrics or SourceMetrics()
 
     def run(self, config: Mapping[str, str], context: TaskContext) -> None:
         """Start the task, run it until it is asked to stop, commit, close.
@@ -145,19 +144,18 @@ class SourceTaskLoop:
         if batch is None:
             return
         if isinstance(batch, EncodedBatch):
-            self._polled += len(batch.rows)
             if self._chain.is_passthrough:
                 self._send_encoded(batch)
             else:
                 self._send_decoded(batch)
         else:
-            self._polled += len(batch)
             for record in batch:
                 self._send_record(record)
         if self._unreported:
             self._await_new_topics()
 
     def _poll(self) -> Sequence[SourceRecord] | EncodedBatch | None:
+        began = time.monotonic()
         try:
             batch = self._task.poll()
         except RetriableError as error:
@@ -169,6 +167,8 @@ class SourceTaskLoop:
         if self._retry_delay:
             log.info("The source can be read again.")
             self._retry_delay = 0.0
+        if batch is not None:
+            self._metrics.polled(len(batch.rows if isinstance(batch, EncodedBatch) else batch), time.monotonic() - began)
         return batch
 
     def _serve(self) -> None:
@@ -179,10 +179,8 @@ class SourceTaskLoop:
         self._offsets.serve()
         if self._unreported:
             self._report_topics()
-        now = time.monotonic()
-        if now >= self._next_metrics:
-            self._next_metrics = now + _METRICS_SECONDS
-            self._report_metrics()
+        if self._metrics.is_due():
+            self._report(self._metrics.message())
 
     # -- sending
 
@@ -204,7 +202,7 @@ class SourceTaskLoop:
                 send(topic, value, key, partition, delivered, None, 0, headers)
             except Exception:  # noqa: BLE001  # the patient way waits for room, or says what is wrong with the record
                 self._producer.produce(topic, value, key, headers, delivered, partition=partition, while_waiting=self._while_waiting)
-        self._written += len(rows)
+        self._metrics.written(len(rows))
 
     def _send_decoded(self, batch: EncodedBatch) -> None:
         """Rows through transforms and other converters. When all of them are dropped the offset still advances: nothing is left to
@@ -215,6 +213,7 @@ class SourceTaskLoop:
         for produced in ready:
             self._note_topic(produced.topic, submission)
             self._produce(produced, delivered)
+        self._metrics.written(len(ready))
 
     def _send_record(self, record: SourceRecord) -> None:
         """One generic record. A dropped one leaves the offset to the next record, as in Connect."""
@@ -224,9 +223,9 @@ class SourceTaskLoop:
         submission = self._submitted.submit(record.source_partition, record.source_offset)
         self._note_topic(produced.topic, submission)
         self._produce(produced, self._callback(submission))
+        self._metrics.written(1)
 
     def _produce(self, produced: Any, delivered: Callable[..., None]) -> None:
-        self._written += 1
         self._producer.produce(
             produced.topic,
             produced.value,
@@ -285,7 +284,7 @@ class SourceTaskLoop:
                 self._producer.poll(0.05)
             stored = self._offsets.finish(deadline)
             self._report_topics()
-            self._report_metrics()
+            self._report(self._metrics.message())
         except Exception:
             if not failed:
                 raise
@@ -329,15 +328,3 @@ class SourceTaskLoop:
         while self._unreported and self._failure is None and time.monotonic() < deadline:
             self._producer.poll(0.01)
             self._report_topics()
-
-    def _report_metrics(self) -> None:
-        self._report(
-            {
-                "type": "metrics",
-                "source-record-poll-total": self._polled,
-                "source-record-write-total": self._written,
-                "source-record-active-count": self._submitted.outstanding(),
-                "offset-commit-success-total": self._offsets.commits,
-                "offset-commit-failure-total": self._offsets.failures,
-            }
-        )

@@ -31,7 +31,9 @@ from connect_py.api.config import ConfigType, parse_value
 from connect_py.api.storage import OffsetWriter
 from connect_py.errors import ConfigError, ConnectError
 from connect_py.runtime import logging as line_logging
-from connect_py.runtime.control import TaskControl
+from connect_py.runtime.control import Report, TaskControl
+from connect_py.runtime.metrics.stats import MetricSettings
+from connect_py.runtime.metrics.task import SinkMetrics, SourceMetrics, TaskMetrics
 from connect_py.runtime.pipe_offsets import PipeOffsetWriter
 from connect_py.runtime.plugins import Plugins
 from connect_py.runtime.redact import redactor, secret_values
@@ -164,11 +166,14 @@ def _run_source(
     from connect_py.runtime.topic_creation import TopicCreator, topic_groups
 
     name, number, worker, config = start["connector"], start["task"], start["worker"], start["config"]
-    chain = Chain(plugins, worker, config, Tolerance(config, control.wait))
-    producer = Producer(source_producer_properties(worker, name, number, config))
+    metrics = SourceMetrics(MetricSettings.of(worker))
+    chain = Chain(plugins, worker, config, Tolerance(config, control.wait, metrics=metrics.errors))
+    producer = Producer(source_producer_properties(worker, name, number, config), on_statistics=_clients(metrics).take)
+    metrics.active = producer.__len__
+    metrics.add_source(task.metrics)
     writer = offset_writer if isinstance(offset_writer, PipeOffsetWriter) else offset_writer(worker, name, number)
     submitted = SubmittedRecords()
-    committer = OffsetCommitter(task, submitted, writer, start["flush_interval"])
+    committer = OffsetCommitter(task, submitted, writer, start["flush_interval"], metrics)
     groups = topic_groups(config) if start["topic_creation"] else []
     admin = KafkaAdmin(connector_admin_properties(worker, name, number, config)) if groups else None
     loop = SourceTaskLoop(
@@ -178,11 +183,12 @@ def _run_source(
         submitted,
         committer,
         control,
-        channel.report,
+        _with_states(channel.report, metrics),
         ensure_topic=TopicCreator(groups, admin).ensure if admin else lambda topic: None,
         delivery_error=delivery_error,
         tolerates_failed_sends=config.get("errors.tolerance", "none").strip() == "all",
         flush_timeout_seconds=start["flush_timeout"],
+        metrics=metrics,
     )
     offsets = [(partition, offset) for partition, offset in start["offsets"]]
     try:
@@ -206,12 +212,17 @@ def _run_sink(start: Mapping[str, Any], plugins: Plugins, control: TaskControl, 
     name, number, worker, config = start["connector"], start["task"], start["worker"], start["config"]
     queue, close_queue = _dead_letters(start)
     try:
-        errors = SinkErrors(name, number, config, queue)
-        tolerance = Tolerance(config, control.wait, errors.report)
+        metrics = SinkMetrics(MetricSettings.of(worker))
+        metrics.add_source(task.metrics)
+        errors = SinkErrors(name, number, config, queue, metrics.errors)
+        tolerance = Tolerance(config, control.wait, errors.report, metrics.errors)
         chain = SinkChain(plugins, worker, config, tolerance, errors)
         topics = [topic for topic in parse_value(TOPICS, config.get(TOPICS, ""), ConfigType.LIST) if topic]
         consumer = GroupConsumer(
-            sink_consumer_properties(worker, name, number, config), topics, config.get(TOPICS_REGEX, "").strip() or None
+            sink_consumer_properties(worker, name, number, config),
+            topics,
+            config.get(TOPICS_REGEX, "").strip() or None,
+            on_statistics=_clients(metrics).take,
         )
         SinkTaskLoop(
             task,
@@ -219,11 +230,12 @@ def _run_sink(start: Mapping[str, Any], plugins: Plugins, control: TaskControl, 
             errors,
             consumer,
             control,
-            channel.report,
+            _with_states(channel.report, metrics),
             SinkContext(name, number, consumer),
             skip=tolerance.failed,
             commit_interval_seconds=start["flush_interval"],
             commit_timeout_seconds=start["flush_timeout"],
+            metrics=metrics,
         ).run(start["task_config"])
     finally:
         close_queue()
@@ -262,12 +274,33 @@ def _run_batch_sink(start: Mapping[str, Any], control: TaskControl, channel: _Ch
     admin = KafkaAdmin(connector_admin_properties(worker, name, number, config))
     committer = GroupCommitter(options, group)
     try:
-        BatchSinkTaskLoop(task, committer, control, channel.report).run(
+        metrics = SinkMetrics(MetricSettings.of(worker))
+        metrics.add_source(task.metrics)
+        BatchSinkTaskLoop(task, committer, control, _with_states(channel.report, metrics), metrics).run(
             start["task_config"], SinkContext(name, number, options, group, admin)
         )
     finally:
         committer.close()
         admin.close()
+
+
+def _clients(metrics: TaskMetrics) -> Any:
+    from connect_py.kafka.statistics import ClientStatistics
+
+    clients = ClientStatistics()
+    metrics.add_source(clients.groups)
+    return clients
+
+
+def _with_states(report: Report, metrics: TaskMetrics) -> Report:
+    """A way to the worker that counts the time in each state on the way."""
+
+    def reporting(message: Mapping[str, Any]) -> None:
+        if message["type"] == "state":
+            metrics.state(message["state"])
+        report(message)
+
+    return reporting
 
 
 if sys.platform == "win32":

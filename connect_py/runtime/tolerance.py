@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from connect_py.api.config import ConfigType, parse_value
 from connect_py.errors import FatalTaskError, RetriableError
+from connect_py.runtime.metrics.task import ErrorMetrics
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +32,7 @@ class Tolerance:
         wait: sleeps that many seconds or less; True means that the task is to stop.
         report: told of every failure (stage, class, error) before the record is skipped or the task fails; by default a skipped record
             is logged where ``errors.log.enable`` says so.
+        metrics: where failures are counted.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class Tolerance:
         config: Mapping[str, str],
         wait: Callable[[float], bool],
         report: Callable[[str, str, Exception], None] | None = None,
+        metrics: ErrorMetrics | None = None,
     ) -> None:
         def read(name: str, type_: ConfigType, default: str) -> object:
             return parse_value(name, config.get(name, default), type_)
@@ -48,7 +51,7 @@ class Tolerance:
         self._logs = bool(read("errors.log.enable", ConfigType.BOOLEAN, "false"))
         self._wait = wait
         self._report = report
-        self.skipped = 0
+        self._metrics = metrics or ErrorMetrics()
 
     def run(self, stage: str, what: str, operation: Callable[[], T]) -> tuple[bool, T | None]:
         """Run one stage for one record.
@@ -75,13 +78,15 @@ class Tolerance:
         Raises:
             FatalTaskError: the failure is not tolerated.
         """
+        self._metrics.error()
         if self._report is not None:
             self._report(stage, what, error)
         elif self._skips and self._logs:
+            self._metrics.logged += 1
             log.error("Record skipped. Executing stage '%s' with class '%s': %s", stage, what, error)
         if not self._skips:
             raise FatalTaskError(f"Tolerance exceeded in error handler. Stage {stage} ({what}): {error}") from error
-        self.skipped += 1
+        self._metrics.skipped += 1
 
     def _repeat(self, operation: Callable[[], T]) -> T:
         deadline = None
@@ -100,3 +105,4 @@ class Tolerance:
                 attempt += 1
                 if self._wait(delay):
                     raise
+                self._metrics.retry()

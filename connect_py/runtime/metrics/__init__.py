@@ -1,0 +1,7 @@
+"""What the worker and its tasks count, and how it is shown.
+
+    task process    stats.py (windows) · task.py (counts of one task) ─ every 2 s, one message ─▶ worker
+    worker process  worker.py (the worker's own counts, and the last message of each task) ─▶ exposition.py (Prometheus' text)
+
+Names and meanings are those of `runtime/ConnectMetricsRegistry.java`. Nothing is counted for each row: a batch is counted once.
+"""
