@@ -180,7 +180,7 @@ def _distributed(worker: WorkerConfig, worker_id: str) -> DistributedHerder:
     admin = KafkaAdmin(internal_properties(worker.raw, "shared-admin"))
     return DistributedHerder(
         worker,
-        Plugins.discover(),
+        Plugins.discover(worker.plugin_path),
         KafkaConfigStore(worker.raw, admin),
         KafkaStatusStore(worker.raw, admin, worker_id=worker_id),
         KafkaOffsetStore(worker.raw, admin),
@@ -204,7 +204,7 @@ def _standalone(worker: WorkerConfig, worker_id: str) -> DistributedHerder:
     admin = KafkaAdmin(internal_properties(worker.raw, "shared-admin"))
     return StandaloneHerder(
         worker,
-        Plugins.discover(),
+        Plugins.discover(worker.plugin_path),
         MemoryConfigStore(),
         MemoryStatusStore(),
         FileOffsetStore(worker.raw),

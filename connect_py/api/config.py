@@ -101,6 +101,16 @@ class ConfigKey:
     #: recommended values, given the other properties
     recommender: Callable[[str, Mapping[str, Any]], Sequence[Any]] | None = None
     internal: bool = False
+    #: (key, text) → value, or raises ConfigError; in place of the type's own reading
+    parser: Callable[[str, str], Any] | None = None
+    #: whether a form should show the key (`ConfigDef.Recommender.visible`)
+    visible: bool = True
+
+    def parse(self, value: Any) -> Any:
+        """A value of this key from what a configuration holds. Raises ConfigError."""
+        if self.parser is not None and isinstance(value, str):
+            return self.parser(self.name, value)
+        return parse_value(self.name, value, self.type)
 
     @property
     def required(self) -> bool:
@@ -139,7 +149,7 @@ class ConfigDef:
         """Add a key. Raises ConfigError when it exists or its default breaks its own rules."""
         if key.name in self.keys:
             raise ConfigError(f"Configuration {key.name} is defined twice.")
-        if not key.required and key.default is not None and key.validator:
+        if not key.required and key.default is not None and key.validator and key.parser is None:  # a parser may ask the world outside
             key.validator(key.name, parse_value(key.name, key.default, key.type))
         self.keys[key.name] = key
         return self
@@ -162,11 +172,11 @@ class ConfigDef:
 
     def _parse_key(self, key: ConfigKey, config: Mapping[str, str | None]) -> Any:
         if key.name in config:
-            value = parse_value(key.name, config[key.name], key.type)
+            value = key.parse(config[key.name])
         elif key.required:
             raise ConfigError(f'Missing required configuration "{key.name}" which has no default value.')
         else:
-            value = parse_value(key.name, key.default, key.type)
+            value = key.parse(key.default)
         if key.validator:
             key.validator(key.name, value)
         return value
@@ -177,16 +187,16 @@ class ConfigDef:
         found: list[ConfigValue] = []
         parsed: dict[str, Any] = {}
         for name, key in self.keys.items():
-            result = ConfigValue(name)
+            result = ConfigValue(name, visible=key.visible)
             if name in config:
                 try:
-                    result.value = parse_value(name, config[name], key.type)
+                    result.value = key.parse(config[name])
                 except ConfigError as error:
                     result.errors.append(str(error))
             elif key.required:
                 result.errors.append(f'Missing required configuration "{name}" which has no default value.')
             else:
-                result.value = parse_value(name, key.default, key.type)
+                result.value = key.parse(key.default)
             if key.validator:
                 try:
                     key.validator(name, result.value)

@@ -40,7 +40,15 @@ _BOTH = (
     ConfigKey("topic.tracking.enable", ConfigType.BOOLEAN, True, _LOW, "Whether topics in use are noted."),
     ConfigKey("topic.tracking.allow.reset", ConfigType.BOOLEAN, True, _LOW, "Whether the notes may be reset."),
     ConfigKey("topic.creation.enable", ConfigType.BOOLEAN, True, _LOW, "Whether source connectors may have topics created."),
-    ConfigKey("plugin.path", ConfigType.LIST, None, _LOW, "Accepted and not used: plugins are Python packages with entry points."),
+    ConfigKey("plugin.path", ConfigType.LIST, None, _LOW, "Folders with plugins, as pip install --target makes them."),
+    ConfigKey(
+        "plugin.discovery",
+        ConfigType.STRING,
+        "hybrid_warn",
+        _LOW,
+        "Accepted; all four mean the same here, since plugins are found by metadata alone.",
+        validator=one_of_ignoring_case("only_scan", "hybrid_warn", "hybrid_fail", "service_load"),
+    ),
     ConfigKey("config.providers", ConfigType.LIST, "", _LOW, "Providers of values for placeholders."),
     ConfigKey(
         "connector.client.config.override.policy",
@@ -106,6 +114,7 @@ class WorkerConfig:
     topic_tracking_reset: bool
     topic_creation: bool
     group_id: str | None
+    plugin_path: Sequence[str]
 
     @classmethod
     def parse(cls, properties: Mapping[str, str], definition: ConfigDef = DISTRIBUTED) -> WorkerConfig:
@@ -135,6 +144,7 @@ class WorkerConfig:
             topic_tracking_reset=values["topic.tracking.allow.reset"],
             topic_creation=values["topic.creation.enable"],
             group_id=values.get("group.id"),
+            plugin_path=values["plugin.path"] or (),
         )
 
     def worker_id(self, bound: Sequence[str] = ()) -> str:

@@ -6,19 +6,20 @@ that the configuration names. `sink_topic_errors` is `SinkConnectorConfig.valida
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
-from connect_py.api import ConfigDef, ConfigKey, ConfigType, Connector, Importance, SinkConnector, Width
-from connect_py.api.config import REQUIRED, Validator, invalid, parse_value
+from connect_py.api import ConfigDef, ConfigKey, ConfigType, Connector, SinkConnector
+from connect_py.api.config import parse_value
 from connect_py.data.java_regex import compile_java_regex
 from connect_py.errors import ConfigError
 from connect_py.runtime.connector_keys import COMMON, SINK, SOURCE
+from connect_py.runtime.plugin_keys import converter_key, converter_version_key, step_keys
 from connect_py.runtime.plugins import Plugins
 
 NAME = "name"
 CONNECTOR_CLASS = "connector.class"
+CONNECTOR_VERSION = "connector.plugin.version"
 TASK_CLASS = "task.class"
 TOPICS = "topics"
 TOPICS_REGEX = "topics.regex"
@@ -39,10 +40,22 @@ def enriched_definition(
     """The framework's keys for one configuration: defaults are the worker's, and each transform and predicate brings its own keys."""
     keys = [_for_worker(key, connector, plugins, worker, config) for key in connector_definition(connector).keys.values()]
     for alias in _aliases(config, "transforms"):
-        keys += _plugin_keys(plugins, config, "transformation", f"transforms.{alias}", alias)
+        keys += step_keys(plugins, config, "transformation", f"transforms.{alias}", alias)
     for alias in _aliases(config, "predicates"):
-        keys += _plugin_keys(plugins, config, "predicate", f"predicates.{alias}", alias)
+        keys += step_keys(plugins, config, "predicate", f"predicates.{alias}", alias)
     return ConfigDef({key.name: key for key in keys}.values())
+
+
+def refused_definition(connector: type[Connector], plugins: Plugins) -> ConfigDef:
+    """All that is checked of a configuration whose connector is not there in the wanted version: the common keys, without defaults for
+    converters (`AbstractHerder.validateConnectorConfig`)."""
+
+    def bare(key: ConfigKey) -> ConfigKey:
+        if key.name in CONVERTERS:
+            return replace(converter_key(plugins, key, CONVERTERS[key.name], None, {}), recommender=None)
+        return _for_worker(key, connector, plugins, {}, {}) if key.name == CONNECTOR_VERSION else key
+
+    return ConfigDef(map(bare, COMMON))
 
 
 def sink_topic_errors(config: Mapping[str, str | None]) -> list[tuple[str, str]]:
@@ -84,140 +97,22 @@ def _for_worker(
 ) -> ConfigKey:
     """A common key with the worker's default and the installed choices."""
     if key.name in CONVERTERS:
-        kind = CONVERTERS[key.name]
-        default = worker.get(key.name, DEFAULT_HEADER_CONVERTER if kind == "header_converter" else None)
-        names = [name for name, _ in plugins.of_kind(kind)]
-        return replace(key, default=default, validator=_class_of(plugins, kind), recommender=lambda _n, _v: names)
-    if key.name == "connector.plugin.version":
+        return converter_key(plugins, key, CONVERTERS[key.name], _workers_converter(worker, key.name), config)
+    if key.name == CONNECTOR_VERSION:
         return replace(key, default=connector.version, recommender=lambda _n, _v: [connector.version])
-    converter_key = key.name.removesuffix(".plugin.version")
-    if key.name.endswith(".plugin.version") and converter_key in CONVERTERS:
-        version = _version_of(plugins, config.get(converter_key) or worker.get(converter_key) or DEFAULT_HEADER_CONVERTER, converter_key)
-        return replace(key, default=version, recommender=lambda _n, _v: [version] if version else [])
+    converter = key.name.removesuffix(".plugin.version")
+    if key.name.endswith(".plugin.version") and converter in CONVERTERS:
+        name = config.get(converter) if config.get(converter) is not None else _workers_converter(worker, converter)
+        return converter_version_key(plugins, key, CONVERTERS[converter], name or "", config)
     return key
 
 
-def _version_of(plugins: Plugins, name: str, converter_key: str) -> str | None:
-    try:
-        found = plugins.find(name, CONVERTERS[converter_key])
-    except ConfigError:
-        return None
-    return found.version if found else None
+def _workers_converter(worker: Mapping[str, str], key: str) -> str | None:
+    return worker.get(key, DEFAULT_HEADER_CONVERTER if key == "header.converter" else None)
 
 
 def _aliases(config: Mapping[str, str | None], key: str) -> list[str]:
     return list(dict.fromkeys(alias for alias in parse_value(key, config.get(key) or "", ConfigType.LIST) if alias))
-
-
-def _plugin_keys(plugins: Plugins, config: Mapping[str, str | None], kind: str, prefix: str, alias: str) -> list[ConfigKey]:
-    """``<prefix>.type``, its version, and the keys of the class that it names (`EnrichablePlugin` in ConnectorConfig.java)."""
-    title, group = ("Transformation", f"Transforms: {alias}") if kind == "transformation" else ("Predicate", f"Predicates: {alias}")
-    names = [name for name, _ in plugins.of_kind(kind)]
-    found = _find(plugins, (config.get(f"{prefix}.type") or "").strip(), kind)
-    checks = [_concrete(plugins, title), _class_of(plugins, kind)]
-    if kind == "transformation" and f"{prefix}.negate" in config and f"{prefix}.predicate" not in config:
-        checks.append(_negate_without_predicate(prefix))
-    version = found.version if found else None
-    keys = [
-        ConfigKey(
-            f"{prefix}.type",
-            ConfigType.CLASS,
-            REQUIRED,
-            Importance.HIGH,
-            f"Class for the '{alias}' {title.lower()}.",
-            group,
-            0,
-            Width.LONG,
-            f"{title} type for {alias}",
-            _all(checks),
-            recommender=lambda _n, _v: names,
-        ),
-        ConfigKey(
-            f"{prefix}.plugin.version",
-            ConfigType.STRING,
-            version,
-            Importance.HIGH,
-            f"Version of the '{alias}' {title.lower()}.",
-            group,
-            1,
-            Width.LONG,
-            f"{title} version for {alias}",
-            recommender=lambda _n, _v: [version] if version else [],
-        ),
-    ]
-    own = dict(found.config_def().keys) if found else {}
-    if kind == "transformation":
-        own.pop("negate", None)
-        own.pop("predicate", None)
-        own["negate"] = ConfigKey(
-            "negate", ConfigType.BOOLEAN, "false", Importance.MEDIUM, "Whether the configured predicate should be negated."
-        )
-        own["predicate"] = ConfigKey(
-            "predicate",
-            ConfigType.STRING,
-            None,
-            Importance.MEDIUM,
-            "The alias of a predicate used to determine whether to apply this transformation.",
-        )
-    for order, key in enumerate(own.values(), 2):
-        shown = key.display_name or key.name
-        checked = key.validator and _as_named(key.name, key.validator)
-        keys.append(replace(key, name=f"{prefix}.{key.name}", group=group, order=order, display_name=shown, validator=checked))
-    return keys
-
-
-def _find(plugins: Plugins, name: str, kind: str) -> type[Any] | None:
-    try:
-        return plugins.find(name, kind) if name else None
-    except ConfigError:
-        return None
-
-
-def _class_of(plugins: Plugins, kind: str) -> Any:
-    """Validator: the class exists and is of the kind."""
-
-    def check(name: str, value: Any) -> None:
-        if value is None:
-            return
-        if plugins.find(value, kind) is None:
-            raise invalid(name, value, f"Class {value} could not be found.")
-
-    return check
-
-
-def _concrete(plugins: Plugins, title: str) -> Any:
-    """Validator: not the class above `X$Key` and `X$Value`, and no plugin of another kind (`Utils.ensureConcreteSubclass`)."""
-
-    def check(_name: str, value: Any) -> None:
-        variants = [name for name in sorted(plugins.references) if value and name.startswith(f"{value}$")]
-        if variants:
-            raise ConfigError(f"This class is abstract and cannot be created. Did you mean {', '.join(variants)}?")
-        if value in plugins.references and plugins.find(value, title.lower()) is None:
-            raise ConfigError(f"Class class {value} does not implement the {title} interface")
-
-    return check
-
-
-def _as_named(name: str, validator: Validator) -> Validator:
-    """A plugin's validator knows its key without the prefix, and says so in its messages (`ConfigDef.embed`)."""
-    return lambda _prefixed, value: validator(name, value)
-
-
-def _negate_without_predicate(prefix: str) -> Any:
-    def check(_name: str, _value: Any) -> None:
-        raise ConfigError(
-            f"Config '{prefix}.negate' was provided but there is no config '{prefix}.predicate' defining a predicate to be negated."
-        )
-
-    return check
-
-
-def _all(checks: Sequence[Any]) -> Any:
-    def check(name: str, value: Any) -> None:
-        for one in checks:
-            one(name, value)
-
-    return check
 
 
 def _matches(pattern: str, topic: str) -> bool:

@@ -18,7 +18,7 @@ from connect_py.api import Connector, SourceConnector
 from connect_py.api.storage import Status, StatusStore, TargetState
 from connect_py.errors import ConnectError, FatalTaskError
 from connect_py.runtime import logging as line_logging
-from connect_py.runtime.connector_config import CONNECTOR_CLASS, max_tasks
+from connect_py.runtime.connector_config import CONNECTOR_CLASS, CONNECTOR_VERSION, max_tasks
 from connect_py.runtime.plugins import Plugins
 from connect_py.runtime.topic_creation import topic_groups
 
@@ -127,6 +127,7 @@ class ConnectorHost:
             instance = made()
             if issubclass(made, SourceConnector):
                 topic_groups(hosted.config)  # as in Connect, these are not checked before the connector is accepted
+            self._plugins.require_version(made.java_name, hosted.config.get(CONNECTOR_VERSION))
             instance.start(hosted.config)
             configs = instance.task_configs(max_tasks(hosted.config))
         except Exception as error:  # noqa: BLE001  # whatever a connector raises makes it FAILED, with a trace

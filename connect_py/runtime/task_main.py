@@ -78,7 +78,7 @@ def main(offset_writer: OffsetWriterFactory) -> int:
     pipe_writer = PipeOffsetWriter(channel.report)
     threading.Thread(target=_read_wishes, args=(wishes, control, pipe_writer), name="wishes", daemon=True).start()
     try:
-        plugins = Plugins(start["plugins"])
+        plugins = Plugins.from_message(start["plugins"])
         redact = formatter.redact = redactor(_all_secrets(plugins, start))
         _run(start, plugins, control, channel, pipe_writer if start["offsets_by_pipe"] else offset_writer)
     except Exception as error:  # noqa: BLE001  # the last line of defence: whatever a plugin raises becomes a FAILED task with a trace

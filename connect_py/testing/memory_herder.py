@@ -205,7 +205,7 @@ class MemoryHerder:
             PluginInfo("org.apache.kafka.connect.json.JsonConverter", "converter", None),
         ]
 
-    def plugin_config(self, plugin: str) -> Sequence[ConfigKey]:
+    def plugin_config(self, plugin: str, version: str | None = None) -> Sequence[ConfigKey]:
         if plugin not in (CLASS, "FileStreamSource", "FileStreamSourceConnector"):
             raise NotFoundError(f"Unknown plugin {plugin}.")
         return list(definition().keys.values())

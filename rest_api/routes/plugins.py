@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from connect_py.errors import BadRequestError
@@ -15,6 +17,8 @@ from rest_api.params import Flag, Plugin, is_true
 
 _CONNECTORS = ("source", "sink")
 
+Version = Annotated[str | None, Query(description="A version, or a range such as `[1.0,2.0)`, that the plugin must have")]
+
 
 def routes(herder: Herder) -> APIRouter:
     """`/connector-plugins`."""
@@ -26,8 +30,8 @@ def routes(herder: Herder) -> APIRouter:
         return json_response([models.plugin_info(info) for info in herder.plugins() if everything or info.type in _CONNECTORS])
 
     @router.get("/connector-plugins/{plugin}/config", summary="Properties of a plugin")
-    def definitions(plugin: Plugin) -> Response:
-        return json_response([models.config_key(key) for key in herder.plugin_config(plugin)])
+    def definitions(plugin: Plugin, version: Version = None) -> Response:
+        return json_response([models.config_key(key) for key in herder.plugin_config(plugin, version)])
 
     @router.put(
         "/connector-plugins/{plugin}/config/validate",

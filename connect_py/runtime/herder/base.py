@@ -166,8 +166,9 @@ class Herder(Protocol):
         ...
 
     def plugins(self) -> Sequence[PluginInfo]: ...
-    def plugin_config(self, plugin: str) -> Sequence[ConfigKey]:
-        """Definitions of any plugin, by class name or alias. Raises NotFoundError, BadRequestError."""
+    def plugin_config(self, plugin: str, version: str | None = None) -> Sequence[ConfigKey]:
+        """Definitions of any plugin, by class name or alias, in a version or range of versions (KIP-891; None is whatever is there).
+        Raises NotFoundError, BadRequestError."""
         ...
 
     def put_logger_level(self, namespace: str, level: str) -> None:
