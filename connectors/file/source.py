@@ -4,6 +4,10 @@ The key is null, the value a STRING. The source partition is ``{"filename": path
 *bytes*, where Java counts decoded characters but skips bytes on restart; the two agree for ASCII, and for other text bytes are the ones
 that lead back to the right place. A last line without a line end is not emitted: it may not be finished. A missing file is looked
 for each second.
+
+As in Java, each poll first reads on, as much as the buffer has room for, and gives lines only when something came. So lines beyond
+``batch.size`` that are in the buffer at the end of the file wait until the file grows. The buffer is small (1 KiB, doubled while one line
+does not fit), which bounds what can wait; with the default of 2000 lines nothing does.
 """
 
 from __future__ import annotations
@@ -14,7 +18,8 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import BinaryIO
+from io import BufferedReader
+from typing import cast
 
 from connect_py.api import (
     ConfigDef,
@@ -61,8 +66,8 @@ _DEFINITION = ConfigDef(
     ]
 )
 
-#: Bytes read at a time; a line may be longer.
-_BUFFER = 65536
+#: FileStreamSourceTask.INITIAL_BUFFER_SIZE, in bytes here; doubled when a line does not fit.
+_BUFFER = 1024
 
 #: How long poll waits at the end of the file, and for a file that is missing.
 _IDLE_SECONDS = 0.2
@@ -74,8 +79,9 @@ class FileStreamSourceTask(SourceTask):
 
     def __init__(self) -> None:
         self._stopped = threading.Event()
-        self._file: BinaryIO | None = None
+        self._file: BufferedReader | None = None
         self._rest = b""
+        self._room = _BUFFER
         self._position = 0
 
     def start(self, config: Mapping[str, str], context: SourceTaskContext) -> None:
@@ -94,28 +100,8 @@ class FileStreamSourceTask(SourceTask):
             self._stopped.wait(_MISSING_SECONDS)
             return None
         records: list[SourceRecord] = []
-        while len(records) < self._batch and not self._stopped.is_set():
-            found = _split_line(self._rest)
-            if found is None:
-                assert self._file is not None
-                more = self._file.read(_BUFFER) or b""
-                if not more:
-                    break
-                self._rest += more
-                continue
-            line, consumed = found
-            self._rest = self._rest[consumed:]
-            self._position += consumed
-            records.append(
-                SourceRecord(
-                    self._partition,
-                    {POSITION: self._position},
-                    self._topic,
-                    value_schema=STRING,
-                    value=line.decode("utf-8", "replace"),
-                    timestamp=time.time_ns() // 1_000_000,
-                )
-            )
+        while len(records) < self._batch and not self._stopped.is_set() and self._read_on():
+            records += self._lines(self._batch - len(records))
         if not records:
             self._stopped.wait(_IDLE_SECONDS)
             return None
@@ -130,12 +116,40 @@ class FileStreamSourceTask(SourceTask):
         if self._file is not None and self._path:
             self._file.close()
 
+    def _read_on(self) -> bool:
+        """Fill the buffer; returns whether anything came."""
+        assert self._file is not None
+        more = self._file.read1(self._room - len(self._rest))
+        self._rest += more
+        return bool(more)
+
+    def _lines(self, most: int) -> list[SourceRecord]:
+        """Complete lines of the buffer. Makes room for more when none is complete in a full one."""
+        records: list[SourceRecord] = []
+        while len(records) < most and (found := _split_line(self._rest)) is not None:
+            line, consumed = found
+            self._rest = self._rest[consumed:]
+            self._position += consumed
+            records.append(
+                SourceRecord(
+                    self._partition,
+                    {POSITION: self._position},
+                    self._topic,
+                    value_schema=STRING,
+                    value=line.decode("utf-8", "replace"),
+                    timestamp=time.time_ns() // 1_000_000,
+                )
+            )
+        if len(self._rest) >= self._room:
+            self._room *= 2
+        return records
+
     def _open(self) -> bool:
         if not self._path:
-            self._file = sys.stdin.buffer
+            self._file = cast(BufferedReader, sys.stdin.buffer)
             return True
         try:
-            self._file = open(self._path, "rb", buffering=0)  # noqa: SIM115  # held until close
+            self._file = open(self._path, "rb")  # noqa: SIM115  # held until close
         except FileNotFoundError:
             log.warning("Couldn't find file %s, sleeping to wait for it to be created", self._path)
             return False

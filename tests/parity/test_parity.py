@@ -31,6 +31,7 @@ SCENARIOS = [
     "rest_offsets",
     "rest_internal_topics",
     "file_source",
+    "file_source_batches",
     "file_sink",
     "file_sink_lines",
     "sink_dead_letters",
