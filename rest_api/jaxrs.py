@@ -21,7 +21,7 @@ from rest_api.errors import container_error
 #: The order in which the reference lists methods (that of a Java hash set).
 _METHODS = ("HEAD", "DELETE", "POST", "GET", "OPTIONS", "PUT", "PATCH")
 #: Paths that are this project's own and no JSON.
-_PAGES = ("/docs",)
+_PAGES = ("/docs", "/metrics")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 

@@ -19,6 +19,7 @@ from connect_py.api.storage import Status, StatusStore, TargetState
 from connect_py.errors import ConnectError, FatalTaskError
 from connect_py.runtime import logging as line_logging
 from connect_py.runtime.connector_config import CONNECTOR_CLASS, CONNECTOR_VERSION, max_tasks
+from connect_py.runtime.metrics.worker import WorkerMetrics
 from connect_py.runtime.plugins import Plugins
 from connect_py.runtime.topic_creation import topic_groups
 
@@ -42,6 +43,7 @@ class ConnectorHost:
     Args:
         on_task_configs: hears, on the herder's thread, what tasks a started connector wants.
         explain: makes a trace of an error, without secrets of the given configuration.
+        metrics: hears of starts and states.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class ConnectorHost:
         status: Callable[[str, str | None, str | None], Status],
         on_task_configs: Callable[[str, TaskConfigs], None],
         explain: Callable[[Exception, Mapping[str, str]], str],
+        metrics: WorkerMetrics | None = None,
     ) -> None:
         self._plugins = plugins
         self._statuses = statuses
@@ -62,6 +65,7 @@ class ConnectorHost:
         self._status = status
         self._on_task_configs = on_task_configs
         self._explain = explain
+        self._metrics = metrics or WorkerMetrics()
         self._hosted: dict[str, _Hosted] = {}
 
     def run(self, name: str, config: Mapping[str, str], target: TargetState, *, restarting: bool = False) -> Future[None]:
@@ -94,6 +98,7 @@ class ConnectorHost:
     def remove(self, name: str) -> None:
         """The connector is deleted."""
         hosted = self._hosted.pop(name, None)
+        self._metrics.connector_gone(name)
         if hosted is not None:
             self._retire(hosted)
 
@@ -153,6 +158,7 @@ class ConnectorHost:
             )
             return
         log.info("Connector %s runs with %d task(s)", name, len(configs))
+        self._metrics.connector_startup(True)
         self._report(name, hosted, "RUNNING")
         self._on_task_configs(name, configs)
         self._settle(hosted, None)
@@ -160,6 +166,7 @@ class ConnectorHost:
     def _on_failed(self, name: str, hosted: _Hosted, error: Exception) -> None:
         if self._hosted.get(name) is not hosted:
             return
+        self._metrics.connector_startup(False)
         trace = self._explain(error, hosted.config)
         log.error("Connector %s failed: %s", name, trace.partition("\n")[0])
         self._report(name, hosted, "FAILED", trace)
@@ -167,6 +174,7 @@ class ConnectorHost:
 
     def _report(self, name: str, hosted: _Hosted, state: str, trace: str | None = None) -> None:
         hosted.state = state
+        self._metrics.connector_state(name, state)
         self._statuses.put_connector(name, self._status(state, trace, hosted.version))
 
     def _retire(self, hosted: _Hosted) -> None:

@@ -21,11 +21,12 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from connect_py.api.storage import Status, StatusStore
 from connect_py.errors import ConnectError
+from connect_py.runtime.metrics.worker import WorkerMetrics
 from connect_py.runtime.task_process import Event, Exited, TaskProcess
 
 log = logging.getLogger(__name__)
@@ -73,7 +74,6 @@ class _Hosted:
     stopped: bool = False
     deaths: int = 0
     launched: float = 0.0
-    metrics: Mapping[str, Any] = field(default_factory=dict)
 
 
 class TaskHost:
@@ -85,6 +85,7 @@ class TaskHost:
         spawn: starts a process, given its ``start`` message and where its events go.
         store_offsets: keeps offsets that a task reports by its pipe (standalone).
         status: builds a `Status` of this worker.
+        metrics: hears of starts and states, and gets what the tasks report.
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class TaskHost:
         store_offsets: Callable[[str, Sequence[Any]], None],
         status: Callable[[str, str | None, str | None], Status],
         stop_timeout: float,
+        metrics: WorkerMetrics | None = None,
     ) -> None:
         self._statuses = statuses
         self._pool = pool
@@ -107,6 +109,7 @@ class TaskHost:
         self._store_offsets = store_offsets
         self._status = status
         self._stop_timeout = stop_timeout
+        self._metrics = metrics or WorkerMetrics()
         self._wanted: dict[TaskId, TaskSpec] = {}
         self._paused: set[str] = set()
         self._hosted: dict[TaskId, _Hosted] = {}
@@ -137,7 +140,7 @@ class TaskHost:
         task_id = spec.connector, spec.task
         self._wanted[task_id] = spec
         self._restarting.add(task_id)
-        self._statuses.put_task(*task_id, self._status("RESTARTING", None, spec.version))
+        self._report(task_id, "RESTARTING", None, spec.version)
         self._reconcile(task_id)
 
     def forget_topics(self, connector: str) -> None:
@@ -221,6 +224,7 @@ class TaskHost:
     def _on_launched(self, task_id: TaskId, hosted: _Hosted, process: TaskProcess) -> None:
         hosted.process = process
         hosted.launched = time.monotonic()
+        self._metrics.task_launched(task_id, process.pid)
         if hosted.phase is _Phase.LAUNCHING:  # its end may have been noticed first
             hosted.phase = _Phase.ALIVE
         log.debug("Task %s-%d runs as process %d", *task_id, process.pid)
@@ -242,7 +246,7 @@ class TaskHost:
             case "state":
                 self._restarting.discard(task_id)
                 if hosted.phase in (_Phase.ALIVE, _Phase.LAUNCHING):
-                    self._statuses.put_task(*task_id, self._status(event["state"], None, hosted.spec.version))
+                    self._report(task_id, event["state"], None, hosted.spec.version)
             case "failed":
                 hosted.failed = True
                 if hosted.phase is not _Phase.STOPPING:
@@ -253,7 +257,7 @@ class TaskHost:
                 if self._wanted.get(task_id) is not None:
                     self._statuses.put_topic(*task_id, event["topic"])
             case "metrics":
-                hosted.metrics = event
+                self._metrics.task_reported(task_id, event)
             case "offsets":
                 self._pool.submit(self._keep_offsets, task_id[0], hosted, event)
 
@@ -295,7 +299,7 @@ class TaskHost:
     def _back_off(self, task_id: TaskId, hosted: _Hosted) -> None:
         hosted.phase = _Phase.BACKING_OFF
         delay = RESTART_DELAYS[hosted.deaths]
-        self._statuses.put_task(*task_id, self._status("RESTARTING", None, hosted.spec.version))
+        self._report(task_id, "RESTARTING", None, hosted.spec.version)
 
         def again() -> None:
             if self._hosted.get(task_id) is hosted and hosted.phase is _Phase.BACKING_OFF and self._closing is None:
@@ -308,7 +312,11 @@ class TaskHost:
             hosted.phase = _Phase.ENDED
         hosted.failed = True
         self._restarting.discard(task_id)
-        self._statuses.put_task(*task_id, self._status("FAILED", trace, hosted.spec.version))
+        self._report(task_id, "FAILED", trace, hosted.spec.version)
+
+    def _report(self, task_id: TaskId, state: str, trace: str | None, version: str | None) -> None:
+        self._metrics.task_state(task_id, state)
+        self._statuses.put_task(*task_id, self._status(state, trace, version))
 
     def _finished(self, task_id: TaskId, hosted: _Hosted, *, ran: bool) -> None:
         """A process that should no longer run has ended: say so, and start its successor. A task that had failed stays FAILED when the
@@ -316,9 +324,10 @@ class TaskHost:
         if self._closing is not None:
             hosted.phase = _Phase.ENDED
             if ran and not hosted.failed:
-                self._statuses.put_task(*task_id, self._status("UNASSIGNED", None, hosted.spec.version))
+                self._report(task_id, "UNASSIGNED", None, hosted.spec.version)
             return
         del self._hosted[task_id]
+        self._metrics.task_gone(task_id)
         if task_id not in self._wanted:
             self._restarting.discard(task_id)
             self._statuses.delete_task(*task_id)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from connect_py.api.config import ConfigDef, ConfigKey, ConfigType, ConfigValue, Importance, between, non_empty_without_control_characters
+from connect_py.api.metrics import MetricGroup
 from connect_py.api.storage import Status, TargetState
 from connect_py.errors import AlreadyExistsError, BadRequestError, NotFoundError
 from connect_py.runtime.herder.base import (
@@ -23,6 +24,7 @@ from connect_py.runtime.herder.base import (
     ServerInfo,
     TaskInfo,
 )
+from connect_py.runtime.metrics.worker import WorkerMetrics
 
 WORKER_ID = "127.0.0.1:8083"
 CLASS = "org.apache.kafka.connect.file.FileStreamSourceConnector"
@@ -209,6 +211,10 @@ class MemoryHerder:
         if plugin not in (CLASS, "FileStreamSource", "FileStreamSourceConnector"):
             raise NotFoundError(f"Unknown plugin {plugin}.")
         return list(definition().keys.values())
+
+    def metrics(self) -> Sequence[MetricGroup]:
+        """Those of a worker that has just begun."""
+        return WorkerMetrics().groups({}, "0", "memory:0")
 
     def put_logger_level(self, namespace: str, level: str) -> None:
         self.logger_levels.append((namespace, level))

@@ -3,7 +3,12 @@ Connect group; `SoleWorker` is a group of one, which leads and owns everything."
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Mapping
 from typing import Protocol
+
+from connect_py.api.metrics import MetricValue
 
 
 class Assignment(Protocol):
@@ -21,6 +26,9 @@ class Assignment(Protocol):
 
     def owns_connector(self, connector: str) -> bool: ...
     def owns_task(self, connector: str, task: int) -> bool: ...
+    def rebalances(self) -> Mapping[str, MetricValue]:
+        """Figures of ``connect-worker-rebalance-metrics`` but for leader-name and connect-protocol; any thread may ask."""
+        ...
 
 
 class SoleWorker:
@@ -29,6 +37,9 @@ class SoleWorker:
     generation = 1
     is_leader = True
 
+    def __init__(self) -> None:
+        self._joined = time.monotonic()
+
     def owns_connector(self, connector: str) -> bool:
         """Always."""
         return True
@@ -36,3 +47,14 @@ class SoleWorker:
     def owns_task(self, connector: str, task: int) -> bool:
         """Always."""
         return True
+
+    def rebalances(self) -> Mapping[str, MetricValue]:
+        """One, at the start, in which nobody had to wait."""
+        return {
+            "epoch": self.generation,
+            "completed-rebalances-total": 1,
+            "rebalancing": False,
+            "rebalance-max-time-ms": math.nan,
+            "rebalance-avg-time-ms": math.nan,
+            "time-since-last-rebalance-ms": int((time.monotonic() - self._joined) * 1000),
+        }

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from connect_py.api.config import ConfigKey, ConfigValue
+from connect_py.api.metrics import MetricGroup
 from connect_py.api.storage import Status, TargetState
 
 #: ConnectResource's default request timeout (RestServer.java, DEFAULT_REST_REQUEST_TIMEOUT_MS).
@@ -169,6 +170,10 @@ class Herder(Protocol):
     def plugin_config(self, plugin: str, version: str | None = None) -> Sequence[ConfigKey]:
         """Definitions of any plugin, by class name or alias, in a version or range of versions (KIP-891; None is whatever is there).
         Raises NotFoundError, BadRequestError."""
+        ...
+
+    def metrics(self) -> Sequence[MetricGroup]:
+        """Figures of this worker and of what runs on it; never waits for the herder's thread."""
         ...
 
     def put_logger_level(self, namespace: str, level: str) -> None:

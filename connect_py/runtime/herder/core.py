@@ -16,6 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from connect_py.api import SinkConnector
+from connect_py.api.metrics import MetricValue
 from connect_py.api.storage import ClusterConfig, ConfigStore, OffsetStore, RestartRequest, Status, StatusStore, TargetState
 from connect_py.data.java_map import in_java_order
 from connect_py.errors import ConnectError
@@ -28,6 +29,7 @@ from connect_py.runtime.herder.task_start import start_message
 from connect_py.runtime.herder.thread import HerderThread
 from connect_py.runtime.hosted_connectors import ConnectorHost, TaskConfigs
 from connect_py.runtime.hosted_tasks import TaskHost, TaskSpec
+from connect_py.runtime.metrics.worker import WorkerMetrics
 from connect_py.runtime.plugins import Plugins
 from connect_py.runtime.redact import redactor, secret_values
 from connect_py.runtime.task_main import trace_of
@@ -86,6 +88,7 @@ class HerderCore:
         self._pool = ThreadPoolExecutor(_POOL_SIZE, "start-stop")
         self._ready = threading.Event()
         self._incarnations = 0
+        self._metrics = WorkerMetrics(self._rebalances)
         self._connectors = ConnectorHost(
             plugins,
             statuses,
@@ -94,6 +97,7 @@ class HerderCore:
             status=self._status,
             on_task_configs=self._publish_tasks,
             explain=self._explain,
+            metrics=self._metrics,
         )
         self._tasks = TaskHost(
             statuses,
@@ -104,6 +108,7 @@ class HerderCore:
             store_offsets=offsets.put,
             status=self._status,
             stop_timeout=worker.graceful_shutdown_seconds,
+            metrics=self._metrics,
         )
 
     # -- life of the worker
@@ -300,6 +305,13 @@ class HerderCore:
             return chosen, []
         tasks = self._statuses.tasks(request.connector)
         return chosen, sorted(number for number, status in tasks.items() if not request.only_failed or status.state == "FAILED")
+
+    def _rebalances(self) -> Mapping[str, MetricValue]:
+        """Figures of the group; none for a worker without one."""
+        if self._worker.group_id is None:
+            return {}
+        protocol = self._worker.raw.get("connect.protocol", "sessioned").strip().upper()
+        return {"leader-name": f"http://{self._worker_id}/", "connect-protocol": protocol, **self._assignment.rebalances()}
 
     def _status(self, state: str, trace: str | None, version: str | None) -> Status:
         return Status(state, self._worker_id, self._assignment.generation, trace, version)

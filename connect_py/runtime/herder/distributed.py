@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 
 from connect_py.api import ConfigKey, SinkConnector, SourceConnector
+from connect_py.api.metrics import MetricGroup
 from connect_py.api.storage import ClusterConfig, RestartRequest, Status, TargetState
 from connect_py.data.java_map import in_java_order
 from connect_py.errors import AlreadyExistsError, BadRequestError, ConfigError, ConnectError, NotFoundError, RestError
@@ -30,6 +31,7 @@ from connect_py.runtime.herder.base import (
     TaskInfo,
 )
 from connect_py.runtime.herder.core import HerderCore
+from connect_py.runtime.metrics.worker import ConnectorKind
 from connect_py.runtime.plugins import KINDS, kinds_of
 
 #: The release of Kafka Connect whose behaviour this worker has.
@@ -63,6 +65,20 @@ class DistributedHerder(HerderCore):
                 "unhealthy", f"Worker was unable to handle this request and may be unable to handle other requests. {stage}".rstrip()
             )
         return Health("healthy", "Worker has completed startup and is ready to handle requests.")
+
+    def metrics(self) -> Sequence[MetricGroup]:
+        """What ``/metrics`` shows."""
+        configs = self._configs.snapshot().connectors
+        kinds = {name: self._kind_of(config) for name, config in configs.items()}
+        return self._metrics.groups(kinds, VERSION, self._worker_id)
+
+    def _kind_of(self, config: Mapping[str, str]) -> ConnectorKind:
+        name = config.get(CONNECTOR_CLASS, "unknown")
+        try:
+            found = self._plugins.connector(name)
+        except ConnectError:
+            return ConnectorKind("unknown", name, "unknown")
+        return ConnectorKind(kinds_of(found)[0], found.java_name, found.version)
 
     def connectors(self) -> Sequence[str]:
         """Names of all connectors."""
