@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from connect_py.errors import ConfigError, ConnectError, RetriableError
 
 if TYPE_CHECKING:
+    from connect_py.api.config import ConfigDef
     from connect_py.api.storage import OffsetWriter
     from connect_py.kafka.admin import KafkaAdmin
     from connect_py.runtime.config import WorkerConfig
@@ -134,8 +135,11 @@ def _run(command: str, properties: Mapping[str, str], connector_files: Sequence[
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
-    worker = WorkerConfig.parse(properties, DISTRIBUTED if command == "distributed" else STANDALONE)
-    server = Server(worker.listeners)
+    definition = DISTRIBUTED if command == "distributed" else STANDALONE
+    properties = _with_values(properties, definition)
+    worker = WorkerConfig.parse(properties, definition)
+    rest = RestConfig.from_worker(properties)
+    server = Server(rest.listeners, rest.admin_listeners or ())
     urls = server.bind()
     build = _distributed if command == "distributed" else _standalone
     herder = build(worker, worker.worker_id(urls))
@@ -153,6 +157,18 @@ def _run(command: str, properties: Mapping[str, str], connector_files: Sequence[
         herder.stop()
     log.info("Stopped")
     return code
+
+
+def _with_values(properties: Mapping[str, str], definition: ConfigDef) -> Mapping[str, str]:
+    """The worker's properties with the values behind their variables (`config.providers`)."""
+    from connect_py.api.config import ConfigType, parse_value
+    from connect_py.runtime.plugins import Plugins
+    from connect_py.runtime.providers.resolver import PROVIDERS, resolve_worker_properties
+
+    if not properties.get(PROVIDERS, "").strip():
+        return properties
+    folders = parse_value("plugin.path", properties.get("plugin.path"), ConfigType.LIST) or ()
+    return resolve_worker_properties(properties, Plugins.discover(folders).load, shown=definition.keys)
 
 
 def _cluster_id(admin: KafkaAdmin, worker: WorkerConfig) -> str:

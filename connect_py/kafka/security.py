@@ -15,6 +15,10 @@ from connect_py.errors import ConfigError
 #: One token of a JAAS line: a quoted text with backslash escapes, or a bare word; `=` and `;` stand alone.
 _JAAS_TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"|\'((?:[^\'\\]|\\.)*)\'|([=;])|([^\s=;"\']+)')
 
+#: JaasUtils.DISALLOWED_LOGIN_MODULES_DEFAULT: modules that fetch what they run from an address in their options. Nothing here would load
+#: them; a configuration that holds one is refused all the same, as Kafka's clients refuse it.
+_DISALLOWED_MODULES = frozenset({"com.sun.security.auth.module.JndiLoginModule", "com.sun.security.auth.module.LdapLoginModule"})
+
 _CONVERT = "Convert it to PEM (keytool -exportcert -rfc, or openssl pkcs12 -nodes) and set {prefix}.type=PEM."
 
 
@@ -59,10 +63,18 @@ def jaas_options(line: str) -> tuple[str, dict[str, str]]:
     return tokens[0][0], options
 
 
+def refuse_login_module(line: str) -> None:
+    """Raises ConfigError when the first login module of a JAAS line is one that Kafka does not allow (`JaasContext.java`)."""
+    module = next((found.group(4) or found.group(1) or found.group(2) or "" for found in _JAAS_TOKEN.finditer(line)), "").strip()
+    if module in _DISALLOWED_MODULES:
+        raise ConfigError(f"{module} is not allowed.")
+
+
 def _sasl(properties: Mapping[str, str]) -> dict[str, object]:
     mechanism = properties.get("sasl.mechanism", "GSSAPI").strip() or "GSSAPI"
     found: dict[str, object] = {"sasl.mechanism": mechanism}
     line = properties.get("sasl.jaas.config", "")
+    refuse_login_module(line)
     options = jaas_options(line)[1] if line.strip() else {}
     if mechanism == "GSSAPI":
         found["sasl.kerberos.service.name"] = properties.get("sasl.kerberos.service.name") or options.get("serviceName") or "kafka"

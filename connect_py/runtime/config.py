@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from connect_py.api import ConfigDef, ConfigKey, ConfigType, Importance
 from connect_py.api.config import REQUIRED, between, one_of, one_of_ignoring_case
 from connect_py.errors import ConfigError
+from connect_py.runtime.override_policy import override_policy
 
 _HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 
@@ -55,7 +56,14 @@ _BOTH = (
         ConfigType.STRING,
         "All",
         _MEDIUM,
-        "Which client settings a connector may override.",
+        "Which client settings a connector may override: All, None, Principal or Allowlist; by default those that only tune a client.",
+    ),
+    ConfigKey(
+        "connector.client.config.override.allowlist",
+        ConfigType.LIST,
+        None,
+        _MEDIUM,
+        "Client settings that a connector may override.",
     ),
 )
 
@@ -132,8 +140,7 @@ class WorkerConfig:
                 "exactly.once.source.support is not available yet: this worker delivers at least once. Remove the property or set it to "
                 "disabled."
             )
-        if values["config.providers"]:
-            raise ConfigError("config.providers is not available yet: this worker does not resolve placeholders. Remove the property.")
+        override_policy(properties)
         return cls(
             raw=dict(properties),
             listeners=listeners,

@@ -44,6 +44,7 @@ class ConnectorHost:
         on_task_configs: hears, on the herder's thread, what tasks a started connector wants.
         explain: makes a trace of an error, without secrets of the given configuration.
         metrics: hears of starts and states.
+        resolve: replaces the variables of a connector's configuration; called on the pool. Raises ConfigError.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class ConnectorHost:
         on_task_configs: Callable[[str, TaskConfigs], None],
         explain: Callable[[Exception, Mapping[str, str]], str],
         metrics: WorkerMetrics | None = None,
+        resolve: Callable[[str, Mapping[str, str]], Mapping[str, str]] = lambda _name, config: config,
     ) -> None:
         self._plugins = plugins
         self._statuses = statuses
@@ -66,6 +68,7 @@ class ConnectorHost:
         self._on_task_configs = on_task_configs
         self._explain = explain
         self._metrics = metrics or WorkerMetrics()
+        self._resolve = resolve
         self._hosted: dict[str, _Hosted] = {}
 
     def run(self, name: str, config: Mapping[str, str], target: TargetState, *, restarting: bool = False) -> Future[None]:
@@ -129,25 +132,26 @@ class ConnectorHost:
         line_logging.context.set(name)
         try:
             made = self._plugins.connector(hosted.config.get(CONNECTOR_CLASS, ""))
-            instance = made()
-            if issubclass(made, SourceConnector):
-                topic_groups(hosted.config)  # as in Connect, these are not checked before the connector is accepted
             self._plugins.require_version(made.java_name, hosted.config.get(CONNECTOR_VERSION))
-            instance.start(hosted.config)
-            configs = instance.task_configs(max_tasks(hosted.config))
+            instance = made()
+            config = self._resolve(name, hosted.config)
+            if issubclass(made, SourceConnector):
+                topic_groups(config)  # as in Connect, these are not checked before the connector is accepted
+            instance.start(config)
+            configs = instance.task_configs(max_tasks(config))
         except Exception as error:  # noqa: BLE001  # whatever a connector raises makes it FAILED, with a trace
             problem = error
             self._post(lambda: self._on_failed(name, hosted, problem))
             return
-        self._post(lambda: self._on_started(name, hosted, instance, configs))
+        self._post(lambda: self._on_started(name, hosted, instance, config, configs))
 
-    def _on_started(self, name: str, hosted: _Hosted, instance: Connector, configs: TaskConfigs) -> None:
+    def _on_started(self, name: str, hosted: _Hosted, instance: Connector, config: Mapping[str, str], configs: TaskConfigs) -> None:
         hosted.instance = instance
         if self._hosted.get(name) is not hosted:
             self._retire(hosted)
             return
-        limit = max_tasks(hosted.config)
-        if len(configs) > limit and hosted.config.get("tasks.max.enforce", "true").strip().lower() != "false":
+        limit = max_tasks(config)
+        if len(configs) > limit and config.get("tasks.max.enforce", "true").strip().lower() != "false":
             self._on_failed(
                 name,
                 hosted,

@@ -16,6 +16,8 @@ import sys
 import time
 from collections.abc import Callable
 
+from connect_py.runtime.redact import PROVIDED
+
 #: The connector or task that the present work belongs to.
 context: contextvars.ContextVar[str] = contextvars.ContextVar("connect_py_log_context", default="")
 
@@ -40,7 +42,7 @@ class LineFormatter(logging.Formatter):
         text = record.getMessage()
         if record.exc_info:
             text += "\n" + self.formatException(record.exc_info)
-        text = self.redact(text).rstrip().replace("\n", "\n    ")
+        text = PROVIDED(self.redact(text)).rstrip().replace("\n", "\n    ")
         who = context.get() or self._context
         return f"{clock}.{int(record.msecs):03d} {level:<5} {who + '  ' if who else ''}{text}"
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from urllib.parse import quote, quote_plus
 
@@ -19,7 +20,8 @@ from connect_py.api import ConfigDef, ConfigType
 HIDDEN = "[hidden]"
 
 _SECRET_NAME = re.compile(r"password|passwd|secret|credential|jaas|token|private\.?key|api\.?key", re.IGNORECASE)
-_MIN_LENGTH = 4
+#: Shorter values are not hidden.
+MIN_LENGTH = 4
 
 
 def secret_values(config: Mapping[str, str | None], definition: ConfigDef | None = None) -> set[str]:
@@ -30,9 +32,9 @@ def secret_values(config: Mapping[str, str | None], definition: ConfigDef | None
         if not value:
             continue
         key = definition.keys.get(name) if definition else None
-        is_secret = key.type is ConfigType.PASSWORD if key else _SECRET_NAME.search(name) is not None
+        is_secret = key.type is ConfigType.PASSWORD if key else is_secret_name(name)
         (secret if is_secret else shown).add(value)
-    return {value for value in secret - shown if len(value.strip()) >= _MIN_LENGTH}
+    return {value for value in secret - shown if len(value.strip()) >= MIN_LENGTH}
 
 
 def redactor(secrets: Iterable[str]) -> Callable[[str], str]:
@@ -45,3 +47,36 @@ def redactor(secrets: Iterable[str]) -> Callable[[str], str]:
         return lambda text: text
     pattern = re.compile("|".join(map(re.escape, sorted(spellings, key=len, reverse=True))))
     return lambda text: pattern.sub(HIDDEN, text)
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a property's name says that its value is a secret."""
+    return _SECRET_NAME.search(name) is not None
+
+
+class Redactor:
+    """A redactor that learns: secrets may become known while the process runs. Any thread may use it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._secrets: frozenset[str] = frozenset()
+        self._redact: Callable[[str], str] = lambda text: text
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """What has been learnt."""
+        return self._secrets
+
+    def learn(self, secrets: Iterable[str]) -> None:
+        """Hide these too, from now on."""
+        with self._lock:
+            known = self._secrets | {secret for secret in secrets if len(secret.strip()) >= MIN_LENGTH}
+            if known != self._secrets:
+                self._secrets, self._redact = known, redactor(known)
+
+    def __call__(self, text: str) -> str:
+        return self._redact(text)
+
+
+#: What config providers gave this process. These values are secrets wherever they stand, whatever the property is called.
+PROVIDED = Redactor()

@@ -36,7 +36,8 @@ from connect_py.runtime.metrics.stats import MetricSettings
 from connect_py.runtime.metrics.task import SinkMetrics, SourceMetrics, TaskMetrics
 from connect_py.runtime.pipe_offsets import PipeOffsetWriter
 from connect_py.runtime.plugins import Plugins
-from connect_py.runtime.redact import redactor, secret_values
+from connect_py.runtime.providers.resolver import Resolver
+from connect_py.runtime.redact import PROVIDED, redactor, secret_values
 
 log = logging.getLogger(__name__)
 
@@ -79,10 +80,11 @@ def main(offset_writer: OffsetWriterFactory) -> int:
     threading.Thread(target=_read_wishes, args=(wishes, control, pipe_writer), name="wishes", daemon=True).start()
     try:
         plugins = Plugins.from_message(start["plugins"])
+        start = _with_values(plugins, start)
         redact = formatter.redact = redactor(_all_secrets(plugins, start))
         _run(start, plugins, control, channel, pipe_writer if start["offsets_by_pipe"] else offset_writer)
     except Exception as error:  # noqa: BLE001  # the last line of defence: whatever a plugin raises becomes a FAILED task with a trace
-        trace = redact(trace_of(error))
+        trace = PROVIDED(redact(trace_of(error)))
         log.error("Task failed: %s", trace.partition("\n")[0])
         channel.report({"type": "failed", "trace": trace})
         return 1
@@ -118,6 +120,15 @@ def _read_wishes(wishes: BinaryIO, control: TaskControl, pipe_writer: PipeOffset
     os._exit(1)
 
 
+def _with_values(plugins: Plugins, start: Mapping[str, Any]) -> dict[str, Any]:
+    """The start message with the values behind the variables of its configurations. Raises ConfigError."""
+    resolver = Resolver.from_worker(start["worker"], plugins.load)
+    try:
+        return {**start, **{part: resolver.resolve(start[part]).values for part in ("config", "task_config")}}
+    finally:
+        resolver.close()
+
+
 def _all_secrets(plugins: Plugins, start: Mapping[str, Any]) -> set[str]:
     definition = plugins.load(start["class"]).config_def()
     return secret_values(start["worker"]) | secret_values(start["config"], definition) | secret_values(start["task_config"], definition)
@@ -131,9 +142,13 @@ def _run(
     offset_writer: PipeOffsetWriter | OffsetWriterFactory,
 ) -> None:
     from connect_py.api import BatchSinkTask, SinkTask, SourceTask
+    from connect_py.kafka.settings import ClientKind
+    from connect_py.runtime.override_policy import clients_of, require_allowed
 
     connector = plugins.load(start["class"])()
     task_class = connector.task_class()
+    used = clients_of(type(connector), start["worker"], start["config"])
+    require_allowed(start["worker"], start["config"], [*used, ClientKind.ADMIN] if issubclass(task_class, BatchSinkTask) else used)
     if issubclass(task_class, SourceTask):
         _run_source(start, plugins, control, channel, offset_writer, task_class())
     elif issubclass(task_class, BatchSinkTask):

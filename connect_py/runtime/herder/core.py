@@ -31,7 +31,10 @@ from connect_py.runtime.hosted_connectors import ConnectorHost, TaskConfigs
 from connect_py.runtime.hosted_tasks import TaskHost, TaskSpec
 from connect_py.runtime.metrics.worker import WorkerMetrics
 from connect_py.runtime.plugins import Plugins
-from connect_py.runtime.redact import redactor, secret_values
+from connect_py.runtime.providers.reload import Reloads
+from connect_py.runtime.providers.resolver import Resolver
+from connect_py.runtime.providers.variables import with_variables_kept
+from connect_py.runtime.redact import PROVIDED, redactor, secret_values
 from connect_py.runtime.task_main import trace_of
 from connect_py.runtime.task_process import Event, TaskProcess
 
@@ -89,6 +92,8 @@ class HerderCore:
         self._ready = threading.Event()
         self._incarnations = 0
         self._metrics = WorkerMetrics(self._rebalances)
+        self._variables = Resolver.from_worker(worker.raw, plugins.load)
+        self._reloads = Reloads(self._variables, self._thread, self._reload)
         self._connectors = ConnectorHost(
             plugins,
             statuses,
@@ -98,6 +103,7 @@ class HerderCore:
             on_task_configs=self._publish_tasks,
             explain=self._explain,
             metrics=self._metrics,
+            resolve=self._reloads.resolve,
         )
         self._tasks = TaskHost(
             statuses,
@@ -285,7 +291,7 @@ class HerderCore:
         full = {**made, TASK_CLASS: connector.java_task_name}
         if issubclass(connector, SinkConnector):
             full |= {key: config[key] for key in (TOPICS, TOPICS_REGEX) if config.get(key)}
-        return in_java_order(full)
+        return in_java_order(with_variables_kept(full, config))
 
     def _restart(self, request: RestartRequest) -> None:
         name = request.connector
@@ -296,6 +302,13 @@ class HerderCore:
         for number in tasks:
             if number in snapshot.tasks(name) and self._assignment.owns_task(name, number):
                 self._tasks.restart(self._spec(snapshot, name, number))
+
+    def _reload(self, name: str, config: Mapping[str, str]) -> None:
+        """Values of a connector's configuration have had their time: start it and its tasks with new ones, if it still is this one."""
+        snapshot = self._configs.snapshot()
+        if snapshot.connectors.get(name) == config and snapshot.target_state(name) is TargetState.STARTED:
+            log.info("Restarting connector %s, because values from a config provider have expired", name)
+            self._restart(RestartRequest(name, include_tasks=True, only_failed=False))
 
     def _restart_plan(self, request: RestartRequest) -> tuple[bool, list[int]]:
         """Whether the connector, and which of its tasks, a request restarts (`runtime/RestartPlan.java`)."""
@@ -321,4 +334,4 @@ class HerderCore:
             definition = self._plugins.connector(config.get(CONNECTOR_CLASS, "")).config_def()
         except ConnectError:
             definition = None
-        return redactor(secret_values(config, definition) | secret_values(self._worker.raw))(trace_of(error))
+        return PROVIDED(redactor(secret_values(config, definition) | secret_values(self._worker.raw))(trace_of(error)))

@@ -140,7 +140,7 @@ class DistributedHerder(HerderCore):
 
     def validate(self, config: Mapping[str, str | None]) -> ConfigInfos:
         """Check a configuration. Raises BadRequestError."""
-        return validation.validate(self._plugins, self._worker.raw, config)
+        return validation.validate(self._plugins, self._worker.raw, config, self._variables)
 
     # -- requests: changing
 
@@ -255,7 +255,7 @@ class DistributedHerder(HerderCore):
         """Committed offsets. Raises NotFoundError."""
         config = self._config_of(self._configs.snapshot(), name)
         if self._type_of(config) == "sink":
-            return offset_requests.sink_offsets(self._admin, sink_group(name, config))
+            return offset_requests.sink_offsets(self._admin, sink_group(name, self._resolved(config)))
         return offset_requests.source_offsets(self._offsets, name)
 
     def alter_offsets(self, name: str, offsets: Sequence[OffsetEntry]) -> str:
@@ -288,7 +288,7 @@ class DistributedHerder(HerderCore):
         deadline = time.monotonic() + self._worker.graceful_shutdown_seconds + 1.0
         while self._thread.call(lambda: self._tasks.is_hosting(name)) and time.monotonic() < deadline:
             time.sleep(0.05)
-        return config
+        return self._resolved(config)
 
     # -- helpers
 
@@ -297,6 +297,13 @@ class DistributedHerder(HerderCore):
         if config is None:
             raise NotFoundError(f"Connector {name} not found")
         return config
+
+    def _resolved(self, config: Mapping[str, str]) -> Mapping[str, str]:
+        """A configuration with the values behind its variables. Raises BadRequestError."""
+        try:
+            return self._variables.resolve(config).values
+        except ConfigError as error:
+            raise BadRequestError(str(error)) from error
 
     def _info(self, snapshot: ClusterConfig, name: str) -> ConnectorInfo:
         config = self._config_of(snapshot, name)

@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from connect_py.api import ConfigDef, ConfigKey, ConfigValue, Connector, SinkConnector
+from connect_py.api import ConfigDef, ConfigKey, ConfigValue, Connector, Password, SinkConnector
 from connect_py.data.java_map import in_java_order
 from connect_py.errors import BadRequestError, ConfigError
-from connect_py.runtime.chain import with_prefix
 from connect_py.runtime.connector_config import (
     CONNECTOR_CLASS,
     CONNECTOR_VERSION,
@@ -26,29 +25,53 @@ from connect_py.runtime.connector_config import (
     sink_topic_errors,
 )
 from connect_py.runtime.herder.base import ConfigInfos
+from connect_py.runtime.herder.override_entries import Entry, override_entries
 from connect_py.runtime.plugin_versions import VersionNotFoundError
 from connect_py.runtime.plugins import Plugins
+from connect_py.runtime.providers.resolver import Resolved, Resolver
+from connect_py.runtime.providers.variables import variables_in
+from connect_py.runtime.redact import HIDDEN, MIN_LENGTH, is_secret_name, redactor
 
 log = logging.getLogger(__name__)
 
-Entry = tuple[ConfigKey | None, ConfigValue]
-
 _NULL = "Null value can not be supplied as the configuration value."
+_GROUP_OVERRIDE = "consumer.override.group.id"
+
+#: validateAllConverterConfigs.
+_CONVERTER_ORDER = ("header.converter", "key.converter", "value.converter")
 
 
-def validate(plugins: Plugins, worker: Mapping[str, str], config: Mapping[str, str | None]) -> ConfigInfos:
+def validate(
+    plugins: Plugins, worker: Mapping[str, str], written: Mapping[str, str | None], variables: Resolver | None = None
+) -> ConfigInfos:
     """Check a configuration.
 
+    What is checked has the values behind its variables; what is answered has the variables, and no error repeats a value.
+
     Args:
-        worker: the worker's properties, for defaults.
+        worker: the worker's properties, for defaults and for what connectors may override.
+        written: the configuration as its owner wrote it.
+        variables: the worker's config providers.
 
     Raises:
-        BadRequestError: there is no ``connector.class``, or no such class.
+        BadRequestError: there is no ``connector.class``, or no such class, or a provider cannot read what it is asked for.
     """
+    try:
+        resolved = (variables or Resolver()).resolve(written)
+    except ConfigError as error:
+        raise BadRequestError(str(error)) from error
+    infos = _check(plugins, worker, written, resolved.values)
+    if resolved.values != dict(written):
+        _show_variables(infos, written, resolved)
+    return infos
+
+
+def _check(plugins: Plugins, worker: Mapping[str, str], written: Mapping[str, str | None], config: Mapping[str, str | None]) -> ConfigInfos:
     class_name = config.get(CONNECTOR_CLASS)
     if class_name is None:
         shown = ", ".join(
-            f"{name}={'[hidden]' if 'password' in name.lower() else value}" for name, value in in_java_order(config, copied=True).items()
+            f"{name}={HIDDEN if value and is_secret_name(name) else 'null' if value is None else value}"
+            for name, value in in_java_order(written, copied=True).items()
         )
         raise BadRequestError(f"Connector config {{{shown}}} contains no connector type")
     connector = plugins.connector(class_name.strip())
@@ -60,23 +83,30 @@ def validate(plugins: Plugins, worker: Mapping[str, str], config: Mapping[str, s
         raise BadRequestError(str(error)) from error
     framework = enriched_definition(connector, plugins, worker, config)
     values = {value.name: value for value in framework.validate(config)}
-    _add(values, _connector_rules(connector, worker, config))
+    _apply_rules(values, connector, worker, config)
     for name, value in config.items():
         if value is None:
             values.setdefault(name, ConfigValue(name)).errors.append(_NULL)
+    converters = {key: _converter_entries(plugins, config, key, values[key]) for key in CONVERTERS}
     own = connector.config_def()
-    values.update({value.name: value for value in _own_values(connector, config)})
+    values |= {value.name: value for value in _own_values(connector, config)}
     definitions = {**framework.keys, **own.keys}
-    entries: list[Entry] = [(None, value) for name, value in values.items() if name not in definitions]
+    entries: list[Entry] = [(None, value) for name, value in in_java_order(values).items() if name not in definitions]
     entries += [(definition, values.get(name) or ConfigValue(name)) for name, definition in definitions.items()]
     errors = sum(len(value.errors) for _, value in entries)
-    groups = list(dict.fromkeys([*framework.groups(), *own.groups()]))
-    for key in reversed(CONVERTERS):
-        more = [] if values[key].errors else _converter_entries(plugins, config, key)
-        entries += more
-        errors += sum(1 for _, value in more if value.errors)
-        groups += [d.group for d, _ in more if d is not None and d.group and d.group not in groups]
-    return ConfigInfos(class_name, errors, list(dict.fromkeys(groups)), entries)
+    more = [*override_entries(connector, worker, config), *(entry for key in _CONVERTER_ORDER for entry in converters[key])]
+    errors += sum(1 for _, value in more if value.errors)
+    groups = [*framework.groups(), *own.groups(), *(key.group for key, _ in more if key is not None and key.group is not None)]
+    return ConfigInfos(class_name, errors, list(dict.fromkeys(groups)), [*entries, *more])
+
+
+def _show_variables(infos: ConfigInfos, written: Mapping[str, str | None], resolved: Resolved) -> None:
+    """Put the variables back where the answer has what is behind them, and take that out of the errors."""
+    redact = redactor(secret for secret in resolved.secrets if len(secret) >= MIN_LENGTH)
+    for _, value in infos.configs:
+        value.errors = [redact(error) for error in value.errors]
+        if variables_in(written.get(value.name)) and not isinstance(value.value, Password):
+            value.value = written[value.name]
 
 
 def raise_if_invalid(infos: ConfigInfos) -> None:
@@ -105,7 +135,8 @@ def _wrong_version(plugins: Plugins, connector: type[Connector], config: Mapping
     """The wanted version of the connector is not installed: only what all connectors have in common is looked at."""
     definition = refused_definition(connector, plugins)
     values = {value.name: value for value in definition.validate(config)}
-    _add(values, [(CONNECTOR_CLASS, error), (CONNECTOR_VERSION, error)])
+    for name in (CONNECTOR_CLASS, CONNECTOR_VERSION):
+        values[name].errors.append(error)
     entries: list[Entry] = [(key, values[name]) for name, key in definition.keys.items()]
     errors = sum(len(value.errors) for value in values.values())
     return ConfigInfos(config[CONNECTOR_CLASS] or "", errors, definition.groups(), entries)
@@ -119,32 +150,31 @@ def _own_values(connector: type[Connector], config: Mapping[str, str | None]) ->
         return [ConfigValue(CONNECTOR_CLASS, connector.java_name, errors=[f"The configuration could not be checked: {error}"])]
 
 
-def _connector_rules(connector: type[Connector], worker: Mapping[str, str], config: Mapping[str, str | None]) -> list[tuple[str, str]]:
+def _apply_rules(
+    values: dict[str, ConfigValue], connector: type[Connector], worker: Mapping[str, str], config: Mapping[str, str | None]
+) -> None:
+    """The rules between properties: `SinkConnectorConfig.validate`, and `DistributedHerder`'s for sinks and sources."""
     if not issubclass(connector, SinkConnector):
-        if (config.get("exactly.once.support") or "").strip().lower() == "required":
-            return [("exactly.once.support", "This worker does not have exactly-once source support enabled.")]
-        return []
-    found = sink_topic_errors(config)
-    name, worker_group = config.get(NAME) or "", worker.get("group.id")
-    if worker_group and sink_group(name, config) == worker_group:
-        if config.get("consumer.override.group.id"):
-            found.append(
-                ("consumer.override.group.id", f"Consumer group {worker_group} conflicts with Connect worker group {worker_group}")
-            )
-        else:
-            found.append((NAME, f"Consumer group for sink connector named {name} conflicts with Connect worker group {worker_group}"))
-    return found
+        if str(values["exactly.once.support"].value).lower() == "required":
+            values["exactly.once.support"].errors.append("This worker does not have exactly-once source support enabled.")
+        return
+    for key, error in sink_topic_errors(config):
+        values.setdefault(key, ConfigValue(key)).errors.append(error)
+    name, worker_group = config.get(NAME), worker.get("group.id")
+    if not worker_group:
+        return
+    if _GROUP_OVERRIDE in config:
+        found = values.setdefault(_GROUP_OVERRIDE, ConfigValue(_GROUP_OVERRIDE, config[_GROUP_OVERRIDE]))
+        if config[_GROUP_OVERRIDE] == worker_group:
+            found.errors.append(f"Consumer group {worker_group} conflicts with Connect worker group {worker_group}")
+    elif name and sink_group(name, config) == worker_group:
+        values[NAME].errors.append(f"Consumer group for sink connector named {name} conflicts with Connect worker group {worker_group}")
 
 
-def _add(values: dict[str, ConfigValue], errors: Sequence[tuple[str, str]]) -> None:
-    for name, error in errors:
-        values.setdefault(name, ConfigValue(name)).errors.append(error)
-
-
-def _converter_entries(plugins: Plugins, config: Mapping[str, str | None], key: str) -> list[Entry]:
-    """The keys of a converter that the connector itself names, with their prefix."""
+def _converter_entries(plugins: Plugins, config: Mapping[str, str | None], key: str, chosen: ConfigValue) -> list[Entry]:
+    """The properties of a converter that the connector itself names, with their prefix; nothing when the converter has errors."""
     name = (config.get(key) or "").strip()
-    if not name:
+    if not name or chosen.errors:
         return []
     try:
         found = plugins.find(name, CONVERTERS[key])
@@ -152,12 +182,11 @@ def _converter_entries(plugins: Plugins, config: Mapping[str, str | None], key: 
         return []
     if found is None:
         return []
-    given = {k: v for k, v in config.items() if v is not None}
-    own = with_prefix(given, f"{key}.")
-    own.setdefault("converter.type", key.partition(".")[0])
+    given = {name.removeprefix(f"{key}."): value for name, value in config.items() if name.startswith(f"{key}.")}
+    given.setdefault("converter.type", key.partition(".")[0])
     definition: ConfigDef = found.config_def()
     entries: list[Entry] = []
-    for value in definition.validate(own):
-        value.name = f"{key}.{value.name}"
-        entries.append((replace(definition.keys[value.name.removeprefix(f"{key}.")], name=value.name), value))
+    for short, value in in_java_order({value.name: value for value in definition.validate(given)}).items():
+        value.name = f"{key}.{short}"
+        entries.append((replace(definition.keys[short], name=value.name, display_name=definition.keys[short].display_name or short), value))
     return entries
