@@ -138,8 +138,7 @@ def _run(command: str, properties: Mapping[str, str], connector_files: Sequence[
     definition = DISTRIBUTED if command == "distributed" else STANDALONE
     properties = _with_values(properties, definition)
     worker = WorkerConfig.parse(properties, definition)
-    rest = RestConfig.from_worker(properties)
-    server = Server(rest.listeners, rest.admin_listeners or ())
+    server = Server(worker.listeners)
     urls = server.bind()
     build = _distributed if command == "distributed" else _standalone
     herder = build(worker, worker.worker_id(urls))
