@@ -120,7 +120,7 @@ def _properties(path: str | None) -> dict[str, str]:
 
 def _run(command: str, properties: Mapping[str, str], connector_files: Sequence[str]) -> int:
     from connect_py.runtime.config import DISTRIBUTED, STANDALONE, WorkerConfig
-    from rest_api.app import create_app
+    from rest_api.app import create_admin_app, create_app
     from rest_api.config import RestConfig
     from rest_api.server import Server
 
@@ -138,14 +138,15 @@ def _run(command: str, properties: Mapping[str, str], connector_files: Sequence[
     definition = DISTRIBUTED if command == "distributed" else STANDALONE
     properties = _with_values(properties, definition)
     worker = WorkerConfig.parse(properties, definition)
-    server = Server(worker.listeners)
+    rest = RestConfig.from_worker(properties)
+    server = Server(rest.listeners, rest.admin_listeners or ())
     urls = server.bind()
     build = _distributed if command == "distributed" else _standalone
     herder = build(worker, worker.worker_id(urls))
     try:
         herder.start()
         starting.clear()
-        server.start(create_app(herder, RestConfig.from_worker(properties)))
+        server.start(create_app(herder, rest), create_admin_app(herder, rest))
         log.info("Worker ready: %s (cluster %s)", ", ".join(urls), worker.group_id or "standalone")
         code = _create_connectors(herder, connector_files)
         if code == 0:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import anyio.to_thread
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
@@ -17,11 +16,14 @@ from connect_py.runtime.herder.base import Herder
 from rest_api import routes
 from rest_api.access import AccessLog
 from rest_api.config import RestConfig
+from rest_api.cors import Cors
+from rest_api.deadline import Deadline
 from rest_api.docs_page import PAGE
 from rest_api.errors import CONNECT_ERRORS, container_error, error_response, on_connect_error
 from rest_api.jaxrs import JaxRs
 from rest_api.openapi import ERRORS
 from rest_api.response_headers import ResponseHeaders
+from rest_api.routes import loggers
 
 #: A request may wait 90 s for its herder. Two hundred clients can wait at the same time (Jetty's default pool has as many threads) and
 #: the next ones queue; threads are made only when they are needed.
@@ -36,7 +38,28 @@ def create_app(herder: Herder, config: RestConfig | None = None) -> FastAPI:
         config: settings; the defaults are Connect's.
     """
     config = config or RestConfig()
+    routers = routes.all_of(herder, config)
+    app = _application(config, routers, pages=True)
+    app.add_middleware(JaxRs, routes=[route for owner in (app.router, *routers) for route in owner.routes], auth=config.auth)
+    if config.cors_origins:
+        headers = ("Content-Type", "Authorization") if config.auth else ("Content-Type",)
+        app.add_middleware(Cors, origins=config.cors_origins, methods=config.cors_methods, headers=headers)
+    if config.header_rules:
+        app.add_middleware(ResponseHeaders, rules=config.header_rules)
+    app.add_middleware(AccessLog)
+    return app
 
+
+def create_admin_app(herder: Herder, config: RestConfig) -> FastAPI:
+    """What admin listeners serve: `/admin` and nothing else, without authentication and additional headers, as the reference does."""
+    routers = [loggers.routes(herder, config)]
+    app = _application(config, routers, pages=False)
+    app.add_middleware(JaxRs, routes=[route for owner in routers for route in owner.routes])
+    app.add_middleware(AccessLog)
+    return app
+
+
+def _application(config: RestConfig, routers: Sequence[APIRouter], *, pages: bool) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         anyio.to_thread.current_default_thread_limiter().total_tokens = WAITING_REQUESTS
@@ -46,6 +69,7 @@ def create_app(herder: Herder, config: RestConfig | None = None) -> FastAPI:
         title="Kafka Connect REST API",
         version="4.3.1",
         redirect_slashes=False,
+        openapi_url="/openapi.json" if pages else None,
         docs_url=None,
         redoc_url=None,
         default_response_class=Response,
@@ -53,19 +77,14 @@ def create_app(herder: Herder, config: RestConfig | None = None) -> FastAPI:
         lifespan=lifespan,
     )
     app.state.config = config
-    routers = routes.all_of(herder, config)
     for router in routers:
         app.include_router(router)
-    app.add_api_route("/docs", lambda: HTMLResponse(PAGE), include_in_schema=False)
+    if pages:
+        app.add_api_route("/docs", lambda: HTMLResponse(PAGE), include_in_schema=False)
     app.add_exception_handler(CONNECT_ERRORS, on_connect_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http)
-    app.add_middleware(JaxRs, routes=[route for owner in (app.router, *routers) for route in owner.routes])
-    if config.cors_origins:
-        app.add_middleware(CORSMiddleware, allow_origins=config.cors_origins, allow_methods=config.cors_methods, allow_headers=("*",))
-    if config.header_rules:
-        app.add_middleware(ResponseHeaders, rules=config.header_rules)
-    app.add_middleware(AccessLog)
+    app.add_middleware(Deadline, seconds=config.request_seconds)
     return app
 
 

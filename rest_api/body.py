@@ -5,23 +5,41 @@ The reference answers the same mistakes with a 500 and the text of its JSON libr
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
+from starlette.requests import ClientDisconnect
 
 from connect_py.errors import BadRequestError, RestError
+
+#: Jetty's idle timeout: a client that has sent nothing of its body for so long is not waited for.
+_IDLE_SECONDS = 30.0
+#: Deeper than any body of Connect's, and far less than what would exhaust the parser.
+_MAX_DEPTH = 100
 
 
 async def _read(request: Request) -> bytes:
     limit: int = request.app.state.config.max_body_bytes
-    chunks: AsyncIterator[bytes] = request.stream()
     body = bytearray()
-    async for chunk in chunks:
-        body += chunk
-        if len(body) > limit:
-            raise RestError(f"The request's body is longer than {limit} bytes, the most that this worker takes.", 413)
+    chunks = request.stream().__aiter__()
+    try:
+        while True:
+            async with asyncio.timeout(_IDLE_SECONDS):
+                body += await anext(chunks)
+            if len(body) > limit:
+                raise RestError(f"The request's body is longer than {limit} bytes, the most that this worker takes.", 413)
+    except StopAsyncIteration:
+        pass
+    except TimeoutError:
+        raise RestError(f"The request's body did not come: nothing of it for {_IDLE_SECONDS:.0f} s.", 408) from None
+    except ClientDisconnect:
+        raise BadRequestError("The client went away before its request was complete.") from None
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json" and (kind or body):  # none, or a range such as */*: the resource was found, its body cannot be read
+        raise RestError("HTTP 415 Unsupported Media Type", 415)
     return bytes(body)
 
 
@@ -37,20 +55,33 @@ def _parse(body: bytes, *, numbers_as_text: bool) -> Any:
     if not body.strip():
         raise BadRequestError("The request has no body; JSON is needed.")
     try:
-        text = body.decode()
+        text = body.decode("utf-8-sig")
         if numbers_as_text:
             parsed = json.loads(text, parse_int=str, parse_float=str, parse_constant=_no_constant)
         else:
             parsed = json.loads(text, parse_constant=_no_constant)
         if "\\u" in text:
             json.dumps(parsed, ensure_ascii=False).encode()  # half a surrogate pair has no UTF-8 form and could not be stored
+        too_deep = _depth(parsed) > _MAX_DEPTH
     except RecursionError:
-        raise BadRequestError("The request's body is nested too deeply.") from None
+        too_deep = True
     except json.JSONDecodeError as error:
         raise BadRequestError(f"The request's body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from None
     except ValueError as error:
         raise BadRequestError(f"The request's body is not JSON in UTF-8: {error}.") from None
+    if too_deep:
+        raise BadRequestError(f"The request's body is nested more than {_MAX_DEPTH} levels deep.")
     return parsed
+
+
+def _depth(value: Any) -> int:
+    """How many arrays and objects lie in one another, counted no further than the limit."""
+    level: list[Any] = [value]
+    depth = 0
+    while level and depth <= _MAX_DEPTH:
+        level = [item for each in level if isinstance(each, list | dict) for item in (each.values() if isinstance(each, dict) else each)]
+        depth += 1
+    return depth
 
 
 def _described(value: Any) -> str:

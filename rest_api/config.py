@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from connect_py.errors import ConfigError
+from connect_py.runtime.herder.base import REQUEST_TIMEOUT_SECONDS
 from connect_py.runtime.loggers import PROCESS, Loggers
+from rest_api import basic_auth
+from rest_api.basic_auth import BasicAuth
+from rest_api.listeners import Listener, parse_listeners
 from rest_api.response_headers import HeaderRule, parse_rules
 
 #: Far above any configuration (Kafka refuses records over 1 MiB by default) and any usual list of offsets; keeps one client from
@@ -13,6 +19,8 @@ from rest_api.response_headers import HeaderRule, parse_rules
 MAX_BODY_BYTES = 16 * 1024 * 1024
 #: Jetty's own choice when `access.control.allow.methods` is empty.
 CORS_METHODS = ("GET", "POST", "HEAD")
+#: A herder that waits for its thread answers by itself, with what the thread is busy with; it must have the first word.
+_GRACE_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -20,34 +28,55 @@ class RestConfig:
     """Settings of the REST API.
 
     Attributes:
-        listeners: such as ``http://:8083``; an empty host means every interface, port 0 any free port.
-        admin_endpoints: False when ``admin.listeners`` is set to nothing: ``/admin`` is then 404.
+        listeners: where the API is served.
+        admin_listeners: where `/admin` is served: None means with the rest, none at all means nowhere.
+        auth: who may call the main listeners; None means everybody.
         max_body_bytes: a longer request gets 413.
+        request_seconds: after which a request gets a 500, whatever it waits for.
         loggers: what ``/admin/loggers`` shows and changes.
-        header_rules: headers of every answer (`response.http.headers.config`).
+        header_rules: headers of every answer of the main listeners (`response.http.headers.config`).
         cors_origins: pages of these origins may call (`access.control.allow.origin`); ``*`` means all.
         cors_methods: what they may do (`access.control.allow.methods`).
     """
 
-    listeners: tuple[str, ...] = ("http://:8083",)
-    admin_endpoints: bool = True
+    listeners: tuple[Listener, ...] = ()
+    admin_listeners: tuple[Listener, ...] | None = None
+    auth: BasicAuth | None = None
     max_body_bytes: int = MAX_BODY_BYTES
+    request_seconds: float = REQUEST_TIMEOUT_SECONDS + _GRACE_SECONDS
     header_rules: tuple[HeaderRule, ...] = ()
     cors_origins: tuple[str, ...] = ()
     cors_methods: tuple[str, ...] = CORS_METHODS
     loggers: Loggers = PROCESS
 
     @classmethod
-    def from_worker(cls, properties: Mapping[str, str]) -> RestConfig:
-        """The settings in a worker's properties. Raises ConfigError."""
+    def from_worker(cls, properties: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> RestConfig:
+        """The settings in a worker's properties.
+
+        Raises:
+            ConfigError: one is not known, or a file that it names cannot be read.
+        """
+        advertised = properties.get("rest.advertised.listener")
+        if advertised is not None and advertised.strip().lower() not in ("http", "https"):
+            raise ConfigError(f"Invalid value {advertised} for configuration rest.advertised.listener: it must be http or https")
+        admin = properties.get("admin.listeners")
         return cls(
-            listeners=_listed(properties.get("listeners")) or ("http://:8083",),
-            admin_endpoints=properties.get("admin.listeners", "unset").strip() != "",
+            listeners=parse_listeners(_listed(properties.get("listeners")) or ("http://:8083",), properties, "listeners.https."),
+            admin_listeners=None if admin is None else parse_listeners(_listed(admin), properties, "admin.listeners.https."),
+            auth=basic_auth.from_worker(properties, environment),
             header_rules=parse_rules(properties.get("response.http.headers.config", "")),
             cors_origins=_listed(properties.get("access.control.allow.origin")),
-            cors_methods=_listed(properties.get("access.control.allow.methods")) or CORS_METHODS,
+            cors_methods=_methods(properties.get("access.control.allow.methods")),
         )
 
 
 def _listed(text: str | None) -> tuple[str, ...]:
     return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+
+
+def _methods(text: str | None) -> tuple[str, ...]:
+    methods = _listed(text)
+    wrong = [method for method in methods if not method.isascii() or not method.isalpha()]
+    if wrong:
+        raise ConfigError(f"Invalid value {text} for configuration access.control.allow.methods: {wrong[0]} is not a method of HTTP")
+    return methods or CORS_METHODS

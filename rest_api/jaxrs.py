@@ -1,8 +1,9 @@
 """What the reference's container and JAX-RS runtime decide before a resource is called.
 
-In this order: a path that cannot be read (400), an unknown path (404), a wrong method (405), a body that is no JSON (415), an answer that
-the client would not take (406). OPTIONS is answered here, HEAD is served from GET. Paths go on in their encoded form, without a trailing
-slash and without matrix parameters, so that a connector's name may hold anything, a slash too; `params.py` decodes it.
+In this order: a head that is too long (414, 431), a path that cannot be read (400), an unknown path (404), a wrong method (405), a body
+that is no JSON (415), an answer that the client would not take (406), a client that may not call (401). OPTIONS is answered here, HEAD is
+served from GET. Paths go on in their encoded form, without a trailing slash and without matrix parameters, so that a connector's name may
+hold anything, a slash too; `params.py` decodes it.
 """
 
 from __future__ import annotations
@@ -16,13 +17,20 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rest_api.basic_auth import BasicAuth, is_internal
 from rest_api.errors import container_error
 
 #: The order in which the reference lists methods (that of a Java hash set).
 _METHODS = ("HEAD", "DELETE", "POST", "GET", "OPTIONS", "PUT", "PATCH")
 #: Paths that are this project's own and no JSON.
 _PAGES = ("/docs", "/metrics")
+#: The most that Jetty takes for a request's line and headers.
+_MAX_HEAD_BYTES = 8192
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_BAD_WEIGHT = re.compile(r";\s*q\s*=(?!\s*[01](\.\d*)?\s*($|[,;]))", re.IGNORECASE)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+#: RFC 7617; the reference sends none, so that browsers do not ask.
+_CHALLENGE = 'Basic realm="Kafka Connect", charset="UTF-8"'
 
 
 class JaxRs:
@@ -31,10 +39,12 @@ class JaxRs:
     Args:
         app: what answers when nothing speaks against it.
         routes: the application's routes.
+        auth: who may call; None means everybody.
     """
 
-    def __init__(self, app: ASGIApp, routes: Iterable[BaseRoute]) -> None:
+    def __init__(self, app: ASGIApp, routes: Iterable[BaseRoute], auth: BasicAuth | None = None) -> None:
         self._app = app
+        self._auth = auth
         found: dict[str, tuple[re.Pattern[str], set[str]]] = {}
         for route in routes:
             if isinstance(route, Route):
@@ -53,6 +63,9 @@ class JaxRs:
     def _decide(self, scope: Scope) -> Response | None:
         """An answer, or None when the application shall give it; `scope` then has the path to match."""
         raw: bytes = scope.get("raw_path") or scope["path"].encode()
+        too_long = _too_long(raw, scope)
+        if too_long:
+            return container_error(too_long)
         path = raw.decode("ascii", "replace").partition("?")[0]
         problem = _problem(path)
         if problem:
@@ -63,18 +76,26 @@ class JaxRs:
         if methods is None:
             return container_error(404)
         allowed = methods | {"OPTIONS"} | ({"HEAD"} if "GET" in methods else set())
+        if scope["method"] not in allowed:
+            return container_error(405)
+        refusal = None if scope["method"] == "OPTIONS" else _refusal(path, Headers(scope=scope))
+        if refusal is not None:
+            return refusal
+        if not self._may_call(scope, path):
+            content_type = "text/plain" if scope["method"] == "OPTIONS" else "application/json"
+            headers = {"content-type": content_type, "www-authenticate": _CHALLENGE}
+            return Response("User cannot access the resource.", 401, headers)
         if scope["method"] == "OPTIONS":
             names = [method for method in _METHODS if method in allowed]
             return Response(", ".join(names), headers={"content-type": "text/plain", "allow": ",".join(names)})
-        if scope["method"] not in allowed:
-            return container_error(405)
-        headers = Headers(scope=scope)
-        if not _is_json(headers):
-            return container_error(415)
-        if path not in _PAGES and not accepts_json(headers.getlist("accept")):
-            return container_error(406)
         scope["path"] = path
         return None
+
+    def _may_call(self, scope: Scope, path: str) -> bool:
+        """Browsers send no credentials when they ask if they may ask, and learn no more than the names of methods."""
+        if self._auth is None or scope.get("preflight") or is_internal(scope["method"], path):
+            return True
+        return self._auth.admits(Headers(scope=scope).get("authorization"))
 
     def _methods(self, path: str) -> set[str] | None:
         for pattern, methods in self._resources:
@@ -83,22 +104,43 @@ class JaxRs:
         return None
 
 
+def _too_long(raw: bytes, scope: Scope) -> int | None:
+    if len(raw) + len(scope.get("query_string", b"")) > _MAX_HEAD_BYTES:
+        return 414
+    if sum(len(name) + len(value) + 4 for name, value in scope["headers"]) > _MAX_HEAD_BYTES:
+        return 431
+    return None
+
+
 def _problem(path: str) -> str | None:
     if _BAD_ESCAPE.search(path):
         return "The path holds a % that does not begin an escape of two hexadecimal digits."
+    if "//" in path:
+        return "The path holds an empty segment."
     try:
         text = unquote_to_bytes(path).decode()
     except UnicodeDecodeError:
         return "The path's escapes are not UTF-8."
-    return "The path holds a null character." if "\0" in text else None
+    return "The path holds a control character." if _CONTROL.search(text) else None
 
 
-def _is_json(headers: Headers) -> bool:
-    """A body needs the type application/json; without a body the type may be missing."""
+def _refusal(path: str, headers: Headers) -> Response | None:
+    """What the client sends or wants is not what the resource has."""
     content_type = headers.get("content-type")
-    if content_type is None:
-        return headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers
-    return content_type.partition(";")[0].strip().lower() == "application/json"
+    kind = "" if content_type is None else content_type.partition(";")[0].strip().lower()
+    if content_type is not None and not re.fullmatch(r"[^\s/]+/[^\s/]+", kind):
+        return container_error(400, "The header Content-Type is not a media type.")
+    if kind not in ("", "application/json", "application/*", "*/*"):
+        return container_error(415)
+    accept = headers.getlist("accept")
+    if not all(_is_accept(value) for value in accept):
+        return container_error(400, "The header Accept is not a list of media types.")
+    return None if path in _PAGES or accepts_json(accept) else container_error(406)
+
+
+def _is_accept(value: str) -> bool:
+    """Whether an Accept header is blank, or holds something between its commas and only weights that are numbers."""
+    return (not value.strip() or bool(value.strip(" ,"))) and not _BAD_WEIGHT.search(value)
 
 
 def accepts_json(values: list[str]) -> bool:

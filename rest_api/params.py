@@ -6,11 +6,12 @@ import re
 from typing import Annotated
 from urllib.parse import unquote
 
-from fastapi import Depends, Path, Query
+from fastapi import Depends, Path, Query, Request
 
 from connect_py.errors import NotFoundError
 
 _INT = range(-(2**31), 2**31)
+_TRIMMED = "".join(map(chr, range(0x21)))
 
 
 def _decode(text: str) -> str:
@@ -46,3 +47,13 @@ Flag = Annotated[str, Query(description="`true` or anything else for false")]
 def is_true(text: str) -> bool:
     """`Boolean.valueOf`."""
     return text.lower() == "true"
+
+
+def first(request: Request, name: str, default: str) -> str:
+    """The first value of a query parameter: JAX-RS takes it when a parameter comes twice, FastAPI the last one."""
+    return next(iter(request.query_params.getlist(name)), default)
+
+
+def java_trim(text: str) -> str:
+    """`String.trim`: takes away control characters and blanks, and no other white space."""
+    return text.strip(_TRIMMED)

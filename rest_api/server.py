@@ -1,14 +1,15 @@
 """The HTTP server: sockets for each listener, and uvicorn in a thread of its own.
 
-The sockets are bound by `start` in the caller's thread, so that a port in use is the caller's error and a bound port 0 is known at once.
-The server's thread owns the event loop; `stop` only asks it to end.
+The sockets are bound by `bind` in the caller's thread, so that a port in use is the caller's error and a bound port 0 is known at once.
+The server's thread owns the event loop, in which one uvicorn server runs for each kind of listener: plain or TLS, main or admin. `stop`
+only asks them to end.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 import socket
+import ssl
 import threading
 from collections.abc import Sequence
 
@@ -16,52 +17,37 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from connect_py.errors import ConfigError, ConnectError
+from rest_api.listeners import Listener, bind, parse_listeners
 
-#: RestServerConfig.LISTENER_PATTERN's form: scheme://[host]:port, the host possibly empty or an IPv6 address in brackets.
-_LISTENER = re.compile(r"^(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 #: Jetty's idle timeout; uvicorn's own 5 s would cut clients that keep connections for reuse.
 KEEP_ALIVE_SECONDS = 30
 #: RestServer.GRACEFUL_SHUTDOWN_TIMEOUT_MS.
 STOP_SECONDS = 60.0
-
-
-def parse_listener(text: str) -> tuple[str, str, int]:
-    """Scheme, host (may be empty) and port of a listener.
-
-    Raises:
-        ConfigError: it has another form, or is not plain HTTP.
-    """
-    found = _LISTENER.match(text.strip())
-    if not found or int(found[3]) > 65535 or int(found[3]) < 0:
-        raise ConfigError("Listener doesn't have the right format (protocol://hostname:port).")
-    scheme = found[1].lower()
-    if scheme not in ("http", "https"):
-        raise ConfigError('Listener protocol must be either "http" or "https".')
-    if scheme == "https":
-        raise ConfigError(f"The listener {text} needs TLS, which this worker does not offer yet; put a proxy in front of an http listener.")
-    return scheme, found[2], int(found[3])
+#: The most that a request's line and headers may take before the connection is closed; `jaxrs.py` refuses far less with an answer.
+_MAX_HEAD_BYTES = 64 * 1024
 
 
 class Server:
-    """Serves an application on listeners.
+    """Serves an application on listeners, and another one on admin listeners.
 
     Args:
-        listeners: such as ``http://127.0.0.1:8083``; an empty host means every interface.
+        listeners: of the API.
+        admin_listeners: of `/admin` alone.
 
     Attributes:
-        urls: the addresses with their real ports, once bound.
-
-    Raises:
-        ConfigError: a listener is malformed.
+        urls: the API's addresses with their real ports, once bound.
+        admin_urls: those of the admin listeners.
     """
 
-    def __init__(self, listeners: Sequence[str]) -> None:
-        self._listeners = [parse_listener(text) for text in listeners]
-        self._sockets: list[socket.socket] = []
-        self._server: uvicorn.Server | None = None
+    def __init__(self, listeners: Sequence[Listener], admin_listeners: Sequence[Listener] = ()) -> None:
+        self._listeners = list(listeners)
+        self._admin_listeners = list(admin_listeners)
+        self._bound: list[tuple[socket.socket, ssl.SSLContext | None, bool]] = []
+        self._servers: list[uvicorn.Server] = []
         self._thread: threading.Thread | None = None
         self._ready = threading.Event()
         self.urls: list[str] = []
+        self.admin_urls: list[str] = []
 
     def bind(self) -> list[str]:
         """Open the ports, so that a worker knows its address before it has anything to answer; clients wait until `start`.
@@ -72,24 +58,25 @@ class Server:
         Raises:
             ConfigError: a port is in use or not allowed.
         """
-        if self._sockets:
+        if self._bound:
             return self.urls
         try:
-            for scheme, host, port in self._listeners:
-                bound = _bind(host, port)
-                self._sockets.append(bound)
-                shown = f"[{host}]" if ":" in host else host or "localhost"
-                self.urls.append(f"{scheme}://{shown}:{bound.getsockname()[1]}")
+            for admin, listeners, urls in ((False, self._listeners, self.urls), (True, self._admin_listeners, self.admin_urls)):
+                for listener in listeners:
+                    bound, url = bind(listener)
+                    self._bound.append((bound, listener.tls, admin))
+                    urls.append(url)
         except ConfigError:
             self._close()
             raise
         return self.urls
 
-    def start(self, app: ASGIApp, timeout: float = 30.0) -> list[str]:
+    def start(self, app: ASGIApp, admin_app: ASGIApp | None = None, timeout: float = 30.0) -> list[str]:
         """Answer requests; binds first if that was not done.
 
         Args:
             app: from `create_app`.
+            admin_app: from `create_admin_app`, when there are admin listeners.
             timeout: seconds until the application must be up.
 
         Returns:
@@ -100,68 +87,73 @@ class Server:
             ConnectError: the server did not come up.
         """
         self.bind()
-        config = uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            lifespan="on",
-            ws="none",
-            timeout_keep_alive=KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=int(STOP_SECONDS),
-        )
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._run, args=(self._server,), name="rest-server", daemon=True)
+        groups: dict[tuple[ssl.SSLContext | None, bool], list[socket.socket]] = {}
+        for bound, tls, admin in self._bound:
+            groups.setdefault((tls, admin), []).append(bound)
+        served = []
+        for (tls, admin), sockets in groups.items():
+            chosen = admin_app if admin else app
+            if chosen is not None:
+                served.append((uvicorn.Server(_config(chosen, tls)), sockets))
+        self._servers = [server for server, _ in served]
+        self._thread = threading.Thread(target=self._run, args=(served,), name="rest-server", daemon=True)
         self._thread.start()
-        if not self._ready.wait(timeout) or not self._server.started:
+        if not self._ready.wait(timeout) or not all(server.started for server in self._servers):
             self.stop()
             raise ConnectError(f"The REST server on {', '.join(self.urls)} did not start; see the log above.")
         return self.urls
 
     def stop(self, timeout: float = STOP_SECONDS) -> None:
         """Refuse new requests, let running ones end for at most `timeout` seconds, free the ports. May be called twice."""
-        if self._server is not None and self._thread is not None:
-            self._server.config.timeout_graceful_shutdown = int(timeout)
-            self._server.should_exit = True
-            if self._thread is not threading.current_thread():
-                self._thread.join(timeout + 5)
+        for server in self._servers:
+            server.config.timeout_graceful_shutdown = int(timeout)
+            server.should_exit = True
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout + 5)
         self._close()
 
-    def _run(self, server: uvicorn.Server) -> None:
+    def _run(self, served: Sequence[tuple[uvicorn.Server, list[socket.socket]]]) -> None:
         try:
-            asyncio.run(self._serve(server))
+            asyncio.run(self._serve(served))
         finally:
             self._ready.set()
 
-    async def _serve(self, server: uvicorn.Server) -> None:
-        watcher = asyncio.create_task(self._announce(server))
+    async def _serve(self, served: Sequence[tuple[uvicorn.Server, list[socket.socket]]]) -> None:
+        watcher = asyncio.create_task(self._announce())
         try:
-            await server.serve(sockets=self._sockets)
+            await asyncio.gather(*(server.serve(sockets=sockets) for server, sockets in served))
         finally:
             watcher.cancel()
 
-    async def _announce(self, server: uvicorn.Server) -> None:
-        while not server.started:
+    async def _announce(self) -> None:
+        while not all(server.started for server in self._servers):
             await asyncio.sleep(0.01)
         self._ready.set()
 
     def _close(self) -> None:
-        for each in self._sockets:
-            each.close()
+        for bound, _, _ in self._bound:
+            bound.close()
 
 
-def _bind(host: str, port: int) -> socket.socket:
-    try:
-        if not host and socket.has_dualstack_ipv6():
-            return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=128)
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family, backlog=128)
-    except OSError as error:
-        raise ConfigError(f"The listener {host}:{port} cannot be opened: {error.strerror or error}. Is another worker running?") from error
+def _config(app: ASGIApp, tls: ssl.SSLContext | None) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="on",
+        ws="none",
+        http="h11",
+        proxy_headers=False,
+        h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=int(STOP_SECONDS),
+        ssl_context_factory=None if tls is None else lambda _config, _default: tls,
+    )
 
 
 def serve(app: ASGIApp, listeners: Sequence[str]) -> Server:
-    """A started server. Raises as `Server.start`."""
-    server = Server(listeners)
+    """A started server on plain listeners. Raises as `Server.start`."""
+    server = Server(parse_listeners(listeners))
     server.start(app)
     return server

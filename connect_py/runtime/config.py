@@ -155,18 +155,31 @@ class WorkerConfig:
         )
 
     def worker_id(self, bound: Sequence[str] = ()) -> str:
-        """``<advertised host>:<advertised port>``: as configured, else of the first listener, else this machine's address.
+        """``<advertised host>:<advertised port>``: as configured, else of the advertised listener, else this machine's address.
 
         Args:
-            bound: URLs that the REST server listens on, for listeners with port 0.
+            bound: URLs that the REST server listens on, in the order of `listeners`, for listeners with port 0.
         """
-        _, host, port = split_listener(self.listeners[0])
-        if port == 0 and bound:
-            port = split_listener(bound[0])[2]
+        number = self._advertised_listener()
+        _, host, port = split_listener(self.listeners[number])
+        if port == 0 and len(bound) > number:
+            port = split_listener(bound[number])[2]
         advertised = self.raw.get("rest.advertised.host.name") or host
         if not advertised or advertised in ("0.0.0.0", "::"):  # noqa: S104
             advertised = _local_address()
         return f"{advertised}:{self.raw.get('rest.advertised.port') or port}"
+
+    @property
+    def advertised_scheme(self) -> str:
+        """By which other workers reach this one: ``rest.advertised.listener``, else http if there is such a listener, else https."""
+        given = (self.raw.get("rest.advertised.listener") or "").strip().lower()
+        schemes = [split_listener(listener)[0] for listener in self.listeners]
+        return given or ("http" if "http" in schemes else "https")
+
+    def _advertised_listener(self) -> int:
+        """The first listener of the advertised scheme, the first of all when there is none (a proxy in front speaks it then)."""
+        schemes = [split_listener(listener)[0] for listener in self.listeners]
+        return schemes.index(self.advertised_scheme) if self.advertised_scheme in schemes else 0
 
 
 def split_listener(listener: str) -> tuple[str, str, int]:

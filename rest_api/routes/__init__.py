@@ -12,4 +12,4 @@ from rest_api.routes import connectors, loggers, metrics, offsets, plugins, root
 def all_of(herder: Herder, config: RestConfig) -> list[APIRouter]:
     """Every resource that the settings allow."""
     found = [module.routes(herder) for module in (root, connectors, tasks, topics, offsets, plugins, metrics)]
-    return [*found, loggers.routes(herder, config)] if config.admin_endpoints else found
+    return [*found, loggers.routes(herder, config)] if config.admin_listeners is None else found

@@ -16,10 +16,13 @@ from rest_api import models
 from rest_api.body import RawBody, config_map, parse_config, parse_object
 from rest_api.models import Json, json_response
 from rest_api.openapi import CONFIG_BODY, CREATE_BODY
-from rest_api.params import Connector, Flag, is_true
+from rest_api.params import Connector, Flag, first, is_true, java_trim
 
 #: initial_state of KIP-980, by its texts.
 _INITIAL_STATES = {"RUNNING": TargetState.STARTED, "PAUSED": TargetState.PAUSED, "STOPPED": TargetState.STOPPED}
+
+#: Leaves room for the longest path below a connector in what `jaxrs.py` takes for a request's line.
+_MAX_NAME = 4096
 
 
 def routes(herder: Herder) -> APIRouter:
@@ -73,6 +76,8 @@ def routes(herder: Herder) -> APIRouter:
 
     @router.patch("/connectors/{connector}/config", summary="Change some properties; null removes one (KIP-477)", openapi_extra=CONFIG_BODY)
     def patch_config(connector: Connector, body: RawBody) -> Response:
+        if body.strip() in (b"", b"null"):
+            herder.connector_info(connector)  # the reference looks for the connector before it misses the changes
         return json_response(models.connector_info(herder.patch_connector(connector, parse_config(body))))
 
     @router.get("/connectors/{connector}/status", summary="States of a connector and its tasks")
@@ -80,8 +85,9 @@ def routes(herder: Herder) -> APIRouter:
         return json_response(models.connector_status(herder.connector_status(connector)))
 
     @router.post("/connectors/{connector}/restart", summary="Restart the connector, its tasks, or those that failed (KIP-745)")
-    def restart(connector: Connector, includeTasks: Flag = "false", onlyFailed: Flag = "false") -> Response:
-        include_tasks, only_failed = is_true(includeTasks), is_true(onlyFailed)
+    def restart(request: Request, connector: Connector, includeTasks: Flag = "false", onlyFailed: Flag = "false") -> Response:
+        include_tasks = is_true(first(request, "includeTasks", includeTasks))
+        only_failed = is_true(first(request, "onlyFailed", onlyFailed))
         if not include_tasks and not only_failed:
             herder.restart_connector(connector)
             return Response(status_code=204)
@@ -117,7 +123,14 @@ def _create_request(body: bytes) -> tuple[str, dict[str, str | None], TargetStat
     if state is not None and (not isinstance(state, str) or state.upper() not in _INITIAL_STATES):
         raise BadRequestError(f'"initial_state" must be one of {", ".join(_INITIAL_STATES)}; it is {state}.')
     config = config_map(parsed["config"], '"config"')
-    return "" if name is None else str(name).strip(), config, None if state is None else _INITIAL_STATES[state.upper()]
+    return _name(name), config, None if state is None else _INITIAL_STATES[state.upper()]
+
+
+def _name(given: Any) -> str:
+    name = java_trim("" if given is None else str(given))
+    if len(quote(name)) > _MAX_NAME:
+        raise BadRequestError(f"The connector's name is too long for its address: it may take {_MAX_NAME} characters, percent-encoded.")
+    return name
 
 
 def _put_name(name: str, config: dict[str, str | None]) -> None:

@@ -14,7 +14,7 @@ from rest_api.body import RawBody, parse_config
 from rest_api.config import RestConfig
 from rest_api.models import json_response, logger_level
 from rest_api.openapi import LEVEL_BODY
-from rest_api.params import Logger
+from rest_api.params import Logger, java_trim
 
 
 def routes(herder: Herder, config: RestConfig) -> APIRouter:
@@ -37,11 +37,12 @@ def routes(herder: Herder, config: RestConfig) -> APIRouter:
         wanted = parse_config(body).get("level")
         if wanted is None:
             raise BadRequestError("Desired 'level' parameter was not specified in request.")
-        if wanted.upper() not in LEVELS:
+        level = java_trim(wanted).upper()
+        if level not in LEVELS:
             raise NotFoundError(f"invalid log level '{wanted}'.")
         if scope.lower() == "cluster":
-            herder.put_logger_level(logger, wanted.upper())
+            herder.put_logger_level(logger, level)
             return Response(status_code=204)
-        return json_response(config.loggers.set_level(logger, wanted))
+        return json_response(config.loggers.set_level(logger, level))
 
     return router

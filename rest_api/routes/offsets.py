@@ -56,4 +56,4 @@ def _entry(entry: Any) -> OffsetEntry:
     for name, part in (("partition", partition), ("offset", offset)):
         if part is not None and not isinstance(part, dict):
             raise BadRequestError(f'"{name}" must be a JSON object or null.')
-    return partition or {}, offset
+    return partition, offset

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from connect_py.errors import BadRequestError
@@ -13,7 +13,7 @@ from rest_api import models
 from rest_api.body import RawBody, parse_config
 from rest_api.models import json_response
 from rest_api.openapi import CONFIG_BODY
-from rest_api.params import Flag, Plugin, is_true
+from rest_api.params import Flag, Plugin, first, is_true
 
 _CONNECTORS = ("source", "sink")
 
@@ -25,7 +25,8 @@ def routes(herder: Herder) -> APIRouter:
     router = APIRouter(tags=["plugins"])
 
     @router.get("/connector-plugins", summary="Connectors that can be created; with `connectorsOnly=false` every kind of plugin")
-    def plugins(connectorsOnly: Flag = "true") -> Response:
+    def plugins(request: Request, connectorsOnly: Flag = "true") -> Response:
+        connectorsOnly = first(request, "connectorsOnly", connectorsOnly)
         everything = connectorsOnly != "" and not is_true(connectorsOnly)
         return json_response([models.plugin_info(info) for info in herder.plugins() if everything or info.type in _CONNECTORS])
 

@@ -90,8 +90,8 @@ class Health:
     message: str
 
 
-#: One entry of GET/PATCH offsets: (partition, offset or None), in the shape that clients see.
-OffsetEntry = tuple[Mapping[str, Any], Mapping[str, Any] | None]
+#: One entry of GET/PATCH offsets: (partition, offset or None), in the shape that clients see. A client may leave the partition out, too.
+OffsetEntry = tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]
 
 
 class Herder(Protocol):

@@ -50,8 +50,9 @@ def alter_source(
     Raises:
         RestError: the connector refuses them.
     """
-    complete = _ask(lambda: connector.alter_offsets(config, list(offsets)))
-    store.put(name, [(dict(partition), None if offset is None else dict(offset)) for partition, offset in offsets])
+    entries = [_source_entry(partition, offset) for partition, offset in offsets]
+    complete = _ask(lambda: connector.alter_offsets(config, list(entries)))
+    store.put(name, entries)
     return _message("altered", complete)
 
 
@@ -115,6 +116,20 @@ def parse_sink_entry(partition: Mapping[str, Any] | None, offset: Mapping[str, A
     if _OFFSET not in offset:
         raise BadRequestError(f"The offset for a sink connector should either be null or contain the key '{_OFFSET}'")
     return where, _integer(offset[_OFFSET], "offset", "Offset")
+
+
+def _source_entry(partition: Mapping[str, Any] | None, offset: Mapping[str, Any] | None) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Raises RestError: it has no partition, or holds what Connect stores nowhere (`storage/OffsetUtils.java`)."""
+    for part in (partition, offset):
+        for field, value in (part or {}).items():
+            if isinstance(value, dict | list):
+                kind = "MAP" if isinstance(value, dict) else "ARRAY"
+                raise RestError(f"Offsets may only contain primitive types as values, but field {field} contains {kind}", 500)
+            if isinstance(value, int) and not -(2**63) <= value < 2**63:
+                raise BadRequestError(f"The value of {field} is beyond 64 bits; offsets may only contain such numbers.")
+    if partition is None:
+        raise RestError("Partition objects cannot be null", 500)
+    return dict(partition), None if offset is None else dict(offset)
 
 
 def _integer(value: Any, what: str, title: str) -> int:

@@ -1,0 +1,177 @@
+"""Basic authentication, as Kafka's `BasicAuthSecurityRestExtension` with its `PropertyFileLoginModule` does it.
+
+The extension is switched on by its Java name in `rest.extension.classes`; which file holds the users is said by the entry `KafkaConnect`
+of a JAAS file, whose path is Java's system property `java.security.auth.login.config` (in `KAFKA_OPTS`, or an environment variable of that
+name). Without JAAS: `rest.basic.auth.file`. The file holds `user=password` lines and is read once, at the start; an empty one lets
+everybody in, as Kafka's does.
+
+As in the reference, requests of workers to each other are let through (their signature is checked instead), and what names no resource is
+refused before anybody is asked for a password.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from connect_py.errors import ConfigError
+from connect_py.runtime.properties import parse_properties
+
+log = logging.getLogger(__name__)
+
+EXTENSION = "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension"
+LOGIN_MODULE = "org.apache.kafka.connect.rest.basic.auth.extension.PropertyFileLoginModule"
+EXTENSION_CLASSES = "rest.extension.classes"
+#: This project's own property, for workers without a JAAS file.
+FILE_PROPERTY = "rest.basic.auth.file"
+
+_JAAS_PROPERTY = "java.security.auth.login.config"
+_OPTIONS = re.compile(rf"-D{re.escape(_JAAS_PROPERTY)}=(\"[^\"]*\"|'[^']*'|\S+)")
+_TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|\s+|("(?:[^"\\]|\\.)*"|[{};=]|[^\s{};="]+)', re.DOTALL)
+_INTERNAL = (("POST", re.compile(r"/connectors/[^/]+/tasks")), ("PUT", re.compile(r"/connectors/[^/]+/fence")))
+
+
+@dataclass(frozen=True)
+class BasicAuth:
+    """Users and their passwords. Has no text form that shows a password.
+
+    Attributes:
+        users: passwords by user; none at all means that everybody may do everything.
+    """
+
+    users: Mapping[str, str] = field(repr=False)
+
+    def admits(self, authorization: str | None) -> bool:
+        """Whether an `Authorization` header names a user and this user's password. Takes as long for an unknown user as for a wrong
+        password."""
+        if not self.users:
+            return True
+        name, password = _credentials(authorization)
+        expected = self.users.get(name)
+        same = hmac.compare_digest((expected or "\0").encode(), password.encode())
+        return same and expected is not None
+
+
+def is_internal(method: str, path: str) -> bool:
+    """Whether a request is one that only another worker sends."""
+    return any(method == verb and pattern.fullmatch(path) for verb, pattern in _INTERNAL)
+
+
+def _credentials(header: str | None) -> tuple[str, str]:
+    """User and password; empty when the header has another form."""
+    scheme, _, encoded = (header or "").partition(" ")
+    if scheme.lower() != "basic":
+        return "", ""
+    try:
+        user, colon, password = base64.b64decode(encoded, validate=True).decode().partition(":")
+    except (binascii.Error, ValueError):
+        return "", ""
+    return (user, password) if colon and user else ("", "")
+
+
+def from_worker(properties: Mapping[str, str], environment: Mapping[str, str]) -> BasicAuth | None:
+    """The authentication that the worker's properties ask for, None when they ask for none.
+
+    Args:
+        environment: the process's, in which Java's options may name a JAAS file.
+
+    Raises:
+        ConfigError: an extension is not known, or the users cannot be read. Unlike the reference, which then refuses every request.
+    """
+    wanted = [name.strip() for name in properties.get(EXTENSION_CLASSES, "").split(",") if name.strip()]
+    unknown = [name for name in wanted if name != EXTENSION]
+    if unknown:
+        raise ConfigError(
+            f"{EXTENSION_CLASSES} names {', '.join(unknown)}. A Java extension cannot run here; this worker has its own {EXTENSION} and no "
+            "other. Remove the name, or put a proxy in front of the worker that does what the extension did."
+        )
+    own = properties.get(FILE_PROPERTY, "").strip()
+    if not wanted and not own:
+        return None
+    users = read_users(own or jaas_users_file(environment))
+    if not users:
+        log.warning("The file of users of the REST API is empty: all requests are let in.")
+    return BasicAuth(users)
+
+
+def read_users(path: str) -> Mapping[str, str]:
+    """Passwords by user. Raises ConfigError."""
+    try:
+        return parse_properties(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"The users of the REST API cannot be read from {path}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"The file of users of the REST API, {path}, is not UTF-8 text.") from error
+
+
+def jaas_users_file(environment: Mapping[str, str]) -> str:
+    """The users' file that the JAAS file names. Raises ConfigError."""
+    path = jaas_path(environment)
+    if not path:
+        raise ConfigError(
+            f"{EXTENSION_CLASSES} asks for basic authentication, and nothing says where the users are: set {FILE_PROPERTY} to a file of "
+            f"user=password lines, or KAFKA_OPTS to -D{_JAAS_PROPERTY}=<a JAAS file with an entry KafkaConnect>."
+        )
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"The JAAS file {path} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}.") from error
+    modules = parse_jaas(text, path).get("KafkaConnect", ())
+    options = next((options for module, options in modules if module == LOGIN_MODULE), None)
+    if options is None:
+        raise ConfigError(f"The JAAS file {path} has no entry KafkaConnect with {LOGIN_MODULE}, the one login module that this worker has.")
+    if not options.get("file", "").strip():
+        raise ConfigError(f'The JAAS file {path} names no file of users: add file="…" to the entry KafkaConnect.')
+    return options["file"].strip()
+
+
+def jaas_path(environment: Mapping[str, str]) -> str:
+    """The JAAS file that Java's options or an environment variable name; empty when none does."""
+    for variable in ("KAFKA_OPTS", "EXTRA_ARGS", "JAVA_TOOL_OPTIONS"):
+        found = _OPTIONS.findall(environment.get(variable, ""))
+        if found:
+            return str(found[-1]).strip("\"'")
+    return environment.get(_JAAS_PROPERTY, "").strip()
+
+
+def parse_jaas(text: str, where: str) -> dict[str, Sequence[tuple[str, Mapping[str, str]]]]:
+    """Entries of a JAAS file: for each name its login modules with their options.
+
+    Raises:
+        ConfigError: it has another form.
+    """
+    tokens = [found[1] for found in _TOKEN.finditer(text) if found[1] is not None]
+    entries: dict[str, Sequence[tuple[str, Mapping[str, str]]]] = {}
+    try:
+        at = 0
+        while at < len(tokens):
+            name, at = _unquoted(tokens[at]), _expect(tokens, at + 1, "{")
+            modules = []
+            while tokens[at] != "}":
+                module, at = tokens[at], at + 2  # the flag (required, sufficient …) has no say with one module
+                options = {}
+                while tokens[at] != ";":
+                    key, at = tokens[at], _expect(tokens, at + 1, "=")
+                    options[key], at = _unquoted(tokens[at]), at + 1
+                modules.append((module, options))
+                at += 1
+            entries[name], at = modules, _expect(tokens, at + 1, ";")
+    except (IndexError, ValueError):
+        raise ConfigError(f"The JAAS file {where} is not of the form: Name {{ module flag option=value … ; }};") from None
+    return entries
+
+
+def _expect(tokens: Sequence[str], at: int, wanted: str) -> int:
+    if tokens[at] != wanted:
+        raise ValueError(wanted)
+    return at + 1
+
+
+def _unquoted(token: str) -> str:
+    return re.sub(r"\\(.)", r"\1", token[1:-1]) if token.startswith('"') else token
