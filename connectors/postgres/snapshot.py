@@ -20,6 +20,7 @@ import psycopg
 
 from connect_py.api.record import EncodedRow
 from connectors.engine.envelope import tail
+from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.initial import InitialSnapshot
 from connectors.engine.snapshot.markers import Marker
@@ -58,9 +59,10 @@ class CopyRows:
         ServerError: from every method, when the server or the connection fails.
     """
 
-    def __init__(self, connection: Connection, table: CapturedTable, moment: Moment) -> None:
+    def __init__(self, connection: Connection, table: CapturedTable, moment: Moment, metrics: SnapshotMetrics | None = None) -> None:
         self._connection = connection
         self._table = table
+        self._metrics = metrics or SnapshotMetrics("postgres", "")
         self._sources: dict[Marker, bytes] = {
             m: table.block.snapshot(m.value, moment.ts_us, moment.tx_id, moment.lsn) for m in Marker if m is not Marker.INCREMENTAL
         }
@@ -74,7 +76,11 @@ class CopyRows:
         if self._done:
             return None
         try:
-            return self._read()
+            rows = self._read()
+            self._metrics.scanned(str(self._table.id), len(rows or ()))
+            if self._done:
+                self._metrics.table_done()
+            return rows
         except psycopg.Error:
             raise self._connection.copy_failed() from None
 
@@ -126,6 +132,7 @@ class PostgresSnapshot:
         exported: name of an exported snapshot to import, None to take the transaction's own.
         lsn: where streaming goes on afterwards, at or before the snapshot's moment; None when nothing follows: the present position.
         tables: in order.
+        metrics: where rows and tables are counted.
 
     Attributes:
         offset: where the source stands once all rows that were given out are in Kafka.
@@ -141,6 +148,7 @@ class PostgresSnapshot:
         *,
         user: str,
         database: str,
+        metrics: SnapshotMetrics | None = None,
     ) -> None:
         self._connection = connection
         self._factory = factory
@@ -148,6 +156,7 @@ class PostgresSnapshot:
         self._database = database
         self._started = self._reported = time.monotonic()
         self._current = "the snapshot's transaction"
+        self._metrics = metrics or SnapshotMetrics("postgres", "")
         try:
             self._moment = self._begin(exported, lsn)
             self._structures = read_tables(connection, tables)
@@ -155,6 +164,7 @@ class PostgresSnapshot:
             raise translate(error, "Cannot begin the snapshot", user=user, database=database) from None
         present = [table for table in tables if table in self._structures]
         self._engine = InitialSnapshot(present, self._open)
+        self._metrics.begin(len(present))
         self.offset = PostgresOffset(lsn=self._moment.lsn, tx_id=self._moment.tx_id, ts_us=self._moment.ts_us, snapshot="INITIAL")
         log.info("Snapshot of %d tables at %s: %s", len(present), format_lsn(self._moment.lsn), ", ".join(map(str, present)))
 
@@ -170,7 +180,7 @@ class PostgresSnapshot:
 
     def _open(self, table: TableId) -> CopyRows:
         self._current = f"the table {table}"
-        return CopyRows(self._connection, self._factory.build(self._structures[table]), self._moment)
+        return CopyRows(self._connection, self._factory.build(self._structures[table]), self._moment, self._metrics)
 
     @property
     def finished(self) -> bool:
@@ -186,12 +196,14 @@ class PostgresSnapshot:
         """
         try:
             rows = self._engine.next_rows()
+            self._metrics.events(len(rows))
             if self._engine.finished:
                 self._connection.query("COMMIT")
         except ServerError as error:
             raise translate(error, f"Cannot read {self._current}", user=self._user, database=self._database) from None
         if self._engine.finished:
             self.offset = replace(self.offset, snapshot_completed=True, last_snapshot_record=True)
+            self._metrics.end("completed")
             seconds = time.monotonic() - self._started
             log.info("Snapshot finished: %d rows in %.1f s", self._engine.rows_sent, seconds)
         elif time.monotonic() - self._reported > PROGRESS_SECONDS:

@@ -16,6 +16,7 @@ import psycopg
 from connect_py.api import Route
 from connect_py.api.record import EncodedRow
 from connectors.engine.envelope import tail
+from connectors.engine.metrics import StreamingMetrics
 from connectors.postgres import pgoutput
 from connectors.postgres.connection import Connection
 from connectors.postgres.errors import ServerError
@@ -66,6 +67,7 @@ class ChangeStream:
         tombstones: whether a delete is followed by a null value.
         status_seconds: how often the server hears from us.
         headers: the context headers.
+        metrics: where events are counted.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class ChangeStream:
         tombstones: bool,
         status_seconds: float,
         headers: tuple[tuple[str, str], ...],
+        metrics: StreamingMetrics | None = None,
     ) -> None:
         self._connection = connection
         self._resolve = resolve
@@ -87,6 +90,7 @@ class ChangeStream:
         self._tombstones = tombstones
         self._status_seconds = status_seconds
         self._headers = headers
+        self._metrics = metrics or StreamingMetrics("postgres", "")
         self._tables: dict[bytes, TableStream | None] = {}
         self._resume: ResumePoint | None = ResumePoint(stored)
         self._skip_all = False
@@ -109,6 +113,11 @@ class ChangeStream:
         if lsn > self._acknowledged:
             self._acknowledged = lsn
             self.send_status()
+
+    @property
+    def received(self) -> int:
+        """Up to where the server's log was read."""
+        return max(self._received, self._lsn, self._last_commit or 0)
 
     def send_status(self) -> None:
         """A standby status update. Raises ServerError."""
@@ -156,6 +165,7 @@ class ChangeStream:
         tables = self._tables
         skip_inserts, skip_deletes = "c" in self._skipped, "d" in self._skipped
         append = rows.append
+        updates = deletes = others = 0  # inserts are what is left, so that they cost nothing
         now_ns = time.time_ns()
         created, updated, deleted = tail("c", now_ns), tail("u", now_ns), tail("d", now_ns)
         while size < MAX_BYTES and len(rows) < MAX_ROWS:
@@ -209,18 +219,29 @@ class ChangeStream:
                             if "u" not in self._skipped:
                                 append((table.route, key, value))
                                 size += len(value)
+                                updates += 1
                         else:
                             size += self._split(rows, table, message, source, deleted, created)
+                            others += len(rows) - before
+                            self._metrics.events(2, created=1, deleted=1)
                     elif not skip_deletes:
                         key, value = table.delete(message, 30, source, deleted)
                         append((table.route, key, value))
                         if self._tombstones:
                             append((table.route, key, None))
+                            others += 1
                         size += len(value)
+                        deletes += 1
                 elif kind == 0x54:
                     self._truncate(rows, message, lsn, now_ns)
+                    others += len(rows) - before
+                    self._metrics.seen += len(rows) - before
                 elif kind == 0x4D:
                     self._message(rows, message, lsn, now_ns)
+                    others += len(rows) - before
+                    self._metrics.seen += len(rows) - before
+                else:
+                    self._metrics.filtered += 1
                 if len(rows) > before:
                     last = (lsn, self._events, kind, self._xid, self._commit_us, self._last_commit)
             elif kind == 0x42:
@@ -238,6 +259,10 @@ class ChangeStream:
         if last is None:
             return None
         lsn, events, kind, xid, commit_us, last_commit = last
+        seen = len(rows) - others
+        self._metrics.events(seen, created=seen - updates - deletes, updated=updates, deleted=deletes)
+        self._metrics.behind((time.time_ns() // 1000 - commit_us) // 1000)
+        self._metrics.position, self._metrics.last_transaction = {"lsn": lsn}, xid
         offset = PostgresOffset(
             lsn=lsn,
             tx_id=xid,
@@ -266,6 +291,7 @@ class ChangeStream:
         if self._resume is not None and not self._skip_all:
             self._resume = None
         self._skip_all = self._skip_known = False
+        self._metrics.transactions += 1
         self._last_commit = max(commit.end_lsn, self._last_commit or 0)
 
     def _is_known(self, lsn: int) -> bool:

@@ -15,9 +15,10 @@ import logging
 import threading
 from collections.abc import Mapping, Sequence
 
-from connect_py.api import EncodedBatch, SourceOffset, SourcePartition, SourceTask, SourceTaskContext
+from connect_py.api import EncodedBatch, MetricGroup, SourceOffset, SourcePartition, SourceTask, SourceTaskContext
 from connect_py.errors import RetriableError
 from connectors.engine.headers import context_headers, new_run_id
+from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
 from connectors.engine.relational.table import Table, TableId
 from connectors.postgres import catalog, identity, slot
 from connectors.postgres.catalog import ServerState
@@ -73,6 +74,9 @@ class PostgresConnectorTask(SourceTask):
         self._config = parse_config(config)
         self._context = context
         self._partition = {"server": self._config.topic_prefix}
+        queue = self._config.number("max.queue.size")
+        self._snapshot_metrics = SnapshotMetrics("postgres", self._config.topic_prefix, queue)
+        self._streaming_metrics = StreamingMetrics("postgres", self._config.topic_prefix, queue)
         stored = context.offset(self._partition)
         self._position = PostgresOffset.load(stored) if stored else None
         headers: tuple[tuple[str, str], ...] = ()
@@ -133,6 +137,20 @@ class PostgresConnectorTask(SourceTask):
                 # nothing is lost: the next stream starts at the position that was not confirmed, and confirms again
                 log.warning("The server did not hear that it may discard up to %s: %s", format_lsn(self._acknowledged), error)
 
+    def metrics(self) -> Sequence[MetricGroup]:
+        """Debezium's two beans, and how far the slot is behind."""
+        slot_figures: dict[str, int] = {"acknowledged-lsn": self._acknowledged}
+        if self._stream is not None:
+            slot_figures |= {
+                "received-lsn": self._stream.received,
+                "unconfirmed-bytes": max(0, self._stream.received - self._acknowledged) if self._acknowledged else 0,
+            }
+        return [
+            self._snapshot_metrics.group(),
+            self._streaming_metrics.group(),
+            MetricGroup("connect.py", "postgres-slot", {"slot": self._config.slot}, slot_figures),
+        ]
+
     def close(self) -> None:
         """Leave the server as a good client does; drop the slot when `slot.drop.on.stop` asks for that."""
         if self._stream is not None:
@@ -171,6 +189,8 @@ class PostgresConnectorTask(SourceTask):
         if self._general is not None:
             self._general.close()
         self._stream = self._general = self._snapshot = None
+        self._streaming_metrics.connected = False
+        self._snapshot_metrics.end("aborted")
 
     def _snapshot_is_due(self) -> bool:
         return self._position is None or self._position.is_snapshot_unfinished
@@ -186,11 +206,20 @@ class PostgresConnectorTask(SourceTask):
         self._server, self._tables, self._position = start.server, start.tables, start.position
         try:
             if start.to_read is None:
+                if not self._snapshot_begun:
+                    self._snapshot_metrics.end("skipped")
                 self._state = self._after_snapshot()
                 return
             moment = start.exported.name if start.exported else None
             self._snapshot = PostgresSnapshot(
-                self._general, moment, start.snapshot_lsn, start.to_read, self._factory, user=config.user, database=config.database
+                self._general,
+                moment,
+                start.snapshot_lsn,
+                start.to_read,
+                self._factory,
+                user=config.user,
+                database=config.database,
+                metrics=self._snapshot_metrics,
             )
             self._snapshot_begun = True
             self._position = self._snapshot.offset
@@ -255,7 +284,9 @@ class PostgresConnectorTask(SourceTask):
             tombstones=config.flag("tombstones.on.delete"),
             status_seconds=status,
             headers=self._factory.headers,
+            metrics=self._streaming_metrics,
         )
+        self._streaming_metrics.connected = True
         if self._acknowledged and config.confirms_positions:
             stream.acknowledge(self._acknowledged)
         log.info("Streaming from slot '%s' at %s", config.slot, format_lsn(self._start_lsn()))

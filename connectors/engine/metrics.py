@@ -1,0 +1,164 @@
+"""A source's figures, as Debezium's beans have them (`pipeline/meters/{CommonEvent,Snapshot,Streaming}Meter.java`). No I/O.
+
+Everything is counted once a batch. There is no queue between reading and producing, so the queue's figures say that it is empty. Texts that
+change with every event (LastEvent) are left out: a monitoring system would keep each as a series of its own.
+
+The task's thread owns these.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable
+
+from connect_py.api import MetricGroup, MetricValue
+
+#: Batches whose lag the percentiles are taken from: the last few minutes of a busy stream.
+_LAGS = 1024
+
+
+class _Events:
+    """What snapshot and stream have in common."""
+
+    context = ""
+
+    def __init__(self, plugin: str, server: str, queue_size: int, clock: Callable[[], float]) -> None:
+        self._domain = f"debezium.{plugin}"
+        self._tags = {"context": self.context, "server": server}
+        self._queue_size = queue_size
+        self._clock = clock
+        self._last: float | None = None
+        self.seen = self.created = self.updated = self.deleted = 0
+        #: rows of tables that the filters leave out, as far as they reach the connector
+        self.filtered = 0
+
+    def events(self, seen: int, *, created: int = 0, updated: int = 0, deleted: int = 0) -> None:
+        """A batch of so many events was read."""
+        self.seen += seen
+        self.created += created
+        self.updated += updated
+        self.deleted += deleted
+        self._last = self._clock()
+
+    def _common(self) -> dict[str, MetricValue]:
+        return {
+            "MilliSecondsSinceLastEvent": -1 if self._last is None else int((self._clock() - self._last) * 1000),
+            "TotalNumberOfEventsSeen": self.seen,
+            "TotalNumberOfCreateEventsSeen": self.created,
+            "TotalNumberOfUpdateEventsSeen": self.updated,
+            "TotalNumberOfDeleteEventsSeen": self.deleted,
+            "NumberOfEventsFiltered": self.filtered,
+            # an event that cannot be read fails the task
+            "NumberOfErroneousEvents": 0,
+            "QueueTotalCapacity": self._queue_size,
+            "QueueRemainingCapacity": self._queue_size,
+            "MaxQueueSizeInBytes": 0,
+            "CurrentQueueSizeInBytes": 0,
+        }
+
+
+class SnapshotMetrics(_Events):
+    """A snapshot's progress."""
+
+    context = "snapshot"
+
+    def __init__(self, plugin: str, server: str, queue_size: int = 8192, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(plugin, server, queue_size, clock)
+        self._rows: dict[str, int] = {}
+        self._tables = self._tables_left = 0
+        self._state = ""
+        self._began = self._ended = 0.0
+
+    def begin(self, tables: int) -> None:
+        """A snapshot of so many tables begins."""
+        self._rows = {}
+        self._tables = self._tables_left = tables
+        self._state, self._began = "running", self._clock()
+
+    def scanned(self, table: str, rows: int) -> None:
+        """So many further rows of a table were read."""
+        self._rows[table] = self._rows.get(table, 0) + rows
+
+    def table_done(self) -> None:
+        """A table was read to its end."""
+        self._tables_left = max(0, self._tables_left - 1)
+
+    def end(self, state: str) -> None:
+        """The snapshot is `completed` or `aborted`; or there was none to take, and it is `skipped`."""
+        if state != "aborted" or self._state == "running":
+            self._state, self._ended = state, self._clock()
+        if state == "completed":
+            self._tables_left = 0
+
+    def group(self) -> MetricGroup:
+        """As it stands now."""
+        running = self._state == "running"
+        seconds = (self._clock() if running else self._ended) - self._began if self._began else 0.0
+        values: dict[str, MetricValue] = {
+            **self._common(),
+            "TotalTableCount": self._tables,
+            "RemainingTableCount": self._tables_left,
+            "SnapshotRunning": running,
+            "SnapshotPaused": False,
+            "SnapshotCompleted": self._state == "completed",
+            "SnapshotAborted": self._state == "aborted",
+            "SnapshotSkipped": self._state == "skipped",
+            "SnapshotDurationInSeconds": int(seconds),
+            "SnapshotPausedDurationInSeconds": 0,
+            "RowsScanned": dict(self._rows),
+        }
+        return MetricGroup(self._domain, "connector-metrics", self._tags, values)
+
+
+class StreamingMetrics(_Events):
+    """How the stream of changes goes.
+
+    Attributes:
+        connected: whether the stream is open.
+        transactions: commits that were read.
+        position: of the last event, by the source's own names.
+        last_transaction: its number, where it has one.
+        skipped: events that are no news, -1 where the connector does not look.
+    """
+
+    context = "streaming"
+
+    def __init__(self, plugin: str, server: str, queue_size: int = 8192, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(plugin, server, queue_size, clock)
+        self.connected = False
+        self.transactions = 0
+        self.position: dict[str, int] = {}
+        self.last_transaction: int | None = None
+        self.skipped = -1
+        self._lag_ms = -1
+        self._lags: deque[int] = deque(maxlen=_LAGS)
+
+    def behind(self, lag_ms: int) -> None:
+        """The last event of a batch was so old when it was read."""
+        self._lag_ms = max(0, lag_ms)
+        self._lags.append(self._lag_ms)
+
+    def group(self) -> MetricGroup:
+        """As it stands now."""
+        lags = sorted(self._lags)
+        values: dict[str, MetricValue] = {
+            **self._common(),
+            "Connected": self.connected,
+            "MilliSecondsBehindSource": self._lag_ms,
+            "MilliSecondsBehindSourceMinValue": lags[0] if lags else -1,
+            "MilliSecondsBehindSourceMaxValue": lags[-1] if lags else -1,
+            "MilliSecondsBehindSourceAverageValue": sum(lags) / len(lags) if lags else -1,
+            **{f"MilliSecondsBehindSourceP{percent}": _percentile(lags, percent) for percent in (50, 95, 99)},
+            "NumberOfCommittedTransactions": self.transactions,
+            "NumberOfUnchangedEventsSkipped": self.skipped,
+            "SourceEventPosition": dict(self.position),
+        }
+        if self.last_transaction is not None:
+            values["LastTransactionId"] = self.last_transaction
+        return MetricGroup(self._domain, "connector-metrics", self._tags, values)
+
+
+def _percentile(ordered: list[int], percent: int) -> int:
+    return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)] if ordered else -1
