@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +21,23 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresAddre
         )
         return
     server = PostgresServer(tmp_path_factory.mktemp("postgres"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres_with_extensions(postgres: PostgresAddress, tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresAddress]:
+    """A server that has PostgreSQL's own extensions (hstore, citext, …): the one of `postgres`, or one of an installed package."""
+    with postgres.connect() as admin:
+        if admin.execute("SELECT count(*) FROM pg_available_extensions WHERE name IN ('hstore', 'citext', 'ltree', 'isn')").fetchone() == (
+            4,
+        ):
+            yield postgres
+            return
+    installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parent.parent.name))
+    if not installed:
+        pytest.skip("no PostgreSQL with the extensions hstore, citext, ltree and isn: install Debian's package postgresql")
+    server = PostgresServer(tmp_path_factory.mktemp("postgres-extensions"), binaries=installed[-1].parent)
     yield server
     server.stop()
 

@@ -44,14 +44,20 @@ _SURROGATES = re.compile("[\ud800-\udfff\U00010000-\U0010ffff]")
 
 
 def quote(text: str) -> str:
-    """A JSON string as Jackson writes it: `\\b \\f \\n \\r \\t`, `\\u00XX` with upper-case digits, what lies beyond U+FFFF as two escaped
-    surrogates (Jackson's UTF8JsonGenerator without COMBINE_UNICODE_SURROGATES_IN_UTF8; seen in the reference's bytes), the rest as it is.
+    """A JSON string as Jackson's byte generator writes it: as `quote_characters`, and what lies beyond U+FFFF as two escaped surrogates
+    (UTF8JsonGenerator without COMBINE_UNICODE_SURROGATES_IN_UTF8; seen in the reference's bytes).
     """
+    quoted = quote_characters(text)
+    if not quoted.isascii():
+        quoted = _SURROGATES.sub(_escaped, quoted)
+    return quoted
+
+
+def quote_characters(text: str) -> str:
+    """A JSON string as Jackson's character generator writes it: `\\b \\f \\n \\r \\t`, `\\u00XX` with upper-case digits, the rest as it is."""
     quoted: str = encode_basestring(text)
     if "\\u00" in quoted:
         quoted = _LOWER_HEX.sub(lambda m: m[0] if m[0] == "\\\\" else "\\u" + m[0][2:].upper(), quoted)
-    if not quoted.isascii():
-        quoted = _SURROGATES.sub(_escaped, quoted)
     return quoted
 
 

@@ -196,7 +196,8 @@ def make_column(
         if root is None:
             break
         chain.append(BaseType(root.oid, root.name, base_modifier, root.category))
-    labelled = types.get(element) if element else root
+    parts = _element(types, chain[-1].name if chain else type_name, root.element if root else element)
+    labelled = types.get(parts.oid) if parts else root
     return PgColumn(
         name=name,
         type_oid=oid,
@@ -208,7 +209,16 @@ def make_column(
         enum_labels=labelled.labels if labelled else (),
         base_types=tuple(chain),
         comment=comment,
+        element=parts,
     )
+
+
+def _element(types: dict[int, TypeInfo], type_name: str, oid: int) -> BaseType | None:
+    """The type of an array's elements; types such as `point` and `name` have a `typelem` too and are no arrays."""
+    if not oid or not type_name.startswith("_"):
+        return None
+    known = types.get(oid)
+    return BaseType(oid, known.name, -1, known.category) if known else BaseType(oid, type_name[1:], -1)
 
 
 def captured_tables(found: Iterable[tuple[TableId, bool]], wanted: Callable[[TableId], bool]) -> tuple[list[TableId], list[TableId]]:

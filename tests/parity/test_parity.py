@@ -50,11 +50,22 @@ SCENARIOS = [
     "pg_changes",
     "pg_restart",
     "pg_partitioned",
+    "pg_types",
+    "pg_types_connect",
+    "pg_types_double",
+    "pg_types_iso",
+    "pg_types_nano",
+    "pg_types_more",
+    "pg_types_odd_arrays",
+    "pg_toasted_types",
+    "pg_toasted_types_text",
     "pg_mode_initial",
     "pg_mode_initial_only",
     "pg_mode_no_data",
     "pg_mode_when_needed",
 ]
+#: Their tables have columns of extensions' types.
+NEED_EXTENSIONS = ("pg_types", "pg_toasted")
 
 
 def run_kit(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -74,8 +85,10 @@ def give_reference_names(recording: Path, worker: Worker, kafka: Kafka, postgres
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_a_client_sees_what_the_reference_showed(
-    scenario: str, worker: Worker, kafka: Kafka, postgres: PostgresAddress, tmp_path: Path
+    scenario: str, worker: Worker, kafka: Kafka, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
+    server = "postgres_with_extensions" if scenario.startswith(NEED_EXTENSIONS) else "postgres"
+    postgres: PostgresAddress = request.getfixturevalue(server)
     topics = {f"{kind.upper()}_TOPIC": worker.topic(kind) for kind in ("config", "offset", "status")}
     login = {"PG_HOST": postgres.host, "PG_PORT": str(postgres.port), "PG_USER": postgres.user, "PG_PASSWORD": postgres.password}
     record = run_kit("record", "--out", str(tmp_path), scenario, CONNECT_URL=worker.url, BOOTSTRAP=kafka.bootstrap, **topics, **login)

@@ -91,12 +91,13 @@ class PostgresServer(PostgresAddress):
         data: the data folder.
     """
 
-    def __init__(self, folder: Path, wal_level: str = "logical") -> None:
+    def __init__(self, folder: Path, wal_level: str = "logical", binaries: Path | None = None) -> None:
         """Make a data folder and start the server; returns when it answers queries.
 
         Args:
             folder: for the log (and the data, unless this process is root).
             wal_level: `logical`, or `replica` for a server that cannot decode.
+            binaries: the folder with `initdb` and `postgres`; by default `find_binaries` looks for it.
 
         Raises:
             ServiceError: no binaries, or the server does not start.
@@ -104,7 +105,7 @@ class PostgresServer(PostgresAddress):
         super().__init__(host="127.0.0.1", port=free_port(), user="postgres", password="postgres")  # noqa: S106
         folder.mkdir(parents=True, exist_ok=True)
         user = _service_user()
-        binaries = _readable_binaries(find_binaries(), user)
+        binaries = _readable_binaries(binaries or find_binaries(), user)
         data = Path(tempfile.mkdtemp(prefix="connect-py-postgres-", dir=None if user else folder))
         if user:
             shutil.chown(data, user)

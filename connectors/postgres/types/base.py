@@ -34,6 +34,7 @@ class PgColumn:
         enum_labels: in sort order, of the enum or of the enum at the root of a domain.
         base_types: of a domain: its chain, nearest first.
         comment: `col_description`.
+        element: of an array, or of a domain over one: the type of its elements.
     """
 
     name: str
@@ -46,22 +47,31 @@ class PgColumn:
     enum_labels: tuple[str, ...] = ()
     base_types: tuple[BaseType, ...] = ()
     comment: str | None = None
+    element: BaseType | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ValueOptions:
-    """Handling modes (debezium-common.md §6).
+    """Handling modes (debezium-common.md §6; postgres.md §2).
 
     Attributes:
-        decimal_mode: `decimal.handling.mode`: precise, string or double.
-        time_mode: `time.precision.mode`: adaptive, adaptive_time_microseconds, microseconds or connect.
-        binary_mode: `binary.handling.mode`: bytes.
+        decimal_mode: `decimal.handling.mode`.
+        time_mode: `time.precision.mode`.
+        binary_mode: `binary.handling.mode`.
+        interval_mode: `interval.handling.mode`.
+        hstore_mode: `hstore.handling.mode`.
+        money_digits: `money.fraction.digits`.
+        include_unknown: `include.unknown.datatypes`.
         placeholder: `unavailable.value.placeholder`.
     """
 
     decimal_mode: str = "precise"
     time_mode: str = "adaptive"
     binary_mode: str = "bytes"
+    interval_mode: str = "numeric"
+    hstore_mode: str = "json"
+    money_digits: int = 2
+    include_unknown: bool = False
     placeholder: str = "__debezium_unavailable_value"
 
     @classmethod
@@ -69,25 +79,34 @@ class ValueOptions:
         """Take a connector's properties.
 
         Raises:
-            ConfigError: a mode is unknown or not supported.
+            ConfigError: a mode is unknown.
         """
         return cls(
-            _mode(config, "decimal.handling.mode", "precise", _DECIMAL_MODES),
-            _mode(config, "time.precision.mode", "adaptive", _TIME_MODES),
-            _mode(config, "binary.handling.mode", "bytes", _BINARY_MODES),
+            _mode(config, "decimal.handling.mode", "precise", "string", "double"),
+            _mode(
+                config,
+                "time.precision.mode",
+                "adaptive",
+                "adaptive_time_microseconds",
+                "isostring",
+                "microseconds",
+                "nanoseconds",
+                "connect",
+            ),
+            _mode(config, "binary.handling.mode", "bytes", "base64", "base64-url-safe", "hex"),
+            _mode(config, "interval.handling.mode", "numeric", "string"),
+            _mode(config, "hstore.handling.mode", "json", "map"),
+            int(config.get("money.fraction.digits", "2")),
+            config.get("include.unknown.datatypes", "false").strip().lower() == "true",
             config.get("unavailable.value.placeholder", cls().placeholder),
         )
 
 
-_DECIMAL_MODES = ("precise", "string", "double")
-_TIME_MODES = ("adaptive", "adaptive_time_microseconds", "microseconds", "connect")
-_BINARY_MODES = ("bytes",)
-
-
-def _mode(config: Mapping[str, str], name: str, default: str, supported: tuple[str, ...]) -> str:
-    value = config.get(name, default).strip().lower()
-    if value not in supported:
-        raise ConfigError(f"{name}={value} is not supported; choose one of {', '.join(supported)}")
+def _mode(config: Mapping[str, str], name: str, *values: str) -> str:
+    """One of the values; the first is the default."""
+    value = config.get(name, values[0]).strip().lower()
+    if value not in values:
+        raise ConfigError(f"{name}={value} is not supported; choose one of {', '.join(values)}")
     return value
 
 
@@ -98,11 +117,13 @@ class RootType:
     Attributes:
         name: `pg_type.typname`.
         typmod: the first one given on the way, -1 for none.
+        element: of an array.
     """
 
     name: str
     typmod: int
-    enum_labels: tuple[str, ...]
+    enum_labels: tuple[str, ...] = ()
+    element: BaseType | None = None
 
 
 #: Makes a column's plan, required and without default; the caller adds both.

@@ -2,7 +2,8 @@
 
 Expressions are not evaluated: a literal is taken, a function call becomes a placeholder, anything else gives no default. The rules are the
 reference's, oddities included, because consumers see them in schemas and in place of nulls: of `'a''b'` the first quoted piece is taken;
-for a boolean, what is not `true` is false; domains, bytea, citext, name, oid, network and timetz columns have no default at all.
+for a boolean, what is not `true` is false; domains, arrays, structs, bytea, citext, hstore, money, name, oid, network and timetz columns
+have no default at all (pg_types_more.json).
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from connect_py.data.times import days_to_date, millis_to_time, millis_to_timest
 from connectors.engine.encode.plan import ColumnPlan
 from connectors.postgres.types import temporal
 from connectors.postgres.types.base import RootType
+from connectors.postgres.types.bits import bytes_of_bits
+from connectors.postgres.types.interval import iso_text, micros_of_interval
 from connectors.postgres.types.numbers import precision_and_scale
 
 _FUNCTION = re.compile(r"[(]?[A-Za-z0-9_.]+\(.*\)").match
@@ -89,23 +92,34 @@ def _moment(expression: str, epoch: str) -> str:
     return epoch if expression.upper().startswith(_NOW) else _extract(expression, epoch)
 
 
-def _date(expression: str, plan: ColumnPlan, root: RootType) -> int | datetime.date | None:
+def _date(expression: str, plan: ColumnPlan, root: RootType) -> int | str | datetime.date | None:
     text = _moment(expression, "1970-01-01")
+    if plan.schema.type is Type.STRING:
+        return _iso(plan, text)
     if text in temporal.DATE_INFINITY:
         return _INFINITE_DATE if text == "infinity" and plan.schema.name != DATE else None
     days = temporal.days_of_date(text)
     return days_to_date(days) if plan.schema.name == DATE else days
 
 
-def _time(expression: str, plan: ColumnPlan, root: RootType) -> int | datetime.time:
-    micros = temporal.micros_of_time(_moment(expression, "00:00:00"))
+def _time(expression: str, plan: ColumnPlan, root: RootType) -> int | str | datetime.time | None:
+    text = _moment(expression, "00:00:00")
+    if plan.schema.type is Type.STRING:
+        return _iso(plan, text)
+    micros = temporal.micros_of_time(text)
+    if plan.schema.name == "io.debezium.time.NanoTime":
+        return micros * 1000
     if plan.schema.name == TIME:
         return millis_to_time(micros // 1000)
     return micros if plan.schema.type is Type.INT64 else micros // 1000
 
 
-def _timestamp(expression: str, plan: ColumnPlan, root: RootType) -> int | datetime.datetime | None:
+def _timestamp(expression: str, plan: ColumnPlan, root: RootType) -> int | str | datetime.datetime | None:
     text = _moment(expression, "1970-01-01 00:00:00")
+    if plan.schema.type is Type.STRING:
+        return _iso(plan, text)
+    if plan.schema.name == "io.debezium.time.NanoTimestamp":
+        return temporal.nanos_of_timestamp(text)
     micros = plan.schema.name == "io.debezium.time.MicroTimestamp"
     if text in temporal.TIMESTAMP_INFINITY_MICROS:
         return _INFINITE_MICROS if text == "infinity" and micros else None
@@ -122,6 +136,20 @@ def _timestamptz(expression: str, plan: ColumnPlan, root: RootType) -> str | Non
     return temporal.zoned_timestamp(text, root.typmod if 0 <= root.typmod <= 6 else 6)
 
 
+def _iso(plan: ColumnPlan, text: str) -> str | None:
+    return plan.convert(text)[1:-1] if plan.convert is not None else None
+
+
+def _interval(expression: str, plan: ColumnPlan, root: RootType) -> int | str:
+    text = _extract(expression, "00:00:00")
+    return iso_text(text) if plan.schema.type is Type.STRING else micros_of_interval(text)
+
+
+def _bits(expression: str, plan: ColumnPlan, root: RootType) -> bool | bytes:
+    value = bytes_of_bits(_extract(expression, "0"))
+    return bool(value) if plan.schema.type is Type.BOOLEAN else value
+
+
 _PARSERS: dict[str, Callable[[str, ColumnPlan, RootType], Any]] = {
     **dict.fromkeys(("int2", "int4", "int8"), _integer),
     **dict.fromkeys(("float4", "float8"), _float),
@@ -134,4 +162,7 @@ _PARSERS: dict[str, Callable[[str, ColumnPlan, RootType], Any]] = {
     "time": _time,
     "timestamp": _timestamp,
     "timestamptz": _timestamptz,
+    "interval": _interval,
+    "bit": _bits,
+    "varbit": _bits,
 }

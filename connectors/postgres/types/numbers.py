@@ -55,15 +55,15 @@ def _floating(schema: Schema, convert: Convert) -> Family:
 
 def float8(text: str) -> str:
     """A double's shortest text as JSON."""
-    return _json_number(reformat(text))
+    return json_number(reformat(text))
 
 
 def float4(text: str) -> str:
     """A float's shortest text as JSON. Java shows two digits of numbers that one digit identifies, which are denormal ones."""
-    return _json_number(float_text(float(text)) if "e-4" in text else reformat(text))
+    return json_number(float_text(float(text)) if "e-4" in text else reformat(text))
 
 
-def _json_number(shown: str) -> str:
+def json_number(shown: str) -> str:
     """NaN and the infinities are strings in JSON."""
     return shown if shown[-1].isdigit() else f'"{shown}"'
 
@@ -86,7 +86,7 @@ def numeric(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
 
 
 def _double(text: str) -> str:
-    return _json_number(double_text(float(text)))
+    return json_number(double_text(float(text)))
 
 
 def precision_and_scale(typmod: int) -> tuple[int, int]:

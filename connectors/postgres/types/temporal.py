@@ -96,8 +96,12 @@ def micros_of_time(text: str) -> int:
 
 
 def time(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
-    """Milliseconds or microseconds of the day."""
+    """Milliseconds, microseconds or nanoseconds of the day."""
     mode = options.time_mode
+    if mode == "nanoseconds":
+        return ColumnPlan(
+            name, _schema(Type.INT64, "io.debezium.time.NanoTime"), lambda text: str(micros_of_time(text) * 1000), fallback="0"
+        )
     since = "(d := moment_of('1970-01-01 ' + $) - EPOCH)"
     if mode == "connect" or (mode == "adaptive" and 0 <= root.typmod <= 3):
         return ColumnPlan(
@@ -152,14 +156,33 @@ def millis_of_timestamp(text: str) -> int:
     return _exact_micros(text) // 1000
 
 
+def wide_micros_of_timestamp(text: str) -> int:
+    """As `micros_of_timestamp`, without the limits of 64 bits. Raises ValueError."""
+    return TIMESTAMP_INFINITY_MICROS[text] if text in TIMESTAMP_INFINITY_MICROS else _exact_micros(text)
+
+
+def nanos_of_timestamp(text: str) -> int:
+    """Nanoseconds since 1970-01-01 00:00; the sentinels are the ends of 64 bits. Raises ValueError, also for moments that lie outside."""
+    if text in TIMESTAMP_INFINITY_MICROS:
+        return _MAX_LONG if text == "infinity" else -_MAX_LONG - 1
+    nanos = _exact_micros(text) * 1000
+    if not -_MAX_LONG <= nanos <= _MAX_LONG:
+        raise Unrepresentable(f"{text} lies outside of what 64 bits of nanoseconds hold; use time.precision.mode=microseconds or isostring")
+    return nanos
+
+
 def _exact_micros(text: str) -> int:
     match = _match(_FULL_TIMESTAMP, text)
     return _days(match) * _DAY_MICROS + _micros_of_day(match)
 
 
 def timestamp(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
-    """Milliseconds or microseconds since 1970-01-01 00:00, in no zone."""
+    """Milliseconds, microseconds or nanoseconds since 1970-01-01 00:00, in no zone."""
     mode = options.time_mode
+    if mode == "nanoseconds":
+        return ColumnPlan(
+            name, _schema(Type.INT64, "io.debezium.time.NanoTimestamp"), lambda text: str(nanos_of_timestamp(text)), fallback="0"
+        )
     since = "(d := moment_of($) - EPOCH)"
     if mode == "connect" or (0 <= root.typmod <= 3 and mode != "microseconds"):
         return ColumnPlan(

@@ -1,0 +1,72 @@
+"""bytea, and columns of types that are not known, by `binary.handling.mode` (debezium-common.md §6.3; postgres.md §14)."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+
+from connect_py.converters.json_write import quote
+from connect_py.data.schema import BYTES, STRING
+from connectors.engine.encode.numbers import base64_of_bytes
+from connectors.engine.encode.plan import ColumnPlan, Unrepresentable
+from connectors.postgres.types.base import RootType, ValueOptions
+
+#: Mode → text, without quotes, of bytes.
+TEXT_OF_BYTES: dict[str, Callable[[bytes], str]] = {
+    "bytes": base64_of_bytes,
+    "base64": base64_of_bytes,
+    "base64-url-safe": lambda data: base64.urlsafe_b64encode(data).decode(),
+    "hex": bytes.hex,
+}
+
+
+def bytea(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
+    """`bytea_output` hex to what the mode wants."""
+    text_of = TEXT_OF_BYTES[options.binary_mode]
+
+    def written(text: str) -> str:
+        return text_of(bytes_of_hex(text))
+
+    helper = f"bytea_{options.binary_mode.replace('-', '_')}"
+    return ColumnPlan(
+        name,
+        BYTES if options.binary_mode == "bytes" else STRING,
+        lambda text: f'"{written(text)}"',
+        f"{helper}($)",
+        quoted=True,
+        helpers={helper: written},
+        placeholder=_placeholder(options),
+    )
+
+
+def bytes_of_hex(text: str) -> bytes:
+    """The bytes of `\\x…`."""
+    if not text.startswith("\\x"):
+        raise Unrepresentable("a bytea value is not in hex form; the session's bytea_output must be hex")
+    return bytes.fromhex(text[2:])
+
+
+def _placeholder(options: ValueOptions) -> str:
+    """The reference has none in the base64 modes, and gives the text itself as hex (pg_toasted_types*.json)."""
+    match options.binary_mode:
+        case "bytes":
+            return f'"{base64_of_bytes(placeholder_bytes(options.placeholder))}"'
+        case "hex":
+            return quote(options.placeholder)
+    return "null"
+
+
+def placeholder_bytes(placeholder: str) -> bytes:
+    """The octets that `unavailable.value.placeholder` stands for."""
+    return bytes.fromhex(placeholder[4:]) if placeholder.startswith("hex:") else placeholder.encode()
+
+
+def unknown(name: str, text_form: Callable[[str], str], options: ValueOptions) -> ColumnPlan:
+    """A type that events leave out unless `include.unknown.datatypes` is set: its text form as binary."""
+    text_of = TEXT_OF_BYTES[options.binary_mode]
+    return ColumnPlan(
+        name,
+        BYTES if options.binary_mode == "bytes" else STRING,
+        lambda text: f'"{text_of(text_form(text).encode())}"',
+        placeholder=_placeholder(options),
+    )
