@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from connect_py.data.java_map import in_java_order
 from connect_py.errors import ConfigError
 
 #: Marks a key without default; None is a default of its own.
@@ -306,7 +307,7 @@ def one_of_ignoring_case(*options: str) -> Validator:
 
     def check(name: str, value: Any) -> None:
         if value is None or str(value).upper() not in {o.upper() for o in options}:
-            listed = ", ".join(o.upper() for o in options)
+            listed = ", ".join(in_java_order({option.upper(): None for option in options}))
             raise invalid(name, value, f"String must be one of (case insensitive): {listed}")
 
     return check

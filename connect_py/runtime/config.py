@@ -54,7 +54,7 @@ _BOTH = (
     ConfigKey(
         "connector.client.config.override.policy",
         ConfigType.STRING,
-        "All",
+        None,
         _MEDIUM,
         "Which client settings a connector may override: All, None, Principal or Allowlist; by default those that only tune a client.",
     ),

@@ -60,26 +60,26 @@ def refused_definition(connector: type[Connector], plugins: Plugins) -> ConfigDe
 
 def sink_topic_errors(config: Mapping[str, str | None]) -> list[tuple[str, str]]:
     """(key, error) pairs of a sink's topics and dead letter topic."""
-    topics = [topic for topic in parse_value(TOPICS, config.get(TOPICS) or "", ConfigType.LIST) if topic]
-    pattern = (config.get(TOPICS_REGEX) or "").strip()
+    listed, pattern = (config.get(TOPICS) or "").strip(), config.get(TOPICS_REGEX) or ""
     dead_letters = (config.get(DEAD_LETTER_TOPIC) or "").strip()
-    if topics and pattern:
-        both = f"{TOPICS} and {TOPICS_REGEX} are mutually exclusive options, but both are set."
-        return [(TOPICS, both), (TOPICS_REGEX, both)]
-    if not topics and not pattern:
-        neither = f"Must configure one of {TOPICS} or {TOPICS_REGEX}"
-        return [(TOPICS, neither), (TOPICS_REGEX, neither)]
-    if dead_letters and dead_letters in topics:
-        listed = ", ".join(topics)
-        text = f"The DLQ topic '{dead_letters}' may not be included in the list of topics ('{TOPICS}=[{listed}]') consumed by the connector"
-        return [(TOPICS, text)]
-    if dead_letters and pattern and _matches(pattern, dead_letters):
+    errors: list[tuple[str, str]] = []
+    if bool(listed) == bool(pattern.strip()):
+        text = f"{TOPICS} and {TOPICS_REGEX} are mutually exclusive options, but both are set."
+        errors = [(key, text if listed else f"Must configure one of {TOPICS} or {TOPICS_REGEX}") for key in (TOPICS, TOPICS_REGEX)]
+    if not dead_letters:
+        return errors
+    topics = list(dict.fromkeys(topic for topic in parse_value(TOPICS, listed, ConfigType.LIST) if topic))
+    if dead_letters in topics:
+        shown = ", ".join(topics)
+        text = f"The DLQ topic '{dead_letters}' may not be included in the list of topics ('{TOPICS}=[{shown}]') consumed by the connector"
+        errors.append((TOPICS, text))
+    if pattern.strip() and _matches(pattern, dead_letters):
         text = (
             f"The DLQ topic '{dead_letters}' may not be matched by the regex for the topics ('{TOPICS_REGEX}={pattern}') "
             "consumed by the connector"
         )
-        return [(TOPICS_REGEX, text)]
-    return []
+        errors.append((TOPICS_REGEX, text))
+    return errors
 
 
 def sink_group(connector: str, config: Mapping[str, str | None]) -> str:
@@ -112,7 +112,7 @@ def _workers_converter(worker: Mapping[str, str], key: str) -> str | None:
 
 
 def _aliases(config: Mapping[str, str | None], key: str) -> list[str]:
-    return list(dict.fromkeys(alias for alias in parse_value(key, config.get(key) or "", ConfigType.LIST) if alias))
+    return list(dict.fromkeys(parse_value(key, config.get(key) or "", ConfigType.LIST)))
 
 
 def _matches(pattern: str, topic: str) -> bool:

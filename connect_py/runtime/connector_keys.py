@@ -43,11 +43,21 @@ def key(
 
 
 def unique_aliases(name: str, value: Any) -> None:
-    """Aliases of transforms, predicates or topic groups: each once, none empty."""
-    if value and len(set(value)) < len(value):
+    """Aliases of transforms, predicates or topic groups: each once."""
+    if value is None:
+        raise invalid(name, value, "entry must be non null")
+    if len(set(value)) < len(value):
         raise invalid(name, value, "Duplicate alias provided.")
-    if value and "" in value:
-        raise invalid(name, value, "Empty alias provided.")
+
+
+def _distinct_values(name: str, value: Any) -> None:
+    """`ConfigDef.ValidList.anyNonDuplicateValues`."""
+    if value is None:
+        raise ConfigError(f"Configuration '{name}' values must not be null.")
+    if len(set(value)) < len(value):
+        raise ConfigError(f"Configuration '{name}' values must not be duplicated.")
+    if "" in value:
+        raise ConfigError(f"Configuration '{name}' values must not be empty.")
 
 
 def _java_regex(name: str, value: Any) -> None:
@@ -437,6 +447,7 @@ SINK: tuple[ConfigKey, ...] = (
         4,
         "Topics",
         "List of topics to consume, separated by commas",
+        _distinct_values,
     ),
     key(
         "topics.regex",

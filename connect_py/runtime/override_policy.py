@@ -103,7 +103,8 @@ def clients_of(connector: type[Connector], worker: Mapping[str, str], config: Ma
 def overrides_of(config: Mapping[str, str | None], kind: ClientKind) -> dict[str, str | None]:
     """A connector's overrides for a kind of client, without prefix, in the order of Java's map."""
     prefix = override_prefix(kind)
-    return in_java_order({key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)})
+    own = {key.removeprefix(prefix): value for key, value in in_java_order(config, copied=True).items() if key.startswith(prefix)}
+    return in_java_order(own)
 
 
 def override_prefix(kind: ClientKind) -> str:

@@ -8,7 +8,7 @@ own. The properties of a class that has an error are not shown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -129,11 +129,25 @@ def step_keys(plugins: Plugins, config: Config, kind: str, prefix: str, alias: s
             "negate": _NEGATE,
             "predicate": _PREDICATE,
         }
-    for order, key in enumerate(own.values(), 2):
+    for order, key in enumerate(_in_embedded_order(own.values()), 2):
         checked = key.validator and _as_named(key.name, key.validator)
         shown = key.display_name or key.name
-        keys.append(replace(key, name=f"{prefix}.{key.name}", group=group, order=order, display_name=shown, validator=checked))
+        within = f"{group}: {key.group}" if key.group is not None else group
+        keys.append(replace(key, name=f"{prefix}.{key.name}", group=within, order=order, display_name=shown, validator=checked))
     return keys
+
+
+def _in_embedded_order(keys: Iterable[ConfigKey]) -> list[ConfigKey]:
+    """By group, place in the group, whether a value is required, importance and name (`ConfigDef.embed`, `sortedConfigs`)."""
+    keys = list(keys)
+    groups = list(dict.fromkeys(key.group for key in keys if key.group is not None))
+    importance = list(Importance)
+
+    def place(key: ConfigKey) -> tuple[int, int, bool, int, str]:
+        group = -1 if key.group is None else groups.index(key.group)
+        return group, key.order, not key.required, importance.index(key.importance), key.name
+
+    return sorted(keys, key=place)
 
 
 def find_quietly(plugins: Plugins, name: str | None, kind: str) -> type[Any] | None:

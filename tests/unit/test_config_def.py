@@ -80,7 +80,7 @@ def test_values_are_trimmed_and_typed():
 def test_enumerations_list_their_options():
     with pytest.raises(ConfigError, match=r"String must be one of: none, all$"):
         one_of("none", "all")("k", "some")
-    with pytest.raises(ConfigError, match=r"\(case insensitive\): REQUESTED, REQUIRED$"):
+    with pytest.raises(ConfigError, match=r"\(case insensitive\): REQUIRED, REQUESTED$"):
         one_of_ignoring_case("requested", "required")("k", "maybe")
     one_of_ignoring_case("requested", "required")("k", "Required")
 

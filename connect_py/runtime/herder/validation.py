@@ -35,6 +35,10 @@ from connect_py.runtime.redact import HIDDEN, MIN_LENGTH, is_secret_name, redact
 log = logging.getLogger(__name__)
 
 _NULL = "Null value can not be supplied as the configuration value."
+_NO_OWN_BOUNDARIES = (
+    "The connector does not support connector-defined transaction boundaries with the given configuration. "
+    "Please reconfigure it to use a different transaction boundary definition."
+)
 _GROUP_OVERRIDE = "consumer.override.group.id"
 
 #: validateAllConverterConfigs.
@@ -157,6 +161,8 @@ def _apply_rules(
     if not issubclass(connector, SinkConnector):
         if str(values["exactly.once.support"].value).lower() == "required":
             values["exactly.once.support"].errors.append("This worker does not have exactly-once source support enabled.")
+        if str(values["transaction.boundary"].value).lower() == "connector" and not values["transaction.boundary"].errors:
+            values["transaction.boundary"].errors.append(_NO_OWN_BOUNDARIES)
         return
     for key, error in sink_topic_errors(config):
         values.setdefault(key, ConfigValue(key)).errors.append(error)
