@@ -69,6 +69,10 @@ class MemoryConfigStore:
         """Pass a log level on."""
         self._write([records.logger_record(namespace, level)])
 
+    def put_session_key(self, key: str, algorithm: str, creation_timestamp: int) -> None:
+        """Store the session key."""
+        self._write([records.session_key_record(key, algorithm, creation_timestamp)])
+
     def _write(self, found: Sequence[records.Record]) -> None:
         for key, value in found:
             with self._lock:

@@ -100,6 +100,11 @@ def _described(value: Any) -> str:
             return "a number"
 
 
+def parse(body: bytes) -> Any:
+    """Any JSON, numbers as text. Raises BadRequestError."""
+    return _parse(body, numbers_as_text=True)
+
+
 def parse_object(body: bytes, known: tuple[str, ...], *, numbers_as_text: bool = True) -> Mapping[str, Any]:
     """A JSON object with no other fields than the known ones. Raises BadRequestError."""
     parsed = _parse(body, numbers_as_text=numbers_as_text)

@@ -38,6 +38,7 @@ _BOTH = (
     ConfigKey("rest.advertised.host.name", ConfigType.STRING, None, _LOW, "Host name that other workers and clients should use."),
     ConfigKey("rest.advertised.port", ConfigType.INT, None, _LOW, "Port that other workers and clients should use."),
     ConfigKey("rest.advertised.listener", ConfigType.STRING, None, _LOW, "Scheme that other workers should use: http or https."),
+    ConfigKey("rest.redact.secrets", ConfigType.BOOLEAN, False, _LOW, "Whether answers show [hidden] in place of secrets."),
     ConfigKey("topic.tracking.enable", ConfigType.BOOLEAN, True, _LOW, "Whether topics in use are noted."),
     ConfigKey("topic.tracking.allow.reset", ConfigType.BOOLEAN, True, _LOW, "Whether the notes may be reset."),
     ConfigKey("topic.creation.enable", ConfigType.BOOLEAN, True, _LOW, "Whether source connectors may have topics created."),
@@ -122,6 +123,7 @@ class WorkerConfig:
     topic_tracking_reset: bool
     topic_creation: bool
     group_id: str | None
+    redact_secrets: bool
     plugin_path: Sequence[str]
 
     @classmethod
@@ -151,6 +153,7 @@ class WorkerConfig:
             topic_tracking_reset=values["topic.tracking.allow.reset"],
             topic_creation=values["topic.creation.enable"],
             group_id=values.get("group.id"),
+            redact_secrets=values["rest.redact.secrets"],
             plugin_path=values["plugin.path"] or (),
         )
 

@@ -24,6 +24,7 @@ from connect_py.runtime.herder.base import (
     ServerInfo,
     TaskInfo,
 )
+from connect_py.runtime.herder.session_key import InternalSignature
 from connect_py.runtime.metrics.worker import WorkerMetrics
 
 WORKER_ID = "127.0.0.1:8083"
@@ -215,6 +216,12 @@ class MemoryHerder:
     def metrics(self) -> Sequence[MetricGroup]:
         """Those of a worker that has just begun."""
         return WorkerMetrics().groups({}, "0", "memory:0")
+
+    def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str | None]], signature: InternalSignature | None) -> None:
+        raise BadRequestError("Internal request missing required signature")
+
+    def fence_zombies(self, name: str, signature: InternalSignature | None) -> None:
+        raise BadRequestError("Internal request missing required signature")
 
     def put_logger_level(self, namespace: str, level: str) -> None:
         self.logger_levels.append((namespace, level))

@@ -127,7 +127,7 @@ def _create_request(body: bytes) -> tuple[str, dict[str, str | None], TargetStat
 
 
 def _name(given: Any) -> str:
-    name = java_trim("" if given is None else str(given))
+    name = java_trim(("true" if given else "false") if isinstance(given, bool) else str(given or ""))
     if len(quote(name)) > _MAX_NAME:
         raise BadRequestError(f"The connector's name is too long for its address: it may take {_MAX_NAME} characters, percent-encoded.")
     return name

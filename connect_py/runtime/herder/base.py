@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from connect_py.api.config import ConfigKey, ConfigValue
 from connect_py.api.metrics import MetricGroup
 from connect_py.api.storage import Status, TargetState
+from connect_py.runtime.herder.session_key import InternalSignature
 
 #: ConnectResource's default request timeout (RestServer.java, DEFAULT_REST_REQUEST_TIMEOUT_MS).
 REQUEST_TIMEOUT_SECONDS = 90.0
@@ -174,6 +175,19 @@ class Herder(Protocol):
 
     def metrics(self) -> Sequence[MetricGroup]:
         """Figures of this worker and of what runs on it; never waits for the herder's thread."""
+        ...
+
+    def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str | None]], signature: InternalSignature | None) -> None:
+        """Store what another worker of the cluster has made of a connector: the configurations of its tasks.
+
+        Raises:
+            RestError: the request is not signed by a worker of this cluster, or this worker takes no such requests.
+            NotFoundError: no such connector.
+        """
+        ...
+
+    def fence_zombies(self, name: str, signature: InternalSignature | None) -> None:
+        """Keep tasks of an earlier generation from writing, for another worker. Raises as `put_task_configs`."""
         ...
 
     def put_logger_level(self, namespace: str, level: str) -> None:

@@ -30,7 +30,8 @@ from connect_py.runtime.herder.base import (
     ServerInfo,
     TaskInfo,
 )
-from connect_py.runtime.herder.core import HerderCore
+from connect_py.runtime.herder.cluster import ClusterHerder
+from connect_py.runtime.herder.hiding import hidden, restored
 from connect_py.runtime.metrics.worker import ConnectorKind
 from connect_py.runtime.plugins import KINDS, kinds_of
 
@@ -44,7 +45,7 @@ _HEALTH_SECONDS = 10.0
 _TOPICS_RESET_SECONDS = 0.1
 
 
-class DistributedHerder(HerderCore):
+class DistributedHerder(ClusterHerder):
     """`connect_py.runtime.herder.base.Herder` over the stores; see the module."""
 
     # -- requests: reading
@@ -106,8 +107,9 @@ class DistributedHerder(HerderCore):
     def task_infos(self, name: str) -> Sequence[TaskInfo]:
         """Raw task configurations. Raises NotFoundError."""
         snapshot = self._configs.snapshot()
-        self._config_of(snapshot, name)
-        return [TaskInfo(number, in_java_order(snapshot.task_configs.get((name, number), {}))) for number in snapshot.tasks(name)]
+        owner = self._config_of(snapshot, name)
+        configs = {number: snapshot.task_configs.get((name, number), {}) for number in snapshot.tasks(name)}
+        return [TaskInfo(number, in_java_order(self._shown(config, owner))) for number, config in configs.items()]
 
     def topics(self, name: str) -> Sequence[str]:
         """Topics in use. Raises RestError 403 when they are not tracked."""
@@ -140,6 +142,9 @@ class DistributedHerder(HerderCore):
 
     def validate(self, config: Mapping[str, str | None]) -> ConfigInfos:
         """Check a configuration. Raises BadRequestError."""
+        return self._validated(self._meant(config.get(NAME) or "", config))
+
+    def _validated(self, config: Mapping[str, str | None]) -> ConfigInfos:
         return validation.validate(self._plugins, self._worker.raw, config, self._variables)
 
     # -- requests: changing
@@ -151,8 +156,8 @@ class DistributedHerder(HerderCore):
         given = config.get(NAME)
         if given is not None and given != name:
             raise BadRequestError(f"Connector name configuration ({given}) doesn't match connector name in the URL ({name})")
-        full = {**config, NAME: name}
-        validation.raise_if_invalid(self.validate(full))
+        full = self._meant(name, {**config, NAME: name})
+        validation.raise_if_invalid(self._validated(full))
         checked = {key: value for key, value in full.items() if value is not None}
         return self._thread.call(lambda: self._store_connector(name, checked, may_replace, state))
 
@@ -164,13 +169,13 @@ class DistributedHerder(HerderCore):
         if exists and not may_replace:
             raise AlreadyExistsError(f"Connector {name} already exists")
         self._configs.put_connector(name, config, state)
-        return not exists, ConnectorInfo(name, config, before.tasks(name) if exists else [], self._type_of(config))
+        return not exists, ConnectorInfo(name, self._shown(config), before.tasks(name) if exists else [], self._type_of(config))
 
     def patch_connector(self, name: str, patch: Mapping[str, str | None]) -> ConnectorInfo:
         """Overlay a configuration (KIP-477). Raises NotFoundError, BadRequestError."""
         stored = self._config_of(self._configs.snapshot(), name)
-        merged = {key: value for key, value in {**stored, **patch}.items() if value is not None}
-        validation.raise_if_invalid(self.validate(merged))
+        merged = {key: value for key, value in {**stored, **self._meant(name, patch)}.items() if value is not None}
+        validation.raise_if_invalid(self._validated(merged))
         return self._thread.call(lambda: self._store_connector(name, merged, True, None))[1]
 
     def delete_connector(self, name: str) -> None:
@@ -307,7 +312,23 @@ class DistributedHerder(HerderCore):
 
     def _info(self, snapshot: ClusterConfig, name: str) -> ConnectorInfo:
         config = self._config_of(snapshot, name)
-        return ConnectorInfo(name, in_java_order(config), snapshot.tasks(name), self._type_of(config))
+        return ConnectorInfo(name, in_java_order(self._shown(config)), snapshot.tasks(name), self._type_of(config))
+
+    def _shown(self, config: Mapping[str, str], owner: Mapping[str, str] | None = None) -> dict[str, str]:
+        """A connector's configuration, or that of a task of the owner, as clients may see it."""
+        if not self._worker.redact_secrets:
+            return dict(config)
+        try:
+            definition = self._plugins.connector((owner or config).get(CONNECTOR_CLASS, "")).config_def()
+        except ConnectError:
+            definition = None
+        return hidden(config, definition)
+
+    def _meant(self, name: str, config: Mapping[str, str | None]) -> dict[str, str | None]:
+        """What a client that sees hidden secrets sends. Raises BadRequestError."""
+        if not self._worker.redact_secrets:
+            return dict(config)
+        return restored(config, self._configs.snapshot().connectors.get(name, {}))
 
     def _type_of(self, config: Mapping[str, str] | None) -> str:
         try:

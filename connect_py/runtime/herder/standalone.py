@@ -6,13 +6,14 @@ Its answers differ in a few places: a request that creates or changes a connecto
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from connect_py.api.storage import TargetState
 from connect_py.errors import NotFoundError, RestError
 from connect_py.runtime.herder.base import ConnectorInfo
 from connect_py.runtime.herder.distributed import DistributedHerder
+from connect_py.runtime.herder.session_key import InternalSignature
 
 #: How long a request waits for the connector's tasks before it answers without them.
 _TASKS_SECONDS = 10.0
@@ -41,6 +42,17 @@ class StandaloneHerder(DistributedHerder):
         if task not in self.connector_info(name).tasks:
             raise NotFoundError(f"Task {name}-{task} not found")
         super().restart_task(name, task)
+
+    def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str | None]], signature: InternalSignature | None) -> None:
+        """Raises RestError: there is no other worker."""
+        raise RestError("Kafka Connect in standalone mode does not support externally setting task configurations.", 500)
+
+    def fence_zombies(self, name: str, signature: InternalSignature | None) -> None:
+        """Raises RestError: there is no other worker."""
+        raise RestError("Kafka Connect in standalone mode does not support exactly-once source connectors.", 500)
+
+    def _keep_session_key(self) -> None:
+        """Nobody signs anything."""
 
     def set_target_state(self, name: str, state: TargetState) -> None:
         """Raises NotFoundError, RestError."""

@@ -1,0 +1,44 @@
+"""`rest.redact.secrets=true`: clients see ``[hidden]`` in place of secrets, and may send it back to keep what is stored. Pure.
+
+Kafka Connect answers configurations as they were sent, passwords included; so does this worker unless the property is set. A secret is the
+value of a property of type PASSWORD, or of one whose name says so (`connect_py.runtime.redact`). A placeholder, ``${provider:path:key}``,
+names a secret and is none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from connect_py.api import ConfigDef, ConfigType
+from connect_py.errors import BadRequestError
+from connect_py.runtime.redact import HIDDEN, is_secret_name
+
+_PLACEHOLDERS = re.compile(r"(\$\{[^}]*:[^}]*\}\s*)+")
+
+
+def hidden(config: Mapping[str, str], definition: ConfigDef | None) -> dict[str, str]:
+    """A configuration without its secrets."""
+    return {name: HIDDEN if value and _is_secret(name, value, definition) else value for name, value in config.items()}
+
+
+def restored(config: Mapping[str, str | None], stored: Mapping[str, str]) -> dict[str, str | None]:
+    """A configuration as its sender means it: ``[hidden]`` is the stored value.
+
+    Raises:
+        BadRequestError: there is no stored value.
+    """
+    missing = [name for name, value in config.items() if value == HIDDEN and name not in stored]
+    if missing:
+        raise BadRequestError(
+            f"The value of {', '.join(missing)} is {HIDDEN}, which this worker shows in place of a secret, and there is no stored value "
+            "that it could stand for. Send the secret itself."
+        )
+    return {name: stored[name] if value == HIDDEN else value for name, value in config.items()}
+
+
+def _is_secret(name: str, value: str, definition: ConfigDef | None) -> bool:
+    if _PLACEHOLDERS.fullmatch(value.strip()):
+        return False
+    key = definition.keys.get(name) if definition else None
+    return key.type is ConfigType.PASSWORD if key else is_secret_name(name)

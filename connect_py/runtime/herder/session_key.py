@@ -1,0 +1,132 @@
+"""The key by which workers of a cluster sign their requests to each other (KIP-507; `rest/InternalRequestSignature.java`).
+
+The leader makes the key and keeps it on the configuration topic, where the other workers read it. It is made anew when it is older than
+``inter.worker.key.ttl.ms``. Requests are signed by an HMAC of their body. Pure but for `new_key`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from connect_py.errors import BadRequestError, ConfigError, RestError
+
+#: Java's names of the algorithms, Python's of their digests, and the bits of the key that Java makes when no size is given.
+_DIGESTS = {
+    "HmacMD5": ("md5", 512),
+    "HmacSHA1": ("sha1", 512),
+    "HmacSHA224": ("sha224", 224),
+    "HmacSHA256": ("sha256", 256),
+    "HmacSHA384": ("sha384", 384),
+    "HmacSHA512": ("sha512", 512),
+}
+
+
+@dataclass(frozen=True)
+class InternalSignature:
+    """What a request's headers say: `X-Connect-Request-Signature-Algorithm` and, decoded, `X-Connect-Authorization`; and what is signed."""
+
+    algorithm: str
+    mac: bytes
+    body: bytes
+
+    @classmethod
+    def of_headers(cls, algorithm: str | None, mac: str | None, body: bytes) -> InternalSignature | None:
+        """None when a header is missing. Raises BadRequestError with Java's texts for what cannot be a signature."""
+        if algorithm is None or mac is None:
+            return None
+        if algorithm not in _DIGESTS:
+            raise BadRequestError(f"Algorithm {algorithm} not available")
+        try:
+            return cls(algorithm, base64.b64decode(mac + "=" * (-len(mac) % 4), validate=True), body)
+        except (binascii.Error, ValueError):
+            raise BadRequestError("The header X-Connect-Authorization holds no base64.") from None
+
+
+@dataclass(frozen=True)
+class SessionKeySettings:
+    """The worker's ``inter.worker.*`` properties."""
+
+    algorithm: str = "HmacSHA256"
+    bits: int | None = None
+    ttl_ms: int = 3_600_000
+    verification: Sequence[str] = ("HmacSHA256",)
+
+    @classmethod
+    def parse(cls, properties: Mapping[str, str]) -> SessionKeySettings:
+        """Raises ConfigError: an algorithm is not known, a number is none, or this worker would not accept its own signatures."""
+        algorithm = properties.get("inter.worker.key.generation.algorithm", "HmacSHA256").strip()
+        signing = properties.get("inter.worker.signature.algorithm", "HmacSHA256").strip()
+        listed = properties.get("inter.worker.verification.algorithms", "HmacSHA256")
+        verification = [name.strip() for name in listed.split(",") if name.strip()]
+        for name in (algorithm, signing, *verification):
+            if name not in _DIGESTS:
+                raise ConfigError(f"inter.worker.* names the algorithm {name}; known are: {', '.join(_DIGESTS)}.")
+        if signing not in verification:
+            raise ConfigError(
+                f"inter.worker.signature.algorithm ({signing}) must be one of inter.worker.verification.algorithms "
+                f"({', '.join(verification)})."
+            )
+        size = properties.get("inter.worker.key.size", "").strip()
+        return cls(algorithm, _number("inter.worker.key.size", size) if size else None, _ttl(properties), verification)
+
+
+def _ttl(properties: Mapping[str, str]) -> int:
+    return _number("inter.worker.key.ttl.ms", properties.get("inter.worker.key.ttl.ms", "3600000").strip())
+
+
+def _number(name: str, text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise ConfigError(f"Invalid value {text} for configuration {name}: it must be a number that is not negative")
+    return int(text)
+
+
+def is_outdated(stored: Mapping[str, object] | None, settings: SessionKeySettings, now_ms: int) -> bool:
+    """Whether the leader has to make a key: there is none, it is too old, or the settings want another kind."""
+    if stored is None or stored.get("algorithm") != settings.algorithm:
+        return True
+    created = stored.get("creation-timestamp")
+    if settings.bits is not None and len(_key_of(stored)) * 8 != settings.bits:
+        return True
+    return not isinstance(created, int) or now_ms - created >= settings.ttl_ms
+
+
+def new_key(settings: SessionKeySettings) -> str:
+    """A key, in base64."""
+    return base64.b64encode(secrets.token_bytes((settings.bits or _DIGESTS[settings.algorithm][1]) // 8)).decode()
+
+
+def check(signature: InternalSignature | None, stored: Mapping[str, object] | None, settings: SessionKeySettings) -> None:
+    """Let a request of another worker through, or refuse it (`DistributedHerder.requestNotSignedProperly`).
+
+    Args:
+        stored: the session key record's value, None when there is none.
+
+    Raises:
+        RestError: 400 when it is not signed, or by an algorithm that is not accepted; 503 when this worker has no key; 403 when the
+            signature is wrong.
+    """
+    if signature is None:
+        raise BadRequestError("Internal request missing required signature")
+    if signature.algorithm not in settings.verification:
+        raise BadRequestError(
+            f"This worker does not support the '{signature.algorithm}' key signing algorithm used by other workers. This worker is "
+            f"currently configured to use: [{', '.join(settings.verification)}]. Check that all workers' configuration files permit the "
+            "same set of signature algorithms, and correct any misconfigured worker and restart it."
+        )
+    if stored is None:
+        raise RestError("This worker is still starting up and has not been able to read a session key from the config topic yet", 503)
+    expected = hmac.digest(_key_of(stored), signature.body, _DIGESTS[signature.algorithm][0])
+    if not hmac.compare_digest(expected, signature.mac):
+        raise RestError("Internal request contained invalid signature.", 403)
+
+
+def _key_of(stored: Mapping[str, object]) -> bytes:
+    try:
+        return base64.b64decode(str(stored.get("key", "")), validate=True)
+    except (binascii.Error, ValueError):
+        return b""
