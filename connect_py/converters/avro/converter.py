@@ -1,0 +1,62 @@
+"""Records as Avro with a schema registry (`io.confluent.connect.avro.AvroConverter`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from connect_py.converters.avro.from_connect import ANYTHING, FromConnect, record_name
+from connect_py.converters.avro.options import KEYS, AvroOptions
+from connect_py.converters.avro.read import decoder
+from connect_py.converters.avro.schema import AvroSchema, avro_text, parse_avro
+from connect_py.converters.avro.to_connect import ToConnect
+from connect_py.converters.avro.write import encoder
+from connect_py.converters.registry.client import RegistrySchema
+from connect_py.converters.registry.converter import Encode, Readable, RegistryConverter, Written
+from connect_py.data import Schema, Type
+
+
+class AvroConverter(RegistryConverter):
+    """Converts keys and values. One thread uses an instance."""
+
+    java_name = "io.confluent.connect.avro.AvroConverter"
+    kind = "AVRO"
+    keys = KEYS
+
+    def use(self, values: Mapping[str, Any]) -> None:
+        """Take the format's own properties."""
+        self._options = AvroOptions.of(values)
+
+    def written(self, schema: Schema | None) -> Written:
+        """The Avro schema of a Connect schema, and the function that writes its values."""
+        avro = FromConnect(self._options)(schema)
+        return Written(record_name(avro), RegistrySchema("AVRO", avro_text(avro)), self._encode(schema, avro))
+
+    def encoder_for(self, schema: Schema | None, registered: RegistrySchema) -> Encode:
+        """The function that writes values with the subject's latest schema."""
+        return self._encode(schema, self._parsed(registered))
+
+    def _encode(self, schema: Schema | None, avro: AvroSchema) -> Encode:
+        if avro.type == "bytes" and schema is not None and schema.type is Type.BYTES:
+            write = encoder(schema, avro, self._options)
+            return lambda value: _without_length(write(value))
+        return encoder(schema, avro, self._options)
+
+    def readable(self, topic: str, registered: RegistrySchema, selector: bytes) -> Readable:
+        """The Connect schema of a registered schema, and the function that reads its values."""
+        avro = self._parsed(registered)
+        version = self.version_in_registry(topic, registered, record_name(avro))
+        schema = None if avro.full_name == ANYTHING.full_name else ToConnect(self._options)(avro, version)
+        return Readable(schema, decoder(schema, avro, self._options))
+
+    def _parsed(self, registered: RegistrySchema) -> AvroSchema:
+        used = {name: schema.text for name, schema in self._registry.referenced(registered).items()}
+        return parse_avro(registered.text, used)
+
+
+def _without_length(data: bytes) -> bytes:
+    """Where the whole value is bytes, the registry's serializer writes no length before them (`AbstractKafkaAvroSerializer`)."""
+    at = 0
+    while data[at] > 127:
+        at += 1
+    return data[at + 1 :]

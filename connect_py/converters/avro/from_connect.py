@@ -1,0 +1,326 @@
+"""The Avro schema of a Connect schema (`AvroData.fromConnectSchema`)."""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from connect_py.converters.avro.names import full_name, scrub_name, split_name
+from connect_py.converters.avro.options import (
+    CONNECT_DEFAULT,
+    CONNECT_DOC,
+    CONNECT_ENUM_DOC,
+    CONNECT_NAME,
+    CONNECT_PARAMETERS,
+    CONNECT_RECORD_DOC,
+    CONNECT_TYPE,
+    CONNECT_VERSION,
+    DECIMAL_PRECISION,
+    DEFAULT_NAME,
+    DEFAULT_PRECISION,
+    ENUM,
+    ENUM_DEFAULT_PREFIX,
+    ENUM_DOC_PREFIX,
+    FIELD_DEFAULT_FLAG,
+    FIELD_DOC_PREFIX,
+    FIXED_SIZE,
+    GENERAL_ENUM,
+    GENERAL_UNION,
+    INTERNAL_TYPE,
+    MAP_ENTRY,
+    NAMESPACE,
+    RECORD_DOC,
+    UNION,
+    AvroOptions,
+)
+from connect_py.converters.avro.schema import NO_DEFAULT, AvroField, AvroSchema, JavaFloat
+from connect_py.converters.json_write import scale_of
+from connect_py.data import Schema, Type
+from connect_py.data.logical import DATE, DECIMAL, TIME, TIMESTAMP, decimal_to_bytes
+from connect_py.data.times import date_to_days, time_to_millis, timestamp_to_millis
+
+_BASE: Mapping[Type, str] = {
+    Type.INT8: "int",
+    Type.INT16: "int",
+    Type.INT32: "int",
+    Type.INT64: "long",
+    Type.FLOAT32: "float",
+    Type.FLOAT64: "double",
+    Type.BOOLEAN: "boolean",
+    Type.STRING: "string",
+    Type.BYTES: "bytes",
+}
+_LOGICAL: Mapping[str | None, str] = {DATE: "date", TIME: "time-millis", TIMESTAMP: "timestamp-millis"}
+
+
+def is_union(schema: Schema) -> bool:
+    """Whether a struct stands for one value of several types."""
+    return schema.type is Type.STRUCT and (schema.name == UNION or schema.parameter(GENERAL_UNION) is not None)
+
+
+def is_enum(schema: Schema, options: AvroOptions) -> bool:
+    """Whether a string is an enum's symbol, with the options that keep enums."""
+    return schema.type is Type.STRING and (
+        (options.generalized and schema.parameter(GENERAL_ENUM) is not None)
+        or (options.enhanced and not options.generalized and schema.parameter(ENUM) is not None)
+    )
+
+
+def is_fixed(schema: Schema) -> bool:
+    """Whether bytes have a fixed length."""
+    return schema.type is Type.BYTES and schema.name is not None and schema.parameter(FIXED_SIZE) is not None
+
+
+def has_string_keys(schema: Schema, options: AvroOptions) -> bool:
+    """Whether a map is an Avro map; another is an array of entries."""
+    key = schema.key_schema
+    return key is not None and key.type is Type.STRING and (not key.optional or options.optional_map_keys)
+
+
+def anything() -> AvroSchema:
+    """What values without a schema are written with: a record of which at most one field is not null."""
+    null = AvroSchema("null")
+    made = AvroSchema("record", name=f"{NAMESPACE}.Anything")
+    entry = AvroSchema("record", name=f"{NAMESPACE}.{MAP_ENTRY}", fields=[AvroField("key", made), AvroField("value", made)])
+    for name in ("boolean", "bytes", "double", "float", "int", "long", "string"):
+        made.fields.append(AvroField(name, AvroSchema("union", branches=[null, AvroSchema(name)]), default=None))
+    for name, item in (("array", made), ("map", entry)):
+        made.fields.append(AvroField(name, AvroSchema("union", branches=[null, AvroSchema("array", items=item)]), default=None))
+    return made
+
+
+ANYTHING = anything()
+
+
+class FromConnect:
+    """Makes one Avro schema; types of a name are made once.
+
+    Raises (on call):
+        DataError: the schema has something that Avro cannot have.
+    """
+
+    def __init__(self, options: AvroOptions) -> None:
+        self._options = options
+        self._made: dict[str | None, list[tuple[Schema, AvroSchema]]] = {}
+        self._named = 0
+        self._seen: set[str] = set()
+
+    def __call__(self, schema: Schema | None, ignore_optional: bool = False) -> AvroSchema:
+        if schema is None:
+            return ANYTHING
+        if not is_union(schema) and not schema.optional:
+            for known, avro in self._made.get(schema.name, ()):
+                if known == schema:
+                    return avro
+        if is_union(schema):
+            return self._union(schema)
+        if schema.type is Type.STRUCT and schema.optional:
+            return _union([AvroSchema("null"), self(replace(schema, optional=False))])
+        base = self._base(schema)
+        if self._options.metadata:
+            self._metadata(schema, base)
+        self._logical(schema, base)
+        for name, value in schema.parameters:
+            if name.startswith("avro"):
+                base.props.setdefault(name, value)
+        if not schema.optional:
+            self._made.setdefault(schema.name, []).append((schema, base))
+        return base if ignore_optional else _optional(schema, base)
+
+    def _union(self, schema: Schema) -> AvroSchema:
+        nulls = [AvroSchema("null")] if schema.optional else []
+        return _union(nulls + [self(replace(field.schema, optional=False), True) for field in schema.fields])
+
+    def _base(self, schema: Schema) -> AvroSchema:
+        match schema.type:
+            case Type.STRING if is_enum(schema, self._options):
+                return self._enum(schema)
+            case Type.BYTES:
+                return self._bytes(schema)
+            case Type.ARRAY:
+                return AvroSchema("array", items=self(schema.value_schema))
+            case Type.MAP:
+                return self._map(schema)
+            case Type.STRUCT:
+                return self._record(schema)
+            case _:
+                return AvroSchema(_BASE[schema.type])
+
+    def _name_of(self, schema: Schema) -> str:
+        """A full name; unnamed structs are ConnectDefault, ConnectDefault2 and so on."""
+        if schema.name is not None:
+            return full_name(schema.name, scrub=self._options.scrub)
+        self._named += 1
+        return DEFAULT_NAME + (str(self._named) if self._named > 1 else "")
+
+    def _enum(self, schema: Schema) -> AvroSchema:
+        name = GENERAL_ENUM if self._options.generalized else ENUM
+        symbols = [key.removeprefix(f"{name}.") for key, _ in schema.parameters if key.startswith(f"{name}.")]
+        made = AvroSchema("enum", name=schema.parameter(name), symbols=symbols)
+        simple = split_name(self._name_of(schema))[1]
+        if self._options.discard_type_doc_default:
+            made.doc = schema.parameter(CONNECT_ENUM_DOC)
+        else:
+            made.doc, made.enum_default = schema.parameter(ENUM_DOC_PREFIX + simple), schema.parameter(ENUM_DEFAULT_PREFIX + simple)
+        return made
+
+    def _bytes(self, schema: Schema) -> AvroSchema:
+        made = AvroSchema("bytes")
+        if is_fixed(schema):
+            made = AvroSchema("fixed", name=self._name_of(schema), size=int(schema.parameter(FIXED_SIZE) or 0))
+        if schema.name == DECIMAL:
+            made.props |= {"scale": scale_of(schema), "precision": int(schema.parameter(DECIMAL_PRECISION) or DEFAULT_PRECISION)}
+        return made
+
+    def _map(self, schema: Schema) -> AvroSchema:
+        if has_string_keys(schema, self._options):
+            return AvroSchema("map", items=self(schema.value_schema))
+        if schema.name is None:
+            entry = AvroSchema("record", name=f"{NAMESPACE}.{MAP_ENTRY}")
+        else:
+            entry = AvroSchema("record", name=self._name_of(schema), props={INTERNAL_TYPE: MAP_ENTRY})
+        for name, part in (("key", schema.key_schema), ("value", schema.value_schema)):
+            assert part is not None
+            entry.fields.append(self._field(name, part, None))
+        return AvroSchema("array", items=entry)
+
+    def _record(self, schema: Schema) -> AvroSchema:
+        discard = self._options.discard_type_doc_default
+        made = AvroSchema("record", name=self._name_of(schema), doc=schema.parameter(CONNECT_RECORD_DOC if discard else RECORD_DOC))
+        parameters = dict(schema.parameters)
+        for field in schema.fields:
+            name = scrub_name(field.name) if self._options.scrub else field.name
+            made.fields.append(self._field(name, field.schema, None if discard else parameters.get(FIELD_DOC_PREFIX + field.name)))
+        return made
+
+    def _field(self, name: str, schema: Schema, doc: str | None) -> AvroField:
+        default: Any = NO_DEFAULT
+        if schema.default is not None:
+            default = default_to_json(schema, schema.default, self._options)
+        elif schema.optional:
+            default = None
+        scrubbed = None if schema.name is None else full_name(schema.name, scrub=self._options.scrub)
+        seen = scrubbed is not None and scrubbed in self._seen
+        if scrubbed is not None:
+            self._seen.add(scrubbed)
+        avro = self(schema)
+        if default is not NO_DEFAULT and not _is_valid_default(avro, default):
+            default = NO_DEFAULT  # the reference leaves it out too, with a warning
+        made = AvroField(name, avro, schema.doc if self._options.discard_type_doc_default else doc, default)
+        if self._options.metadata and seen and schema.parameters and any(part.name for part in (avro, *avro.branches)):
+            parameters = self._parameters(schema)
+            if parameters:
+                made.props[CONNECT_PARAMETERS] = parameters
+        return made
+
+    def _parameters(self, schema: Schema) -> dict[str, str]:
+        keep_flag = self._options.discard_type_doc_default
+        return {name: value for name, value in schema.parameters if keep_flag or name != FIELD_DEFAULT_FLAG}
+
+    def _metadata(self, schema: Schema, base: AvroSchema) -> None:
+        if schema.doc is not None:
+            base.props[CONNECT_DOC] = schema.doc
+        if schema.version is not None:
+            base.props[CONNECT_VERSION] = schema.version
+        if parameters := self._parameters(schema):
+            base.props[CONNECT_PARAMETERS] = parameters
+        if schema.default is not None and (self._options.discard_type_doc_default or schema.parameter(FIELD_DEFAULT_FLAG) is None):
+            base.props[CONNECT_DEFAULT] = default_to_json(schema, schema.default, self._options)
+        if schema.name is not None:
+            base.props[CONNECT_NAME] = schema.name
+        if schema.type in (Type.INT8, Type.INT16):
+            base.props[CONNECT_TYPE] = schema.type.value
+
+    def _logical(self, schema: Schema, base: AvroSchema) -> None:
+        if schema.name == DECIMAL:
+            base.props["logicalType"] = "decimal"
+        elif schema.name in _LOGICAL:
+            base.props["logicalType"] = _LOGICAL[schema.name]
+
+
+def _union(branches: list[AvroSchema]) -> AvroSchema:
+    return AvroSchema("union", branches=branches)
+
+
+def _optional(schema: Schema, base: AvroSchema) -> AvroSchema:
+    """A default must be of a union's first type, so null comes last where there is one."""
+    if not schema.optional:
+        return base
+    return _union([base, AvroSchema("null")] if schema.default is not None else [AvroSchema("null"), base])
+
+
+def default_to_json(schema: Schema, value: Any, options: AvroOptions) -> Any:
+    """A default as Avro's JSON has it: bytes are texts of the characters 0 to 255. Raises DataError."""
+    if value is None:
+        return None
+    match schema.name:
+        case "org.apache.kafka.connect.data.Decimal" if isinstance(value, decimal.Decimal):
+            return decimal_to_bytes(value, scale_of(schema)).decode("latin-1")
+        case "org.apache.kafka.connect.data.Date":
+            return date_to_days(value)
+        case "org.apache.kafka.connect.data.Time":
+            return time_to_millis(value)
+        case "org.apache.kafka.connect.data.Timestamp":
+            return timestamp_to_millis(value)
+    match schema.type:
+        case Type.FLOAT32:
+            return JavaFloat(value)
+        case Type.BYTES:
+            return bytes(value).decode("latin-1")
+        case Type.ARRAY:
+            assert schema.value_schema is not None
+            return [default_to_json(schema.value_schema, item, options) for item in value]
+        case Type.MAP:
+            key, item = schema.key_schema, schema.value_schema
+            assert key is not None
+            assert item is not None
+            if has_string_keys(schema, options):
+                return {name: default_to_json(item, held, options) for name, held in value.items()}
+            return [[default_to_json(key, name, options), default_to_json(item, held, options)] for name, held in value.items()]
+        case Type.STRUCT:
+            found = {
+                scrub_name(f.name) if options.scrub else f.name: default_to_json(f.schema, value[f.name], options) for f in schema.fields
+            }
+            return next(iter(found.values()), None) if is_union(schema) else found
+        case _:
+            return value
+
+
+_OF_JSON: Mapping[str, type | tuple[type, ...]] = {
+    "string": str,
+    "bytes": str,
+    "fixed": str,
+    "enum": str,
+    "float": (int, float),
+    "double": (int, float),
+}
+
+
+def _is_valid_default(schema: AvroSchema, default: Any) -> bool:
+    """Whether a JSON value can be the default of a field (`Schema.isValidDefault`)."""
+    match schema.type:
+        case "null":
+            return default is None
+        case "boolean":
+            return isinstance(default, bool)
+        case "int" | "long":
+            return isinstance(default, int) and not isinstance(default, bool)
+        case "array":
+            return isinstance(default, list) and schema.items is not None and all(_is_valid_default(schema.items, item) for item in default)
+        case "map":
+            return (
+                isinstance(default, dict) and schema.items is not None and all(_is_valid_default(schema.items, v) for v in default.values())
+            )
+        case "record":
+            return isinstance(default, dict) and all(_is_valid_default(f.schema, default.get(f.name, f.default)) for f in schema.fields)
+        case "union":
+            return any(_is_valid_default(branch, default) for branch in schema.branches)
+        case _:
+            return isinstance(default, _OF_JSON[schema.type])
+
+
+def record_name(schema: AvroSchema) -> str | None:
+    """The name that subject strategies use; a union has none."""
+    return None if schema.type == "union" else schema.full_name

@@ -1,0 +1,277 @@
+"""Avro's binary form to Connect values (Avro's `GenericDatumReader` and `AvroData.toConnectData` in one step).
+
+An Avro schema and the Connect schema that was made of it become a chain of small functions once. Each takes the bytes and an offset and
+gives the value and the next offset. Bytes after the value are ignored, as in the reference.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from connect_py.converters.avro.options import AvroOptions
+from connect_py.converters.avro.schema import AvroSchema
+from connect_py.converters.avro.to_connect import is_map_entry, nullable_member
+from connect_py.converters.json_write import scale_of
+from connect_py.converters.registry.converter import Decode
+from connect_py.data import Schema, Struct, Type
+from connect_py.data.logical import DATE, DECIMAL, TIME, TIMESTAMP, bytes_to_decimal
+from connect_py.data.times import days_to_date, millis_to_time, millis_to_timestamp
+from connect_py.errors import DataError
+
+#: Bytes and an offset to a value and the offset after it.
+Reader = Callable[[bytes, int], tuple[Any, int]]
+
+_FLOAT, _DOUBLE = struct.Struct("<f"), struct.Struct("<d")
+
+
+def decoder(schema: Schema | None, avro: AvroSchema, options: AvroOptions) -> Decode:
+    """The function that reads values of an Avro schema from an offset on.
+
+    Args:
+        schema: what `ToConnect` made of the Avro schema; None for values without a schema.
+
+    The function raises DataError for bytes that end too early or hold what the schema cannot.
+    """
+    if avro.type == "bytes" and schema is not None and schema.name != DECIMAL:
+        return lambda data, at: data[at:]  # the registry's serializer writes no length where the whole value is bytes
+    if avro.type == "bytes" and schema is not None:
+        scale = scale_of(schema)
+        return lambda data, at: bytes_to_decimal(data[at:], scale)
+    read = _anything if schema is None else _reader(schema, avro, options)
+
+    def decode(data: bytes, at: int) -> Any:
+        try:
+            return read(data, at)[0]
+        except (IndexError, struct.error, OverflowError):
+            raise DataError(
+                f"The bytes are no value of the Avro schema {avro.full_name}: they end too early or hold a wrong index"
+            ) from None
+
+    return decode
+
+
+def _reader(schema: Schema, avro: AvroSchema, options: AvroOptions) -> Reader:
+    if avro.type == "union":
+        return _union(schema, avro, options)
+    read = _plain(schema, avro, options)
+    if schema.name == DECIMAL:
+        scale = scale_of(schema)
+        return _then(read, lambda value: bytes_to_decimal(value, scale))
+    convert = _LOGICAL.get(schema.name)
+    return read if convert is None else _then(read, convert)
+
+
+_LOGICAL: dict[str | None, Callable[[Any], Any]] = {DATE: days_to_date, TIME: millis_to_time, TIMESTAMP: millis_to_timestamp}
+
+
+def _then(read: Reader, convert: Callable[[Any], Any]) -> Reader:
+    def read_and_convert(data: bytes, at: int) -> tuple[Any, int]:
+        value, at = read(data, at)
+        return convert(value), at
+
+    return read_and_convert
+
+
+def _plain(schema: Schema, avro: AvroSchema, options: AvroOptions) -> Reader:
+    match avro.type:
+        case "null":
+            return lambda data, at: (None, at)
+        case "boolean":
+            return lambda data, at: (data[at] != 0, at + 1)
+        case "int" | "long":
+            return _narrow(schema)
+        case "float":
+            return lambda data, at: (_FLOAT.unpack_from(data, at)[0], at + 4)
+        case "double":
+            return lambda data, at: (_DOUBLE.unpack_from(data, at)[0], at + 8)
+        case "string":
+            return _string
+        case "bytes":
+            return _bytes
+        case "fixed":
+            return lambda data, at: _taken(data, at, avro.size)
+        case "enum":
+            return _then(_long, lambda index: avro.symbols[index])
+        case "array":
+            return _array(schema, avro, options)
+        case "map":
+            return _map(_string, _inner(schema.value_schema, avro.items, options))
+        case _:
+            return _record(schema, avro, options)
+
+
+def _long(data: bytes, at: int) -> tuple[int, int]:
+    byte = data[at]
+    at += 1
+    if byte < 128:
+        return (byte >> 1) ^ -(byte & 1), at
+    value, shift = byte & 127, 7
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return (value >> 1) ^ -(value & 1), at
+        shift += 7
+        if shift > 63:
+            raise OverflowError
+
+
+_HALF = {Type.INT8: 1 << 7, Type.INT16: 1 << 15}
+
+
+def _narrow(schema: Schema) -> Reader:
+    half = _HALF.get(schema.type)
+    return _long if half is None else _then(_long, lambda value: (value + half) % (2 * half) - half)
+
+
+def _taken(data: bytes, at: int, size: int) -> tuple[bytes, int]:
+    end = at + size
+    if size < 0 or end > len(data):
+        raise IndexError
+    return data[at:end], end
+
+
+def _bytes(data: bytes, at: int) -> tuple[bytes, int]:
+    size, at = _long(data, at)
+    return _taken(data, at, size)
+
+
+def _string(data: bytes, at: int) -> tuple[str, int]:
+    found, at = _bytes(data, at)
+    return found.decode(errors="replace"), at
+
+
+def _inner(schema: Schema | None, avro: AvroSchema | None, options: AvroOptions) -> Reader:
+    assert schema is not None
+    assert avro is not None
+    return _reader(schema, avro, options)
+
+
+def _array(schema: Schema, avro: AvroSchema, options: AvroOptions) -> Reader:
+    assert avro.items is not None
+    if is_map_entry(avro.items):
+        by_name = {field.name: field.schema for field in avro.items.fields}
+        key, value = _inner(schema.key_schema, by_name["key"], options), _inner(schema.value_schema, by_name["value"], options)
+        return _map(key, value) if [*by_name] == ["key", "value"] else _map(key, value, value_first=True)
+    item = _inner(schema.value_schema, avro.items, options)
+
+    def read(data: bytes, at: int) -> tuple[list[Any], int]:
+        found: list[Any] = []
+        count, at = _block(data, at)
+        while count:
+            for _ in range(count):
+                one, at = item(data, at)
+                found.append(one)
+            count, at = _block(data, at)
+        return found, at
+
+    return read
+
+
+def _block(data: bytes, at: int) -> tuple[int, int]:
+    """The number of items in the next block; a negative one is followed by the block's size in bytes."""
+    count, at = _long(data, at)
+    if count < 0:
+        at = _long(data, at)[1]
+        count = -count
+    if count > len(data):
+        raise IndexError  # an item of no bytes has no type that Connect knows
+    return count, at
+
+
+def _map(key: Reader, value: Reader, *, value_first: bool = False) -> Reader:
+    first, second = (value, key) if value_first else (key, value)
+
+    def read(data: bytes, at: int) -> tuple[dict[Any, Any], int]:
+        found: dict[Any, Any] = {}
+        count, at = _block(data, at)
+        while count:
+            for _ in range(count):
+                one, at = first(data, at)
+                other, at = second(data, at)
+                if value_first:
+                    one, other = other, one
+                found[one] = other
+            count, at = _block(data, at)
+        return found, at
+
+    return read
+
+
+def _record(schema: Schema, avro: AvroSchema, options: AvroOptions) -> Reader:
+    parts = [_reader(field.schema, held.schema, options) for field, held in zip(schema.fields, avro.fields, strict=True)]
+
+    def read(data: bytes, at: int) -> tuple[Struct, int]:
+        values = []
+        for part in parts:
+            value, at = part(data, at)
+            values.append(value)
+        return Struct(schema, values), at
+
+    return read
+
+
+def _union(schema: Schema, avro: AvroSchema, options: AvroOptions) -> Reader:
+    flattened = len(avro.branches) == 1 and options.flatten_singletons
+    if flattened or nullable_member(avro) is not None:
+        choices = [None if branch.type == "null" else _reader(schema, branch, options) for branch in avro.branches]
+    else:
+        members = iter(range(len(schema.fields)))
+        choices = [None if branch.type == "null" else _member(schema, next(members), branch, options) for branch in avro.branches]
+
+    def read(data: bytes, at: int) -> tuple[Any, int]:
+        index, at = _long(data, at)
+        if index < 0:
+            raise IndexError
+        choice = choices[index]
+        return (None, at) if choice is None else choice(data, at)
+
+    return read
+
+
+def _member(schema: Schema, index: int, avro: AvroSchema, options: AvroOptions) -> Reader:
+    """A member of a union, as a struct of which one field has a value."""
+    part, before, after = _reader(schema.fields[index].schema, avro, options), [None] * index, [None] * (len(schema.fields) - index - 1)
+    return _then(part, lambda value: Struct(schema, [*before, value, *after]))
+
+
+# -- without a schema --------------------------------------------------------------------------------------------------------------
+
+
+def _anything(data: bytes, at: int) -> tuple[Any, int]:
+    """A record of nine optional fields; the first that has a value is the value."""
+    found = None
+    for read in _ANYTHING:
+        index, at = _long(data, at)
+        if index:
+            value, at = read(data, at)
+            found = value if found is None else found
+    return found, at
+
+
+def _anythings(data: bytes, at: int) -> tuple[list[Any], int]:
+    found: list[Any] = []
+    count, at = _block(data, at)
+    while count:
+        for _ in range(count):
+            one, at = _anything(data, at)
+            found.append(one)
+        count, at = _block(data, at)
+    return found, at
+
+
+#: In the order of the record's fields: boolean, bytes, double, float, int, long, string, array, map.
+_ANYTHING: tuple[Reader, ...] = (
+    lambda data, at: (data[at] != 0, at + 1),
+    _bytes,
+    lambda data, at: (_DOUBLE.unpack_from(data, at)[0], at + 8),
+    lambda data, at: (_FLOAT.unpack_from(data, at)[0], at + 4),
+    _long,
+    _long,
+    _string,
+    _anythings,
+    _map(_anything, _anything),
+)

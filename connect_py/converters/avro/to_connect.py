@@ -1,0 +1,377 @@
+"""The Connect schema of an Avro schema (`AvroData.toConnectSchema`).
+
+A record that contains itself is refused: Connect's schemas here are plain values, which cannot contain themselves.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from connect_py.converters.avro.options import (
+    CONNECT_DEFAULT,
+    CONNECT_DOC,
+    CONNECT_ENUM_DOC,
+    CONNECT_NAME,
+    CONNECT_PARAMETERS,
+    CONNECT_RECORD_DOC,
+    CONNECT_TYPE,
+    CONNECT_VERSION,
+    DECIMAL_PRECISION,
+    DEFAULT_NAME,
+    DEFAULT_PRECISION,
+    ENUM,
+    ENUM_DEFAULT_PREFIX,
+    ENUM_DOC_PREFIX,
+    FIELD_DEFAULT_FLAG,
+    FIELD_DOC_PREFIX,
+    FIXED_SIZE,
+    GENERAL_ENUM,
+    GENERAL_UNION,
+    GENERAL_UNION_FIELD_PREFIX,
+    GENERAL_UNION_PREFIX,
+    INTERNAL_TYPE,
+    MAP_ENTRY,
+    NAMESPACE,
+    RECORD_DOC,
+    UNION,
+    AvroOptions,
+)
+from connect_py.converters.avro.schema import NO_DEFAULT, AvroSchema, json_text
+from connect_py.data import Field, Schema, Struct, Type
+from connect_py.data.logical import DATE, DECIMAL, TIME, TIMESTAMP, bytes_to_decimal
+from connect_py.data.times import days_to_date, millis_to_time, millis_to_timestamp
+from connect_py.errors import DataError
+
+log = logging.getLogger(__name__)
+
+_SIMPLE: Mapping[str, Type] = {
+    "boolean": Type.BOOLEAN,
+    "double": Type.FLOAT64,
+    "float": Type.FLOAT32,
+    "int": Type.INT32,
+    "long": Type.INT64,
+    "string": Type.STRING,
+    "bytes": Type.BYTES,
+    "fixed": Type.BYTES,
+    "enum": Type.STRING,
+}
+
+
+@dataclass
+class _Parts:
+    """A schema in the making."""
+
+    type: Type
+    name: str | None = None
+    version: int | None = None
+    doc: str | None = None
+    optional: bool = False
+    parameters: dict[str, str] = field(default_factory=dict)
+    fields: list[Field] = field(default_factory=list)
+    key_schema: Schema | None = None
+    value_schema: Schema | None = None
+
+    def build(self) -> Schema:
+        parameters = tuple(self.parameters.items())
+        return Schema(
+            self.type,
+            self.optional,
+            self.name,
+            self.version,
+            self.doc,
+            parameters,
+            None,
+            tuple(self.fields),
+            self.key_schema,
+            self.value_schema,
+        )
+
+
+def is_map_entry(avro: AvroSchema) -> bool:
+    """Whether an array's items are a map's entries."""
+    return avro.type == "record" and (avro.name == f"{NAMESPACE}.{MAP_ENTRY}" or avro.props.get(INTERNAL_TYPE) == MAP_ENTRY)
+
+
+def nullable_member(avro: AvroSchema) -> AvroSchema | None:
+    """The type of a union that stands for an optional value, or of one that is flattened; None for another union."""
+    members = [branch for branch in avro.branches if branch.type != "null"]
+    return members[0] if len(avro.branches) == 2 and len(members) == 1 else None
+
+
+def member_field(avro: AvroSchema, index: int, options: AvroOptions) -> str:
+    """The name of a union member's field."""
+    if options.generalized:
+        return f"{GENERAL_UNION_FIELD_PREFIX}{index}"
+    if avro.name is not None:
+        return avro.name if options.enhanced else avro.name.rpartition(".")[2]
+    return avro.type
+
+
+class ToConnect:
+    """Makes the Connect schemas of one converter.
+
+    Raises (on call):
+        DataError: the Avro schema has something that Connect has not.
+    """
+
+    def __init__(self, options: AvroOptions) -> None:
+        self._options = options
+        self._unions = 0
+        self._open: list[AvroSchema] = []
+
+    def __call__(self, avro: AvroSchema, version: int | None = None) -> Schema:
+        return self._schema(avro, version=version)
+
+    def _schema(
+        self, avro: AvroSchema, *, optional: bool = False, default: Any = NO_DEFAULT, doc: str | None = None, version: int | None = None
+    ) -> Schema:
+        options = self._options
+        if avro.type == "union":
+            if len(avro.branches) == 1 and options.flatten_singletons:
+                return self._schema(avro.branches[0], doc=doc)
+            member = nullable_member(avro)
+            if member is not None:
+                return self._schema(member, optional=True, doc=doc)
+        parts = self._parts(avro)
+        self._documentation(avro, parts, doc)
+        self._version(avro, parts, version)
+        self._parameters(avro, parts)
+        connect_default = avro.props.get(CONNECT_DEFAULT)
+        if default is NO_DEFAULT:
+            default = connect_default
+        elif not options.discard_type_doc_default and options.metadata and connect_default is None:
+            parts.parameters[FIELD_DEFAULT_FLAG] = "true"
+        self._name(avro, parts)
+        parts.optional = parts.optional or optional
+        made = parts.build()
+        return self._with_default(made, avro, default)
+
+    def _parts(self, avro: AvroSchema) -> _Parts:
+        match avro.type:
+            case "bytes" | "fixed":
+                return _bytes(avro)
+            case "int":
+                return _int(avro)
+            case "long" if _is_logical(avro, "timestamp-millis"):
+                return _Parts(Type.INT64, TIMESTAMP, 1)
+            case "array":
+                return self._array(avro)
+            case "map":
+                assert avro.items is not None
+                return _Parts(Type.MAP, key_schema=Schema(Type.STRING), value_schema=self._schema(avro.items))
+            case "record":
+                return self._record(avro)
+            case "enum":
+                return self._enum(avro)
+            case "union":
+                return self._union(avro)
+            case "null":
+                raise DataError("Standalone null schemas are not supported by this converter")
+            case _:
+                return _Parts(_SIMPLE[avro.type])
+
+    def _array(self, avro: AvroSchema) -> _Parts:
+        assert avro.items is not None
+        if not is_map_entry(avro.items):
+            return _Parts(Type.ARRAY, value_schema=self._schema(avro.items))
+        key, value = avro.items.field_named("key"), avro.items.field_named("value")
+        if len(avro.items.fields) != 2 or key is None or value is None:
+            raise DataError("Found map encoded as array of key-value pairs, but array elements do not match the expected format.")
+        return _Parts(Type.MAP, key_schema=self._schema(key.schema), value_schema=self._schema(value.schema))
+
+    def _record(self, avro: AvroSchema) -> _Parts:
+        if any(known is avro for known in self._open):
+            raise DataError(f"The Avro record {avro.name} contains itself, which is not supported")
+        keeps_docs = not self._options.discard_type_doc_default and self._options.metadata
+        parts = _Parts(Type.STRUCT)
+        if keeps_docs and avro.doc is not None:
+            parts.parameters[RECORD_DOC] = avro.doc
+        self._open.append(avro)
+        for part in avro.fields:
+            if keeps_docs and part.doc is not None:
+                parts.parameters[FIELD_DOC_PREFIX + part.name] = part.doc
+            schema = self._schema(part.schema, default=part.default, doc=part.doc)
+            given = part.props.get(CONNECT_PARAMETERS)
+            if self._options.metadata and isinstance(given, dict):
+                merged = dict(schema.parameters) | {name: _java_text(value) for name, value in given.items()}
+                schema = replace(schema, parameters=tuple(merged.items()))
+            parts.fields.append(Field(part.name, schema))
+        self._open.pop()
+        return parts
+
+    def _enum(self, avro: AvroSchema) -> _Parts:
+        options, simple = self._options, avro.full_name.rpartition(".")[2]
+        parts = _Parts(Type.STRING)
+        if options.metadata:
+            if avro.doc is not None:
+                parts.parameters[CONNECT_ENUM_DOC if options.discard_type_doc_default else ENUM_DOC_PREFIX + simple] = avro.doc
+            if not options.discard_type_doc_default and avro.enum_default is not None:
+                parts.parameters[ENUM_DEFAULT_PREFIX + simple] = avro.enum_default
+        name = GENERAL_ENUM if options.generalized else ENUM
+        parts.parameters[name] = avro.full_name
+        for index, symbol in enumerate(avro.symbols):
+            parts.parameters[f"{name}.{symbol}"] = str(index) if options.generalized else symbol
+        return parts
+
+    def _union(self, avro: AvroSchema) -> _Parts:
+        parts = _Parts(Type.STRUCT, UNION)
+        if self._options.generalized:
+            parts.name = f"{GENERAL_UNION_PREFIX}{self._unions}"
+            parts.parameters[GENERAL_UNION] = parts.name
+            self._unions += 1
+        for index, branch in enumerate(avro.branches):
+            if branch.type == "null":
+                parts.optional = True
+                continue
+            name = member_field(branch, index, self._options)
+            if any(known.name == name for known in parts.fields):
+                raise DataError("Multiple union schemas map to the Connect union field name")
+            parts.fields.append(Field(name, self._schema(branch, optional=True)))
+        return parts
+
+    def _documentation(self, avro: AvroSchema, parts: _Parts, doc: str | None) -> None:
+        own = avro.props.get(CONNECT_DOC)
+        if self._options.discard_type_doc_default:
+            parts.doc = doc if doc is not None else avro.doc if avro.doc is not None else own
+            if self._options.metadata and avro.doc is not None:
+                parts.parameters[CONNECT_RECORD_DOC] = avro.doc
+        elif self._options.metadata:
+            parts.doc = own
+
+    def _version(self, avro: AvroSchema, parts: _Parts, version: int | None) -> None:
+        given = avro.props.get(CONNECT_VERSION)
+        if given is not None and (isinstance(given, bool) or not isinstance(given, int | float)):
+            raise DataError(f"Invalid Connect version found: {given}")
+        wanted = version if given is None else int(given)
+        if wanted is None or wanted < 0:
+            return
+        if parts.version is not None and parts.version != wanted:
+            raise DataError(f"Mismatched versions: the type's own ({parts.version}) differs from version in source schema ({wanted})")
+        parts.version = wanted
+
+    def _parameters(self, avro: AvroSchema, parts: _Parts) -> None:
+        given = avro.props.get(CONNECT_PARAMETERS)
+        if self._options.metadata and given is not None:
+            if not isinstance(given, dict):
+                raise DataError(f"Expected JSON object for schema parameters but found: {json_text(given)}")
+            for name, value in given.items():
+                if not isinstance(value, str):
+                    raise DataError(f"Expected schema parameter values to be strings but found: {json_text(value)}")
+                parts.parameters[name] = value
+        for name, value in avro.props.items():
+            if name.startswith("avro"):
+                parts.parameters[name] = _java_text(value)
+
+    def _name(self, avro: AvroSchema, parts: _Parts) -> None:
+        name = avro.props.get(CONNECT_NAME)
+        if name is not None and not isinstance(name, str):
+            raise DataError(f"Invalid schema name: {json_text(name)}")
+        if name is None and (avro.type in ("record", "enum") or (avro.type == "fixed" and parts.name != DECIMAL)):
+            name = avro.full_name
+        if name is None or name.startswith(DEFAULT_NAME):
+            return
+        if parts.name is not None and parts.name != name:
+            raise DataError(f"Mismatched names: the type's own ({parts.name}) differs from name in source schema ({name})")
+        parts.name = name
+
+    def _with_default(self, schema: Schema, avro: AvroSchema, default: Any) -> Schema:
+        if default is None or default is NO_DEFAULT:
+            return schema
+        try:
+            return schema.with_default(default_from_json(schema, avro, default, self._options))
+        except (DataError, AttributeError, KeyError, TypeError, ValueError) as error:
+            log.warning("Ignoring invalid default for schema %s: %s", avro.full_name, error)
+            return schema
+
+
+def _is_logical(avro: AvroSchema, name: str) -> bool:
+    return (avro.logical_type or "").lower() == name
+
+
+def _bytes(avro: AvroSchema) -> _Parts:
+    parts = _Parts(Type.BYTES)
+    if _is_logical(avro, "decimal"):
+        scale, precision = avro.props.get("scale", 0), avro.props.get("precision")
+        parts = _Parts(Type.BYTES, DECIMAL, 1, parameters={"scale": str(int(scale))})
+        if precision is not None and not isinstance(precision, int | float):
+            raise DataError("precision property must be a JSON Integer. https://avro.apache.org/docs/1.9.1/spec.html#Decimal")
+        if precision is not None and int(precision) != DEFAULT_PRECISION:
+            parts.parameters[DECIMAL_PRECISION] = str(int(precision))
+    if avro.type == "fixed":
+        parts.parameters[FIXED_SIZE] = str(avro.size)
+    return parts
+
+
+def _int(avro: AvroSchema) -> _Parts:
+    if avro.logical_type is not None:
+        if _is_logical(avro, "date"):
+            return _Parts(Type.INT32, DATE, 1)
+        return _Parts(Type.INT32, TIME, 1) if _is_logical(avro, "time-millis") else _Parts(Type.INT32)
+    kind = avro.props.get(CONNECT_TYPE)
+    if kind is None:
+        return _Parts(Type.INT32)
+    if kind not in ("int8", "int16"):
+        raise DataError("Connect type annotation for Avro int field is null")
+    return _Parts(Type(kind))
+
+
+def _java_text(value: Any) -> str:
+    return value if isinstance(value, str) else json_text(value)
+
+
+def default_from_json(schema: Schema, avro: AvroSchema, value: Any, options: AvroOptions) -> Any:
+    """A default's JSON value as Connect data. Raises DataError and the errors of a value of another kind."""
+    if value is None:
+        return None
+    if avro.type == "union":
+        member = nullable_member(avro)
+        first = avro.branches[0]
+        if member is not None:
+            return default_from_json(schema, member, value, options)
+        if first.type == "null":
+            return None
+        at = schema.index_of(member_field(first, 0, options))
+        values: list[Any] = [None] * len(schema.fields)
+        values[at] = default_from_json(schema.fields[at].schema, first, value, options)
+        return Struct(schema, values)
+    match schema.name:
+        case "org.apache.kafka.connect.data.Decimal":
+            return bytes_to_decimal(value.encode("latin-1"), int(schema.parameter("scale") or 0))
+        case "org.apache.kafka.connect.data.Date":
+            return days_to_date(value)
+        case "org.apache.kafka.connect.data.Time":
+            return millis_to_time(value)
+        case "org.apache.kafka.connect.data.Timestamp":
+            return millis_to_timestamp(value)
+    match schema.type:
+        case Type.FLOAT32 | Type.FLOAT64:
+            return float(value)
+        case Type.INT8 | Type.INT16 | Type.INT32 | Type.INT64 | Type.BOOLEAN | Type.STRING:
+            expected = {Type.BOOLEAN: bool, Type.STRING: str}.get(schema.type, int)
+            if type(value) is not expected:
+                raise DataError(f"{json_text(value)} is no {schema.type.name}")
+            return value
+        case Type.BYTES:
+            return value.encode("latin-1")
+        case Type.ARRAY:
+            assert avro.items is not None
+            assert schema.value_schema is not None
+            return [default_from_json(schema.value_schema, avro.items, item, options) for item in value]
+        case Type.MAP:
+            return _map_default(schema, avro, value, options)
+        case Type.STRUCT:
+            pairs = zip(schema.fields, avro.fields, strict=True)
+            return Struct(schema, [default_from_json(f.schema, a.schema, value.get(a.name), options) for f, a in pairs])
+
+
+def _map_default(schema: Schema, avro: AvroSchema, value: Any, options: AvroOptions) -> dict[Any, Any]:
+    items, key, item = avro.items, schema.key_schema, schema.value_schema
+    assert items is not None
+    assert key is not None
+    assert item is not None
+    if avro.type == "map":
+        return {name: default_from_json(item, items, held, options) for name, held in value.items()}
+    raise DataError("a default of a map whose keys are no strings")

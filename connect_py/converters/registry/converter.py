@@ -1,0 +1,171 @@
+"""The flow of a record through a converter with a registry; the subclasses know one format each.
+
+What is known of a schema is kept with it: its text, the function that writes values, and the bytes that go before them on each topic. So
+the registry is asked once for a schema and topic, and a record costs a look-up and a call. The task's thread owns a converter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from connect_py.api.config import ConfigDef, ConfigKey
+from connect_py.converters.registry.client import Registry, RegistrySchema
+from connect_py.converters.registry.config import KEYS, WriteSettings, write_settings
+from connect_py.converters.registry.wire import HEADER_SIZE, frame, schema_id_of
+from connect_py.data import Schema
+from connect_py.data.schema_cache import SchemaCache
+from connect_py.errors import DataError
+
+#: A value of a known schema to bytes; raises DataError.
+Encode = Callable[[Any], bytes]
+#: Bytes from an offset on to a value of a known schema; raises DataError.
+Decode = Callable[[bytes, int], Any]
+
+
+@dataclass
+class Written:
+    """How values of one Connect schema are written.
+
+    Attributes:
+        name: the schema's full name, for subject names.
+        schema: what is registered.
+        encode: what follows the frame.
+        by_topic: the frame and the function for each topic that was written to.
+    """
+
+    name: str | None
+    schema: RegistrySchema
+    encode: Encode
+    by_topic: dict[str, tuple[bytes, Encode]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Readable:
+    """How values of one registered schema are read."""
+
+    schema: Schema | None
+    decode: Decode
+
+
+class RegistryConverter:
+    """Converts keys and values.
+
+    Class attributes:
+        java_name: the class name that configurations use.
+        kind: AVRO, PROTOBUF or JSON.
+        keys: what the format has besides `config.KEYS`.
+    """
+
+    java_name: ClassVar[str]
+    version: ClassVar[str] = "8.1.0"
+    kind: ClassVar[str]
+    keys: ClassVar[tuple[ConfigKey, ...]] = ()
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """The registry's keys and the format's own."""
+        return ConfigDef((*KEYS, *cls.keys))
+
+    def configure(self, config: Mapping[str, str], *, is_key: bool = False) -> None:
+        """Take properties, prefix stripped. Raises ConfigError."""
+        values = self.config_def().parse({**config, "converter.type": "key" if is_key else "value"})
+        self.is_key = is_key
+        self._settings: WriteSettings = write_settings(values, is_key=is_key)
+        self._size = max(values["schemas.cache.config"], 1)
+        self._registry = Registry(values)
+        self.use(values)
+        self._written: SchemaCache[Written] = SchemaCache(self.written, self._size)
+        self._readable: dict[tuple[str, int, bytes], Readable] = {}
+
+    # -- what a format does --------------------------------------------------------------------------------------------------------
+
+    def use(self, values: Mapping[str, Any]) -> None:
+        """Take the format's own properties, parsed."""
+        raise NotImplementedError
+
+    def written(self, schema: Schema | None) -> Written:
+        """How values of a Connect schema are written. Raises DataError for a schema that the format cannot have."""
+        raise NotImplementedError
+
+    def encoder_for(self, schema: Schema | None, registered: RegistrySchema) -> Encode:
+        """How values of a Connect schema are written with a schema that somebody else registered. Raises DataError."""
+        raise NotImplementedError
+
+    def readable(self, topic: str, registered: RegistrySchema, selector: bytes) -> Readable:
+        """How values of a registered schema are read; `selector` is what `selector` gave. Raises DataError."""
+        raise NotImplementedError
+
+    def selector(self, data: bytes) -> tuple[bytes, int]:
+        """What stands between frame and data and says more of the schema, and where the data begins."""
+        return b"", HEADER_SIZE
+
+    def prefix(self, schema: RegistrySchema, written: Written) -> bytes:
+        """What is written between frame and data."""
+        return b""
+
+    # -- writing -------------------------------------------------------------------------------------------------------------------
+
+    def from_connect_data(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
+        """Framed bytes; None for null.
+
+        Raises:
+            DataError: the value is not what the schema says, the format cannot hold it, or the registry refuses the schema.
+            RetriableError: the registry does not answer.
+        """
+        if value is None:
+            if schema is not None and not schema.optional:
+                raise DataError("Found null value for non-optional schema")
+            return None
+        written = self._written(schema)
+        known = written.by_topic.get(topic)
+        if known is None:
+            known = written.by_topic[topic] = self._on_topic(topic, schema, written)
+        before, encode = known
+        return before + encode(value)
+
+    def _on_topic(self, topic: str, schema: Schema | None, written: Written) -> tuple[bytes, Encode]:
+        subject = self._settings.strategy(topic, self.is_key, written.name)
+        if self._settings.use_latest and not self._settings.auto_register:
+            schema_id, latest = self._registry.latest(subject)
+            return frame(schema_id) + self.prefix(latest, written), self.encoder_for(schema, latest)
+        registered = self.with_references(written.schema)
+        schema_id = self._registry.id_of(subject, registered, self._settings)
+        return frame(schema_id) + self.prefix(registered, written), written.encode
+
+    def with_references(self, schema: RegistrySchema) -> RegistrySchema:
+        """The schema with what it uses registered, where the format has such things."""
+        return schema
+
+    # -- reading -------------------------------------------------------------------------------------------------------------------
+
+    def to_connect_data(self, topic: str, data: bytes | None) -> tuple[Schema | None, Any]:
+        """Schema and value; (None, None) for no bytes.
+
+        Raises:
+            DataError: the bytes are not framed, or not of the schema that the frame names.
+            RetriableError: the registry does not answer.
+        """
+        if data is None:
+            return None, None
+        schema_id = schema_id_of(data)
+        selector, start = self.selector(data)
+        readable = self._readable.get((topic, schema_id, selector))
+        if readable is None:
+            readable = self._learn(topic, schema_id, selector)
+        return readable.schema, readable.decode(data, start)
+
+    def _learn(self, topic: str, schema_id: int, selector: bytes) -> Readable:
+        registered = self._registry.by_id(schema_id)
+        if registered.kind != self.kind:
+            raise DataError(f"Schema {schema_id} on topic '{topic}' is {registered.kind}, and {self.java_name} reads {self.kind}")
+        readable = self.readable(topic, registered, selector)
+        if len(self._readable) >= self._size:
+            self._readable.clear()
+        self._readable[(topic, schema_id, selector)] = readable
+        return readable
+
+    def version_in_registry(self, topic: str, registered: RegistrySchema, name: str | None) -> int | None:
+        """The version that the registry gave a schema. Raises RetriableError."""
+        return self._registry.version_of(self._settings.strategy(topic, self.is_key, name), registered)
