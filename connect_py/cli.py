@@ -43,9 +43,6 @@ usage: connect-py COMMAND ...
 The worker answers Kafka Connect's REST API, by default on http://localhost:8083.
 """
 
-#: Environment variable with the log's level.
-_LOG_LEVEL = "CONNECT_PY_LOG_LEVEL"
-
 #: A task's process is this program again, with its own composition of the task's parts; the task's name follows, for `ps`.
 _TASK_COMMAND = (sys.executable, "-m", "connect_py.cli", "task")
 
@@ -89,9 +86,13 @@ def _offset_writer(worker: Mapping[str, str], connector: str, task: int) -> Offs
 
 def _worker(command: str, arguments: Sequence[str]) -> int:
     from connect_py.runtime import logging as line_logging
+    from connect_py.runtime.loggers import PROCESS, levels_from_environment
     from connect_py.runtime.redact import redactor, secret_values
 
-    formatter = line_logging.configure(os.environ.get(_LOG_LEVEL, "INFO"))
+    root, levels = levels_from_environment(os.environ)
+    formatter = line_logging.configure(root)
+    for name, level in levels.items():
+        PROCESS.set_level(name, level)
     if (command == "distributed" and len(arguments) > 1) or (command == "standalone" and not arguments) or "--help" in arguments:
         print(_USAGE, file=sys.stderr, end="")
         return 1

@@ -1,7 +1,8 @@
 """librdkafka's own log lines, quietly: while a broker is away each of a worker's clients repeats the same line several times a second.
 
-The first line of its kind is passed on, and then one every `REPEAT_SECONDS` with the number of those left out, whichever client of this
-process they came from: a broker that is away is one event, not one for each client. What matters to a caller is raised or given to its
+The first line of its kind is passed on, and then one after each of `GAPS` with the number of those left out, whichever client of this
+process they came from: a broker that is away is one event, not one for each client. When it answers again, one line says so; librdkafka
+itself says nothing then, so the clients' statistics are looked at (`BrokerWatch`). What matters to a caller is raised or given to its
 callback, so these lines are warnings at most.
 """
 
@@ -11,9 +12,16 @@ import logging
 import re
 import threading
 import time
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
 
 #: librdkafka suppresses repeats for 30 s too, but not when a duration in the text differs, and each client for itself.
 REPEAT_SECONDS = 30.0
+
+#: Seconds between two lines of a kind; the last one stays.
+GAPS = (REPEAT_SECONDS, 60.0, 120.0, 300.0, 600.0, 1800.0)
 
 #: More kinds than a process ever has; a text that holds a varying word must not grow the table for ever.
 _MOST_KINDS = 200
@@ -31,20 +39,36 @@ class Repeats:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._seen: dict[tuple[str, str], tuple[float, int]] = {}
+        self._seen: dict[tuple[str, str], tuple[float, int, int]] = {}
+        self._away: dict[str, float] = {}
 
     def pass_on(self, kind: tuple[str, str]) -> int | None:
         """None when a line of this kind is to be left out, else how many have been since the last one."""
         now = time.monotonic()
         with self._lock:
-            last, hidden = self._seen.get(kind, (now - REPEAT_SECONDS, 0))
-            if now - last < REPEAT_SECONDS:
-                self._seen[kind] = (last, hidden + 1)
+            last, hidden, shown = self._seen.get(kind, (now - REPEAT_SECONDS, 0, 0))
+            if shown and now - last < GAPS[min(shown, len(GAPS)) - 1]:
+                self._seen[kind] = (last, hidden + 1, shown)
                 return None
             if len(self._seen) >= _MOST_KINDS:
                 self._seen.clear()
-            self._seen[kind] = (now, 0)
+            self._seen[kind] = (now, 0, shown + 1)
             return hidden
+
+    def is_away(self, broker: str) -> None:
+        """A line said that a broker (host:port) cannot be reached."""
+        with self._lock:
+            self._away.setdefault(broker, time.monotonic())
+
+    def answers(self, broker: str) -> float | None:
+        """A broker has been reached: for how many seconds it had been away, None when it had not. What it was said of it is forgotten."""
+        if broker not in self._away:
+            return None
+        with self._lock:
+            since = self._away.pop(broker, None)
+            for kind in [kind for kind in self._seen if kind[1].startswith(f"Kafka broker {broker}: ")]:
+                del self._seen[kind]
+        return None if since is None else time.monotonic() - since
 
 
 _PROCESS = Repeats()
@@ -69,11 +93,34 @@ class ClientLog:
             return
         about = _ABOUT_A_BROKER.fullmatch(text) if facility == "FAIL" else None
         line = f"Kafka broker {about['broker']}: {about['what']}" if about else f"Kafka client: {text} ({facility})"
+        if about is not None and level >= logging.WARNING:
+            self._repeats.is_away(about["broker"])
         hidden = self._repeats.pass_on((facility, _NUMBER.sub("", line) if about is None else line))
         if hidden is None:
             return
         more = f"; {hidden} more since the last such line" if hidden else ""
         log.log(level, "%s [%s%s]", line, client, more)
+
+
+class BrokerWatch:
+    """Says that a broker answers again, from a client's statistics; any thread may call it.
+
+    Args:
+        repeats: where the lines about brokers were counted.
+    """
+
+    def __init__(self, repeats: Repeats = _PROCESS) -> None:
+        self._repeats = repeats
+
+    def take(self, report: str | Mapping[str, Any]) -> None:
+        """Take a report of librdkafka's statistics."""
+        about: Mapping[str, Any] = orjson.loads(report) if isinstance(report, str) else report
+        for broker in about["brokers"].values():
+            if broker["state"] == "UP":
+                address = broker["nodename"] or broker["name"].partition("/")[0]
+                seconds = self._repeats.answers(address)
+                if seconds is not None:
+                    log.info("Kafka broker %s: answers again after %.0f s [%s]", address, seconds, about["client_id"])
 
 
 def _is_ordinary(facility: str, level: int, text: str) -> bool:

@@ -19,9 +19,10 @@ from confluent_kafka import TopicPartition as _TopicPartition
 from connect_py.api.record import TopicPartition
 from connect_py.errors import ConfigError, ConnectError, RetriableError
 from connect_py.kafka.admin import LEADER_WAIT_SECONDS, KafkaAdmin
-from connect_py.kafka.client_log import ClientLog
+from connect_py.kafka.client_log import BrokerWatch, ClientLog
 from connect_py.kafka.producer import delivery_error, error_text
 from connect_py.kafka.settings import ClientKind, librdkafka_config
+from connect_py.kafka.statistics import statistics_config
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +82,7 @@ class KafkaLog:
             "enable.partition.eof": True,
             "auto.offset.reset": "earliest",
             "isolation.level": "read_committed" if read_committed else "read_uncommitted",
+            **statistics_config(BrokerWatch().take),
         }
         ordered = {**properties, "acks": "all", "enable.idempotence": "true"}
         for name in ("max.in.flight.requests.per.connection", "retries", "transactional.id"):

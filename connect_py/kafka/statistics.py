@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from connect_py.api.metrics import MetricGroup, MetricValue
+from connect_py.kafka.client_log import BrokerWatch
 
 INTERVAL_MS = 5000
 
@@ -34,6 +35,7 @@ class ClientStatistics:
 
     def __init__(self) -> None:
         self._groups: list[MetricGroup] = []
+        self._watch = BrokerWatch()
         self._before: Mapping[str, Any] = {}
         self._began_ms = int(time.time() * 1000)
 
@@ -44,6 +46,7 @@ class ClientStatistics:
     def take(self, report: str) -> None:
         """Take a report of librdkafka."""
         now: Mapping[str, Any] = orjson.loads(report)
+        self._watch.take(now)
         elapsed = (now["ts"] - self._before["ts"]) / 1e6 if self._before else 0.0
         kind = now["type"]
         domain, tags = f"kafka.{kind}", {"client-id": now["client_id"]}

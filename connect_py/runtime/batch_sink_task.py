@@ -108,6 +108,8 @@ class BatchSinkTaskLoop:
             self._retry_delay = min(_LONGEST_RETRY_SECONDS, self._retry_delay * 2 or _FIRST_RETRY_SECONDS)
             self._control.wait(self._retry_delay)
             return
+        if self._retry_delay:
+            log.info("Batches are applied again.")
         self._retry_delay = 0.0
         if reached is not None:
             self._count(reached, time.monotonic() - began)

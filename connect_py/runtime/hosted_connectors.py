@@ -129,7 +129,7 @@ class ConnectorHost:
 
     def _start(self, name: str, hosted: _Hosted) -> None:
         """Runs on the pool."""
-        line_logging.context.set(name)
+        line_logging.context.set(f"{name}|worker")
         try:
             made = self._plugins.connector(hosted.config.get(CONNECTOR_CLASS, ""))
             self._plugins.require_version(made.java_name, hosted.config.get(CONNECTOR_VERSION))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 #: log4j's level names as Python's numbers; TRACE and FATAL have no name of their own in Python.
@@ -34,6 +34,8 @@ JAVA_NAMES: Mapping[str, tuple[str, ...]] = {
     "org.apache.kafka.clients": ("connect_py.kafka",),
 }
 
+_ONE_LOGGER = "CONNECT_LOG4J_LOGGER_"
+
 
 @dataclass(frozen=True)
 class LoggerLevel:
@@ -48,6 +50,17 @@ class Loggers:
 
     def __init__(self) -> None:
         self._changed: dict[str, LoggerLevel] = {}
+        self._followers: list[Callable[[str, int], None]] = []
+
+    def follow(self, follower: Callable[[str, int], None]) -> Callable[[], None]:
+        """Tell somebody of each change of a Python logger's level (its name, empty for root, and the number); returns what ends that."""
+        self._followers.append(follower)
+
+        def end() -> None:
+            if follower in self._followers:
+                self._followers.remove(follower)
+
+        return end
 
     def all(self) -> dict[str, LoggerLevel]:
         """Loggers with a level of their own and `root`, sorted by name."""
@@ -89,6 +102,8 @@ class Loggers:
             self._changed[each] = now
             for target in _targets(each):
                 logging.getLogger(target).setLevel(number)
+                for follower in list(self._followers):
+                    follower(target, number)
         return sorted(changed)
 
     def _of(self, name: str, logger: logging.Logger) -> LoggerLevel:
@@ -102,6 +117,30 @@ class Loggers:
     @staticmethod
     def _known() -> dict[str, logging.Logger]:
         return {name: logger for name, logger in logging.Logger.manager.loggerDict.items() if isinstance(logger, logging.Logger)}
+
+
+def levels_from_environment(environ: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    """The root's level and those of single loggers, as the variables of the usual images give them.
+
+    ``CONNECT_PY_LOG_LEVEL`` wins over the images' ``LOG_LEVEL`` (Debezium) and ``CONNECT_LOG4J_ROOT_LOGLEVEL`` (Confluent).
+    ``CONNECT_LOG4J_LOGGERS`` is ``name=LEVEL,…`` (Confluent), or begins with the root's level (Debezium: ``DEBUG, stdout``);
+    ``CONNECT_LOG4J_LOGGER_IO_DEBEZIUM=TRACE`` is one logger (Debezium). A level that is none is left out.
+    """
+    singles: dict[str, str] = {}
+    root = ""
+    for part in environ.get("CONNECT_LOG4J_LOGGERS", "").split(","):
+        name, is_single, level = part.strip().partition("=")
+        if is_single and level.strip().upper() in LEVELS:
+            singles[name.strip()] = level.strip().upper()
+        elif not is_single and not root and name.upper() in LEVELS:
+            root = name.upper()
+    for variable, value in environ.items():
+        if variable.startswith(_ONE_LOGGER) and value.strip().upper() in LEVELS:
+            singles[variable.removeprefix(_ONE_LOGGER).lower().replace("_", ".")] = value.strip().upper()
+    for variable in ("CONNECT_LOG4J_ROOT_LOGLEVEL", "LOG_LEVEL", "CONNECT_PY_LOG_LEVEL"):
+        if environ.get(variable, "").strip().upper() in LEVELS:
+            root = environ[variable].strip().upper()
+    return root or "INFO", singles
 
 
 #: The one that the worker uses: Python's loggers belong to the process, and so does what is known of their changes.

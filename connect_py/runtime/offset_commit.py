@@ -46,6 +46,7 @@ class OffsetCommitter:
         self._written: list[tuple[SourcePartition, SourceOffset]] = []
         self._metrics = metrics or TaskMetrics()
         self._began = 0.0
+        self._failing_since: float | None = None
 
     def serve(self) -> None:
         """Let things go on; to be called often. Begins a commit when it is due.
@@ -86,8 +87,12 @@ class OffsetCommitter:
         batch, self._writing = self._writing or {}, None
         self._metrics.commit(time.monotonic() - self._began, succeeded=error is None)
         if error is None:
+            if self._failing_since is not None:
+                log.info("Offsets are committed again, after %.0f s", time.monotonic() - self._failing_since)
+                self._failing_since = None
             self._written += batch.values()
             return
+        self._failing_since = self._failing_since or time.monotonic()
         for key, entry in batch.items():
             self._waiting.setdefault(key, entry)
         log.warning("Offsets could not be committed; they are kept and tried again with the next commit: %s", error)

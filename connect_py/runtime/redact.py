@@ -3,23 +3,35 @@
 A secret is the value of a property of type PASSWORD, or of a property whose name says that it is one; the second rule covers client
 settings (``producer.override.sasl.jaas.config``) and misspelt names that no definition knows.
 
+A secret may also be a part of an open value: the password in an address (``http://user:password@host``), or what follows ``password=``. It
+is found there, and `scrub` takes out whatever has these forms, known or not.
+
 Two kinds of value are left alone, because hiding them would garble every text and protect nothing: values shorter than four characters,
 and values that an open property of the same configuration shows anyway (a user whose password is the user's name).
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote
 
 from connect_py.api import ConfigDef, ConfigType
 
 HIDDEN = "[hidden]"
 
-_SECRET_NAME = re.compile(r"password|passwd|secret|credential|jaas|token|private\.?key|api\.?key", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"password|passwd|secret|credential|jaas|token|private\.?key|api\.?key|authorization|user\.?info", re.IGNORECASE)
+#: The password of an address: up to the last @ before the host.
+_IN_ADDRESS = re.compile(r"(?P<before>\b[a-z][a-z0-9+.-]*://[^\s/:@?#\"']*:)(?P<secret>[^\s/?#\"']+)(?=@)", re.IGNORECASE)
+#: As in JAAS configurations, JDBC addresses and connection strings.
+_ASSIGNED = re.compile(
+    r"(?P<before>\b(?:password|passwd|pwd|client_?secret)=)(?:\\?\"(?P<quoted>[^\"\\]+)\\?\"|'(?P<single>[^']+)'|(?P<secret>[^\s;,&\"'\[{$][^\s;,&\"']*))",
+    re.IGNORECASE,
+)
+_AUTHORIZATION = re.compile(r"(?P<before>\b(?:basic|bearer) )(?P<secret>[a-z0-9+/=._~-]{8,})", re.IGNORECASE)
 #: Shorter values are not hidden.
 MIN_LENGTH = 4
 
@@ -34,6 +46,7 @@ def secret_values(config: Mapping[str, str | None], definition: ConfigDef | None
         key = definition.keys.get(name) if definition else None
         is_secret = key.type is ConfigType.PASSWORD if key else is_secret_name(name)
         (secret if is_secret else shown).add(value)
+        secret |= _parts(value, is_secret)
     return {value for value in secret - shown if len(value.strip()) >= MIN_LENGTH}
 
 
@@ -43,10 +56,41 @@ def redactor(secrets: Iterable[str]) -> Callable[[str], str]:
     for raw in secrets:
         for secret in {raw, raw.strip()}:
             spellings |= {secret, quote(secret, safe=""), quote_plus(secret), json.dumps(secret)[1:-1], repr(secret)[1:-1]}
-    if not spellings:
-        return lambda text: text
-    pattern = re.compile("|".join(map(re.escape, sorted(spellings, key=len, reverse=True))))
-    return lambda text: pattern.sub(HIDDEN, text)
+            if ":" in secret:  # what a client sends for user:password
+                spellings.add(base64.b64encode(secret.encode()).decode())
+    ordered = sorted(spellings - {""}, key=len, reverse=True)
+
+    def redact(text: str) -> str:
+        present = [spelling for spelling in ordered if spelling in text]
+        return re.sub("|".join(map(re.escape, present)), HIDDEN, text) if present else text
+
+    return redact
+
+
+def scrub(text: str) -> str:
+    """A text without what has the form of a secret: passwords of addresses, values of ``password=``, credentials of HTTP."""
+    if "://" in text:
+        text = _IN_ADDRESS.sub(rf"\g<before>{HIDDEN}", text)
+    if "=" in text:
+        text = _ASSIGNED.sub(rf"\g<before>{HIDDEN}", text)
+    return _AUTHORIZATION.sub(_hide_credentials, text)
+
+
+def _hide_credentials(found: re.Match[str]) -> str:
+    """Words of a sentence ("basic authentication") stay."""
+    word = found["secret"]
+    return found[0] if word.isalpha() and (word.islower() or word.istitle()) else found["before"] + HIDDEN
+
+
+def _parts(value: str, is_secret: bool) -> set[str]:
+    """Secrets within a value."""
+    found = {match["secret"] for match in _IN_ADDRESS.finditer(value)}
+    found |= {unquote(secret) for secret in found}
+    for match in _ASSIGNED.finditer(value):
+        found.add(match["quoted"] or match["single"] or match["secret"])
+    if is_secret and value.count(":") == 1 and "://" not in value:
+        found.add(value.partition(":")[2])
+    return found
 
 
 def is_secret_name(name: str) -> bool:

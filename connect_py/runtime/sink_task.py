@@ -249,6 +249,8 @@ class SinkTaskLoop:
             return
         except Exception as error:
             raise FatalTaskError(f"Exiting WorkerSinkTask due to unrecoverable exception. {type(error).__name__}: {error}") from error
+        if self._retries:
+            log.info("The sink takes records again.")
         self._metrics.put(len(self._batch), time.monotonic() - began)
         self._offsets.take(self._reached)
         self._forget_batch()

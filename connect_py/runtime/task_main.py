@@ -3,7 +3,7 @@
 The worker starts it (`connect_py.runtime.task_process`), sends one ``start`` message on its standard input and then wishes; the process
 answers on what was its standard output. Both are JSON, one message a line:
 
-    worker → task   start · pause · resume · stop {timeout} · forget_topics · offsets_written {id, error}
+    worker → task   start · pause · resume · stop {timeout} · forget_topics · log_level {logger, level} · offsets_written {id, error}
     task → worker   state {state} · failed {trace} · stopped · topic {topic} · metrics {…} · offsets {id, offsets}
 
 Standard output is moved aside before any plugin runs, so that nothing a library prints can be taken for a message.
@@ -37,7 +37,7 @@ from connect_py.runtime.metrics.task import SinkMetrics, SourceMetrics, TaskMetr
 from connect_py.runtime.pipe_offsets import PipeOffsetWriter
 from connect_py.runtime.plugins import Plugins
 from connect_py.runtime.providers.resolver import Resolver
-from connect_py.runtime.redact import PROVIDED, redactor, secret_values
+from connect_py.runtime.redact import redactor, secret_values
 
 log = logging.getLogger(__name__)
 
@@ -71,20 +71,20 @@ def main(offset_writer: OffsetWriterFactory) -> int:
     if not first:
         return 1
     start: dict[str, Any] = orjson.loads(first)
-    formatter = line_logging.configure(start["log_level"], default_context=f"{start['connector']}-{start['task']}")
+    formatter = line_logging.configure(start["log_level"], default_context=f"{start['connector']}|task-{start['task']}")
     for name, level in start["log_levels"].items():
         logging.getLogger(name).setLevel(level)
-    formatter.redact = redact = redactor(secret_values(start["worker"]) | secret_values(start["config"]))
+    formatter.redact = redactor(secret_values(start["worker"]) | secret_values(start["config"]))
     control = TaskControl(paused=start["paused"])
     pipe_writer = PipeOffsetWriter(channel.report)
     threading.Thread(target=_read_wishes, args=(wishes, control, pipe_writer), name="wishes", daemon=True).start()
     try:
         plugins = Plugins.from_message(start["plugins"])
         start = _with_values(plugins, start)
-        redact = formatter.redact = redactor(_all_secrets(plugins, start))
+        formatter.redact = redactor(_all_secrets(plugins, start))
         _run(start, plugins, control, channel, pipe_writer if start["offsets_by_pipe"] else offset_writer)
     except Exception as error:  # noqa: BLE001  # the last line of defence: whatever a plugin raises becomes a FAILED task with a trace
-        trace = PROVIDED(redact(trace_of(error)))
+        trace = formatter.clean(trace_of(error))
         log.error("Task failed: %s", trace.partition("\n")[0])
         channel.report({"type": "failed", "trace": trace})
         return 1
@@ -113,6 +113,8 @@ def _read_wishes(wishes: BinaryIO, control: TaskControl, pipe_writer: PipeOffset
                 control.stop(message["timeout"])
             case "forget_topics":
                 control.forget_topics()
+            case "log_level":
+                logging.getLogger(message["logger"]).setLevel(message["level"])
             case "offsets_written":
                 pipe_writer.answer(message["id"], message["error"])
     if os.getpgrp() == os.getpid():

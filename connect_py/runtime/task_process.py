@@ -22,6 +22,8 @@ from typing import Any
 
 import orjson
 
+from connect_py.runtime import loggers
+
 #: How many last lines of standard error a trace shows of a process that died without a word.
 _LAST_LINES = 20
 
@@ -64,6 +66,7 @@ class TaskProcess:
         start: the ``start`` message.
         on_event: gets every message and at last an `Exited`; called from a thread of its own.
         forward: gets every line that the process writes to standard error.
+        redact: takes secrets out of such a line: what a task's children print has not passed its own log.
 
     Raises:
         OSError: the process cannot be started.
@@ -75,12 +78,15 @@ class TaskProcess:
         start: Mapping[str, Any],
         on_event: Callable[[Event], None],
         forward: Callable[[str], None] | None = None,
+        redact: Callable[[str], str] = lambda text: text,
     ) -> None:
         self._on_event = on_event
         self._forward = forward or (lambda line: print(line, file=sys.stderr, flush=True))
+        self._redact = redact
         self._last_lines: collections.deque[str] = collections.deque(maxlen=_LAST_LINES)
         self._lock = threading.Lock()
         self._kill_timer: threading.Timer | None = None
+        self._unfollow: Callable[[], None] = lambda: None
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -95,6 +101,13 @@ class TaskProcess:
         self._errors.start()
         threading.Thread(target=self._read_messages, name=f"messages of {self.pid}", daemon=True).start()
         self.send(start)
+        self._follow_levels()
+
+    def _follow_levels(self) -> None:
+        """Hand on changes of log levels, until the process ends."""
+        self._unfollow = loggers.PROCESS.follow(lambda name, level: self.send({"type": "log_level", "logger": name, "level": level}))
+        if self._process.returncode is not None:  # its end may have been noticed first
+            self._unfollow()
 
     def send(self, message: Mapping[str, Any]) -> None:
         """Send a message; a process that is gone is reported by its `Exited`, not here."""
@@ -128,6 +141,7 @@ class TaskProcess:
             for line in messages:
                 self._on_event(orjson.loads(line))
         code = self._process.wait()
+        self._unfollow()
         if self._kill_timer is not None:
             self._kill_timer.cancel()
         self._errors.join(0.5)  # a child of the task may hold the pipe open for longer
@@ -144,6 +158,6 @@ class TaskProcess:
         with os.fdopen(os.dup(self._process.stderr.fileno()), "r", errors="replace") as lines:
             self._process.stderr.close()
             for line in lines:
-                text = line.rstrip("\n")
+                text = self._redact(line.rstrip("\n"))
                 self._last_lines.append(text)
                 self._forward(text)

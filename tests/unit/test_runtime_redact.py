@@ -1,7 +1,11 @@
 """Secrets do not leave the process."""
 
+import base64
+
+import pytest
+
 from connect_py.api import ConfigDef, ConfigKey, ConfigType
-from connect_py.runtime.redact import redactor, secret_values
+from connect_py.runtime.redact import redactor, scrub, secret_values
 
 DEFINITION = ConfigDef([ConfigKey("database.password", ConfigType.PASSWORD), ConfigKey("auth", ConfigType.PASSWORD)])
 
@@ -26,3 +30,55 @@ def test_a_very_short_password_does_not_garble_every_text() -> None:
 
 def test_one_secret_inside_another_is_replaced_as_a_whole() -> None:
     assert redactor({"pass", "password1"})("x password1 y pass") == "x [hidden] y [hidden]"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "secret"),
+    [
+        ("schema.registry.url", "http://svc:hunter2xyz@registry:8081", "hunter2xyz"),
+        ("connection.url", "jdbc:postgresql://db/inventory?user=svc&password=hunter2xyz&ssl=true", "hunter2xyz"),
+        ("mongodb.connection.string", "mongodb://svc:p%40ss%3Aword@db1,db2/?replicaSet=rs0", "p@ss:word"),
+        ("producer.override.sasl.jaas.config", 'org.x.PlainLoginModule required username="svc" password="hunter2xyz";', "hunter2xyz"),
+        ("value.converter.basic.auth.user.info", "svc:hunter2xyz", "hunter2xyz"),
+    ],
+)
+def test_a_secret_within_a_value_is_known(name: str, value: str, secret: str) -> None:
+    redact = redactor(secret_values({name: value}))
+    assert redact(f"login with {secret} failed") == "login with [hidden] failed"
+
+
+def test_the_credentials_that_a_client_sends_are_known() -> None:
+    sent = base64.b64encode(b"svc:hunter2xyz").decode()
+    assert sent not in redactor(secret_values({"basic.auth.user.info": "svc:hunter2xyz"}))(f"{{'Authorization': '{sent}'}}")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("GET http://svc:hunter2@registry:8081/subjects", "GET http://svc:[hidden]@registry:8081/subjects"),
+        ("mongodb://a:b@h1,h2/x", "mongodb://a:[hidden]@h1,h2/x"),
+        ("Authorization: Basic c3ZjOmh1bnRlcjI=", "Authorization: Basic [hidden]"),
+        ("'authorization': 'Bearer eyJhbGciOi.x-y_z'", "'authorization': 'Bearer [hidden]'"),
+        ("host=h password='a b' dbname=d", "host=h password=[hidden] dbname=d"),
+        ('required username="u" password="pw";', 'required username="u" password=[hidden];'),
+        ("url?user=u&password=pw&x=1", "url?user=u&password=[hidden]&x=1"),
+    ],
+)
+def test_what_looks_like_a_secret_is_taken_out_though_nobody_knows_it(text: str, shown: str) -> None:
+    assert scrub(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Invalid value null for configuration database.password: The 'database.password' value is required",
+        'password authentication failed for user "dbz"',
+        "the broker asks for basic authentication, or Bearer tokens",
+        "Set database.password=${file:/run/secrets:db} and rest.redact.secrets=true",
+        "listening on http://127.0.0.1:8083 and http://[::1]:8083",
+        "jdbc:postgresql://db:5432/inventory@main",
+        "offset 2026-03-01 12:00:00 of connect-configs-0: ok",
+    ],
+)
+def test_sentences_that_only_speak_of_secrets_stay_as_they_are(text: str) -> None:
+    assert scrub(text) == text

@@ -21,6 +21,7 @@ from connect_py.api.storage import ClusterConfig, ConfigStore, OffsetStore, Rest
 from connect_py.data.java_map import in_java_order
 from connect_py.errors import ConnectError
 from connect_py.runtime import loggers
+from connect_py.runtime import logging as line_logging
 from connect_py.runtime.config import WorkerConfig
 from connect_py.runtime.connector_config import CONNECTOR_CLASS, TASK_CLASS, TOPICS, TOPICS_REGEX
 from connect_py.runtime.herder.assignment import Assignment
@@ -34,7 +35,7 @@ from connect_py.runtime.plugins import Plugins
 from connect_py.runtime.providers.reload import Reloads
 from connect_py.runtime.providers.resolver import Resolver
 from connect_py.runtime.providers.variables import with_variables_kept
-from connect_py.runtime.redact import PROVIDED, redactor, secret_values
+from connect_py.runtime.redact import PROVIDED, redactor, scrub, secret_values
 from connect_py.runtime.task_main import trace_of
 from connect_py.runtime.task_process import Event, TaskProcess
 
@@ -212,6 +213,7 @@ class HerderCore:
         config = snapshot.connectors.get(name)
         if config is None or not self._assignment.owns_connector(name):
             return None
+        self._secrets_of(config)
         return self._connectors.run(name, config, snapshot.target_state(name), restarting=restarting)
 
     def _remove(self, name: str) -> None:
@@ -265,7 +267,14 @@ class HerderCore:
         return TaskSpec(name, number, self._incarnations, version, start)
 
     def _spawn(self, start: Mapping[str, Any], on_event: Callable[[Event], None]) -> TaskProcess:
-        return TaskProcess([*self._task_command, f"{start['connector']}-{start['task']}"], start, on_event)
+        redact = redactor(self._secrets_of(start["config"]) | self._secrets_of(start["task_config"]))
+        return TaskProcess(
+            [*self._task_command, f"{start['connector']}-{start['task']}"],
+            start,
+            on_event,
+            forward=line_logging.forwarder(f"{start['connector']}|task-{start['task']}"),
+            redact=lambda text: scrub(PROVIDED(redact(text))),
+        )
 
     def _publish_tasks(self, name: str, configs: TaskConfigs, attempt: int = 0) -> None:
         """Store a started connector's task configurations, unless they are what is stored already for the very same configuration."""
@@ -330,8 +339,14 @@ class HerderCore:
         return Status(state, self._worker_id, self._assignment.generation, trace, version)
 
     def _explain(self, error: Exception, config: Mapping[str, str]) -> str:
+        return scrub(PROVIDED(redactor(self._secrets_of(config))(trace_of(error))))
+
+    def _secrets_of(self, config: Mapping[str, str | None]) -> set[str]:
+        """Secrets of a connector's configuration and of the worker's; the log of this process hides them from now on."""
         try:
-            definition = self._plugins.connector(config.get(CONNECTOR_CLASS, "")).config_def()
+            definition = self._plugins.connector(config.get(CONNECTOR_CLASS) or "").config_def()
         except ConnectError:
             definition = None
-        return PROVIDED(redactor(secret_values(config, definition) | secret_values(self._worker.raw))(trace_of(error)))
+        found = secret_values(config, definition)
+        line_logging.SECRETS.learn(found)
+        return found | secret_values(self._worker.raw)
