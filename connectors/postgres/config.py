@@ -25,6 +25,7 @@ from connectors.engine.properties import (
     required,
     validate,
 )
+from connectors.engine.relational.column_rules import ColumnRules
 from connectors.engine.relational.filters import NameFilter, TableFilters
 from connectors.engine.relational.keys import KeyRules
 from connectors.engine.relational.table import TableId
@@ -259,8 +260,6 @@ def is_system_table(table: TableId) -> bool:
 #: Properties that would change *what* is sent and are not built yet: refused, because leaving them out would send values that the user wants hidden,
 #: rows that the user wants left out, or a form that nobody expects.
 _REFUSED: Final = (
-    (re.compile(r"column\.mask\..*"), "column.mask.with.(d+).chars"),
-    (re.compile(r"column\.truncate\.to\..*"), "column.truncate.to.(d+).chars"),
     (re.compile(r"snapshot\.select\.statement\.overrides(\..*)?"), "snapshot.select.statement.overrides"),
     (re.compile(r"converters"), "converters"),
     (re.compile(r"post\.processors"), "post.processors"),
@@ -273,8 +272,6 @@ _NOT_YET: Final = {
     "heartbeat.interval.ms": "0",
     "signal.data.collection": "",
     "notification.enabled.channels": "",
-    "column.propagate.source.type": "",
-    "datatype.propagate.source.type": "",
     "skip.messages.without.change": "false",
     "snapshot.max.threads": "1",
     "snapshot.tables.order.by.row.count": "disabled",
@@ -336,6 +333,7 @@ class PostgresConfig:
     message_prefixes: NameFilter
     keys: KeyRules
     values: ValueOptions
+    column_rules: ColumnRules
     skipped: frozenset[str]
     skipped_explicitly: bool
     version: str = VERSION
@@ -411,6 +409,7 @@ def parse_config(config: Config) -> PostgresConfig:
         message_prefixes=NameFilter.parse(raw.get("message.prefix.include.list"), raw.get("message.prefix.exclude.list")),
         keys=KeyRules.parse(raw.get("message.key.columns")),
         values=ValueOptions.from_config(raw),
+        column_rules=ColumnRules.parse(raw),
         skipped=frozenset(parts) - {"none"},
         skipped_explicitly=present.get("skipped.operations") is not None,
     )

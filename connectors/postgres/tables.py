@@ -7,14 +7,17 @@ from dataclasses import dataclass
 
 from connect_py.api import Route
 from connect_py.api.record import JsonEncoding
+from connectors.engine.encode.plan import ColumnPlan
 from connectors.engine.encode.table import TableEncoder
+from connectors.engine.relational.column_rules import ColumnFacts
 from connectors.engine.relational.table import Table, TableId
 from connectors.engine.topic_naming import TopicNaming
 from connectors.postgres.catalog import TypeInfo, make_column
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.pgoutput import Relation
 from connectors.postgres.source_info import SOURCE_SCHEMA, SourceBlock
-from connectors.postgres.values import PgColumn, column_plan
+from connectors.postgres.types.lengths import holds_characters, length_and_scale, shown_type_name
+from connectors.postgres.values import PgColumn, column_plan, root_type
 
 log = logging.getLogger(__name__)
 
@@ -82,8 +85,12 @@ class TableFactory:
         self.headers = headers
         self._warned: set[str] = set()
 
-    def build(self, table: Table[PgColumn], known: CapturedTable | None = None) -> CapturedTable:
-        """A table's parts; `known` itself when its structure is the same."""
+    def build(self, table: Table[PgColumn], known: CapturedTable | None = None, *, streamed: bool = False) -> CapturedTable:
+        """A table's parts; `known` itself when its structure is the same.
+
+        Args:
+            streamed: whether the structure came with the stream: propagated source types tell the two ways apart.
+        """
         config = self._config
         key = config.keys.columns(table)
         if known is not None and known.structure == (table.columns, key):
@@ -91,7 +98,7 @@ class TableFactory:
         plans = []
         for column in table.columns:
             captured = config.filters.is_column_captured(table.id, column.name)
-            plan = column_plan(column, config.values) if captured else None
+            plan = self._plan(table.id, column, streamed) if captured else None
             if captured and plan is None:
                 self._warn_once(
                     f"Column {table.id}.{column.name} has the type {column.type_name}, which is not supported; it is left out of records"
@@ -115,6 +122,25 @@ class TableFactory:
             route=Route(topic, encoder.key_schema, encoder.value_schema, self.headers),
             keyless_route=Route(topic, None, encoder.value_schema, self.headers),
         )
+
+    def _plan(self, table: TableId, column: PgColumn, streamed: bool) -> ColumnPlan | None:
+        plan = column_plan(column, self._config.values)
+        rules = self._config.column_rules
+        if plan is None or not rules.rules:
+            return plan
+        root = root_type(column)
+        length, scale = length_and_scale(root, streamed=streamed)
+        facts = ColumnFacts(
+            id=f"{table}.{column.name}",
+            type_id=f"{table}.{column.type_name}",
+            name=column.name,
+            type_name=shown_type_name(column, streamed=streamed),
+            length=length,
+            scale=scale,
+            characters=holds_characters(root),
+            comment=column.comment if self._config.flag("include.schema.comments") else None,
+        )
+        return rules.apply(plan, facts)
 
     def _warn_once(self, text: str) -> None:
         if text not in self._warned:

@@ -117,7 +117,7 @@ class _Writer:
         values = [self._value(i, "j", plan.numeric_row, shared=i in in_key) for i in range(len(plan.columns))]
         keys = [
             values[i]
-            if plan.numeric_key == plan.numeric_row or plan.columns[i].numeric is None
+            if plan.columns[i].in_key is None and (plan.numeric_key == plan.numeric_row or plan.columns[i].numeric is None)
             else self._value(i, "k", plan.numeric_key, shared=False)
             for i in plan.key
         ]
@@ -128,9 +128,11 @@ class _Writer:
     def _value(self, index: int, target: str, numeric: bool, *, shared: bool) -> tuple[str, bool]:
         """A column's expression and whether it stands inside quotes."""
         column, variable = self.plan.columns[index], f"c{index}"
+        if target == "k":
+            column = column.of_key
         if self.stream and column.missing_in_stream:
-            return f"jnull{index}", False
-        value, quoted = self._plain(index, numeric)
+            return f"{target}null{index}", False
+        value, quoted = self._plain(column, index, target, numeric)
         if self.tests:
             shown = f"f'\"{{{variable}}}\"'" if value == variable and quoted else f'QUOTE + f"{{{value}}}" + QUOTE' if quoted else value
             other = "".join(f"{target}{result}{index} if {test.replace('$', variable)} else " for test, result in self.tests)
@@ -141,17 +143,17 @@ class _Writer:
             return f"{target}{index}", quoted
         return value, quoted
 
-    def _plain(self, index: int, numeric: bool) -> tuple[str, bool]:
-        column, variable = self.plan.columns[index], f"c{index}"
+    def _plain(self, column: ColumnPlan, index: int, target: str, numeric: bool) -> tuple[str, bool]:
+        variable = f"c{index}"
         if column.textual:
             return (f"quote({variable})", False) if self.escape else (variable, True)
         if numeric and column.numeric is not None:
-            return f"numeric{index}({variable})", False
+            return f"{target}numeric{index}({variable})", False
         if column.quick:
             return column.quick.replace("$", variable), column.quoted
         if column.convert is None:
             return variable, False
-        return f"convert{index}({variable})", False
+        return f"{target}convert{index}({variable})", False
 
 
 def _names(plan: RowPlan) -> str:
@@ -178,7 +180,7 @@ def _quick_tuple(plan: RowPlan) -> list[str]:
     targets = ["_"] * plan.width
     for index, position in enumerate(plan.positions):
         targets[position] = f"c{index}"
-    checked = [f"c{i}" for i, column in enumerate(plan.columns) if column.textual]
+    checked = [f"c{i}" for i, column in enumerate(plan.columns) if column.textual or (i in plan.key and column.of_key.textual)]
     check = []
     if checked:
         texts = checked[0] if len(checked) == 1 else 'f"' + "".join(f"{{{name}}}" for name in checked) + '"'

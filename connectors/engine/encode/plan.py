@@ -38,6 +38,8 @@ class ColumnPlan:
         fallback: JSON text that stands for a missing value of a required column (a partial `before`).
         placeholder: JSON text for a value that was stored out of line, did not change and was not sent.
         missing_in_stream: the reference writes null for this column in streamed rows (PostgreSQL's type `name`).
+        constant: JSON text that stands for every value, NULL among them (a masked column); empty without.
+        in_key: the plan by which keys show the column where that is another one: rules that hide values spare keys.
     """
 
     name: str
@@ -52,3 +54,10 @@ class ColumnPlan:
     fallback: str = '""'
     placeholder: str = "null"
     missing_in_stream: bool = False
+    constant: str = ""
+    in_key: ColumnPlan | None = None
+
+    @property
+    def of_key(self) -> ColumnPlan:
+        """The plan by which keys show the column."""
+        return self.in_key or self

@@ -43,24 +43,24 @@ class Slow:
         plan = self._plan
         if len(texts) != len(plan.columns):
             raise DataError(f"A row of {len(texts)} values was read for the {len(plan.columns)} columns of {self._name}")
-        values = [self._value(i, text, snapshot, plan.numeric_row) for i, text in enumerate(texts)]
+        values = [self._value(column, text, snapshot, plan.numeric_row) for column, text in zip(plan.columns, texts, strict=True)]
         row = "{" + ",".join([label + value for label, value in zip(plan.labels, values, strict=True)]) + "}"
         key = None
         if plan.key:
-            if plan.numeric_key != plan.numeric_row:
-                values = [self._value(i, text, snapshot, plan.numeric_key) for i, text in enumerate(texts)]
-            key = (plan.key_head + self._key_fields([values[i] for i in plan.key]) + plan.key_end).encode()
+            keys = [self._value(plan.columns[i].of_key, texts[i], snapshot, plan.numeric_key) for i in plan.key]
+            key = (plan.key_head + self._key_fields(keys) + plan.key_end).encode()
         return key, row.encode()
 
     def header_key(self, texts: Sequence[Text]) -> str:
         """A key as headers show it: without schema, decimals as numbers."""
-        return "{" + self._key_fields([self._value(i, texts[i], False, True) for i in self._plan.key]) + "}"
+        return "{" + self._key_fields([self._value(self._plan.columns[i].of_key, texts[i], False, True) for i in self._plan.key]) + "}"
 
     def _key_fields(self, values: Sequence[str]) -> str:
         return ",".join([label + value for label, value in zip(self._plan.key_labels, values, strict=True)])
 
-    def _value(self, index: int, text: Text, snapshot: bool, numeric: bool) -> str:
-        column = self._plan.columns[index]
+    def _value(self, column: ColumnPlan, text: Text, snapshot: bool, numeric: bool) -> str:
+        if column.constant:
+            return column.constant
         if isinstance(text, Unchanged):
             return column.placeholder
         if text is None or (column.missing_in_stream and not snapshot):
@@ -80,7 +80,9 @@ class Slow:
 
 
 def null_text(column: ColumnPlan, *, numeric: bool, defaults: bool) -> str:
-    """What stands for NULL: the default if there is one (and, where null is allowed, wanted), else null, or a required column's filler."""
+    """What stands for NULL: a mask, else the default (where null is allowed, only if wanted), else null, or a required column's filler."""
+    if column.constant:
+        return column.constant
     if column.schema.default is not None and (defaults or not column.schema.optional):
         return encode_value(column.schema, column.schema.default, WriteOptions(numeric_decimals=numeric)).decode()
     if column.schema.optional:

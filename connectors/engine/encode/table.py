@@ -77,7 +77,7 @@ class TableEncoder:
         index = {plan.name: i for i, plan in enumerate(self.columns)}
         key = [index[column] for column in key_columns if column in index]
         fields = [(field_name(plan.name), plan.schema) for plan in self.columns]
-        self.key_schema = envelope.key_schema(name, [fields[i] for i in key])
+        self.key_schema = envelope.key_schema(name, [(fields[i][0], self.columns[i].of_key.schema) for i in key])
         self.value_schema = envelope.envelope_schema(name, envelope.row_schema(name, fields), source_schema)
 
         payload, close = "{", b""
@@ -130,12 +130,12 @@ class TableEncoder:
             "quote": quick_quote,
         }
         for index, column in enumerate(self.columns):
-            names |= column.helpers
-            names[f"convert{index}"] = column.convert
-            names[f"numeric{index}"] = column.numeric
-            names[f"jplaceholder{index}"] = names[f"kplaceholder{index}"] = column.placeholder
-            names[f"jnull{index}"] = null_text(column, numeric=self._plan.numeric_row, defaults=self._plan.nulls_as_defaults)
-            names[f"knull{index}"] = null_text(column, numeric=self._plan.numeric_key, defaults=self._plan.nulls_as_defaults)
+            for target, plan, numeric in (("j", column, self._plan.numeric_row), ("k", column.of_key, self._plan.numeric_key)):
+                names |= plan.helpers
+                names[f"{target}convert{index}"] = plan.convert
+                names[f"{target}numeric{index}"] = plan.numeric
+                names[f"{target}placeholder{index}"] = plan.placeholder
+                names[f"{target}null{index}"] = null_text(plan, numeric=numeric, defaults=self._plan.nulls_as_defaults)
         exec(compile(self.source_text, f"<rows of {self.value_schema.name}>", "exec"), names)  # noqa: S102  # our own text; names are literals
         return names
 
@@ -155,7 +155,7 @@ class TableEncoder:
         """
         joined = b"".join(rows)
         text = joined.decode()
-        end = b"%b%b%b%b%b" % (b',"source":', source, b",", tail, self._close)
+        end = self.end(source, tail)
         lines = text.split("\n")
         lines.pop()
         out: list[EncodedRow] = []
@@ -184,6 +184,10 @@ class TableEncoder:
             else:
                 key, row = self._line(line)
                 append((route, key, b"".join((head, row, end))))
+
+    def end(self, source: bytes, tail: bytes) -> bytes:
+        """What follows the row in a value: to give rows that were encoded earlier their source block and tail."""
+        return b"%b%b%b%b%b" % (b',"source":', source, b",", tail, self._close)
 
     def copy_row(self, row: bytes, source: bytes, tail: bytes) -> Encoded:
         """Encode one line; the newline may be missing. Raises as `copy_rows`."""
