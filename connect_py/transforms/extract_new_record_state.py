@@ -225,7 +225,8 @@ class ExtractNewRecordState(Plugin):
         record = self._routed(record, envelope["before"])
         if self._rewrites:
             return self._dropped(self._row(record, envelope, "before", "true"))
-        left = None if self._mode == "delete-to-tombstone" else self._live(envelope.schema).after
+        after = envelope.schema.field("after")
+        left = None if self._mode == "delete-to-tombstone" or after is None else after.schema
         return self._dropped(replace(record, value_schema=left, value=None))
 
     def _row(self, record: AnyRecord, envelope: Struct, side: str, deleted: str) -> AnyRecord:
