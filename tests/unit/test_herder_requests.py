@@ -1,0 +1,111 @@
+"""What a herder lets through, and what it shows: signatures of workers (KIP-507) and hidden secrets."""
+
+import base64
+import hashlib
+import hmac
+
+import pytest
+
+from connect_py.api import ConfigDef, ConfigKey, ConfigType
+from connect_py.errors import BadRequestError, ConfigError, RestError
+from connect_py.runtime.herder.hiding import hidden, restored
+from connect_py.runtime.herder.session_key import InternalSignature, SessionKeySettings, check, is_outdated, new_key
+
+KEY = {"key": base64.b64encode(b"k" * 32).decode(), "algorithm": "HmacSHA256", "creation-timestamp": 1_000}
+SETTINGS = SessionKeySettings()
+
+
+def signed(body, key=b"k" * 32, algorithm="HmacSHA256", digest=hashlib.sha256):
+    return InternalSignature.of_headers(algorithm, base64.b64encode(hmac.new(key, body, digest).digest()).decode(), body)
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b'[{"a":"b"}]'])
+def test_a_request_signed_with_the_clusters_key_is_let_through(body):
+    check(signed(body), KEY, SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("signature", "stored", "status", "message"),
+    [
+        (None, KEY, 400, "Internal request missing required signature"),
+        (signed(b"[]", key=b"x" * 32), KEY, 403, "Internal request contained invalid signature."),
+        (InternalSignature("HmacSHA256", b"", b"[]"), KEY, 403, "Internal request contained invalid signature."),
+        (
+            signed(b"[]"),
+            None,
+            503,
+            "This worker is still starting up and has not been able to read a session key from the config topic yet",
+        ),
+        (signed(b"[]", algorithm="HmacMD5", digest=hashlib.md5), KEY, 400, "This worker does not support the 'HmacMD5' key signing"),
+    ],
+)
+def test_other_requests_are_refused_with_the_references_words(signature, stored, status, message):
+    with pytest.raises(RestError, match=message.replace("(", r"\(")) as caught:
+        check(signature, stored, SETTINGS)
+    assert caught.value.status == status
+
+
+def test_headers_that_cannot_be_a_signature_are_400():
+    assert InternalSignature.of_headers(None, "YWJj", b"") is InternalSignature.of_headers("HmacSHA256", None, b"") is None
+    with pytest.raises(BadRequestError, match="Algorithm nope not available"):
+        InternalSignature.of_headers("nope", "YWJj", b"")
+    with pytest.raises(BadRequestError, match="base64"):
+        InternalSignature.of_headers("HmacSHA256", "!!", b"")
+    assert InternalSignature.of_headers("HmacSHA256", "YWI", b"").mac == b"ab"
+
+
+def test_a_key_is_made_when_there_is_none_or_it_is_old_or_of_another_kind():
+    assert is_outdated(None, SETTINGS, 0)
+    assert not is_outdated(KEY, SETTINGS, 1_000 + 3_599_999)
+    assert is_outdated(KEY, SETTINGS, 1_000 + 3_600_000)
+    assert is_outdated(KEY, SessionKeySettings(algorithm="HmacSHA512"), 1_000)
+    assert is_outdated(KEY, SessionKeySettings(bits=512), 1_000)
+    assert not is_outdated(KEY, SessionKeySettings(bits=256), 1_000)
+    assert len(base64.b64decode(new_key(SETTINGS))) == 32
+    assert len(base64.b64decode(new_key(SessionKeySettings(bits=512)))) == 64
+    assert new_key(SETTINGS) != new_key(SETTINGS)
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"inter.worker.key.generation.algorithm": "HmacNope"},
+        {"inter.worker.signature.algorithm": "HmacSHA512"},
+        {"inter.worker.verification.algorithms": ""},
+        {"inter.worker.key.ttl.ms": "soon"},
+        {"inter.worker.key.size": "-1"},
+    ],
+)
+def test_settings_that_would_shut_workers_out_stop_the_start(properties):
+    with pytest.raises(ConfigError, match=r"inter\.worker"):
+        SessionKeySettings.parse(properties)
+
+
+DEFINITION = ConfigDef((ConfigKey("database.password", ConfigType.PASSWORD), ConfigKey("password.file"), ConfigKey("topic")))
+CONFIG = {
+    "database.password": "hunter22",
+    "password.file": "/run/pw",
+    "topic": "t",
+    "producer.override.sasl.jaas.config": "x required;",
+    "api.key": "${env:KEY}",
+    "consumer.override.ssl.key.password": "",
+}
+
+
+def test_secrets_are_hidden_by_their_type_or_their_name_and_placeholders_are_not():
+    assert hidden(CONFIG, DEFINITION) == {
+        **CONFIG,
+        "database.password": "[hidden]",
+        "producer.override.sasl.jaas.config": "[hidden]",
+    }
+    assert hidden({"database.password": "a${x:y}"}, None) == {"database.password": "[hidden]"}
+
+
+def test_what_is_hidden_may_be_sent_back():
+    changed = {**hidden(CONFIG, DEFINITION), "topic": "u", "api.key": None}
+    assert restored(changed, CONFIG) == {**CONFIG, "topic": "u", "api.key": None}
+
+
+def test_a_hidden_value_without_a_stored_one_is_refused():
+    with pytest.raises(BadRequestError, match=r"database\.password is \[hidden\]"):
+        restored({"database.password": "[hidden]"}, {"topic": "t"})
