@@ -145,6 +145,7 @@ class DistributedHerder(ClusterHerder):
         return self._validated(self._meant(config.get(NAME) or "", config))
 
     def _validated(self, config: Mapping[str, str | None]) -> ConfigInfos:
+        self._secrets_of(config)
         return validation.validate(self._plugins, self._worker.raw, config, self._variables)
 
     # -- requests: changing
