@@ -21,6 +21,7 @@ class SparkLakehouseSink(SinkConnector):
     java_name: ClassVar[str] = "io.github.connectpy.spark.SparkLakehouseSink"
     java_task_name: ClassVar[str] = "io.github.connectpy.spark.SparkLakehouseSinkTask"
     version: ClassVar[str] = __version__
+    open_prefixes: ClassVar[tuple[str, ...]] = ("lakehouse.", "iceberg.")  # `validate` refuses what it does not know of these
 
     @classmethod
     def config_def(cls) -> ConfigDef:

@@ -21,11 +21,14 @@ class Connector(ABC):
         java_name: the name by which configurations know the connector.
         java_task_name: what task configurations show as ``task.class``.
         version: shown by ``GET /connector-plugins`` and in statuses.
+        open_prefixes: beginnings of names that the connector takes beside those of its definition, such as ``driver.``; "" for all names.
+            The worker warns of others.
     """
 
     java_name: ClassVar[str]
     java_task_name: ClassVar[str]
     version: ClassVar[str]
+    open_prefixes: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     @abstractmethod

@@ -114,6 +114,20 @@ COMMON: tuple[Property, ...] = (
     prop("skipped.operations", _LIST, "t", _LOW, _WS, "Skipped Operations", "Operations that make no records: c, u, d, t, or none.", operations),
 )  # fmt: skip
 
+#: Beginnings of names that are not in the tables: settings of drivers, of a signal's or the schema history's clients, of custom
+#: converters' parts, and whatever Debezium calls internal.
+OPEN_PREFIXES = (
+    "database.ssl",
+    "driver.",
+    "internal.",
+    "openlineage.",
+    "schema.history.internal.",
+    "signal.",
+    "notification.",
+    "snapshot.select.statement.overrides.",
+    "snapshot.mode.custom.",
+)
+
 #: 1.x name → present name.
 OLD_NAMES: Mapping[str, str] = {
     "database.server.name": "topic.prefix",

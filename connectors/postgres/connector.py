@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from connect_py.api import ConfigDef, ConfigValue, SourceConnector, SourceOffset, SourcePartition, SourceTask
 from connect_py.errors import BadRequestError, ConfigError
+from connectors.engine.config import OLD_NAMES, OPEN_PREFIXES
 from connectors.engine.properties import definition
 from connectors.postgres.config import PROPERTIES, VERSION, parse_config, validate_config
 from connectors.postgres.offset import PostgresOffset
@@ -18,6 +19,7 @@ class PostgresConnector(SourceConnector):
     java_name: ClassVar[str] = "io.debezium.connector.postgresql.PostgresConnector"
     java_task_name: ClassVar[str] = "io.debezium.connector.postgresql.PostgresConnectorTask"
     version: ClassVar[str] = VERSION
+    open_prefixes: ClassVar[tuple[str, ...]] = (*OPEN_PREFIXES, *OLD_NAMES)
 
     _config: Mapping[str, str]
 

@@ -44,9 +44,18 @@ def routes(herder: Herder) -> APIRouter:
         submitted = config.get("connector.class")
         if submitted is not None and not _short(submitted).endswith(_short(plugin)):
             raise BadRequestError(f"Included connector type {submitted} does not match request type {plugin}")
-        return json_response(models.config_infos(herder.validate(config)))
+        infos = herder.validate(config)
+        # the body is Connect's to the letter, so what is no error goes beside it (RFC 7234, section 5.5)
+        headers = {"warning": ", ".join(map(_warning, infos.warnings))} if infos.warnings else None
+        return json_response(models.config_infos(infos), headers=headers)
 
     return router
+
+
+def _warning(text: str) -> str:
+    """A value of the Warning header; it may hold names that a client chose."""
+    plain = "".join(c if " " <= c <= "~" and c not in '"\\' else "?" for c in text)
+    return f'299 - "{plain}"'
 
 
 def _short(name: str) -> str:

@@ -66,12 +66,14 @@ class ConfigInfos:
         error_count: as Connect counts.
         groups: in order.
         configs: (definition or None, value) pairs in Connect's order.
+        warnings: what is no error and most likely a mistake, such as a name that nothing reads. Connect has no such thing.
     """
 
     name: str
     error_count: int
     groups: Sequence[str]
     configs: Sequence[tuple[ConfigKey | None, ConfigValue]]
+    warnings: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from connect_py.runtime.plugins import Plugins
 from connect_py.runtime.providers.resolver import Resolved, Resolver
 from connect_py.runtime.providers.variables import variables_in
 from connect_py.runtime.redact import HIDDEN, MIN_LENGTH, is_secret_name, redactor
+from connect_py.runtime.unknown_keys import unknown_properties
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +102,9 @@ def _check(plugins: Plugins, worker: Mapping[str, str], written: Mapping[str, st
     more = [*override_entries(connector, worker, config), *(entry for key in _CONVERTER_ORDER for entry in converters[key])]
     errors += sum(1 for _, value in more if value.errors)
     groups = [*framework.groups(), *own.groups(), *(key.group for key, _ in more if key is not None and key.group is not None)]
-    return ConfigInfos(class_name, errors, list(dict.fromkeys(groups)), [*entries, *more])
+    known = {*definitions, *(value.name for key, value in more if key is not None)}
+    warnings = unknown_properties(connector, written, known)
+    return ConfigInfos(class_name, errors, list(dict.fromkeys(groups)), [*entries, *more], warnings)
 
 
 def _show_variables(infos: ConfigInfos, written: Mapping[str, str | None], resolved: Resolved) -> None:
@@ -114,7 +117,9 @@ def _show_variables(infos: ConfigInfos, written: Mapping[str, str | None], resol
 
 
 def raise_if_invalid(infos: ConfigInfos) -> None:
-    """Raises BadRequestError with Connect's text that lists the errors (`AbstractHerder.maybeAddConfigErrors`)."""
+    """Raises BadRequestError with Connect's text that lists the errors (`AbstractHerder.maybeAddConfigErrors`); warnings are logged."""
+    for warning in infos.warnings:
+        log.warning("%s: %s", infos.name.rpartition(".")[2], warning)
     if not infos.error_count:
         return
     listed = "".join(f"\n{error}" for _, value in infos.configs for error in value.errors)
