@@ -62,13 +62,16 @@ SCENARIOS = [
     "pg_types_odd_arrays",
     "pg_toasted_types",
     "pg_toasted_types_text",
+    "pg_propagate_types",
+    "pg_column_rules",
+    "pg_columns",
     "pg_mode_initial",
     "pg_mode_initial_only",
     "pg_mode_no_data",
     "pg_mode_when_needed",
 ]
 #: Their tables have columns of extensions' types.
-NEED_EXTENSIONS = ("pg_types", "pg_toasted")
+NEED_EXTENSIONS = ("pg_types", "pg_toasted", "pg_propagate_types")
 
 
 def run_kit(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:

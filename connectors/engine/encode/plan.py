@@ -39,6 +39,7 @@ class ColumnPlan:
         placeholder: JSON text for a value that was stored out of line, did not change and was not sent.
         missing_in_stream: the reference writes null for this column in streamed rows (PostgreSQL's type `name`).
         constant: JSON text that stands for every value, NULL among them (a masked column); empty without.
+        null: JSON text that stands for NULL where it is neither null nor the default as it is; empty otherwise.
         in_key: the plan by which keys show the column where that is another one: rules that hide values spare keys.
     """
 
@@ -55,6 +56,7 @@ class ColumnPlan:
     placeholder: str = "null"
     missing_in_stream: bool = False
     constant: str = ""
+    null: str = ""
     in_key: ColumnPlan | None = None
 
     @property

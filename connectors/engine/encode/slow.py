@@ -81,8 +81,8 @@ class Slow:
 
 def null_text(column: ColumnPlan, *, numeric: bool, defaults: bool) -> str:
     """What stands for NULL: a mask, else the default (where null is allowed, only if wanted), else null, or a required column's filler."""
-    if column.constant:
-        return column.constant
+    if column.constant or column.null:
+        return column.constant or column.null
     if column.schema.default is not None and (defaults or not column.schema.optional):
         return encode_value(column.schema, column.schema.default, WriteOptions(numeric_decimals=numeric)).decode()
     if column.schema.optional:

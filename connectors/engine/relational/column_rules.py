@@ -13,7 +13,7 @@ from binascii import a2b_base64
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from connect_py.converters.json_write import quote
+from connect_py.converters.json_write import WriteOptions, encode_value, quote
 from connect_py.data import Type
 from connect_py.errors import ConfigError
 from connectors.engine.encode.numbers import base64_of_bytes
@@ -146,6 +146,9 @@ def _mapped(plan: ColumnPlan, change: Convert) -> ColumnPlan:
     """The plan with each of its JSON texts changed."""
     before = plan.convert or (quote if plan.textual else str)
     snapshot = plan.snapshot
+    default = plan.schema.default
+    # the reference puts a required column's default in place of NULL before it asks the rule, an optional one's after
+    filled = "" if plan.schema.optional or default is None else change(encode_value(plan.schema, default, WriteOptions()).decode())
 
     def convert(text: str) -> str:
         return change(before(text))
@@ -157,6 +160,7 @@ def _mapped(plan: ColumnPlan, change: Convert) -> ColumnPlan:
         textual=False,
         snapshot=None if snapshot is None else lambda text: change(snapshot(text)),
         fallback=change(plan.fallback),
+        null=filled,
         placeholder=change(plan.placeholder),
     )
 
