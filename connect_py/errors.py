@@ -18,21 +18,43 @@ The names follow `org.apache.kafka.connect.errors` and `runtime/rest/errors/Conn
 
 from __future__ import annotations
 
+from typing import TypeVar
+
+E = TypeVar("E", bound=BaseException)
+
 
 class ConnectError(Exception):
-    """Base class. Its text is meant for the person who runs the worker and never holds a secret."""
+    """Base class. Its text is meant for the person who runs the worker and never holds a secret.
+
+    Attributes:
+        java_name: the class by which traces and dead letters name the error, for tools made for Kafka Connect; may be set on one error.
+    """
+
+    java_name: str = "org.apache.kafka.connect.errors.ConnectException"
+
+
+def noted(error: E, note: str) -> E:
+    """The error, with a note (PEP 678): what is still true and what to do, where the text itself must be Connect's."""
+    error.add_note(note)
+    return error
 
 
 class ConfigError(ConnectError):
     """A property is missing, malformed or contradicts another one."""
 
+    java_name = "org.apache.kafka.common.config.ConfigException"
+
 
 class DataError(ConnectError):
     """A record, schema or value is not what the operation needs."""
 
+    java_name = "org.apache.kafka.connect.errors.DataException"
+
 
 class RetriableError(ConnectError):
     """A passing failure: a broker or database that does not answer just now."""
+
+    java_name = "org.apache.kafka.connect.errors.RetriableException"
 
 
 class FatalTaskError(ConnectError):

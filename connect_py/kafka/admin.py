@@ -45,6 +45,10 @@ LEADER_WAIT_SECONDS = 0.02
 ATTEMPT_SECONDS = 5.0
 
 
+class ReplicationError(RetriableError):
+    """A topic was not created because there are fewer brokers than replicas: for good, or while brokers are still starting."""
+
+
 class GroupNotEmptyError(ConnectError):
     """A consumer group still has members, so its offsets cannot be changed."""
 
@@ -110,7 +114,8 @@ class KafkaAdmin:
             False when it existed already, or when this principal may not create topics (an existing or auto-created one is then assumed).
 
         Raises:
-            RetriableError: no answer in time, or fewer brokers than replicas at the moment.
+            RetriableError: no answer in time.
+            ReplicationError: fewer brokers than replicas at the moment.
             ConnectError: the broker refuses the settings.
         """
         topic = NewTopic(name, num_partitions=partitions, replication_factor=replication_factor, config=dict(settings or {}))
@@ -128,10 +133,10 @@ class KafkaAdmin:
                     f"Timed out while checking for or creating topic(s) '{name}'. This could indicate a connectivity issue, unavailable "
                     "topic partitions, or if this is your first use of the topic it may have taken too long to create."
                 ) from error
-            text = f"Error while attempting to create/find topic(s) '{name}': {error_text(error)}"
+            text = f"Unable to create topic(s) '{name}': {error_text(error)}"
             if code == KafkaError.INVALID_REPLICATION_FACTOR:
                 # brokers that are still starting are not counted yet (TopicAdmin.createTopicsWithRetry)
-                raise RetriableError(text) from error
+                raise ReplicationError(text) from error
             raise ConnectError(text) from error
         return True
 

@@ -12,6 +12,7 @@ One thread uses an instance.
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -21,7 +22,7 @@ from confluent_kafka import TopicPartition as _TopicPartition
 
 from connect_py.api.record import TopicPartition
 from connect_py.data.java_regex import compile_java_regex
-from connect_py.errors import ConfigError, FatalTaskError, RetriableError
+from connect_py.errors import ConfigError, FatalTaskError, RetriableError, noted
 from connect_py.kafka.client_log import ClientLog
 from connect_py.kafka.producer import error_text
 from connect_py.kafka.settings import ClientKind, librdkafka_config
@@ -55,6 +56,10 @@ _REFUSED = frozenset(
         KafkaError.OFFSET_METADATA_TOO_LARGE,
     }
 )
+
+
+#: `org.apache.kafka.common.internals.Topic`.
+_TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 
 
 class ConsumedRecord(NamedTuple):
@@ -327,6 +332,10 @@ class GroupConsumer:
     def _check(self, error: KafkaError) -> None:
         """Raise for what will not pass by itself; mention the rest once."""
         code = error.code()
+        if code == KafkaError.TOPIC_EXCEPTION:
+            invalid = FatalTaskError(f"Invalid topics: [{', '.join(name for name in self._topics if not _TOPIC_NAME.fullmatch(name))}]")
+            invalid.java_name = "org.apache.kafka.common.errors.InvalidTopicException"
+            raise noted(invalid, "A topic's name is made of letters, digits, '.', '_' and '-', 249 at most. Nothing was read.")
         if error.fatal() or code in _REFUSED:
             raise FatalTaskError(
                 f"Consumer group '{self._group}' cannot read its topics: {error.str()} ({error.name()}). Offsets stand at the last commit."

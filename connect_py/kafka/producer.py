@@ -15,12 +15,21 @@ from collections.abc import Callable, Mapping, Sequence
 from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import Producer as _Client
 
-from connect_py.errors import ConfigError, ConnectError, FatalTaskError, RetriableError
+from connect_py.errors import ConfigError, ConnectError, FatalTaskError, RetriableError, noted
 from connect_py.kafka.client_log import ClientLog
 from connect_py.kafka.settings import ClientKind, librdkafka_config
 from connect_py.kafka.statistics import statistics_config
 
-__all__ = ["DeliveryCallback", "KafkaError", "Message", "Producer", "delivery_error", "error_text"]
+__all__ = [
+    "RECORD_TOO_LARGE",
+    "DeliveryCallback",
+    "KafkaError",
+    "Message",
+    "Producer",
+    "RefusedRecordError",
+    "delivery_error",
+    "error_text",
+]
 
 DeliveryCallback = Callable[[KafkaError | None, Message], None]
 
@@ -33,6 +42,14 @@ ROOM_SECONDS = 1.0
 
 #: How long a topic that the broker doesn't know yet is waited for (auto creation, or a creation on its way through the cluster).
 UNKNOWN_TOPIC_MS = 60_000
+
+
+#: The Java name of the refusal of a record for its size.
+RECORD_TOO_LARGE = "org.apache.kafka.common.errors.RecordTooLargeException"
+
+
+class RefusedRecordError(FatalTaskError):
+    """Kafka will never take one record."""
 
 
 class Producer:
@@ -85,7 +102,7 @@ class Producer:
             while_waiting: called about once a second while the queue stays full; it may raise to give up.
 
         Raises:
-            FatalTaskError: the record is larger than `max.request.size`.
+            RefusedRecordError: the record is larger than `max.request.size`.
             RetriableError: another failure of the client.
         """
         while True:
@@ -98,8 +115,7 @@ class Producer:
             except BufferError:
                 self.wait_for_room(while_waiting)
             except KafkaException as error:
-                size = len(key or b"") + len(value or b"")
-                raise delivery_error(error.args[0], topic, size, self._max_request_size) from error
+                raise delivery_error(error.args[0], topic, _serialized_size(key, value, headers), self._max_request_size) from error
 
     def wait_for_room(self, while_waiting: Callable[[], None] | None = None) -> None:
         """Run callbacks until something happened or `ROOM_SECONDS` have passed; there may be room now.
@@ -142,27 +158,68 @@ def delivery_error(error: KafkaError, topic: str, size: int = 0, limit: object =
 
     Args:
         error: what the delivery callback got.
-        size: bytes of key and value, for the text.
+        size: the record's bytes, for the text.
         limit: the producer's `max.request.size` when it is known.
     """
     code = error.code()
     if code == KafkaError.MSG_SIZE_TOO_LARGE:
-        bound = f" of {limit}" if limit is not None else ""
-        return FatalTaskError(
-            f"A record of {size} bytes for topic '{topic}' is larger than the producer's max.request.size{bound} or the topic's "
-            "max.message.bytes. The record was not written and no offset beyond it is committed. Raise producer.override.max.request.size "
-            "and the topic's max.message.bytes."
+        text = "The request included a message larger than the max message size the server will accept."
+        if limit is not None:
+            text = (
+                f"The message is {size} bytes when serialized which is larger than {limit}, which is the value of the max.request.size "
+                "configuration."
+            )
+        refused = RefusedRecordError(text)
+        refused.java_name = RECORD_TOO_LARGE
+        return noted(
+            refused,
+            f"It was for topic '{topic}', and was not written; no offset beyond it is committed. Raise producer.override.max.request.size "
+            "and the topic's max.message.bytes.",
         )
     if code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION):
-        return FatalTaskError(
+        missing = RefusedRecordError(
             f"Topic '{topic}' (or its partition) does not exist and the broker did not create it within {UNKNOWN_TOPIC_MS // 1000} s. "
             "The record was not written. Create the topic or set auto.create.topics.enable=true on the broker."
         )
+        missing.java_name = "org.apache.kafka.common.errors.TimeoutException"
+        return missing
+    if code == KafkaError.TOPIC_EXCEPTION:
+        invalid = RefusedRecordError(f"Invalid topics: [{topic}]")
+        invalid.java_name = "org.apache.kafka.common.errors.InvalidTopicException"
+        return invalid
     text = f"A record of {size} bytes could not be written to topic '{topic}': {error.str()} ({error.name()})."
-    if error.retriable() or code in _PASSING:
-        return RetriableError(text)
-    return FatalTaskError(text + " No offset beyond it is committed.")
+    failure = (
+        RetriableError(text) if error.retriable() or code in _PASSING else RefusedRecordError(text + " No offset beyond it is committed.")
+    )
+    failure.java_name = _JAVA_NAMES.get(code, "org.apache.kafka.common.KafkaException")
+    return failure
 
+
+def _serialized_size(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]] | None) -> int:
+    """What a record counts against `max.request.size` (`AbstractRecords.estimateSizeInBytesUpperBound`, magic 2)."""
+    # a batch's header, the most of a record's own fields, the count of headers (one byte for up to 63 of them)
+    size = 61 + 21 + 1 + _field_size(key) + _field_size(value)
+    return size + sum(_field_size(name.encode()) + _field_size(data) for name, data in headers or ())
+
+
+def _field_size(data: bytes | None) -> int:
+    """Bytes with their length before them, as a zigzag varint; a null is a length of -1."""
+    return 1 if data is None else len(data) + max(1, -(-(2 * len(data)).bit_length() // 7))
+
+
+#: The Java client's classes of errors of the kind that a record can meet.
+_JAVA_NAMES = {
+    KafkaError._MSG_TIMED_OUT: "org.apache.kafka.common.errors.TimeoutException",
+    KafkaError._TIMED_OUT: "org.apache.kafka.common.errors.TimeoutException",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "org.apache.kafka.common.errors.TopicAuthorizationException",
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "org.apache.kafka.common.errors.ClusterAuthorizationException",
+    KafkaError.SASL_AUTHENTICATION_FAILED: "org.apache.kafka.common.errors.SaslAuthenticationException",
+    KafkaError.INVALID_RECORD: "org.apache.kafka.common.InvalidRecordException",
+    KafkaError.INVALID_TIMESTAMP: "org.apache.kafka.common.errors.InvalidTimestampException",
+    KafkaError.UNSUPPORTED_COMPRESSION_TYPE: "org.apache.kafka.common.errors.UnsupportedCompressionTypeException",
+    KafkaError.NOT_ENOUGH_REPLICAS: "org.apache.kafka.common.errors.NotEnoughReplicasException",
+    KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND: "org.apache.kafka.common.errors.NotEnoughReplicasAfterAppendException",
+}
 
 _PASSING = frozenset({KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})
 

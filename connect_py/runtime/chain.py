@@ -21,6 +21,8 @@ from connect_py.data.schema import STRING
 from connect_py.errors import ConfigError
 from connect_py.runtime.connector_config import DEFAULT_HEADER_CONVERTER
 from connect_py.runtime.plugins import Plugins
+from connect_py.runtime.producing import Produced
+from connect_py.runtime.source_errors import SourceErrors
 from connect_py.runtime.tolerance import Tolerance
 
 #: What decoded rows are read from: no schemas around them (routes have these), decimals exact.
@@ -30,17 +32,6 @@ _DECODED = JsonEncoding(key_schemas=False, value_schemas=False)
 _MAX_ROUTES = 2000
 
 Headers = list[tuple[str, bytes | None]]
-
-
-class Produced(NamedTuple):
-    """A record as the producer takes it."""
-
-    topic: str
-    partition: int | None
-    timestamp: int | None
-    key: bytes | None
-    value: bytes | None
-    headers: Headers | None
 
 
 class Step(NamedTuple):
@@ -59,18 +50,22 @@ class Chain:
         plugins: where classes are found.
         worker: the worker's properties, whose converters apply where the connector names none.
         config: the connector's configuration.
-        tolerance: decides about records that fail.
+        tolerance: decides about records that fail; it must report to `errors`.
+        errors: told which record is under way, and asked for its dead letter.
 
     Raises:
         ConfigError: a class or one of its properties is wrong.
     """
 
-    def __init__(self, plugins: Plugins, worker: Mapping[str, str], config: Mapping[str, str], tolerance: Tolerance) -> None:
+    def __init__(
+        self, plugins: Plugins, worker: Mapping[str, str], config: Mapping[str, str], tolerance: Tolerance, errors: SourceErrors
+    ) -> None:
         self._key = converter(plugins, worker, config, "key.converter")
         self._value = converter(plugins, worker, config, "value.converter")
         self._header = converter(plugins, worker, config, "header.converter")
         self._steps = transform_steps(plugins, config)
         self._tolerance = tolerance
+        self._errors = errors
         self._headers: dict[Route, Headers | None] = {}
         self._readers: dict[Route, tuple[Callable[[bytes | None], Any], Callable[[bytes | None], Any]]] = {}
         self.is_passthrough = (
@@ -114,15 +109,19 @@ class Chain:
             )
 
     def convert(self, record: SourceRecord) -> Produced | None:
-        """Transform and serialise; None when the record is dropped or skipped.
+        """Transform and serialise; None when the record is dropped or skipped. A skipped one may leave a dead letter in its place.
 
         Raises:
             FatalTaskError: it fails and ``errors.tolerance`` is none.
+            TaskStopped: a stop interrupted its retries.
         """
+        self._errors.record = record
         changed: SourceRecord | None = record
         for step in self._steps:
             passed, changed = self._tolerance.run("TRANSFORMATION", step.name, lambda s=step, r=changed: apply_step(s, r))  # type: ignore[misc]
-            if not passed or changed is None:
+            if not passed:
+                return self._errors.letter()
+            if changed is None:
                 return None
         assert changed is not None
         return self._serialise(changed)
@@ -142,7 +141,7 @@ class Chain:
             passed, value = run(
                 "VALUE_CONVERTER", self._value.java_name, lambda: self._value.from_connect_data(topic, record.value_schema, record.value)
             )
-        return Produced(topic, record.partition, record.timestamp, key, value, headers) if passed else None
+        return Produced(topic, record.partition, record.timestamp, key, value, headers) if passed else self._errors.letter()
 
     def _convert_headers(self, record: SourceRecord) -> Headers | None:
         convert = self._header.from_connect_header

@@ -15,6 +15,10 @@ from typing import Any
 Report = Callable[[Mapping[str, Any]], None]
 
 
+class TaskStopped(Exception):
+    """The task was asked to end in the middle of a record; what Kafka or the sink does not hold is read again after the restart."""
+
+
 class TaskControl:
     """Wishes of the worker.
 

@@ -22,6 +22,7 @@ from connect_py.runtime.connector_config import CONNECTOR_CLASS, CONNECTOR_VERSI
 from connect_py.runtime.metrics.worker import WorkerMetrics
 from connect_py.runtime.plugins import Plugins
 from connect_py.runtime.topic_creation import topic_groups
+from connect_py.runtime.traces import headline
 
 log = logging.getLogger(__name__)
 
@@ -172,7 +173,7 @@ class ConnectorHost:
             return
         self._metrics.connector_startup(False)
         trace = self._explain(error, hosted.config)
-        log.error("Connector %s failed: %s", name, trace.partition("\n")[0])
+        log.error("Connector %s failed: %s", name, headline(trace))
         self._report(name, hosted, "FAILED", trace)
         self._settle(hosted, error)
 

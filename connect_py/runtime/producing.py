@@ -1,9 +1,25 @@
-"""What the task loops need of a producer."""
+"""What the task loops need of a producer, and what they give it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
+
+
+class Produced(NamedTuple):
+    """A record as the producer takes it.
+
+    Attributes:
+        is_dead_letter: whether it tells of a record that failed, in place of that record.
+    """
+
+    topic: str
+    partition: int | None
+    timestamp: int | None
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]] | None
+    is_dead_letter: bool = False
 
 
 class RecordProducer(Protocol):

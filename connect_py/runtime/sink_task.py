@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from connect_py.api import SinkRecord, SinkTask, TopicPartition
-from connect_py.errors import FatalTaskError, RetriableError
+from connect_py.errors import FatalTaskError, RetriableError, noted
 from connect_py.kafka.consumer import ConsumedRecord, RebalanceListener
-from connect_py.runtime.control import Report, TaskControl
+from connect_py.runtime.control import Report, TaskControl, TaskStopped
 from connect_py.runtime.metrics.task import SinkMetrics
 from connect_py.runtime.sink_errors import SinkErrors
 from connect_py.runtime.sink_offsets import SinkOffsets
@@ -166,6 +166,8 @@ class SinkTaskLoop:
             while not self._control.is_stopping:
                 self._turn()
             failed = False
+        except TaskStopped:
+            failed = False
         finally:
             self._end(failed)
 
@@ -248,7 +250,10 @@ class SinkTaskLoop:
             self._retries += 1
             return
         except Exception as error:
-            raise FatalTaskError(f"Exiting WorkerSinkTask due to unrecoverable exception. {type(error).__name__}: {error}") from error
+            raise noted(
+                FatalTaskError("Exiting WorkerSinkTask due to unrecoverable exception."),
+                "Offsets stand at the last commit; the records after it are read again after a restart.",
+            ) from error
         if self._retries:
             log.info("The sink takes records again.")
         self._metrics.put(len(self._batch), time.monotonic() - began)

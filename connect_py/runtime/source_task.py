@@ -16,12 +16,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from connect_py.api import EncodedBatch, JsonEncoding, SourceOffset, SourcePartition, SourceRecord, SourceTask
-from connect_py.errors import ConnectError, FatalTaskError, RetriableError
+from connect_py.errors import ConnectError, RetriableError
+from connect_py.kafka.producer import RefusedRecordError
 from connect_py.runtime.chain import Chain
-from connect_py.runtime.control import Report, TaskControl
+from connect_py.runtime.control import Report, TaskControl, TaskStopped
 from connect_py.runtime.metrics.task import SourceMetrics
 from connect_py.runtime.offset_commit import OffsetCommitter
-from connect_py.runtime.producing import RecordProducer
+from connect_py.runtime.producing import Produced, RecordProducer
+from connect_py.runtime.refusals import Refusals
 from connect_py.runtime.submitted import Submission, SubmittedRecords
 
 log = logging.getLogger(__name__)
@@ -33,10 +35,6 @@ _KEEP_ALIVE_SECONDS = 1.0
 
 #: How long the loop waits for the first acknowledgement of a new topic, so that ``GET topics`` shows it as soon as it has records.
 _NEW_TOPIC_SECONDS = 0.25
-
-
-class _Stopped(Exception):
-    """The task was asked to end while the producer had no room; what was not sent is read again after the restart."""
 
 
 class SourceProducer(RecordProducer, Protocol):
@@ -65,7 +63,7 @@ class SourceTaskLoop:
     Args:
         ensure_topic: called before the first record of each topic; may create it.
         delivery_error: turns what a delivery callback got, with topic and size, into an error.
-        tolerates_failed_sends: ``errors.tolerance=all``: a record that Kafka refuses is skipped.
+        refusals: decides about records that Kafka refuses.
         flush_timeout_seconds: how long the last commit of a failed task may take.
         metrics: where polls and writes are counted.
     """
@@ -79,10 +77,10 @@ class SourceTaskLoop:
         offsets: OffsetCommitter,
         control: TaskControl,
         report: Report,
+        refusals: Refusals,
         *,
         ensure_topic: Callable[[str], None] = lambda topic: None,
         delivery_error: Callable[[Any, str, int], ConnectError],
-        tolerates_failed_sends: bool = False,
         flush_timeout_seconds: float = 5.0,
         metrics: SourceMetrics | None = None,
     ) -> None:
@@ -95,9 +93,9 @@ class SourceTaskLoop:
         self._report = report
         self._ensure_topic = ensure_topic
         self._delivery_error = delivery_error
-        self._tolerates_failed_sends = tolerates_failed_sends
         self._flush_timeout = flush_timeout_seconds
-        self._failure: ConnectError | None = None
+        self._refusals = refusals
+        self._is_over = False
         self._retry_delay = 0.0
         self._topics: set[str] = set()
         self._unreported: list[tuple[str, Submission]] = []
@@ -121,12 +119,13 @@ class SourceTaskLoop:
                     continue
                 self._turn()
             self._drain(self._control.deadline)
-        except _Stopped:
+        except TaskStopped:
             self._drain(self._control.deadline)
         except BaseException:
             self._drain(min(self._control.deadline, time.monotonic() + self._flush_timeout), failed=True)
             raise
         finally:
+            self._is_over = True
             self._task.close()
             self._chain.close()
 
@@ -174,8 +173,8 @@ class SourceTaskLoop:
     def _serve(self) -> None:
         """Run callbacks, commit when due, report what is new. Raises what a delivery failed with."""
         self._producer.poll(0.0)
-        if self._failure is not None:
-            raise self._failure
+        self._send_letters()
+        self._raise_failure()
         self._offsets.serve()
         if self._unreported:
             self._report_topics()
@@ -201,7 +200,7 @@ class SourceTaskLoop:
             try:
                 send(topic, value, key, partition, delivered, None, 0, headers)
             except Exception:  # noqa: BLE001  # the patient way waits for room, or says what is wrong with the record
-                self._producer.produce(topic, value, key, headers, delivered, partition=partition, while_waiting=self._while_waiting)
+                self._produce(Produced(topic, route.partition, None, key, value, headers), submission)
         self._metrics.written(len(rows))
 
     def _send_decoded(self, batch: EncodedBatch) -> None:
@@ -209,10 +208,8 @@ class SourceTaskLoop:
         wait for, and a slot must be able to move on past tables that a filter drops."""
         ready = [produced for produced in map(self._chain.convert, self._chain.records(batch)) if produced is not None]
         submission = self._submitted.submit(batch.source_partition, batch.source_offset, len(ready))
-        delivered = self._callback(submission)
         for produced in ready:
-            self._note_topic(produced.topic, submission)
-            self._produce(produced, delivered)
+            self._produce(produced, submission)
         self._metrics.written(len(ready))
 
     def _send_record(self, record: SourceRecord) -> None:
@@ -221,45 +218,52 @@ class SourceTaskLoop:
         if produced is None:
             return
         submission = self._submitted.submit(record.source_partition, record.source_offset)
-        self._note_topic(produced.topic, submission)
-        self._produce(produced, self._callback(submission))
+        self._produce(produced, submission, record)
         self._metrics.written(1)
 
-    def _produce(self, produced: Any, delivered: Callable[..., None]) -> None:
-        self._producer.produce(
-            produced.topic,
-            produced.value,
-            produced.key,
-            produced.headers,
-            delivered,
-            partition=-1 if produced.partition is None else produced.partition,
-            timestamp=0 if produced.timestamp is None else produced.timestamp,
-            while_waiting=self._while_waiting,
-        )
+    def _produce(self, produced: Produced, submission: Submission, record: SourceRecord | None = None) -> None:
+        """The patient way. Raises what the task fails with when Kafka refuses the record at once."""
+        if not produced.is_dead_letter:
+            self._note_topic(produced.topic, submission)
+        try:
+            self._producer.produce(
+                produced.topic,
+                produced.value,
+                produced.key,
+                produced.headers,
+                self._callback(submission, record, is_dead_letter=produced.is_dead_letter),
+                partition=-1 if produced.partition is None else produced.partition,
+                timestamp=0 if produced.timestamp is None else produced.timestamp,
+                while_waiting=self._while_waiting,
+            )
+        except RefusedRecordError as error:
+            self._refusals.take(error, submission, produced, record)
+            self._raise_failure()
 
-    def _callback(self, submission: Submission) -> Callable[..., None]:
+    def _send_letters(self) -> None:
+        while self._refusals.letters:
+            self._produce(*self._refusals.letters.popleft())
+
+    def _callback(self, submission: Submission, record: SourceRecord | None = None, *, is_dead_letter: bool = False) -> Callable[..., None]:
         def delivered(error: Any, message: Any) -> None:
             if error is None:
                 submission.outstanding -= 1
-            else:
-                self._not_delivered(error, message, submission)
+            elif not self._is_over:
+                topic, key, value = message.topic(), message.key(), message.value()
+                cause = self._delivery_error(error, topic, len(message))
+                self._refusals.take(cause, submission, Produced(topic, None, None, key, value, None, is_dead_letter), record)
 
         return delivered
 
-    def _not_delivered(self, error: Any, message: Any, submission: Submission) -> None:
-        cause = self._delivery_error(error, message.topic(), len(message))
-        if self._tolerates_failed_sends:
-            log.error("A record was skipped because Kafka refused it: %s", cause)
-            submission.outstanding -= 1
-        elif self._failure is None:
-            self._failure = FatalTaskError(f"Unrecoverable exception from producer send callback: {cause}")
+    def _raise_failure(self) -> None:
+        if self._refusals.failure is not None:
+            raise self._refusals.failure
 
     def _while_waiting(self) -> None:
         """Called about once a second while the producer has no room. Raises what ended the wait."""
-        if self._failure is not None:
-            raise self._failure
+        self._raise_failure()
         if self._control.is_stopping:
-            raise _Stopped
+            raise TaskStopped
         self._offsets.serve()
         self._task.keep_alive()
 
@@ -280,8 +284,9 @@ class SourceTaskLoop:
         now = time.monotonic()
         acknowledged_by = now + (deadline - now) * 0.75
         try:
-            while not self._submitted.is_idle() and self._failure is None and time.monotonic() < acknowledged_by:
+            while not self._submitted.is_idle() and self._refusals.failure is None and time.monotonic() < acknowledged_by:
                 self._producer.poll(0.05)
+                self._send_letters()
             stored = self._offsets.finish(deadline)
             self._report_topics()
             self._report(self._metrics.message())
@@ -290,10 +295,10 @@ class SourceTaskLoop:
                 raise
             log.exception("The last commit failed; the offsets stay where they were")
             return
-        if not failed and self._failure is None and not (stored and self._submitted.is_idle()):
+        if not failed and self._refusals.failure is None and not (stored and self._submitted.is_idle()):
             log.warning("Not everything was acknowledged in time: what Kafka did not confirm is read again after the restart.")
-        if self._failure is not None and not failed:
-            raise self._failure
+        if not failed:
+            self._raise_failure()
 
     # -- reports
 
@@ -325,6 +330,6 @@ class SourceTaskLoop:
 
     def _await_new_topics(self) -> None:
         deadline = time.monotonic() + _NEW_TOPIC_SECONDS
-        while self._unreported and self._failure is None and time.monotonic() < deadline:
+        while self._unreported and self._refusals.failure is None and time.monotonic() < deadline:
             self._producer.poll(0.01)
             self._report_topics()

@@ -21,7 +21,6 @@ import os
 import signal
 import sys
 import threading
-import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
@@ -29,7 +28,7 @@ import orjson
 
 from connect_py.api.config import ConfigType, parse_value
 from connect_py.api.storage import OffsetWriter
-from connect_py.errors import ConfigError, ConnectError
+from connect_py.errors import ConfigError
 from connect_py.runtime import logging as line_logging
 from connect_py.runtime.control import Report, TaskControl
 from connect_py.runtime.metrics.stats import MetricSettings
@@ -38,6 +37,7 @@ from connect_py.runtime.pipe_offsets import PipeOffsetWriter
 from connect_py.runtime.plugins import Plugins
 from connect_py.runtime.providers.resolver import Resolver
 from connect_py.runtime.redact import redactor, secret_values
+from connect_py.runtime.traces import headline, trace_of
 
 log = logging.getLogger(__name__)
 
@@ -85,20 +85,11 @@ def main(offset_writer: OffsetWriterFactory) -> int:
         _run(start, plugins, control, channel, pipe_writer if start["offsets_by_pipe"] else offset_writer)
     except Exception as error:  # noqa: BLE001  # the last line of defence: whatever a plugin raises becomes a FAILED task with a trace
         trace = formatter.clean(trace_of(error))
-        log.error("Task failed: %s", trace.partition("\n")[0])
+        log.error("Task failed: %s", headline(trace))
         channel.report({"type": "failed", "trace": trace})
         return 1
     channel.report({"type": "stopped"})
     return 0
-
-
-def trace_of(error: BaseException) -> str:
-    """What ``GET status`` shows of a failure: what to know first, then where it happened.
-
-    Errors that this project raises on purpose say everything in their text; the Python traceback below is for those who report a defect.
-    """
-    text = f"{type(error).__name__}: {error}" if str(error) or not isinstance(error, ConnectError) else type(error).__name__
-    return f"{text}\n\n{''.join(traceback.format_exception(error)).rstrip()}\n"
 
 
 def _read_wishes(wishes: BinaryIO, control: TaskControl, pipe_writer: PipeOffsetWriter) -> None:
@@ -177,6 +168,8 @@ def _run_source(
     from connect_py.kafka.producer import Producer, delivery_error
     from connect_py.runtime.chain import Chain
     from connect_py.runtime.offset_commit import OffsetCommitter
+    from connect_py.runtime.refusals import Refusals
+    from connect_py.runtime.source_errors import SourceErrors
     from connect_py.runtime.source_task import SourceTaskLoop, TaskContext
     from connect_py.runtime.submitted import SubmittedRecords
     from connect_py.runtime.tolerance import Tolerance
@@ -184,7 +177,10 @@ def _run_source(
 
     name, number, worker, config = start["connector"], start["task"], start["worker"], start["config"]
     metrics = SourceMetrics(MetricSettings.of(worker))
-    chain = Chain(plugins, worker, config, Tolerance(config, control.wait, metrics=metrics.errors))
+    errors = SourceErrors(name, number, config, metrics.errors)
+    tolerance = Tolerance(config, control.wait, errors, metrics.errors)
+    chain = Chain(plugins, worker, config, tolerance, errors)
+    _make_dead_letter_topic(start)
     producer = Producer(source_producer_properties(worker, name, number, config), on_statistics=_clients(metrics).take)
     metrics.active = producer.__len__
     metrics.add_source(task.metrics)
@@ -201,9 +197,9 @@ def _run_source(
         committer,
         control,
         _with_states(channel.report, metrics),
+        Refusals(tolerance, errors),
         ensure_topic=TopicCreator(groups, admin).ensure if admin else lambda topic: None,
         delivery_error=delivery_error,
-        tolerates_failed_sends=config.get("errors.tolerance", "none").strip() == "all",
         flush_timeout_seconds=start["flush_timeout"],
         metrics=metrics,
     )
@@ -232,7 +228,7 @@ def _run_sink(start: Mapping[str, Any], plugins: Plugins, control: TaskControl, 
         metrics = SinkMetrics(MetricSettings.of(worker))
         metrics.add_source(task.metrics)
         errors = SinkErrors(name, number, config, queue, metrics.errors)
-        tolerance = Tolerance(config, control.wait, errors.report, metrics.errors)
+        tolerance = Tolerance(config, control.wait, errors, metrics.errors)
         chain = SinkChain(plugins, worker, config, tolerance, errors)
         topics = [topic for topic in parse_value(TOPICS, config.get(TOPICS, ""), ConfigType.LIST) if topic]
         consumer = GroupConsumer(
@@ -259,24 +255,34 @@ def _run_sink(start: Mapping[str, Any], plugins: Plugins, control: TaskControl, 
 
 
 def _dead_letters(start: Mapping[str, Any]) -> tuple[Any, Callable[[], object]]:
-    """The dead letter queue of a connector, its topic made sure of, and what closes its producer; (None, nothing) without one."""
-    from connect_py.kafka.admin import KafkaAdmin
-    from connect_py.kafka.client import dead_letter_admin_properties, dead_letter_producer_properties
+    """The dead letter queue of a sink, its topic made sure of, and what closes its producer; (None, nothing) without one."""
+    from connect_py.kafka.client import dead_letter_producer_properties
     from connect_py.kafka.producer import Producer
-    from connect_py.runtime.sink_errors import DeadLetterQueue, create_dead_letter_topic, dead_letter_topic, has_context_headers
+    from connect_py.runtime.dead_letters import DeadLetterQueue, has_context_headers
 
     name, number, worker, config = start["connector"], start["task"], start["worker"], start["config"]
-    topic = dead_letter_topic(config)
+    topic = _make_dead_letter_topic(start)
     if topic is None:
         return None, lambda: None
-    admin = KafkaAdmin(dead_letter_admin_properties(worker, name, number, config))
-    try:
-        create_dead_letter_topic(admin.create_topic, topic, config)
-    finally:
-        admin.close()
     producer = Producer(dead_letter_producer_properties(worker, name, number, config))
     queue = DeadLetterQueue(topic, producer, has_context=has_context_headers(config))
     return queue, lambda: producer.close(start["flush_timeout"])
+
+
+def _make_dead_letter_topic(start: Mapping[str, Any]) -> str | None:
+    """Make sure of a connector's dead letter queue; None when it has none. Raises FatalTaskError."""
+    from connect_py.kafka.admin import KafkaAdmin
+    from connect_py.kafka.client import dead_letter_admin_properties
+    from connect_py.runtime.dead_letters import create_dead_letter_topic, dead_letter_topic
+
+    topic = dead_letter_topic(start["config"])
+    if topic is not None:
+        admin = KafkaAdmin(dead_letter_admin_properties(start["worker"], start["connector"], start["task"], start["config"]))
+        try:
+            create_dead_letter_topic(admin.create_topic, topic, start["config"])
+        finally:
+            admin.close()
+    return topic
 
 
 def _run_batch_sink(start: Mapping[str, Any], control: TaskControl, channel: _Channel, task: Any) -> None:

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from connect_py.api.config import ConfigType, parse_value
-from connect_py.errors import ConfigError, ConnectError, FatalTaskError, RetriableError
+from connect_py.errors import ConfigError, ConnectError, FatalTaskError, RetriableError, noted
+from connect_py.kafka.admin import ReplicationError
 
 log = logging.getLogger(__name__)
 
@@ -113,11 +114,17 @@ class TopicCreator:
                 group = next(group for group in self._groups if group.matches(topic))
                 if self._admin.create_topic(topic, group.partitions, group.replication_factor, group.settings):
                     log.info("Created topic %s by group %s", topic, group.name)
-        except RetriableError:
-            raise
+                elif topic not in self._admin.describe_topics([topic]):
+                    raise FatalTaskError(
+                        f"Task failed to create new topic {topic}. Ensure that the task is authorized to create topics or that the topic "
+                        "exists and restart the task"
+                    )
         except ConnectError as error:
-            raise FatalTaskError(
-                f"Task failed to create new topic {topic}. Ensure that the task is authorized to create topics or that the topic exists "
-                f"and restart the task. No record was written to it. ({error})"
+            if isinstance(error, RetriableError) and not isinstance(error, ReplicationError):
+                raise
+            raise noted(
+                FatalTaskError(str(error)),
+                f"No record was written to {topic}. Ensure that the task may create topics and that topic.creation.* suits the cluster, "
+                "or create the topic, and restart the task.",
             ) from error
         self._known.add(topic)

@@ -59,7 +59,9 @@ class ExtractField(OneSide):
         for step in self._steps:
             field = current.field(step)
             if field is None:
-                raise DataError(f"Unknown field: {self._path}")
+                unknown = DataError(f"Unknown field: {self._path}")
+                unknown.java_name = "java.lang.IllegalArgumentException"
+                raise unknown
             current = field.schema
         return current
 

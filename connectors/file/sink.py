@@ -26,7 +26,7 @@ from connect_py.api import (
     TopicPartition,
 )
 from connect_py.data.text import to_text
-from connect_py.errors import FatalTaskError
+from connect_py.errors import FatalTaskError, noted
 
 log = logging.getLogger(__name__)
 
@@ -63,8 +63,9 @@ class FileStreamSinkTask(SinkTask):
         try:
             self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115  # held until stop
         except OSError as error:
-            raise FatalTaskError(
-                f"Couldn't find or create file '{self._path}' for FileStreamSinkTask: {error.strerror}. Nothing was read."
+            raise noted(
+                FatalTaskError(f"Couldn't find or create file '{self._path}' for FileStreamSinkTask"),
+                f"{error.strerror}. Nothing was read.",
             ) from error
         self._must_sync = stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)
 

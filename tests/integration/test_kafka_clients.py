@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import socket
 import time
 
@@ -10,11 +11,12 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Message
 
 from connect_py.api.record import TopicPartition
-from connect_py.errors import ConfigError, FatalTaskError, RetriableError
+from connect_py.errors import ConfigError, RetriableError
 from connect_py.kafka.admin import GroupNotEmptyError, KafkaAdmin
 from connect_py.kafka.client import internal_properties, sink_consumer_properties, source_producer_properties
 from connect_py.kafka.group_commit import GroupCommitter
-from connect_py.kafka.producer import Producer, delivery_error
+from connect_py.kafka.producer import Producer, RefusedRecordError, delivery_error
+from connect_py.runtime.traces import trace_of
 from tests.fix_kafka import Kafka
 
 pytestmark = pytest.mark.services
@@ -81,7 +83,8 @@ def test_while_the_queue_is_full_the_source_is_kept_alive_and_may_give_up(nowher
 
 def test_a_record_that_is_too_large_names_topic_size_and_setting(properties: dict[str, str], tag: str) -> None:
     producer = Producer(source_producer_properties(properties, "c", 0, {"producer.override.max.request.size": "5000"}))
-    with pytest.raises(FatalTaskError, match=rf"A record of 6001 bytes for topic '{tag}' .* max.request.size of 5000"):
+    told = "The message is 6087 bytes when serialized which is larger than 5000, which is the value of the max.request.size configuration."
+    with pytest.raises(RefusedRecordError, match=rf"(?s)^{re.escape(told)}.*'{tag}'.*producer.override.max.request.size"):
         producer.produce(tag, b"x" * 6000, b"k")
     producer.close(1)
 
@@ -95,7 +98,7 @@ def test_a_record_that_the_broker_finds_too_large_is_reported_to_its_callback(
     producer.produce(tag, b"x" * 6000, on_delivery=lambda error, message: errors.append(error))
     producer.close(30)
     assert errors[0] is not None
-    assert "max.message.bytes" in str(delivery_error(errors[0], tag, 6000))
+    assert "max.message.bytes" in trace_of(delivery_error(errors[0], tag, 6000))
 
 
 def test_properties_that_cannot_be_used_are_refused_without_their_secrets(caplog: pytest.LogCaptureFixture) -> None:

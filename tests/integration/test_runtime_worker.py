@@ -179,7 +179,7 @@ def test_a_failed_task_says_why_and_a_restart_of_the_failed_brings_it_back(
     status = worker.wait_for(tag, "FAILED")
     assert status["connector"]["state"] == "RUNNING"
     trace = status["tasks"][0]["trace"]
-    assert trace.startswith("ConnectError: The file ")
+    assert trace.startswith("org.apache.kafka.connect.errors.ConnectException: The file ")
     assert "was truncated or replaced" in trace.partition("\n")[0]
     lines.write_text("one\ntwo\nthree\n")
     answer = worker.request("POST", f"/connectors/{tag}/restart?includeTasks=true&onlyFailed=true")

@@ -11,12 +11,14 @@ from connect_py.api import SinkRecord, SinkTask, TopicPartition
 from connect_py.errors import DataError, FatalTaskError, RetriableError
 from connect_py.kafka.consumer import ConsumedRecord
 from connect_py.runtime.control import TaskControl
+from connect_py.runtime.dead_letters import DeadLetterQueue, context_headers, create_dead_letter_topic
 from connect_py.runtime.plugins import Plugins
 from connect_py.runtime.sink_chain import SinkChain
-from connect_py.runtime.sink_errors import DeadLetterQueue, SinkErrors, context_headers, create_dead_letter_topic
+from connect_py.runtime.sink_errors import SinkErrors
 from connect_py.runtime.sink_offsets import SinkOffsets
 from connect_py.runtime.sink_task import SinkContext, SinkTaskLoop
 from connect_py.runtime.tolerance import Tolerance
+from connect_py.runtime.traces import trace_of
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 TEXT = "org.apache.kafka.connect.storage.StringConverter"
@@ -197,7 +199,7 @@ class Rig:
         self.producer = FakeProducer()
         queue = DeadLetterQueue("dead", self.producer, has_context=True) if config.pop("queue", "") else None
         self.errors = SinkErrors("c", 0, config, queue)
-        tolerance = Tolerance(config, self.control.wait, self.errors.report)
+        tolerance = Tolerance(config, self.control.wait, self.errors)
         worker = {"key.converter": TEXT, "value.converter": TEXT, "header.converter": TEXT}
         if queue or "drop" in str(polls):
             config |= {"transforms": "d", "transforms.d.type": DROPS}
@@ -259,8 +261,9 @@ def test_a_retriable_failure_brings_the_same_records_again_while_partitions_rest
 def test_offsets_of_a_batch_that_is_not_taken_are_not_committed() -> None:
     rig = Rig([[raw(0)], [raw(1)]])
     rig.task.on_put = lambda records: rig.task.put_failures.append(ValueError("broken")) if records and records[0].offset == 1 else None
-    with pytest.raises(FatalTaskError, match=r"Exiting WorkerSinkTask due to unrecoverable exception. ValueError: broken"):
+    with pytest.raises(FatalTaskError, match="Exiting WorkerSinkTask due to unrecoverable exception") as failure:
         rig.run()
+    assert repr(failure.value.__cause__) == "ValueError('broken')"
     assert rig.consumer.commits == [{P0: 1}]
     assert rig.consumer.is_closed and rig.task.calls[-1] == ("stop", None)
 
@@ -392,8 +395,14 @@ def test_a_task_may_seek_pause_and_ask_for_a_commit() -> None:
 
 def test_a_poison_record_fails_the_task_after_it_is_in_the_dead_letter_queue() -> None:
     rig = Rig([[raw(0, b"a")], [raw(1, b"b"), raw(2, b"bad", key=b"k", headers=[("own", b"h")])]], queue="dead")
-    with pytest.raises(FatalTaskError, match=r"Tolerance exceeded in error handler. Stage TRANSFORMATION \(test.Drops\): bad is refused"):
+    with pytest.raises(FatalTaskError, match="Tolerance exceeded in error handler") as failure:
         rig.run()
+    assert trace_of(failure.value).splitlines()[:2] == [
+        "org.apache.kafka.connect.errors.ConnectException: Tolerance exceeded in error handler",
+        "\tStage TRANSFORMATION, class test.Drops, topic t, partition 0, offset 2. No offset beyond it is committed; "
+        "errors.tolerance=all would skip the record.",
+    ]
+    assert "\nCaused by: org.apache.kafka.connect.errors.DataException: bad is refused\n\tat " in trace_of(failure.value)
     assert rig.task.puts() == [["a"]]
     assert rig.consumer.commits == [{P0: 1}]
     [(topic, key, value, headers, timestamp)] = rig.producer.sent
@@ -441,7 +450,8 @@ def test_the_log_names_the_stage_and_the_record(caplog: pytest.LogCaptureFixture
     rig.errors.report("VALUE_CONVERTER", "X", DataError("d"))
     assert caplog.messages == [
         "Error encountered in task c-0. Executing stage 'VALUE_CONVERTER' with class 'X', where consumed record is "
-        "{topic='t', partition=0, offset=5, timestamp=1005, timestampType=CreateTime}."
+        "{topic='t', partition=0, offset=5, timestamp=1005, timestampType=CreateTime}.\n"
+        "org.apache.kafka.connect.errors.DataException: d"
     ]
 
 
@@ -452,15 +462,17 @@ def test_a_message_is_without_its_causes_and_none_when_there_is_none() -> None:
         except ValueError as cause:
             raise DataError(f"cannot read: {cause}") from cause
     except DataError as error:
-        headers = dict(context_headers(raw(0), "c", 1, "VALUE_CONVERTER", "X", error))
+        headers = dict(context_headers("t", 0, 0, "c", 1, "VALUE_CONVERTER", "X", error))
     assert headers["__connect.errors.exception.message"] == b"cannot read: "
     assert b"ValueError: line 1" in (headers["__connect.errors.exception.stacktrace"] or b"")
-    assert dict(context_headers(raw(0), "c", 1, "S", "X", ValueError()))["__connect.errors.exception.message"] is None
+    assert dict(context_headers("t", 0, 0, "c", 1, "S", "X", ValueError()))["__connect.errors.exception.message"] is None
 
 
 def test_a_dead_letter_topic_that_cannot_be_created_fails_the_task() -> None:
     def refuse(name: str, partitions: int, replication: int) -> bool:
         raise RetriableError(f"{partitions} {replication}")
 
-    with pytest.raises(FatalTaskError, match=r"Could not initialize dead letter queue with topic=dead: 1 3 Nothing was read."):
+    with pytest.raises(FatalTaskError, match="Could not initialize dead letter queue with topic=dead") as failure:
         create_dead_letter_topic(refuse, "dead", {})
+    assert "errors.deadletterqueue.topic.replication.factor (now 3)" in trace_of(failure.value)
+    assert "\nCaused by: org.apache.kafka.connect.errors.RetriableException: 1 3\n" in trace_of(failure.value)

@@ -1,35 +1,64 @@
 """The source loop over a fake source and a fake producer: what is sent, when offsets are committed, how failures end."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
 
-from connect_py.api import EncodedBatch, Route, SourceRecord, SourceTask
+from connect_py.api import EncodedBatch, Header, Route, SourceRecord, SourceTask
 from connect_py.data.schema import STRING
-from connect_py.errors import ConnectError, FatalTaskError, RetriableError
+from connect_py.errors import ConnectError, DataError, FatalTaskError, RetriableError
+from connect_py.kafka.producer import RECORD_TOO_LARGE
 from connect_py.runtime.chain import Chain
 from connect_py.runtime.control import TaskControl
 from connect_py.runtime.offset_commit import OffsetCommitter
 from connect_py.runtime.plugins import Plugins
+from connect_py.runtime.refusals import Refusals
+from connect_py.runtime.source_errors import SourceErrors
 from connect_py.runtime.source_task import SourceTaskLoop, TaskContext
 from connect_py.runtime.submitted import SubmittedRecords
 from connect_py.runtime.tolerance import Tolerance
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 TEXT = "org.apache.kafka.connect.storage.StringConverter"
-PLUGINS = Plugins({JSON: "connect_py.converters.json:JsonConverter", TEXT: "connect_py.converters.string:StringConverter"})
+DROPS = "test.Drops"
+PLUGINS = Plugins({DROPS: "x:y", JSON: "connect_py.converters.json:JsonConverter", TEXT: "connect_py.converters.string:StringConverter"})
 WORKER = {"key.converter": JSON, "value.converter": JSON, "header.converter": TEXT}
 PARTITION = {"server": "a"}
 
 
+class Drops:
+    """A transform that drops ``drop`` and refuses ``bad``."""
+
+    java_name = DROPS
+    version = "1"
+
+    def configure(self, config: Mapping[str, str]) -> None: ...
+
+    def apply(self, record: SourceRecord) -> SourceRecord | None:
+        if record.value == "bad":
+            raise DataError("bad is refused")
+        return None if record.value == "drop" else record
+
+    def close(self) -> None: ...
+
+
+PLUGINS._loaded[DROPS] = Drops
+
+
 class Message:
-    def __init__(self, topic: str) -> None:
-        self._topic = topic
+    def __init__(self, topic: str, key: bytes | None, value: bytes | None) -> None:
+        self._topic, self._key, self._value = topic, key, value
 
     def topic(self) -> str:
         return self._topic
+
+    def key(self) -> bytes | None:
+        return self._key
+
+    def value(self) -> bytes | None:
+        return self._value
 
     def __len__(self) -> int:
         return 7
@@ -40,17 +69,18 @@ class FakeProducer:
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, bytes | None, bytes | None, Any]] = []
-        self.waiting: list[tuple[str, Callable[..., None]]] = []
+        self.waiting: list[tuple[Message, Callable[..., None]]] = []
         self.is_away = False
         self.full_times = 0
         self.refusal: object = None
+        self.refuses: Callable[[Message], bool] = lambda message: True
 
     def send(self, topic, value, key, partition, callback, on_delivery, timestamp, headers) -> None:
         if self.full_times:
             self.full_times -= 1
             raise BufferError
         self.sent.append((topic, key, value, headers))
-        self.waiting.append((topic, callback))
+        self.waiting.append((Message(topic, key, value), callback))
 
     def produce(self, topic, value, key=None, headers=None, on_delivery=None, *, partition=-1, timestamp=0, while_waiting=None) -> None:
         while True:
@@ -63,8 +93,8 @@ class FakeProducer:
         if self.is_away:
             return 0
         ready, self.waiting = self.waiting, []
-        for topic, callback in ready:
-            callback(self.refusal, Message(topic))
+        for message, callback in ready:
+            callback(self.refusal if self.refuses(message) else None, message)
         return len(ready)
 
 
@@ -129,7 +159,9 @@ class Run:
         self.task = ScriptedTask(script, lambda: self.control.stop(1.0))
         self.producer, self.writer, self.reports = FakeProducer(), MemoryWriter(), []
         config = config or {}
-        chain = Chain(PLUGINS, WORKER, config, Tolerance(config, self.control.wait))
+        errors = SourceErrors("c", 0, config)
+        tolerance = Tolerance(config, self.control.wait, errors)
+        chain = Chain(PLUGINS, WORKER, config, tolerance, errors)
         submitted = SubmittedRecords()
         self.chain = chain
         self.loop = SourceTaskLoop(
@@ -140,8 +172,8 @@ class Run:
             OffsetCommitter(self.task, submitted, self.writer, interval),
             self.control,
             self.reports.append,
+            Refusals(tolerance, errors),
             delivery_error=lambda error, topic, size: ConnectError(f"{error} ({topic}, {size})"),
-            tolerates_failed_sends=config.get("errors.tolerance") == "all",
             flush_timeout_seconds=0.2,
         )
 
@@ -196,8 +228,9 @@ def test_what_kafka_did_not_acknowledge_is_not_committed() -> None:
 
 def test_a_refused_record_fails_the_task_and_no_offset_beyond_it_is_committed() -> None:
     run = Run(batch(1), None, lambda: setattr(run.producer, "refusal", "too large"), batch(2), None, None)
-    with pytest.raises(FatalTaskError, match=r"Unrecoverable exception from producer send callback: too large \(t, 7\)"):
+    with pytest.raises(FatalTaskError, match="Unrecoverable exception from producer send callback") as failure:
         run()
+    assert str(failure.value.__cause__) == "too large (t, 7)"
     assert run.writer.stored == [(PARTITION, {"pos": 1})]
     assert run.task.closed == 1
 
@@ -205,6 +238,76 @@ def test_a_refused_record_fails_the_task_and_no_offset_beyond_it_is_committed() 
 def test_a_refused_record_is_skipped_with_tolerance_all() -> None:
     run = Run(lambda: setattr(run.producer, "refusal", "too large"), batch(2), config={"errors.tolerance": "all"})
     assert run().writer.stored == [(PARTITION, {"pos": 2})]
+
+
+def test_a_record_that_is_too_large_leaves_a_letter_with_its_key_and_size() -> None:
+    def refuse(error: object, topic: str, size: int) -> ConnectError:
+        cause = ConnectError("too large")
+        cause.java_name = RECORD_TOO_LARGE
+        return cause
+
+    config = {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": "dead"}
+    run = Run(lambda: setattr(run.producer, "refusal", "too large"), batch(2, rows=1), config=config)
+    run.producer.refuses = lambda message: len(message.value() or b"") > 1
+    run.loop._delivery_error = refuse
+    run()
+    assert run.producer.sent[1] == ("dead", b'"0"', None, [("__connect.errors.value.bytes", b"4")])
+    assert run.writer.stored == [(PARTITION, {"pos": 2})]
+
+
+def test_a_skipped_record_leaves_a_letter_and_its_offset_waits_for_it() -> None:
+    config = {
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": "dead",
+        "errors.deadletterqueue.context.headers.enable": "true",
+        "transforms": "d",
+        "transforms.d.type": DROPS,
+    }
+    record = SourceRecord(PARTITION, {"pos": 1}, "t", STRING, "k", STRING, "bad", timestamp=5, headers=[Header("own", "h", STRING)])
+    run = Run([record], None, lambda: setattr(run.producer, "is_away", True), [record], config=config)
+    run()
+    topic, key, value, headers = run.producer.sent[0]
+    assert (topic, key) == ("dead", b'{"schema":{"type":"string","optional":false},"payload":"k"}')
+    assert value == b'{"schema":{"type":"string","optional":false},"payload":"bad"}'
+    names = "topic connector.name task.id stage class.name exception.class.name exception.message exception.stacktrace"
+    assert [name for name, _ in headers] == [
+        "own",
+        *(f"__connect.errors.{name}" for name in names.split()),
+        *("__connect.errors.source.partition", "__connect.errors.source.offset"),
+    ]
+    assert [headers[at][1] for at in (1, 4, 7, 9, 10)] == [b"t", b"TRANSFORMATION", b"bad is refused", b'{"server":"a"}', b'{"pos":1}']
+    assert run.writer.stored == [(PARTITION, {"pos": 1})], "the second letter was not acknowledged"
+    assert not any(report["type"] == "topic" for report in run.reports), "the queue is no topic of the connector"
+
+
+def test_a_letter_that_kafka_refuses_fails_the_task_and_no_offset_passes_it() -> None:
+    config = {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": "dead", "transforms": "d", "transforms.d.type": DROPS}
+    good, bad = (SourceRecord(PARTITION, {"pos": n}, "t", None, None, STRING, value) for n, value in ((1, "good"), (2, "bad")))
+    run = Run(lambda: setattr(run.producer, "refusal", "not allowed"), [good, bad], None, None, config=config)
+    run.producer.refuses = lambda message: message.topic() == "dead"
+    with pytest.raises(FatalTaskError, match="Could not produce message to dead letter queue"):
+        run()
+    assert run.writer.stored == [(PARTITION, {"pos": 1})]
+
+
+def test_a_dropped_record_leaves_no_letter() -> None:
+    config = {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": "dead", "transforms": "d", "transforms.d.type": DROPS}
+    assert Run([SourceRecord(PARTITION, {"pos": 1}, "t", value_schema=STRING, value="drop")], config=config)().producer.sent == []
+
+
+def test_the_error_log_shows_the_record_as_the_reference_does(caplog: pytest.LogCaptureFixture) -> None:
+    config = {"errors.tolerance": "all", "errors.log.enable": "true", "errors.log.include.messages": "true"}
+    config |= {"transforms": "d", "transforms.d.type": DROPS}
+    record = SourceRecord(PARTITION, {"pos": 1}, "t", None, None, STRING, "bad", timestamp=5, headers=[Header("own", "h", STRING)])
+    Run([record], config=config)()
+    [line, trace, *_] = caplog.messages[0].splitlines()
+    assert line == (
+        "Error encountered in task c-0. Executing stage 'TRANSFORMATION' with class 'test.Drops', where source record is = "
+        "SourceRecord{sourcePartition={server=a}, sourceOffset={pos=1}} ConnectRecord{topic='t', kafkaPartition=null, key=null, "
+        "keySchema=null, value=bad, valueSchema=Schema{STRING}, timestamp=5, "
+        "headers=ConnectHeaders(headers=[ConnectHeader(key=own, value=h, schema=Schema{STRING})])}."
+    )
+    assert trace == "org.apache.kafka.connect.errors.DataException: bad is refused"
 
 
 def test_a_retriable_poll_is_repeated_and_any_other_failure_ends_the_task_after_a_last_commit() -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from connect_py.errors import ConfigError, ConnectError, FatalTaskError, RetriableError
+from connect_py.kafka.admin import ReplicationError
 from connect_py.runtime.topic_creation import TopicCreator, topic_groups
 
 CONFIG = {
@@ -83,7 +84,10 @@ def test_a_cluster_that_is_away_is_asked_again_and_one_that_refuses_fails_the_ta
     with pytest.raises(RetriableError):
         creator.ensure("a")
     cluster.error = ConnectError("not authorized")
-    with pytest.raises(FatalTaskError, match="Task failed to create new topic a"):
+    with pytest.raises(FatalTaskError, match="not authorized"):
+        creator.ensure("a")
+    cluster.error = ReplicationError("only 1 broker")
+    with pytest.raises(FatalTaskError, match="only 1 broker"):
         creator.ensure("a")
     cluster.error = None
     creator.ensure("a")

@@ -36,8 +36,8 @@ from connect_py.runtime.providers.reload import Reloads
 from connect_py.runtime.providers.resolver import Resolver
 from connect_py.runtime.providers.variables import with_variables_kept
 from connect_py.runtime.redact import PROVIDED, redactor, scrub, secret_values
-from connect_py.runtime.task_main import trace_of
 from connect_py.runtime.task_process import Event, TaskProcess
+from connect_py.runtime.traces import trace_of
 
 log = logging.getLogger(__name__)
 
