@@ -30,9 +30,7 @@ def secrets_of(plugins: Plugins, config: Mapping[str, str | None]) -> set[str]:
 
 def _definitions(plugins: Plugins, config: Mapping[str, str | None]) -> Iterator[tuple[str, ConfigDef]]:
     """(prefix of its properties, definition) of every part but the connector itself."""
-    parts: list[tuple[str, str | None, tuple[str, ...]]] = [
-        (f"{key}.", config.get(key), (kind,)) for key, kind in CONVERTERS.items()
-    ]
+    parts: list[tuple[str, str | None, tuple[str, ...]]] = [(f"{key}.", config.get(key), (kind,)) for key, kind in CONVERTERS.items()]
     for listing, kind in (("transforms", "transformation"), ("predicates", "predicate")):
         for alias in _aliases(listing, config.get(listing)):
             parts.append((f"{listing}.{alias}.", config.get(f"{listing}.{alias}.type"), (kind,)))
