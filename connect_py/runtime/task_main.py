@@ -37,6 +37,7 @@ from connect_py.runtime.pipe_offsets import PipeOffsetWriter
 from connect_py.runtime.plugins import Plugins
 from connect_py.runtime.providers.resolver import Resolver
 from connect_py.runtime.redact import redactor, secret_values
+from connect_py.runtime.secrets import secrets_of
 from connect_py.runtime.traces import headline, trace_of
 
 log = logging.getLogger(__name__)
@@ -124,7 +125,7 @@ def _with_values(plugins: Plugins, start: Mapping[str, Any]) -> dict[str, Any]:
 
 def _all_secrets(plugins: Plugins, start: Mapping[str, Any]) -> set[str]:
     definition = plugins.load(start["class"]).config_def()
-    return secret_values(start["worker"]) | secret_values(start["config"], definition) | secret_values(start["task_config"], definition)
+    return secret_values(start["worker"]) | secrets_of(plugins, start["config"]) | secret_values(start["task_config"], definition)
 
 
 def _run(
