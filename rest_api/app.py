@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import cache, partial
 
 import anyio.to_thread
 from fastapi import APIRouter, FastAPI
@@ -21,7 +22,7 @@ from rest_api.deadline import Deadline
 from rest_api.docs_page import PAGE
 from rest_api.errors import CONNECT_ERRORS, container_error, error_response, on_connect_error
 from rest_api.jaxrs import JaxRs
-from rest_api.openapi import ERRORS
+from rest_api.openapi import describe
 from rest_api.response_headers import ResponseHeaders
 from rest_api.routes import loggers
 
@@ -41,6 +42,7 @@ def create_app(herder: Herder, config: RestConfig | None = None) -> FastAPI:
     routers = routes.all_of(herder, config)
     app = _application(config, routers, pages=True)
     app.add_middleware(JaxRs, routes=[route for owner in (app.router, *routers) for route in owner.routes], auth=config.auth)
+    app.openapi = cache(partial(describe, app, with_passwords=config.auth is not None))  # type: ignore[method-assign]  # as FastAPI's own documentation has it
     if config.cors_origins:
         headers = ("Content-Type", "Authorization") if config.auth else ("Content-Type",)
         app.add_middleware(Cors, origins=config.cors_origins, methods=config.cors_methods, headers=headers)
@@ -73,7 +75,6 @@ def _application(config: RestConfig, routers: Sequence[APIRouter], *, pages: boo
         docs_url=None,
         redoc_url=None,
         default_response_class=Response,
-        responses=ERRORS,
         lifespan=lifespan,
     )
     app.state.config = config
