@@ -121,6 +121,7 @@ def _properties(path: str | None) -> dict[str, str]:
 
 def _run(command: str, properties: Mapping[str, str], connector_files: Sequence[str]) -> int:
     from connect_py.runtime.config import DISTRIBUTED, STANDALONE, WorkerConfig
+    from connect_py.runtime.worker_warnings import worker_warnings
     from rest_api.app import create_admin_app, create_app
     from rest_api.config import RestConfig
     from rest_api.server import Server
@@ -138,6 +139,8 @@ def _run(command: str, properties: Mapping[str, str], connector_files: Sequence[
         signal.signal(number, end)
     definition = DISTRIBUTED if command == "distributed" else STANDALONE
     properties = _with_values(properties, definition)
+    for warning in worker_warnings(properties, definition):
+        log.warning("%s", warning)
     worker = WorkerConfig.parse(properties, definition)
     rest = RestConfig.from_worker(properties)
     server = Server(rest.listeners, rest.admin_listeners or ())

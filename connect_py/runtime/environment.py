@@ -54,8 +54,8 @@ _REQUIRED = {
     "OFFSET_STORAGE_TOPIC": "the topic that holds source offsets (compacted)",
 }
 
-#: Images read these for log4j; they are no worker properties.
-_LOGGING_PREFIX = "CONNECT_LOG4J"
+#: Images read these for log4j, and this worker reads its own; they are no worker properties.
+_NO_PROPERTIES = ("CONNECT_LOG4J", "CONNECT_PY_")
 
 _PREFIX = "CONNECT_"
 _ESCAPES = {"_": ".", "__": "_", "___": "-"}
@@ -82,7 +82,7 @@ def worker_properties(environ: Mapping[str, str]) -> dict[str, str]:
             "Unset them and choose a converter with KEY_CONVERTER and VALUE_CONVERTER."
         )
     generic = {
-        property_name(name): value for name, value in environ.items() if name.startswith(_PREFIX) and not name.startswith(_LOGGING_PREFIX)
+        property_name(name): value for name, value in environ.items() if name.startswith(_PREFIX) and not name.startswith(_NO_PROPERTIES)
     }
     properties = dict(_SAMPLE_DEFAULTS)
     properties.update({key: default for key, default in _NAMED.values() if default is not None})

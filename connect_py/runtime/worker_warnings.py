@@ -1,0 +1,127 @@
+"""What is said at the start about worker properties that are accepted and do nothing, or that nobody knows. Pure.
+
+A properties file of Kafka Connect is taken as it is, so a property that only means something in a JVM is no error. But it is not passed
+over in silence either: who sets it expects something. docs/configuration.md lists the state of every property.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from connect_py.api import ConfigDef
+from connect_py.api.config import ConfigType, parse_value
+from connect_py.kafka.definitions import client_definitions
+from connect_py.kafka.settings import ClientKind, is_client_property
+from connect_py.runtime.config import DISTRIBUTED, STANDALONE
+from connect_py.runtime.providers.resolver import PROVIDERS
+from connect_py.runtime.unknown_keys import closest, unknown_sentence
+
+#: Connect's properties that other modules read from the raw properties (`RestServerConfig.java`, `DistributedConfig.java`).
+_READ_ELSEWHERE = frozenset(
+    {
+        "access.control.allow.methods",
+        "access.control.allow.origin",
+        "admin.listeners",
+        "header.converter.plugin.version",
+        "inter.worker.key.generation.algorithm",
+        "inter.worker.key.size",
+        "inter.worker.key.ttl.ms",
+        "inter.worker.signature.algorithm",
+        "inter.worker.verification.algorithms",
+        "key.converter.plugin.version",
+        "rebalance.timeout.ms",
+        "response.http.headers.config",
+        "rest.extension.classes",
+        "value.converter.plugin.version",
+        "worker.sync.timeout.ms",
+        "worker.unsync.backoff.ms",
+    }
+)
+
+_JAVA_CLASS = "it names a Java class, and this worker loads none"
+_INTERNAL_JSON = "Kafka 3.0 removed it: what the worker itself writes is JSON without schemas"
+
+#: Property → why it does nothing here.
+_NO_EFFECT = {
+    "internal.key.converter": _INTERNAL_JSON,
+    "internal.value.converter": _INTERNAL_JSON,
+    "interceptor.classes": _JAVA_CLASS,
+    "metric.reporters": f"{_JAVA_CLASS}; GET /metrics shows the figures",
+    "auto.include.jmx.reporter": "there is no JMX; GET /metrics shows the figures",
+    "partitioner.class": _JAVA_CLASS,
+    "rest.host.name": "Kafka 3.0 removed it; set listeners",
+    "rest.port": "Kafka 3.0 removed it; set listeners",
+    "sasl.client.callback.handler.class": _JAVA_CLASS,
+    "sasl.login.callback.handler.class": _JAVA_CLASS,
+    "sasl.login.class": _JAVA_CLASS,
+    "sasl.oauthbearer.jwt.retriever.class": _JAVA_CLASS,
+    "sasl.oauthbearer.jwt.validator.class": _JAVA_CLASS,
+    "security.providers": _JAVA_CLASS,
+    "ssl.engine.factory.class": _JAVA_CLASS,
+}
+
+#: Families in which the converter, the broker or the provider knows what a name means.
+_OPEN = (
+    "key.converter.",
+    "value.converter.",
+    "header.converter.",
+    "config.storage.",
+    "offset.storage.",
+    "status.storage.",
+    "listeners.https.",
+    "admin.listeners.https.",
+    "metrics.context.",
+    "internal.",
+)
+_CLIENTS = {f"{kind.value}.": kind for kind in ClientKind}
+
+
+def worker_warnings(properties: Mapping[str, str], definition: ConfigDef) -> list[str]:
+    """A sentence for each property that has no effect.
+
+    Args:
+        definition: of the mode in which the worker starts; properties of the other mode are passed over, as one file may serve both.
+    """
+    known = {*DISTRIBUTED.keys, *STANDALONE.keys, *definition.keys, *_READ_ELSEWHERE}
+    sentences = []
+    for name in properties:
+        sentence = _sentence(name, properties, known)
+        if sentence:
+            sentences.append(sentence)
+    return sentences
+
+
+def _sentence(name: str, properties: Mapping[str, str], known: set[str]) -> str | None:
+    family = next((prefix for prefix in _CLIENTS if name.startswith(prefix)), "")
+    setting = name.removeprefix(family)
+    if setting in _NO_EFFECT:
+        return f"The worker's property '{name}' has no effect: {_NO_EFFECT[setting]}."
+    if name in known:
+        return None
+    if family:
+        settings = client_definitions(_CLIENTS[family])
+        return None if setting in settings else unknown_sentence(f"The {_CLIENTS[family].value} setting of {family}*,", setting, settings)
+    if name.startswith(f"{PROVIDERS}."):
+        return _of_provider(name, properties)
+    if name.startswith(_OPEN):
+        meant = _slip(name, known)
+        return f"The worker's property '{name}' is not known. Did you mean '{meant}'?" if meant else None
+    if is_client_property(name):
+        return None
+    return unknown_sentence("The worker's property", name, {*known, *(each for kind in ClientKind for each in client_definitions(kind))})
+
+
+def _slip(name: str, known: Iterable[str]) -> str | None:
+    """A known name of the same family that differs by a slip only: other settings may stand in the family too."""
+    meant = closest(name, (each for each in known if each.startswith(_OPEN)))
+    return meant if meant is not None and abs(len(meant) - len(name)) <= 1 and meant.count(".") == name.count(".") else None
+
+
+def _of_provider(name: str, properties: Mapping[str, str]) -> str | None:
+    listed = parse_value(PROVIDERS, properties.get(PROVIDERS, ""), ConfigType.LIST)
+    alias, _, rest = name.removeprefix(f"{PROVIDERS}.").partition(".")
+    if alias not in listed:
+        return f"The worker's property '{name}' has no effect: {PROVIDERS} does not list '{alias}'."
+    if rest != "class" and not rest.startswith("param."):
+        return unknown_sentence("The worker's property", name, [f"{PROVIDERS}.{alias}.class", f"{PROVIDERS}.{alias}.param."])
+    return None
