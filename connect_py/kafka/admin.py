@@ -6,8 +6,7 @@ Every method blocks up to the admin's timeout and may be called from any thread.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import TypeVar
 
@@ -37,11 +36,12 @@ _MOVING = frozenset(
 _NOT_ALLOWED = frozenset({KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.UNSUPPORTED_VERSION})
 
 
+_NO_ANSWER = frozenset({KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT, KafkaError._TRANSPORT})
+
 #: A partition created a moment ago, or one whose broker went, has a leader again after some tens of milliseconds to seconds.
 LEADER_WAIT_SECONDS = 0.02
-
-
-#: One attempt at a request that can be repeated.
+#: One attempt at a request that can be repeated. What a dying broker took is never answered, and a client that saw a group's coordinator
+#: die was seen to wait for it after the broker was back, where a new client found it at once.
 ATTEMPT_SECONDS = 5.0
 
 
@@ -84,7 +84,11 @@ class KafkaAdmin:
 
     def cluster_id(self) -> str:
         """The cluster's id. Raises RetriableError when no broker answers."""
-        return str(self._wait(self._client.describe_cluster(request_timeout=self._timeout), "describe the cluster").cluster_id)
+
+        def attempt(seconds: float) -> str:
+            return str(self._client.describe_cluster(request_timeout=seconds).result(seconds + 1).cluster_id)
+
+        return self._repeat("describe the cluster", attempt)
 
     def topics(self) -> list[str]:
         """Names of all topics but Kafka's own (`__…`)."""
@@ -95,17 +99,19 @@ class KafkaAdmin:
         wanted = sorted(set(names))
         if not wanted:
             return {}
-        found: dict[str, int] = {}
-        # DescribeTopics, not the client's own metadata request: that one would let the broker create what is missing
-        for name, future in self._client.describe_topics(TopicCollection(wanted), request_timeout=self._timeout).items():
-            try:
-                found[name] = len(future.result(self._timeout + 1).partitions)
-            except KafkaException as error:
-                if error.args[0].code() not in _MISSING:
-                    raise self._failure(f"describe topic '{name}'", error) from error
-            except FutureTimeoutError as error:
-                raise self._failure(f"describe topic '{name}'", error) from error
-        return found
+
+        def attempt(seconds: float) -> dict[str, int]:
+            found: dict[str, int] = {}
+            # DescribeTopics, not the client's own metadata request: that one would let the broker create what is missing
+            for name, future in self._client.describe_topics(TopicCollection(wanted), request_timeout=seconds).items():
+                try:
+                    found[name] = len(future.result(seconds + 1).partitions)
+                except KafkaException as error:
+                    if error.args[0].code() not in _MISSING:
+                        raise
+            return found
+
+        return self._repeat(f"describe the topics {', '.join(wanted)}", attempt)
 
     def create_topic(self, name: str, partitions: int, replication_factor: int, settings: Mapping[str, str] | None = None) -> bool:
         """Create a topic; -1 leaves partitions or replication to the broker.
@@ -128,7 +134,7 @@ class KafkaAdmin:
                 return False
             if code == KafkaError.INVALID_CONFIG:
                 raise ConnectError(f"Unable to create topic(s) '{name}': {error_text(error)}") from error
-            if code in (KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT, KafkaError._TRANSPORT):
+            if code in _NO_ANSWER:
                 raise RetriableError(
                     f"Timed out while checking for or creating topic(s) '{name}'. This could indicate a connectivity issue, unavailable "
                     "topic partitions, or if this is your first use of the topic it may have taken too long to create."
@@ -143,13 +149,17 @@ class KafkaAdmin:
     def topic_settings(self, name: str) -> dict[str, str]:
         """A topic's settings; empty when they may not be read or the topic doesn't exist."""
         resource = ConfigResource(ConfigResource.Type.TOPIC, name)
-        future = self._client.describe_configs([resource], request_timeout=self._timeout)[resource]
-        try:
-            return {key: entry.value for key, entry in future.result(self._timeout + 1).items()}
-        except KafkaException as error:
-            if error.args[0].code() in _NOT_ALLOWED | _MISSING:
-                return {}
-            raise RetriableError(f"The settings of topic '{name}' cannot be read from {self._servers}: {error_text(error)}") from error
+
+        def attempt(seconds: float) -> dict[str, str]:
+            future = self._client.describe_configs([resource], request_timeout=seconds)[resource]
+            try:
+                return {key: entry.value for key, entry in future.result(seconds + 1).items()}
+            except KafkaException as error:
+                if error.args[0].code() in _NOT_ALLOWED | _MISSING:
+                    return {}
+                raise
+
+        return self._repeat(f"read the settings of topic '{name}'", attempt)
 
     # -- offsets of logs
 
@@ -186,22 +196,26 @@ class KafkaAdmin:
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         found: dict[TopicPartition, int] = {}
         left = list(partitions)
-        while left:
+
+        def attempt(seconds: float) -> list[TopicPartition]:
+            """Fill `found`; those whose leader is moving are left."""
+            moving = []
             request = {_TopicPartition(topic, number): spec for topic, number in left}
-            left = []
-            for place, future in self._client.list_offsets(request, isolation_level=level, request_timeout=self._timeout).items():
+            for place, future in self._client.list_offsets(request, isolation_level=level, request_timeout=seconds).items():
                 partition = TopicPartition(place.topic, place.partition)
                 try:
-                    found[partition] = future.result(self._timeout + 1).offset
+                    found[partition] = future.result(seconds + 1).offset
                 except KafkaException as error:
                     code = error.args[0].code()
                     if may_miss and code in _MISSING:
                         continue
                     if code not in _MISSING | _MOVING or time.monotonic() > deadline:
-                        raise self._failure(f"read the offsets of topic '{place.topic}'", error) from error
-                    left.append(partition)
-                except FutureTimeoutError as error:
-                    raise self._failure(f"read the offsets of topic '{place.topic}'", error) from error
+                        raise
+                    moving.append(partition)
+            return moving
+
+        while left:
+            left = self._repeat(f"read the offsets of topic(s) {', '.join(sorted({topic for topic, _ in left}))}", attempt)
             if left:
                 time.sleep(LEADER_WAIT_SECONDS)
                 # the client goes on asking with the leader epoch that it remembers until it reads the metadata again
@@ -213,22 +227,18 @@ class KafkaAdmin:
     def group_offsets(self, group: str) -> dict[TopicPartition, int]:
         """Committed offsets of a group; empty for an unknown one."""
         request = [ConsumerGroupTopicPartitions(group)]
-        deadline = time.monotonic() + self._timeout
-        while True:
-            # a request that a dying broker took is never answered: ask again before the caller's patience is over
-            attempt = min(self._timeout, ATTEMPT_SECONDS)
-            future = self._client.list_consumer_group_offsets(request, request_timeout=attempt)[group]
+
+        def attempt(seconds: float) -> dict[TopicPartition, int]:
+            future = self._client.list_consumer_group_offsets(request, request_timeout=seconds)[group]
             try:
-                places = future.result(attempt + 1).topic_partitions
-                break
+                places = future.result(seconds + 1).topic_partitions
             except KafkaException as error:
                 if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
                     return {}
-                if error.args[0].code() != KafkaError._TIMED_OUT or time.monotonic() > deadline:
-                    raise self._failure(f"read the offsets of consumer group '{group}'", error) from error
-                # a client that saw its coordinator die can go on waiting for it after the broker is back; a new one finds it at once
-                self._client = AdminClient(self._config)
-        return {TopicPartition(place.topic, place.partition): place.offset for place in places if place.offset >= 0}
+                raise
+            return {TopicPartition(place.topic, place.partition): place.offset for place in places if place.offset >= 0}
+
+        return self._repeat(f"read the offsets of consumer group '{group}'", attempt)
 
     def alter_group_offsets(self, group: str, offsets: Mapping[TopicPartition, int | None]) -> None:
         """Set committed offsets of a group without members; None forgets a partition's.
@@ -278,11 +288,21 @@ class KafkaAdmin:
             raise self._failure("list the topics", error) from error
         return {name: len(topic.partitions) for name, topic in found.items()}
 
-    def _wait(self, future: Future[T], what: str) -> T:
-        try:
-            return future.result(self._timeout + 1)
-        except (KafkaException, FutureTimeoutError) as error:
-            raise self._failure(what, error) from error
+    def _repeat(self, what: str, attempt: Callable[[float], T]) -> T:
+        """Ask a question, by a new client when an old one got no answer, until the admin's time is over.
+
+        Args:
+            attempt: asks once, waiting so many seconds; what it raises besides a lack of an answer is the answer.
+        """
+        deadline = time.monotonic() + self._timeout
+        while True:
+            try:
+                return attempt(min(ATTEMPT_SECONDS, max(deadline - time.monotonic(), LEADER_WAIT_SECONDS)))
+            except (KafkaException, FutureTimeoutError) as error:
+                silent = isinstance(error, FutureTimeoutError) or error.args[0].code() in _NO_ANSWER
+                if not silent or time.monotonic() + LEADER_WAIT_SECONDS > deadline:
+                    raise self._failure(what, error) from error
+            self._client = AdminClient(self._config)
 
     def _failure(self, what: str, error: BaseException) -> ConnectError:
         return RetriableError(f"Could not {what} of {self._servers} within {self._timeout:g} s: {error_text(error)}")
