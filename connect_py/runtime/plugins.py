@@ -47,7 +47,15 @@ _MARKS = {
 }
 
 #: Python module → extra of the distribution that brings it.
-_EXTRAS = {"psycopg": "postgres", "pymysql": "mysql", "sqlglot": "mysql", "pymongo": "mongodb", "bson": "mongodb", "pyspark": "spark"}
+_EXTRAS = {
+    "psycopg": "postgres",
+    "pymysql": "mysql",
+    "sqlglot": "mysql",
+    "pymongo": "mongodb",
+    "bson": "mongodb",
+    "pyspark": "spark",
+    "cel": "scripting",
+}
 
 
 class Plugins:
