@@ -36,6 +36,7 @@ from connect_py.runtime.providers.reload import Reloads
 from connect_py.runtime.providers.resolver import Resolver
 from connect_py.runtime.providers.variables import with_variables_kept
 from connect_py.runtime.redact import PROVIDED, redactor, scrub, secret_values
+from connect_py.runtime.secrets import secrets_of
 from connect_py.runtime.task_process import Event, TaskProcess
 from connect_py.runtime.traces import trace_of
 
@@ -343,10 +344,6 @@ class HerderCore:
 
     def _secrets_of(self, config: Mapping[str, str | None]) -> set[str]:
         """Secrets of a connector's configuration and of the worker's; the log of this process hides them from now on."""
-        try:
-            definition = self._plugins.connector(config.get(CONNECTOR_CLASS) or "").config_def()
-        except ConnectError:
-            definition = None
-        found = secret_values(config, definition)
+        found = secrets_of(self._plugins, config)
         line_logging.SECRETS.learn(found)
         return found | secret_values(self._worker.raw)
