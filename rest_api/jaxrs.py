@@ -8,6 +8,7 @@ hold anything, a slash too; `params.py` decodes it.
 
 from __future__ import annotations
 
+import http
 import re
 from collections.abc import Iterable
 from urllib.parse import unquote_to_bytes
@@ -18,7 +19,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rest_api.basic_auth import BasicAuth, is_internal
-from rest_api.errors import container_error
+from rest_api.errors import container_error, error_response
 
 #: The order in which the reference lists methods (that of a Java hash set).
 _METHODS = ("HEAD", "DELETE", "POST", "GET", "OPTIONS", "PUT", "PATCH")
@@ -65,11 +66,11 @@ class JaxRs:
         raw: bytes = scope.get("raw_path") or scope["path"].encode()
         too_long = _too_long(raw, scope)
         if too_long:
-            return container_error(too_long)
+            return error_response(too_long, f"HTTP {too_long} {http.HTTPStatus(too_long).phrase}")
         path = raw.decode("ascii", "replace").partition("?")[0]
         problem = _problem(path)
         if problem:
-            return container_error(400, problem)
+            return error_response(400, problem)
         path = re.sub(r";[^/]*", "", path)
         path = path[:-1] if path.endswith("/") and path != "/" else path
         methods = self._methods(path)
@@ -129,12 +130,12 @@ def _refusal(path: str, headers: Headers) -> Response | None:
     content_type = headers.get("content-type")
     kind = "" if content_type is None else content_type.partition(";")[0].strip().lower()
     if content_type is not None and not re.fullmatch(r"[^\s/]+/[^\s/]+", kind):
-        return container_error(400, "The header Content-Type is not a media type.")
+        return error_response(400, "The header Content-Type is not a media type.")
     if kind not in ("", "application/json", "application/*", "*/*"):
         return container_error(415)
     accept = headers.getlist("accept")
     if not all(_is_accept(value) for value in accept):
-        return container_error(400, "The header Accept is not a list of media types.")
+        return error_response(400, "The header Accept is not a list of media types.")
     return None if path in _PAGES or accepts_json(accept) else container_error(406)
 
 

@@ -45,6 +45,7 @@ class _Operation:
     successes: dict[int, Shape | None]
     refusals: Sequence[int] = ()
     example: Any = None
+    media_type: str = "application/json"
 
 
 _INFO = {"name": "lines", "config": {**CONFIG_EXAMPLE, "name": "lines"}, "tasks": [{"connector": "lines", "task": 0}], "type": "source"}
@@ -91,6 +92,7 @@ _OPERATIONS: dict[tuple[str, str], _Operation] = {
     ),
     ("get", "/connector-plugins/{plugin}/config"): _Operation({200: _list(_ref("ConfigKey"))}, (404,)),
     ("put", "/connector-plugins/{plugin}/config/validate"): _Operation({200: _ref("ConfigInfos")}, (*_BODY, 404)),
+    ("get", "/metrics"): _Operation({200: {"type": "string"}}, (), "# HELP …", "text/plain"),
     ("get", "/admin/loggers"): _Operation({200: {"type": "object", "additionalProperties": _ref("LoggerLevel")}}, (), {"root": _LEVEL}),
     ("get", "/admin/loggers/{logger}"): _Operation({200: _ref("LoggerLevel")}, (404,), _LEVEL),
     ("put", "/admin/loggers/{logger}"): _Operation({200: _list({"type": "string"}), 204: None}, (*_BODY, 404), ["io.debezium"]),
@@ -132,7 +134,7 @@ def _responses(operation: _Operation) -> Shape:
             content: Shape = {"schema": schema}
             if operation.example is not None:
                 content["example"] = operation.example
-            found[str(status)]["content"] = {"application/json": content}
+            found[str(status)]["content"] = {operation.media_type: content}
         if status == 201:
             found["201"]["headers"] = {"Location": {"schema": {"type": "string"}, "description": "The connector's address"}}
     for status in sorted({*_ALWAYS, *operation.refusals} - operation.successes.keys()):

@@ -25,6 +25,7 @@ from connect_py.runtime.herder.base import (
     TaskInfo,
 )
 from connect_py.runtime.herder.session_key import InternalSignature
+from connect_py.runtime.redact import HIDDEN, is_secret_name
 from connect_py.runtime.metrics.worker import WorkerMetrics
 
 WORKER_ID = "127.0.0.1:8083"
@@ -109,7 +110,7 @@ class MemoryHerder:
     def validate(self, config: Mapping[str, str | None]) -> ConfigInfos:
         submitted = config.get("connector.class")
         if submitted is None:
-            shown = ", ".join(f"{k}={'null' if v is None else v}" for k, v in config.items())
+            shown = ", ".join(f"{k}={HIDDEN if is_secret_name(k) else 'null' if v is None else v}" for k, v in config.items())
             raise BadRequestError(f"Connector config {{{shown}}} contains no connector type")
         if submitted not in (CLASS, "FileStreamSource", "FileStreamSourceConnector"):
             raise BadRequestError(f"No connector class matches {submitted}; known are: {CLASS}.")
