@@ -93,8 +93,12 @@ def read_table_ids(connection: Connection) -> list[tuple[TableId, bool]]:
     return [(TableId(str(schema), str(table)), readable == "t") for schema, table, readable in rows]
 
 
-def read_tables(connection: Connection, ids: Sequence[TableId]) -> dict[TableId, Table[PgColumn]]:
-    """Structures of tables, by name; a table that is gone is missing in the answer. Raises ServerError."""
+def read_tables(connection: Connection, ids: Sequence[TableId], *, with_generated: bool = True) -> dict[TableId, Table[PgColumn]]:
+    """Structures of tables, by name; a table that is gone is missing in the answer. Raises ServerError.
+
+    Args:
+        with_generated: whether generated columns are shown, which pgoutput leaves out.
+    """
     if not ids:
         return {}
     wanted = ", ".join(f"({quote_literal(t.schema)}, {quote_literal(t.table)})" for t in ids)
@@ -107,6 +111,7 @@ def read_tables(connection: Connection, ids: Sequence[TableId]) -> dict[TableId,
         f"CASE WHEN a.attidentity <> '' THEN {quote_literal(IDENTITY_DEFAULT)} WHEN {generated} THEN NULL "
         "ELSE pg_get_expr(d.adbin, d.adrelid) END, t.typtype, t.typelem, key.position, col_description(w.oid, a.attnum) "
         "FROM wanted w JOIN pg_attribute a ON a.attrelid = w.oid AND a.attnum > 0 AND NOT a.attisdropped "
+        f"{'' if with_generated else f'AND NOT ({generated}) '}"
         "JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum "
         # the primary key, else the first usable unique index as pgjdbc lists them: clustered ones first, then by name. Unlike Debezium we
         # leave out partial indexes: their columns do not tell rows apart

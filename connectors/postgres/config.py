@@ -268,10 +268,6 @@ _REFUSED: Final = (
 _REFUSED_VALUES: Final = {"snapshot.mode": "custom", "snapshot.query.mode": "custom", "snapshot.locking.mode": "custom"}
 #: Properties that add something: a warning says that it is not there yet.
 _NOT_YET: Final = {
-    "provide.transaction.metadata": "false",
-    "heartbeat.interval.ms": "0",
-    "signal.data.collection": "",
-    "notification.enabled.channels": "",
     "skip.messages.without.change": "false",
     "snapshot.max.threads": "1",
     "snapshot.tables.order.by.row.count": "disabled",
@@ -336,6 +332,7 @@ class PostgresConfig:
     column_rules: ColumnRules
     skipped: frozenset[str]
     skipped_explicitly: bool
+    signal_table: TableId | None = None
     version: str = VERSION
 
     @property
@@ -359,6 +356,10 @@ class PostgresConfig:
     def number(self, name: str) -> int:
         """An INT or LONG property."""
         return int(self.raw[name])
+
+    def names(self, name: str) -> list[str]:
+        """A LIST property of names, in small letters."""
+        return [part.strip().lower() for part in self.raw.get(name, "").split(",") if part.strip()]
 
     def choice(self, name: str, default: str = "") -> str:
         """A property with a few values, in small letters."""
@@ -412,7 +413,16 @@ def parse_config(config: Config) -> PostgresConfig:
         column_rules=ColumnRules.parse(raw),
         skipped=frozenset(parts) - {"none"},
         skipped_explicitly=present.get("skipped.operations") is not None,
+        signal_table=_table_id(signal_tables[0]) if signal_tables else None,
     )
+
+
+def _table_id(text: str) -> TableId:
+    """`schema.table`; a third part before them is the database."""
+    parts = text.replace('"', "").split(".")
+    if len(parts) < 2:
+        raise ConfigError(f"'{text}' in signal.data.collection is not a table; write schema.table")
+    return TableId(parts[-2], parts[-1])
 
 
 def _snapshot_mode(raw: Mapping[str, str]) -> SnapshotMode:

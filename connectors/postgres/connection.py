@@ -194,6 +194,35 @@ class Connection:
                 pass
         raise ServerError("XX000", f"the server answered {pq.ExecStatus(result.status).name} to {sql.split('(')[0].strip()}")
 
+    def copy_lines(self, sql: str, while_waiting: Callable[[], None] | None = None) -> list[bytes]:
+        """Every line of a `COPY … TO STDOUT` that is known to be short. Raises as `query`."""
+        self._send(sql)
+        result = self._next_result(while_waiting)
+        lines: list[bytes] = []
+        if result is not None and result.status == pq.ExecStatus.COPY_OUT:
+            try:
+                while (found := self.pgconn.get_copy_data(1))[0] >= 0:
+                    if found[0]:
+                        lines.append(bytes(found[1]))
+                    elif self.wait_readable(WAIT_SLICE_SECONDS):
+                        self.consume_input()
+                    elif self._should_stop():
+                        raise Stopped
+                    elif while_waiting is not None:
+                        while_waiting()
+            except psycopg.Error:
+                raise self.copy_failed() from None
+            self.end_copy()
+            return lines
+        try:
+            if result is None:
+                raise self._lost()
+            self._check(result)
+        finally:
+            while self._next_result() is not None:
+                pass
+        raise ServerError("XX000", f"the server sent no rows to {sql.split('(')[0].strip()}")
+
     def end_copy(self) -> None:
         """Take the results that follow a COPY's last row. Raises ServerError when the COPY failed."""
         self._results()

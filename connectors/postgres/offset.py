@@ -10,10 +10,16 @@ that position were sent where there are several (`lsn_events_processed`), and th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
 
 from connect_py.api import SourceOffset
 from connect_py.errors import ConfigError
+
+#: `snapshot` of an offset that a blocking snapshot sent.
+BLOCKING: Final = "BLOCKING"
+_MORE = ("incremental_snapshot_", "transaction_")
 
 
 def _number(stored: SourceOffset, name: str) -> int | None:
@@ -31,7 +37,12 @@ def _number(stored: SourceOffset, name: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class PostgresOffset:
-    """See the module. Positions are log sequence numbers, `ts_us` microseconds since 1970."""
+    """See the module. Positions are log sequence numbers, `ts_us` microseconds since 1970.
+
+    Attributes:
+        snapshot: INITIAL while an initial snapshot runs, BLOCKING while a blocking one interrupts the stream, else None.
+        more: fields of an incremental snapshot and of a transaction that are under way, as the engine makes and reads them.
+    """
 
     lsn: int | None = None
     tx_id: int | None = None
@@ -43,6 +54,7 @@ class PostgresOffset:
     snapshot: str | None = None
     snapshot_completed: bool = False
     last_snapshot_record: bool = False
+    more: Mapping[str, bool | int | str | None] = field(default_factory=dict)
 
     @classmethod
     def load(cls, stored: SourceOffset) -> PostgresOffset:
@@ -68,36 +80,30 @@ class PostgresOffset:
             snapshot=("INITIAL" if snapshot in (True, "true") else str(snapshot)) if in_snapshot else None,
             snapshot_completed=bool(stored.get("last_snapshot_record" if old_form else "snapshot_completed")),
             last_snapshot_record=bool(stored.get("last_snapshot_record")),
+            more={name: value for name, value in stored.items() if name.startswith(_MORE) and not isinstance(value, float)},
         )
 
     def dump(self) -> dict[str, bool | int | str | None]:
         """For the offsets topic; the order is the one of Debezium's hash map, which every reader of the topic sees."""
-        if self.snapshot is not None:
-            fields: list[tuple[str, bool | int | str | None]] = [
-                ("last_snapshot_record", self.last_snapshot_record),
-                ("lsn", self.lsn),
-                ("txId", self.tx_id),
-                ("ts_usec", self.ts_us),
-                ("snapshot", self.snapshot),
-                ("snapshot_completed", self.snapshot_completed),
-            ]
-        else:
-            fields = [
-                ("lsn_proc", self.lsn_proc),
-                ("messageType", self.message_type),
-                ("lsn_commit", self.lsn_commit),
-                ("lsn", self.lsn),
-                ("txId", self.tx_id),
-                ("ts_usec", self.ts_us),
-            ]
-            if self.events_processed > 1:
-                fields.append(("lsn_events_processed", self.events_processed))
-        return {name: value for name, value in fields if value is not None}
+        in_snapshot = self.snapshot is not None
+        fields: list[tuple[str, bool | int | str | None]] = [
+            ("last_snapshot_record", self.last_snapshot_record if in_snapshot else None),
+            ("lsn_proc", self.lsn_proc),
+            ("messageType", self.message_type),
+            ("lsn_commit", self.lsn_commit),
+            ("lsn", self.lsn),
+            ("txId", self.tx_id),
+            ("ts_usec", self.ts_us),
+            ("snapshot", self.snapshot),
+            ("snapshot_completed", self.snapshot_completed if in_snapshot else None),
+            ("lsn_events_processed", self.events_processed if self.events_processed > 1 else None),
+        ]
+        return {**{name: value for name, value in fields if value is not None}, **self.more}
 
     @property
     def is_snapshot_unfinished(self) -> bool:
-        """Whether the snapshot has to be taken (again)."""
-        return self.snapshot is not None and not self.snapshot_completed
+        """Whether the initial snapshot has to be taken (again). A blocking one that was interrupted is not: streaming goes on."""
+        return self.snapshot not in (None, BLOCKING) and not self.snapshot_completed
 
     @property
     def start_lsn(self) -> int:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import psycopg
@@ -21,6 +21,7 @@ import psycopg
 from connect_py.api.record import EncodedRow
 from connectors.engine.envelope import tail
 from connectors.engine.metrics import SnapshotMetrics
+from connectors.engine.notification.events import InitialEvents
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.initial import InitialSnapshot
 from connectors.engine.snapshot.markers import Marker
@@ -28,7 +29,7 @@ from connectors.postgres.catalog import read_tables
 from connectors.postgres.connection import Connection, quote_literal, quote_name
 from connectors.postgres.errors import ServerError, translate
 from connectors.postgres.lsn import format_lsn, parse_lsn
-from connectors.postgres.offset import PostgresOffset
+from connectors.postgres.offset import BLOCKING, PostgresOffset
 from connectors.postgres.tables import CapturedTable, TableFactory
 
 log = logging.getLogger(__name__)
@@ -45,29 +46,51 @@ PROGRESS_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What all rows of a snapshot share: its position, a transaction's number (see the module) and its start (µs since 1970)."""
+    """What all rows of a snapshot share: its position, a transaction's number (see the module) and its start (µs since 1970). `last_commit`
+    is the end of the last streamed transaction, for a snapshot that interrupts a stream."""
 
     lsn: int
     tx_id: int | None
     ts_us: int
+    last_commit: int | None = None
 
 
 class CopyRows:
     """One table being read; `TableRows` of the snapshot engine.
 
+    Args:
+        statement: a SELECT that is read in the table's place; it must give the table's columns.
+        on_end: told of the number of rows at the end.
+
     Raises:
         ServerError: from every method, when the server or the connection fails.
     """
 
-    def __init__(self, connection: Connection, table: CapturedTable, moment: Moment, metrics: SnapshotMetrics | None = None) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        table: CapturedTable,
+        moment: Moment,
+        metrics: SnapshotMetrics | None = None,
+        *,
+        statement: str | None = None,
+        on_end: Callable[[int], None] = lambda _: None,
+    ) -> None:
         self._connection = connection
         self._table = table
         self._metrics = metrics or SnapshotMetrics("postgres", "")
+        self._on_end = on_end
+        self._count = 0
+        m = moment
         self._sources: dict[Marker, bytes] = {
-            m: table.block.snapshot(m.value, moment.ts_us, moment.tx_id, moment.lsn) for m in Marker if m is not Marker.INCREMENTAL
+            marker: table.block.snapshot(marker.value, m.ts_us, m.tx_id, m.lsn, last_commit_lsn=m.last_commit)
+            for marker in Marker
+            if marker is not Marker.INCREMENTAL
         }
         columns = ", ".join(quote_name(plan.name) for plan in table.encoder.columns)
         name = f"{quote_name(table.id.schema)}.{quote_name(table.id.table)}"
+        if statement is not None:
+            name = f"({statement.rstrip().rstrip(';')}\n) AS chosen"
         self._done = False
         connection.start_copy(f"COPY (SELECT {columns} FROM {name}) TO STDOUT")
 
@@ -77,9 +100,11 @@ class CopyRows:
             return None
         try:
             rows = self._read()
+            self._count += len(rows or ())
             self._metrics.scanned(str(self._table.id), len(rows or ()))
             if self._done:
                 self._metrics.table_done()
+                self._on_end(self._count)
             return rows
         except psycopg.Error:
             raise self._connection.copy_failed() from None
@@ -132,6 +157,10 @@ class PostgresSnapshot:
         exported: name of an exported snapshot to import, None to take the transaction's own.
         lsn: where streaming goes on afterwards, at or before the snapshot's moment; None when nothing follows: the present position.
         tables: in order.
+        captured: all that are captured, for notifications.
+        events: takes notifications.
+        statements: SELECTs by the names of the tables that they are read in place of.
+        base: the streaming position that a blocking snapshot interrupts; None for an initial one.
         metrics: where rows and tables are counted.
 
     Attributes:
@@ -148,8 +177,16 @@ class PostgresSnapshot:
         *,
         user: str,
         database: str,
+        captured: Sequence[TableId] = (),
+        events: InitialEvents | None = None,
+        statements: Mapping[str, str] | None = None,
+        base: PostgresOffset | None = None,
         metrics: SnapshotMetrics | None = None,
     ) -> None:
+        self._captured = [str(table) for table in captured or tables]
+        self._events = events or InitialEvents("", lambda _: None)
+        self._statements = statements or {}
+        self._base = base
         self._connection = connection
         self._factory = factory
         self._user = user
@@ -157,15 +194,22 @@ class PostgresSnapshot:
         self._started = self._reported = time.monotonic()
         self._current = "the snapshot's transaction"
         self._metrics = metrics or SnapshotMetrics("postgres", "")
+        self._events.started()
         try:
             self._moment = self._begin(exported, lsn)
+            if base is not None:
+                self._moment = replace(self._moment, last_commit=base.lsn_commit)
             self._structures = read_tables(connection, tables)
         except ServerError as error:
             raise translate(error, "Cannot begin the snapshot", user=user, database=database) from None
         present = [table for table in tables if table in self._structures]
         self._engine = InitialSnapshot(present, self._open)
         self._metrics.begin(len(present))
-        self.offset = PostgresOffset(lsn=self._moment.lsn, tx_id=self._moment.tx_id, ts_us=self._moment.ts_us, snapshot="INITIAL")
+        self._names = [str(table) for table in present]
+        if base is not None:
+            self.offset = replace(base, snapshot=BLOCKING, snapshot_completed=False, last_snapshot_record=False)
+        else:
+            self.offset = PostgresOffset(lsn=self._moment.lsn, tx_id=self._moment.tx_id, ts_us=self._moment.ts_us, snapshot="INITIAL")
         log.info("Snapshot of %d tables at %s: %s", len(present), format_lsn(self._moment.lsn), ", ".join(map(str, present)))
 
     def _begin(self, exported: str | None, position: int | None) -> Moment:
@@ -179,8 +223,27 @@ class PostgresSnapshot:
         return Moment(parse_lsn(str(here)) if position is None else position, int(tx_id) if tx_id else None, int(ts_us or 0))
 
     def _open(self, table: TableId) -> CopyRows:
-        self._current = f"the table {table}"
-        return CopyRows(self._connection, self._factory.build(self._structures[table]), self._moment, self._metrics)
+        name = str(table)
+        self._current = f"the table {name}"
+        self._events.in_progress(name, self._names)
+        return CopyRows(
+            self._connection,
+            self._factory.build(self._structures[table]),
+            self._moment,
+            self._metrics,
+            statement=self._statements.get(name),
+            on_end=lambda rows: self._events.scan_completed(name, self._captured, rows),
+        )
+
+    @property
+    def is_blocking(self) -> bool:
+        """Whether it interrupts a stream."""
+        return self._base is not None
+
+    @property
+    def after(self) -> PostgresOffset:
+        """Where the source stands once the snapshot has ended, in whatever way."""
+        return self._base if self._base is not None else self.offset
 
     @property
     def finished(self) -> bool:
@@ -204,6 +267,7 @@ class PostgresSnapshot:
         if self._engine.finished:
             self.offset = replace(self.offset, snapshot_completed=True, last_snapshot_record=True)
             self._metrics.end("completed")
+            self._events.completed()
             seconds = time.monotonic() - self._started
             log.info("Snapshot finished: %d rows in %.1f s", self._engine.rows_sent, seconds)
         elif time.monotonic() - self._reported > PROGRESS_SECONDS:

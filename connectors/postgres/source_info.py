@@ -81,15 +81,32 @@ class SourceBlock:
         last = f',"xmin":{_number(xmin)},"origin":{"null" if origin is None else quote(origin)},"origin_lsn":{_number(origin_lsn)}}}'
         return TransactionSource(head.encode(), middle.encode(), last.encode())
 
-    def snapshot(self, marker: str, ts_us: int, tx_id: int | None, lsn: int, xmin: int | None = None) -> bytes:
+    def snapshot(
+        self, marker: str, ts_us: int, tx_id: int | None, lsn: int, xmin: int | None = None, last_commit_lsn: int | None = None
+    ) -> bytes:
         """The block of rows read by an initial or blocking snapshot.
 
         Args:
             marker: first, true, last …
             ts_us: when the snapshot was taken, microseconds since 1970.
             lsn: the position at which streaming goes on.
+            last_commit_lsn: as of `transaction`, for a snapshot that interrupts a stream.
         """
-        return self.transaction(ts_us, tx_id, None, marker=marker, xmin=xmin)(lsn)
+        return self.transaction(ts_us, tx_id, last_commit_lsn, marker=marker, xmin=xmin)(lsn)
+
+    def incremental(self, now_ns: int, last_commit_lsn: int | None, lsn: int | None) -> bytes:
+        """The block of rows read by an incremental snapshot: of no transaction, placed in the stream where they are sent.
+
+        Args:
+            now_ns: nanoseconds since 1970.
+            last_commit_lsn: as of `transaction`.
+            lsn: of the stream's last event.
+        """
+        sequence = ",".join("null" if known is None else f'\\"{known}\\"' for known in (last_commit_lsn, lsn))
+        return (
+            f'{self._start}{now_ns // 1_000_000},"snapshot":"incremental",{self._database}"[{sequence}]","ts_us":{now_ns // 1000},'
+            f'"ts_ns":{now_ns},{self._table}null,"lsn":null,"xmin":null,"origin":null,"origin_lsn":null}}'
+        ).encode()
 
 
 def _number(value: int | None) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable
 from struct import Struct
 
@@ -15,8 +16,10 @@ import psycopg
 
 from connect_py.api import Route
 from connect_py.api.record import EncodedRow
+from connectors.engine.encode.table import KeyChange
 from connectors.engine.envelope import tail
 from connectors.engine.metrics import StreamingMetrics
+from connectors.engine.pending import PendingRows
 from connectors.postgres import pgoutput
 from connectors.postgres.connection import Connection
 from connectors.postgres.errors import ServerError
@@ -24,6 +27,7 @@ from connectors.postgres.messages import MessageEncoder
 from connectors.postgres.offset import PostgresOffset
 from connectors.postgres.resume import ResumePoint
 from connectors.postgres.tables import CapturedTable
+from connectors.postgres.taps import Taps
 
 log = logging.getLogger(__name__)
 
@@ -33,20 +37,26 @@ MAX_BYTES = 4_000_000
 
 _LSN = Struct(">q")
 _TYPES = {0x49: "INSERT", 0x55: "UPDATE", 0x44: "DELETE", 0x54: "TRUNCATE", 0x4D: "MESSAGE"}
+_COMMIT = 0x43
+_OFFSET_TYPES = {**_TYPES, _COMMIT: "COMMIT"}
+#: How many of the latest transactions are remembered for a chunk's reader, which must not read a moment before one of them.
+RECENT_TRANSACTIONS = 4096
 
 
 class TableStream:
-    """A captured table in the stream, with its source block of the present transaction."""
+    """A captured table in the stream, with its source block of the present transaction. `Taps` sets its functions."""
 
-    __slots__ = ("captured", "delete", "insert", "relation", "route", "source", "transaction", "update")
+    __slots__ = ("captured", "delete", "insert", "relation", "route", "source", "split", "transaction", "update")
+
+    insert: Callable[[bytes, int, bytes, bytes], tuple[bytes | None, bytes]]
+    update: Callable[[bytes, int, bytes, bytes], tuple[bytes | None, bytes, bytes | None]]
+    delete: Callable[[bytes, int, bytes, bytes], tuple[bytes | None, bytes]]
+    split: Callable[[bytes, int, bytes, bytes, bytes], KeyChange]
 
     def __init__(self, captured: CapturedTable, relation: pgoutput.Relation) -> None:
         self.captured = captured
         self.relation = relation
         self.route = captured.route
-        self.insert = captured.encoder.insert
-        self.update = captured.encoder.update
-        self.delete = captured.encoder.delete
         self.transaction = -1
         self.source: Callable[[int], bytes] = lambda _: b""
 
@@ -68,6 +78,12 @@ class ChangeStream:
         status_seconds: how often the server hears from us.
         headers: the context headers.
         metrics: where events are counted.
+        pending: takes the rows; what others put there goes with them.
+        taps: what listens to tables.
+        on_structure: told of every captured table's structure as the stream begins to use it.
+
+    Attributes:
+        settled: where the source stands behind the last whole transaction; None inside of one, and before the first.
     """
 
     def __init__(
@@ -81,8 +97,16 @@ class ChangeStream:
         tombstones: bool,
         status_seconds: float,
         headers: tuple[tuple[str, str], ...],
+        pending: PendingRows,
+        taps: Taps,
+        on_structure: Callable[[CapturedTable], None] = lambda _: None,
         metrics: StreamingMetrics | None = None,
     ) -> None:
+        self._pending = pending
+        self._taps = taps
+        self._on_structure = on_structure
+        self._recent: deque[int] = deque(maxlen=RECENT_TRANSACTIONS)
+        self.settled: PostgresOffset | None = None
         self._connection = connection
         self._resolve = resolve
         self._messages = messages
@@ -123,7 +147,7 @@ class ChangeStream:
         """A standby status update. Raises ServerError."""
         self._next_status = time.monotonic() + self._status_seconds
         now_us = time.time_ns() // 1000
-        message = pgoutput.encode_status(max(self._received, self._acknowledged), self._acknowledged, now_us)
+        message = pgoutput.encode_status(max(self.received, self._acknowledged), self._acknowledged, now_us)
         self._connection.put_copy_data(message)
 
     def keep_alive(self) -> None:
@@ -140,11 +164,26 @@ class ChangeStream:
                 log.debug("The last status did not reach the server: %s", error)
         self._connection.close()
 
-    def read(self, seconds: float) -> tuple[list[EncodedRow], PostgresOffset] | None:
-        """Records of what the server sends, up to the batch's bounds; waits up to `seconds` for the first one.
+    def tap(self) -> None:
+        """What listens to tables has changed."""
+        for table in self._tables.values():
+            if table is not None:
+                self._taps.apply(table.captured.id, table.captured.encoder, len(table.relation.columns), table)
+
+    @property
+    def place(self) -> tuple[int | None, int | None]:
+        """The end of the last whole transaction, and the position of the last event."""
+        return self._last_commit, self._lsn or self._last_commit
+
+    def recent_transactions(self) -> frozenset[int]:
+        """Numbers of the transactions that were shown last."""
+        return frozenset(self._recent)
+
+    def read(self, seconds: float) -> PostgresOffset | None:
+        """Put records of what the server sends to the pending ones, up to a batch's bounds; waits up to `seconds` for the first one.
 
         Returns:
-            Records and the offset of the last one's event; a batch ends between two events. None when nothing came.
+            The offset of the last record's event; a batch ends between two events. None when no event made a record.
 
         Raises:
             ServerError: the connection or the server failed; open a new stream from the last offset.
@@ -155,8 +194,8 @@ class ChangeStream:
         except psycopg.Error:
             raise self._connection.copy_failed() from None
 
-    def _read(self, seconds: float) -> tuple[list[EncodedRow], PostgresOffset] | None:
-        rows: list[EncodedRow] = []
+    def _read(self, seconds: float) -> PostgresOffset | None:
+        rows = self._pending.rows
         size = 0
         last: tuple[int, int, int, int | None, int, int | None] | None = None
         deadline = time.monotonic() + seconds
@@ -165,7 +204,8 @@ class ChangeStream:
         tables = self._tables
         skip_inserts, skip_deletes = "c" in self._skipped, "d" in self._skipped
         append = rows.append
-        updates = deletes = others = 0  # inserts are what is left, so that they cost nothing
+        updates = deletes = 0  # inserts are what is left, so that they cost nothing
+        others = len(rows) - self._pending.beside
         now_ns = time.time_ns()
         created, updated, deleted = tail("c", now_ns), tail("u", now_ns), tail("d", now_ns)
         while size < MAX_BYTES and len(rows) < MAX_ROWS:
@@ -213,6 +253,8 @@ class ChangeStream:
                             key, value = table.insert(message, 30, source, created)
                             append((table.route, key, value))
                             size += len(value)
+                        elif self._taps.signal_table == table.captured.id:
+                            table.insert(message, 30, source, created)
                     elif kind == 0x55:
                         key, value, _ = table.update(message, 30, source, updated)
                         if value:
@@ -245,37 +287,39 @@ class ChangeStream:
                 if len(rows) > before:
                     last = (lsn, self._events, kind, self._xid, self._commit_us, self._last_commit)
             elif kind == 0x42:
-                self._begin(pgoutput.decode_begin(message))
-            elif kind == 0x43:
-                self._commit(pgoutput.decode_commit(message))
+                self._begin(pgoutput.decode_begin(message), unpack(message, 1)[0])
+            elif kind == _COMMIT:
+                if self._commit(pgoutput.decode_commit(message)):
+                    last = (self._last_commit or 0, 0, _COMMIT, self._xid, self._commit_us, self._last_commit)
             elif kind == 0x52:
                 self._on_relation(message)
             elif kind == 0x4F:
                 origin = pgoutput.decode_origin(message)
                 self._origin = (origin.name, origin.lsn)
-        self._received = max(self._received, self._lsn, self._last_commit or 0)
+        self._received = self.received
         if time.monotonic() >= self._next_status:
             self.send_status()
         if last is None:
             return None
         lsn, events, kind, xid, commit_us, last_commit = last
-        seen = len(rows) - others
+        seen = len(rows) - others - self._pending.beside
         self._metrics.events(seen, created=seen - updates - deletes, updated=updates, deleted=deletes)
         self._metrics.behind((time.time_ns() // 1000 - commit_us) // 1000)
         self._metrics.position, self._metrics.last_transaction = {"lsn": lsn}, xid
-        offset = PostgresOffset(
+        return PostgresOffset(
             lsn=lsn,
             tx_id=xid,
             ts_us=commit_us,
             lsn_proc=lsn,
             lsn_commit=last_commit,
-            message_type=_TYPES[kind],
+            message_type=_OFFSET_TYPES[kind],
             events_processed=events,
         )
-        return rows, offset
 
-    def _begin(self, begin: pgoutput.Begin) -> None:
+    def _begin(self, begin: pgoutput.Begin, lsn: int) -> None:
         self._transaction += 1
+        self._recent.append(begin.xid)
+        self.settled = None
         self._xid = begin.xid
         self._commit_us = begin.commit_us
         self._origin = None
@@ -286,13 +330,30 @@ class ChangeStream:
                 self._skip_known = self._resume.is_partly_known(begin.xid)
                 if not self._skip_known:
                     self._resume = None
+        if self._taps.monitor is not None and not self._skip_all:
+            row = self._taps.monitor.begin(str(begin.xid), f"{begin.xid}:{lsn}", begin.commit_us // 1000)
+            if row is not None:
+                self._pending.add(row)
 
-    def _commit(self, commit: pgoutput.Commit) -> None:
+    def _commit(self, commit: pgoutput.Commit) -> bool:
+        """Returns whether a record was made of it."""
         if self._resume is not None and not self._skip_all:
             self._resume = None
+        known = self._skip_all
         self._skip_all = self._skip_known = False
         self._metrics.transactions += 1
-        self._last_commit = max(commit.end_lsn, self._last_commit or 0)
+        end = self._last_commit = max(commit.end_lsn, self._last_commit or 0)
+        if known:
+            return False
+        self.settled = PostgresOffset(
+            lsn=end, tx_id=self._xid, ts_us=self._commit_us, lsn_proc=end, lsn_commit=end, message_type=_OFFSET_TYPES[_COMMIT]
+        )
+        if self._taps.monitor is None:
+            return False
+        row = self._taps.monitor.end(f"{self._xid}:{end}", commit.commit_us // 1000)
+        if row is not None:
+            self._pending.add(row)
+        return row is not None
 
     def _is_known(self, lsn: int) -> bool:
         if self._resume is not None and self._resume.is_event_known(lsn, self._events):
@@ -309,7 +370,7 @@ class ChangeStream:
 
     def _split(self, rows: list[EncodedRow], table: TableStream, message: bytes, source: bytes, deleted: bytes, created: bytes) -> int:
         """A changed key: the old row's delete and tombstone, then the new row (postgres.md §12.3). Returns the bytes added."""
-        change = table.captured.encoder.split(message, 30, source, deleted, created)
+        change = table.split(message, 30, source, deleted, created)
         route = table.route
         size = 0
         if "d" not in self._skipped:
@@ -327,14 +388,19 @@ class ChangeStream:
         return size
 
     def _truncate(self, rows: list[EncodedRow], message: bytes, lsn: int, now_ns: int) -> None:
-        if "t" in self._skipped:
-            return
         for oid in pgoutput.decode_truncate(message).relations:
             table = self._tables.get(oid.to_bytes(4, "big"))
             if table is not None:
+                if table.captured.id == self._taps.watched:
+                    self._taps.on_truncate()
+                if "t" in self._skipped:
+                    continue
                 if table.transaction != self._transaction:
                     self._enter(table)
-                value = table.captured.encoder.truncate(table.source(lsn), tail("t", now_ns))
+                block = b"null"
+                if self._taps.monitor is not None:
+                    block = self._taps.monitor.event(str(table.captured.id), self._taps.shown_transaction(message))
+                value = table.captured.encoder.truncate(table.source(lsn), tail("t", now_ns, block))
                 rows.append((table.captured.keyless_route, None, value))
 
     def _message(self, rows: list[EncodedRow], message: bytes, lsn: int, now_ns: int) -> None:
@@ -357,7 +423,9 @@ class ChangeStream:
         if captured is None:
             self._tables[key] = None
         elif known is None or known.captured is not captured:
-            self._tables[key] = TableStream(captured, relation)
+            table = self._tables[key] = TableStream(captured, relation)
+            self._taps.apply(captured.id, captured.encoder, len(relation.columns), table)
+            self._on_structure(captured)
 
     def _answer(self, message: bytes) -> None:
         end, wants_reply = pgoutput.decode_keepalive(message)

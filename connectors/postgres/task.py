@@ -2,6 +2,7 @@
 
     CONNECT ──> SNAPSHOT ──> STREAMING          any of them ──(passing failure)──> CONNECT, after a pause
         └───────────────────────^ └──> DONE     (modes that do not stream)
+                    ^──(a signal)──┘
 
 There is no thread and no queue between the socket and the producer, so memory is bounded by a batch and a slow Kafka slows reading.
 `position` is the offset of the last batch that was given out; after a failure the task goes on from it, exactly as a new process would
@@ -14,13 +15,17 @@ import enum
 import logging
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from connect_py.api import EncodedBatch, MetricGroup, SourceOffset, SourcePartition, SourceTask, SourceTaskContext
-from connect_py.errors import RetriableError
+from connect_py.errors import ConnectError, RetriableError
 from connectors.engine.headers import context_headers, new_run_id
 from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
+from connectors.engine.relational.filters import compile_java_regex
 from connectors.engine.relational.table import Table, TableId
+from connectors.engine.signal.actions import BlockingRequest
 from connectors.postgres import catalog, identity, slot
+from connectors.postgres.beside import Beside
 from connectors.postgres.catalog import ServerState
 from connectors.postgres.config import parse_config
 from connectors.postgres.connection import Connection, Stopped
@@ -66,6 +71,7 @@ class PostgresConnectorTask(SourceTask):
         self._server: ServerState | None = None
         self._tables: list[TableId] = []
         self._snapshot_begun = False
+        self._beside: Beside | None = None
 
     # -- the contract ------------------------------------------------------------------------------------------------------------
 
@@ -83,6 +89,10 @@ class PostgresConnectorTask(SourceTask):
         if self._config.flag("extended.headers.enabled"):
             headers = context_headers(self._config.topic_prefix, context.task, CONNECTOR_NAME, new_run_id())
         self._factory = TableFactory(self._config, context.encoding, headers)
+        self._beside = Beside(
+            self._config, context.connector, context.encoding, self._factory, self._general_connection, lambda: self._position
+        )
+        self._beside.restore(self._position.more if self._position else {})
         self._messages = MessageEncoder(
             self._config.version,
             self._config.topic_prefix,
@@ -130,6 +140,8 @@ class PostgresConnectorTask(SourceTask):
             lsn = acknowledged_lsn(offset) if dict(partition) == self._partition else None
             if lsn is not None:
                 self._acknowledged = max(self._acknowledged, lsn)
+        if self._beside is not None:
+            self._beside.committed()
         if self._stream is not None and self._config.confirms_positions:
             try:
                 self._stream.acknowledge(self._acknowledged)
@@ -159,6 +171,8 @@ class PostgresConnectorTask(SourceTask):
         if self._state is not State.CONNECT and self._stop.is_set() and self._config.flag("slot.drop.on.stop"):
             self._drop_slot()
         self._close_connections()
+        if self._beside is not None:
+            self._beside.close()
 
     # -- the state machine -------------------------------------------------------------------------------------------------------
 
@@ -169,14 +183,35 @@ class PostgresConnectorTask(SourceTask):
             return self._read_snapshot()
         if self._state is State.STREAMING:
             return self._read_stream()
-        self._stop.wait(IDLE_SECONDS)
-        return None
+        self._side.take_signals()
+        if self._side.blocking:
+            self._begin_blocking(self._side.blocking.popleft())
+        else:
+            self._stop.wait(IDLE_SECONDS)
+        return self._batch(None)
+
+    @property
+    def _side(self) -> Beside:
+        assert self._beside is not None
+        return self._beside
+
+    def _general_connection(self) -> Connection:
+        if self._general is None:
+            self._general = open_general(self._config, self._stop.is_set)
+        return self._general
 
     def _recover(self, error: Exception) -> None:
         """Close everything and plan the next attempt. Raises the error itself, or FatalTaskError, when there shall be none."""
         if not isinstance(error, RetriableError):
             raise error
+        interrupted = self._snapshot
+        if interrupted is not None and interrupted.is_blocking:
+            self._position = interrupted.after
+            log.error("The blocking snapshot was interrupted and is not taken again; to have it, send the signal anew. %s", error)
         self._close_connections()
+        self._side.restore(self._position.more if self._position else {})
+        if interrupted is not None:
+            self._side.events.aborted()
         self._state = State.CONNECT
         backoff = self._slot_backoff if isinstance(error, slot.SlotBusyError) else self._backoff
         pause = backoff.next(error)
@@ -189,6 +224,8 @@ class PostgresConnectorTask(SourceTask):
         if self._general is not None:
             self._general.close()
         self._stream = self._general = self._snapshot = None
+        if self._beside is not None:
+            self._beside.attach(None)
         self._streaming_metrics.connected = False
         self._snapshot_metrics.end("aborted")
 
@@ -208,6 +245,7 @@ class PostgresConnectorTask(SourceTask):
             if start.to_read is None:
                 if not self._snapshot_begun:
                     self._snapshot_metrics.end("skipped")
+                    self._side.events.skipped()
                 self._state = self._after_snapshot()
                 return
             moment = start.exported.name if start.exported else None
@@ -219,6 +257,8 @@ class PostgresConnectorTask(SourceTask):
                 self._factory,
                 user=config.user,
                 database=config.database,
+                captured=[*start.to_read, *(table for table in self._tables if str(table) in config.filters.forced)],
+                events=self._side.events,
                 metrics=self._snapshot_metrics,
             )
             self._snapshot_begun = True
@@ -230,14 +270,64 @@ class PostgresConnectorTask(SourceTask):
                 start.exported.release()
 
     def _read_snapshot(self) -> EncodedBatch | None:
-        assert self._snapshot is not None
-        rows = self._snapshot.next_rows()
+        snapshot = self._snapshot
+        assert snapshot is not None
+        if self._stream is not None:
+            self._stream.keep_alive()
+        try:
+            rows = snapshot.next_rows()
+        except RetriableError:
+            raise
+        except ConnectError as error:
+            if not snapshot.is_blocking:
+                raise
+            log.error("The blocking snapshot failed; streaming goes on. %s", error)
+            self._general_connection().query("ROLLBACK")
+            self._side.events.aborted()
+            self._end_snapshot(snapshot)
+            return self._batch(None)
         self._backoff.reset()
-        self._position = self._snapshot.offset
-        if self._snapshot.finished:
-            self._snapshot = None
-            self._state = self._after_snapshot()
-        return EncodedBatch(rows, self._partition, self._position.dump()) if rows else None
+        self._position = snapshot.offset
+        if snapshot.finished and self._side.heartbeat.is_enabled:
+            self._side.pending.add(self._side.heartbeat.beat())
+        rows = self._side.pending.take() + rows
+        batch = EncodedBatch(rows, self._partition, self._position.dump()) if rows else None
+        if snapshot.finished:
+            self._end_snapshot(snapshot)
+        return batch
+
+    def _end_snapshot(self, snapshot: PostgresSnapshot) -> None:
+        self._position = snapshot.after
+        self._snapshot = None
+        self._state = self._after_snapshot()
+
+    def _begin_blocking(self, request: BlockingRequest) -> None:
+        """Interrupt streaming for a snapshot that a signal asked for; what cannot be done is logged."""
+        try:
+            self._tables = catalog.captured_tables(catalog.read_table_ids(self._general_connection()), self._config.filters.is_captured)[0]
+            patterns = [compile_java_regex(name) for name in request.collections]
+            tables = self._config.filters.snapshot_order(self._tables, patterns)
+            if not tables:
+                log.warning("The blocking snapshot '%s' matches no captured table: %s", request.signal, ", ".join(request.collections))
+            base = self._position or PostgresOffset()
+            self._snapshot = PostgresSnapshot(
+                self._general_connection(),
+                None,
+                base.lsn,
+                tables,
+                self._factory,
+                user=self._config.user,
+                database=self._config.database,
+                events=self._side.events,
+                statements=dict(request.statements),
+                base=replace(base, snapshot=None, snapshot_completed=False, last_snapshot_record=False),
+                metrics=self._snapshot_metrics,
+            )
+            self._state = State.SNAPSHOT
+        except RetriableError:
+            raise
+        except ConnectError as error:
+            log.error("The blocking snapshot '%s' cannot begin; streaming goes on. %s", request.signal, error)
 
     def _after_snapshot(self) -> State:
         if self._config.snapshot_mode.streams:
@@ -246,13 +336,30 @@ class PostgresConnectorTask(SourceTask):
         return State.DONE
 
     def _read_stream(self) -> EncodedBatch | None:
-        if self._stream is None:
-            self._stream = self._open_stream()
-        found = self._stream.read(IDLE_SECONDS)
-        if found is None:
+        side = self._side
+        stream = self._stream
+        if stream is None:
+            stream = self._stream = self._open_stream()
+            side.attach(stream)
+        side.before_read(stream)
+        if side.blocking:
+            self._begin_blocking(side.blocking.popleft())
+            return self._batch(None)
+        offset = stream.read(IDLE_SECONDS)
+        side.after_read(stream)
+        if self._position is not None and side.beat() and stream.settled is not None:
+            offset = stream.settled
+        return self._batch(offset)
+
+    def _batch(self, offset: PostgresOffset | None) -> EncodedBatch | None:
+        """What waits, with the offset of the last event (None: as before), and what goes on beside the stream."""
+        fields = self._side.fields()
+        rows = self._side.pending.take()
+        before = self._position or PostgresOffset()
+        if not rows and (offset is None or offset == before) and fields == before.more:
             return None
         self._backoff.reset()
-        rows, self._position = found
+        self._position = replace(offset or before, more=fields)
         return EncodedBatch(rows, self._partition, self._position.dump())
 
     def _open_stream(self) -> ChangeStream:
@@ -284,6 +391,9 @@ class PostgresConnectorTask(SourceTask):
             tombstones=config.flag("tombstones.on.delete"),
             status_seconds=status,
             headers=self._factory.headers,
+            pending=self._side.pending,
+            taps=self._side.taps,
+            on_structure=self._side.structure_seen,
             metrics=self._streaming_metrics,
         )
         self._streaming_metrics.connected = True
@@ -307,7 +417,7 @@ class PostgresConnectorTask(SourceTask):
             self._general.close()
             self._general = open_general(self._config, self._stop.is_set)
             table = self._structure(relation, id_)
-        return self._factory.build(table, known)
+        return self._factory.build(table, known, streamed=True)
 
     def _structure(self, relation: Relation, id_: TableId) -> Table[PgColumn]:
         assert self._general is not None

@@ -71,6 +71,11 @@ SCENARIOS = [
     "pg_mode_initial_only",
     "pg_mode_no_data",
     "pg_mode_when_needed",
+    "pg_mode_always",
+    "pg_mode_configuration_based",
+    "pg_incremental_snapshot",
+    "pg_signals",
+    "pg_transactions",
 ]
 #: Their tables have columns of extensions' types.
 NEED_EXTENSIONS = ("pg_types", "pg_toasted", "pg_propagate_types")

@@ -6,7 +6,7 @@ Every list is comma-separated Java regexes that must match a whole name, in any 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from connect_py.data import java_regex
@@ -89,7 +89,12 @@ class TableFilters:
         """Whether the column is part of records."""
         return self.columns(f"{table}.{column}")
 
-    def snapshot_order(self, tables: Iterable[TableId]) -> list[TableId]:
-        """The captured tables that a snapshot reads: by the order of the include list's regexes, then by name; forced ones last."""
-        chosen = [t for t in tables if self.is_captured(t) and self.snapshot(str(t))]
-        return sorted(chosen, key=lambda t: (str(t) in self.forced, self.tables.rank(str(t)), str(t)))
+    def snapshot_order(self, tables: Iterable[TableId], only: Sequence[re.Pattern[str]] | None = None) -> list[TableId]:
+        """The captured tables that a snapshot reads: by the order of the include list's regexes, then by name; forced ones not.
+
+        Args:
+            only: what a signal asks for, in place of `snapshot.include.collection.list`.
+        """
+        wanted = self.snapshot if only is None else NameFilter(tuple(only))
+        chosen = [t for t in tables if self.is_captured(t) and wanted(str(t)) and str(t) not in self.forced]
+        return sorted(chosen, key=lambda t: (self.tables.rank(str(t)), str(t)))

@@ -1,0 +1,168 @@
+"""What a connector tells of its snapshots: types and bodies of notifications (debezium-common §9;
+`IncrementalSnapshotNotificationService.java`, `InitialSnapshotNotificationService.java`). Pure but for the clock.
+
+The order of a body's fields is Java's hash order, which readers of the topic see.
+"""
+
+from __future__ import annotations
+
+import enum
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from connectors.engine.snapshot.incremental_offset import StoredKey
+
+#: As java.util.HashMap of 16 buckets lists them.
+_ORDER = (
+    "scanned_collection",
+    "current_collection_in_progress",
+    "connector_name",
+    "maximum_key",
+    "total_rows_scanned",
+    "data_collections",
+    "last_processed_key",
+    "status",
+)
+
+
+class ScanStatus(enum.Enum):
+    """How the scan of a collection ended."""
+
+    EMPTY = "EMPTY"
+    NO_PRIMARY_KEY = "NO_PRIMARY_KEY"
+    SKIPPED = "SKIPPED"
+    SQL_EXCEPTION = "SQL_EXCEPTION"
+    SUCCEEDED = "SUCCEEDED"
+    UNKNOWN_SCHEMA = "UNKNOWN_SCHEMA"
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """One notification; `timestamp_ms` since 1970."""
+
+    id: str
+    aggregate_type: str
+    type: str
+    additional_data: Mapping[str, str]
+    timestamp_ms: int
+
+
+#: Takes a notification; never raises.
+Tell = Callable[[Notification], None]
+
+
+class _Events:
+    aggregate_type = ""
+
+    def __init__(self, connector: str, tell: Tell) -> None:
+        self._connector = connector
+        self._tell = tell
+
+    def _send(self, id_: str | None, type_: str, **more: str) -> None:
+        data = {"connector_name": self._connector, **more}
+        ordered = {name: data[name] for name in _ORDER if name in data}
+        self._tell(Notification(id_ or str(uuid.uuid4()), self.aggregate_type, type_, ordered, time.time_ns() // 1_000_000))
+
+
+def _joined(names: Sequence[str]) -> str:
+    return ",".join(names)
+
+
+def _key(key: StoredKey) -> str:
+    return ",".join("<null>" if part is None else part.text for part in key)
+
+
+class IncrementalEvents(_Events):
+    """Notifications of an incremental snapshot; each bears the id of the signal that asked for it.
+
+    Args:
+        connector: `topic.prefix`.
+        tell: takes them.
+    """
+
+    aggregate_type = "Incremental Snapshot"
+
+    def started(self, signal: str | None, collections: Sequence[str]) -> None:
+        """Collections were asked for."""
+        self._send(signal, "STARTED", data_collections=_joined(collections))
+
+    def paused(self, signal: str | None, collections: Sequence[str]) -> None:
+        """No chunk is read for now."""
+        self._send(signal, "PAUSED", data_collections=_joined(collections))
+
+    def resumed(self, signal: str | None, collections: Sequence[str]) -> None:
+        """Chunks are read again."""
+        self._send(signal, "RESUMED", data_collections=_joined(collections))
+
+    def in_progress(self, signal: str | None, collections: Sequence[str], maximum: StoredKey, last: StoredKey) -> None:
+        """A chunk of the first collection was read."""
+        self._send(
+            signal,
+            "IN_PROGRESS",
+            data_collections=_joined(collections),
+            current_collection_in_progress=collections[0],
+            maximum_key=_key(maximum),
+            last_processed_key=_key(last),
+        )
+
+    def scan_completed(self, signal: str | None, collections: Sequence[str], rows: int, status: ScanStatus) -> None:
+        """The first collection is done with."""
+        self._send(
+            signal,
+            "TABLE_SCAN_COMPLETED",
+            data_collections=_joined(collections),
+            scanned_collection=collections[0],
+            total_rows_scanned=str(rows),
+            status=status.value,
+        )
+
+    def aborted(self, signal: str | None, collections: Sequence[str]) -> None:
+        """Collections were taken out by a signal."""
+        self._send(signal, "ABORTED", data_collections=_joined(collections))
+
+    def completed(self, signal: str | None) -> None:
+        """All is read."""
+        self._send(signal, "COMPLETED")
+
+
+class InitialEvents(_Events):
+    """Notifications of an initial or blocking snapshot; each has an id of its own."""
+
+    aggregate_type = "Initial Snapshot"
+
+    def started(self) -> None:
+        """It begins."""
+        self._send(None, "STARTED")
+
+    def in_progress(self, collection: str, to_read: Sequence[str]) -> None:
+        """A collection is begun."""
+        self._send(None, "IN_PROGRESS", current_collection_in_progress=collection, data_collections=_joined(to_read))
+
+    def scan_completed(self, collection: str, captured: Sequence[str], rows: int) -> None:
+        """A collection is done with."""
+        self._send(
+            None,
+            "TABLE_SCAN_COMPLETED",
+            scanned_collection=collection,
+            data_collections=_joined(captured),
+            total_rows_scanned=str(rows),
+            status=ScanStatus.SUCCEEDED.value,
+        )
+
+    def scan_failed(self, collection: str) -> None:
+        """A collection cannot be read."""
+        self._send(None, "TABLE_SCAN_COMPLETED", scanned_collection=collection, status=ScanStatus.SQL_EXCEPTION.value)
+
+    def completed(self) -> None:
+        """All is read."""
+        self._send(None, "COMPLETED")
+
+    def aborted(self) -> None:
+        """It failed or was stopped."""
+        self._send(None, "ABORTED")
+
+    def skipped(self) -> None:
+        """There is nothing to read."""
+        self._send(None, "SKIPPED")

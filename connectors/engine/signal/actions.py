@@ -1,0 +1,152 @@
+"""The signals that every connector knows (debezium-common §10.3; `pipeline/signal/actions`)."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from connect_py.errors import ConfigError
+from connectors.engine.signal.processor import Action
+from connectors.engine.signal.records import Signal
+
+log = logging.getLogger(__name__)
+
+
+class Incremental(Protocol):
+    """What signals do to an incremental snapshot; see `IncrementalSnapshot`."""
+
+    def begin(
+        self, signal: str, collections: Sequence[str], conditions: Sequence[tuple[str, str]] = ..., surrogate_key: str | None = ...
+    ) -> None: ...
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+    def stop(self, collections: Sequence[str] = ...) -> None: ...
+    def window_opened(self, watermark: str) -> None: ...
+    def window_closed(self, watermark: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class BlockingRequest:
+    """A blocking snapshot that was asked for.
+
+    Attributes:
+        collections: regexes of whole names, in any case.
+        statements: collection and the statement that is read in its place.
+    """
+
+    signal: str
+    collections: tuple[str, ...]
+    statements: tuple[tuple[str, str], ...] = ()
+
+
+def standard_actions(
+    incremental: Incremental | None, begin_blocking: Callable[[BlockingRequest], None], offset: Callable[[], Mapping[str, Any]]
+) -> dict[str, Action]:
+    """Actions by the type of signal.
+
+    Args:
+        incremental: None when the connector is not configured for one.
+        begin_blocking: asks for a blocking snapshot.
+        offset: where the source stands, for the signal `log`.
+    """
+    return {
+        "log": lambda signal: _log(signal, offset),
+        "execute-snapshot": lambda signal: _execute(signal, incremental, begin_blocking),
+        "stop-snapshot": lambda signal: _stop(signal, incremental),
+        "pause-snapshot": lambda _: incremental.pause() if incremental else None,
+        "resume-snapshot": lambda _: incremental.resume() if incremental else None,
+        "snapshot-window-open": lambda signal: incremental.window_opened(signal.id) if incremental else None,
+        "snapshot-window-close": lambda signal: incremental.window_closed(signal.id) if incremental else None,
+        "schema-changes": _schema_changes,
+    }
+
+
+def _log(signal: Signal, offset: Callable[[], Mapping[str, Any]]) -> None:
+    message = signal.data.get("message")
+    if not isinstance(message, str):
+        log.warning("Logging signal '%s' has arrived but the requested field 'message' is missing from data", signal.id)
+        return
+    log.info("%s", message.replace("{}", json.dumps(dict(offset())), 1))
+
+
+def _execute(signal: Signal, incremental: Incremental | None, begin_blocking: Callable[[BlockingRequest], None]) -> None:
+    collections = _collections(signal)
+    if not collections:
+        log.warning(
+            "Execute snapshot signal '%s' has arrived but the requested field '%s' is missing from data or is empty",
+            signal.id,
+            "data-collections",
+        )
+        return
+    kind = _kind(signal)
+    conditions = _conditions(signal)
+    surrogate = signal.data.get("surrogate-key")
+    if surrogate is not None and not isinstance(surrogate, str):
+        raise ConfigError("'surrogate-key' must be the name of a column")
+    log.info(
+        "Requested '%s' snapshot of data collections '%s' with additional conditions '%s' and surrogate key '%s'",
+        kind,
+        collections,
+        conditions,
+        surrogate or "PK of table will be used",
+    )
+    if kind == "BLOCKING":
+        begin_blocking(BlockingRequest(signal.id, tuple(collections), tuple(conditions)))
+    elif incremental is None:
+        raise ConfigError(
+            "Incremental snapshot is not properly configured, either signalling data collection is not provided or connector-specific "
+            "snapshotting not set. Set signal.data.collection to a table with the columns id, type and data that the connector may write, "
+            "or read.only=true where the connector has it."
+        )
+    else:
+        incremental.begin(signal.id, collections, conditions, (surrogate or "").strip() or None)
+
+
+def _stop(signal: Signal, incremental: Incremental | None) -> None:
+    collections = _collections(signal)
+    kind = _kind(signal)
+    log.info("Requested stop of snapshot '%s' for data collections '%s'", kind, collections)
+    if kind != "INCREMENTAL":
+        raise ConfigError("only incremental snapshots can be stopped by a signal")
+    if incremental is not None:
+        incremental.stop(collections)
+
+
+def _schema_changes(signal: Signal) -> None:
+    """The signal `schema-changes` repairs a connector's memory of structures (its schema history). A connector that reads structures from
+    the server each time has none to repair."""
+    for field in ("changes", "database"):
+        if not signal.data.get(field):
+            log.warning("Table changes signal '%s' has arrived but the requested field '%s' is missing from data", signal.id, field)
+            return
+    log.info("Signal '%s' (schema-changes) needs no work here: structures are read from the server and its stream", signal.id)
+
+
+def _collections(signal: Signal) -> list[str]:
+    found = signal.data.get("data-collections") or []
+    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+        raise ConfigError("'data-collections' must be a list of strings")
+    return [name.strip() for name in found]
+
+
+def _kind(signal: Signal) -> str:
+    kind = signal.data.get("type") or "INCREMENTAL"
+    if not isinstance(kind, str) or kind.upper() not in ("INCREMENTAL", "BLOCKING"):
+        raise ConfigError(f"Detected an unexpected snapshot type '{kind}'. It must be incremental or blocking")
+    return kind.upper()
+
+
+def _conditions(signal: Signal) -> list[tuple[str, str]]:
+    conditions = signal.data.get("additional-conditions") or []
+    if "additional-condition" in signal.data:
+        log.warning(
+            "Signal '%s' has an 'additional-condition', which is not read since Debezium 2.4: use 'additional-conditions'", signal.id
+        )
+    try:
+        found = [(str(entry["data-collection"]), str(entry["filter"])) for entry in conditions]
+    except (TypeError, KeyError):
+        raise ConfigError('\'additional-conditions\' must be a list of {"data-collection": …, "filter": …}') from None
+    return found

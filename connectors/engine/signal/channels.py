@@ -1,0 +1,170 @@
+"""Ways by which signals arrive besides the source itself: `signal.enabled.channels` (debezium-common §10.1; `pipeline/signal/channels`).
+
+The task's thread polls them, every `signal.poll.interval.ms`. A signal is given until it was carried out: `poll` shows it, `done` takes it
+off, and what a channel must acknowledge it acknowledges in `committed`, when the offsets topic holds the signal's effect.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from connectors.engine.signal.records import SignalRecord, parse_document
+
+log = logging.getLogger(__name__)
+
+
+class SignalChannel(Protocol):
+    """One way."""
+
+    def read(self) -> list[SignalRecord]:
+        """What has arrived since the last time. Raises ConnectError."""
+        ...
+
+    def committed(self) -> None:
+        """Whatever was read and carried out is durable."""
+        ...
+
+    def close(self) -> None:
+        """Free what the channel holds."""
+        ...
+
+
+class FileChannel:
+    """A file with one signal a line, which is emptied when it was read (`FileSignalChannel.java`)."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._told = ""
+
+    def read(self) -> list[SignalRecord]:
+        """The file's lines. The file is set aside first, so that a line that is written meanwhile is not lost."""
+        aside = self._path.with_name(f"{self._path.name}.{os.getpid()}")
+        try:
+            if not self._path.stat().st_size:
+                return []
+            os.replace(self._path, aside)
+            lines = aside.read_text(encoding="utf-8").splitlines()
+            self._path.touch()
+            aside.unlink()
+        except FileNotFoundError:
+            return []
+        except (OSError, UnicodeDecodeError) as error:
+            if str(error) != self._told:
+                self._told = str(error)
+                log.error("The signal file %s cannot be read: %s", self._path, error)
+            return []
+        found = []
+        for line in filter(None, (line.strip() for line in lines)):
+            try:
+                found.append(parse_document(line, "file"))
+            except ValueError as error:
+                log.warning("Skipped a signal of the file %s, %s: %s", self._path, error, line)
+        return found
+
+    def committed(self) -> None:
+        """Nothing to do."""
+
+    def close(self) -> None:
+        """Nothing to do."""
+
+
+class InProcessChannel:
+    """Signals from code in the same process; `send` puts them in, from any thread."""
+
+    def __init__(self, connector: str) -> None:
+        self._connector = connector
+        self._queue: queue.SimpleQueue[SignalRecord] = queue.SimpleQueue()
+        with _lock:
+            _open[connector] = self
+
+    def put(self, record: SignalRecord) -> None:
+        """Hand over a signal."""
+        self._queue.put(record)
+
+    def read(self) -> list[SignalRecord]:
+        """What was put in."""
+        found = []
+        while not self._queue.empty():
+            found.append(self._queue.get())
+        return found
+
+    def committed(self) -> None:
+        """Nothing to do."""
+
+    def close(self) -> None:
+        """Take no more."""
+        with _lock:
+            if _open.get(self._connector) is self:
+                del _open[self._connector]
+
+
+_lock = threading.Lock()
+_open: dict[str, InProcessChannel] = {}
+
+
+def send(connector: str, type_: str, data: str | None = None, id_: str | None = None) -> bool:
+    """Give a signal to a connector's task in this process.
+
+    Args:
+        data: JSON text.
+
+    Returns:
+        Whether there is such a task that takes signals.
+    """
+    with _lock:
+        channel = _open.get(connector)
+    if channel is None:
+        return False
+    channel.put(SignalRecord(id_ or str(uuid.uuid4()), type_, data, "in-process"))
+    return True
+
+
+class SignalInbox:
+    """All channels of a task behind one face.
+
+    Args:
+        channels: polled in turn.
+        interval: seconds between two polls.
+    """
+
+    def __init__(self, channels: Sequence[SignalChannel], interval: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._channels = channels
+        self._interval = interval
+        self._clock = clock
+        self._next = 0.0
+        self._waiting: deque[SignalRecord] = deque()
+        self._processed = False
+
+    def poll(self) -> SignalRecord | None:
+        """The next signal, the same one until `done`; None when there is none. Raises ConnectError."""
+        if not self._waiting and self._channels and self._clock() >= self._next:
+            self._next = self._clock() + self._interval
+            for channel in self._channels:
+                self._waiting += channel.read()
+        return self._waiting[0] if self._waiting else None
+
+    def done(self) -> None:
+        """The signal of the last `poll` was carried out."""
+        self._waiting.popleft()
+        self._processed = True
+
+    def committed(self) -> None:
+        """The offsets topic holds what the signals brought about."""
+        if self._processed and not self._waiting:
+            self._processed = False
+            for channel in self._channels:
+                channel.committed()
+
+    def close(self) -> None:
+        """Close every channel."""
+        for channel in self._channels:
+            channel.close()

@@ -1,0 +1,69 @@
+"""Hands signals to their actions (debezium-common §10; `SignalProcessor.java`).
+
+A signal is never fatal: one of an unknown type, one that cannot be parsed and one whose action fails is logged. Only what passes by itself
+(a lost connection) is raised, and the signal is taken again.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
+
+from connect_py.errors import ConnectError, RetriableError
+from connectors.engine.signal.records import Signal, SignalRecord
+
+log = logging.getLogger(__name__)
+
+#: Carries out a signal. Raises ConnectError.
+Action = Callable[[Signal], None]
+
+#: Entry points of packages that add signals: the name is the signal's type, the value a function that takes a `Signal`.
+ENTRY_POINTS = "connect_py.signals"
+
+
+class SignalProcessor:
+    """Owned by the task's thread.
+
+    Args:
+        actions: by the type of signal.
+    """
+
+    def __init__(self, actions: Mapping[str, Action]) -> None:
+        self._actions = {**custom_actions(), **actions}
+
+    def process(self, record: SignalRecord) -> None:
+        """Carry out one signal.
+
+        Raises:
+            RetriableError: it could not be carried out just now and has to be given again.
+        """
+        action = self._actions.get(record.type)
+        if action is None:
+            log.warning("Signal '%s' has been received but the type '%s' is not recognized", record.id, record.type)
+            return
+        try:
+            data = json.loads(record.data) if record.data else {}
+            if not isinstance(data, dict):
+                raise ValueError("it is no JSON object")
+        except ValueError as error:
+            log.warning("Signal '%s' has been received but the data '%s' cannot be parsed: %s", record.id, record.data, error)
+            return
+        try:
+            action(Signal(record.id, record.type, data, record.channel, record.additional))
+        except RetriableError:
+            raise
+        except ConnectError as error:
+            log.warning("Action %s failed. The signal '%s' may not have been processed. %s", record.type, record.id, error)
+
+
+def custom_actions() -> dict[str, Action]:
+    """Signals that installed packages add; one that cannot be loaded is logged and left out."""
+    found: dict[str, Action] = {}
+    for entry in entry_points(group=ENTRY_POINTS):
+        try:
+            found[entry.name] = entry.load()
+        except Exception:
+            log.exception("The signal '%s' of the package %s cannot be loaded", entry.name, entry.dist.name if entry.dist else "?")
+    return found

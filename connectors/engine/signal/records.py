@@ -1,0 +1,55 @@
+"""Signals as their channels bring them (debezium-common §10.2; `SignalRecord.java`). Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class SignalRecord:
+    """A signal that has arrived.
+
+    Attributes:
+        data: JSON text; None or empty for none.
+        channel: the name of the channel.
+        additional: what the channel knows besides.
+    """
+
+    id: str
+    type: str
+    data: str | None
+    channel: str
+    additional: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A signal whose data have been parsed: what an action gets."""
+
+    id: str
+    type: str
+    data: Mapping[str, Any]
+    channel: str
+    additional: Mapping[str, Any]
+
+
+def parse_document(text: str, channel: str, *, default_id: str | None = None, **additional: Any) -> SignalRecord:
+    """A signal in the form of the channels `kafka` and `file`: ``{"id":…,"type":…,"data":{…}}``.
+
+    Args:
+        default_id: for a document without one; None refuses that.
+
+    Raises:
+        ValueError: it is no such document.
+    """
+    document = json.loads(text)
+    if not isinstance(document, dict):
+        raise ValueError("it is no JSON object")
+    id_, type_, data = document.get("id", default_id), document.get("type"), document.get("data")
+    if not isinstance(id_, str) or not isinstance(type_, str) or not isinstance(data, dict):
+        raise ValueError("'id' and 'type' must be strings and 'data' an object")
+    more = document.get("additionalData")
+    return SignalRecord(id_, type_, json.dumps(data), channel, {**(more if isinstance(more, dict) else {}), **additional})

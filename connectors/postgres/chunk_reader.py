@@ -1,0 +1,263 @@
+"""Chunks of PostgreSQL tables for the incremental snapshot (postgres.md §16): structure and rows by COPY, at one moment.
+
+A chunk is read in a READ COMMITTED transaction that first locks the table in ACCESS SHARE mode, as any SELECT does. With the lock the
+structure that was read is the structure of the rows. And a COPY that had to wait for the lock itself would read with a snapshot taken
+before the wait: after a TRUNCATE or a rewriting ALTER TABLE it would find the table empty, and take it for finished.
+
+A transaction's changes can be in the stream a moment before others see them (with synchronous replication, a long moment). A chunk must not
+be older than what the stream has already shown, so reading waits until all streamed transactions are visible.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass
+
+from connect_py.api.record import EncodedRow
+from connectors.engine.encode.tuples import read_copy_line
+from connectors.engine.envelope import tail
+from connectors.engine.relational.table import Table, TableId
+from connectors.engine.snapshot.chunks import ChunkQuery, Key, KeyColumn, SqlDialect, order_sql, where_sql
+from connectors.engine.snapshot.incremental import BusyError, Chunk, NoKeyError, UnknownCollectionError
+from connectors.engine.snapshot.incremental_offset import StoredKey, WantedCollection
+from connectors.engine.snapshot.java_object import STRING, JavaValue
+from connectors.postgres import catalog
+from connectors.postgres.config import PostgresConfig
+from connectors.postgres.connection import Connection, quote_literal, quote_name
+from connectors.postgres.errors import ServerError, translate
+from connectors.postgres.tables import CapturedTable, TableFactory
+from connectors.postgres.types.base import PgColumn
+
+log = logging.getLogger(__name__)
+
+DIALECT = SqlDialect(quote_name, quote_literal, row_values=True, nulls_last=True)
+
+#: How long a chunk waits for a table that somebody holds exclusively; streaming goes on in between.
+LOCK_WAIT_MS = 500
+#: How long it waits for a streamed transaction to become visible before streaming goes on in between.
+VISIBLE_WAIT_SECONDS = 1.0
+
+#: What a Java number, UUID or date can hold: no infinity, no NaN, no date before Christ.
+_PLAIN = re.compile(r"[0-9A-Za-z.+-]+")
+#: Types whose values pgjdbc gives as these classes (`PostgresConnection.getColumnValue`); all others become texts.
+_JAVA_CLASSES = {
+    "int2": "java.lang.Integer",
+    "int4": "java.lang.Integer",
+    "int8": "java.lang.Long",
+    "oid": "java.lang.Long",
+    "numeric": "java.math.BigDecimal",
+    "bool": "java.lang.Boolean",
+    "uuid": "java.util.UUID",
+    "date": "java.sql.Date",
+    "float4": "java.lang.Float",
+    "float8": "java.lang.Double",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRow:
+    """A row that waits for its place in the stream: its value lacks source block and tail."""
+
+    table: CapturedTable
+    key: bytes | None
+    value: bytes
+
+
+class PostgresChunks:
+    """`ChunkReader` on the general connection; used by the task's thread.
+
+    Args:
+        general: the connection of now.
+        while_waiting: called some times a second while the server works.
+        streamed: transactions that the stream has shown lately (32-bit numbers).
+
+    Attributes:
+        structure: of the rows that were read last; None before the first.
+    """
+
+    def __init__(
+        self,
+        general: Callable[[], Connection],
+        config: PostgresConfig,
+        factory: TableFactory,
+        *,
+        while_waiting: Callable[[], None],
+        streamed: Callable[[], Container[int]],
+    ) -> None:
+        self._general = general
+        self._config = config
+        self._factory = factory
+        self._while_waiting = while_waiting
+        self._streamed = streamed
+        self._known: CapturedTable | None = None
+        self._names: dict[str, TableId] = {}
+
+    @property
+    def structure(self) -> object:
+        """See the class."""
+        return self._known.structure if self._known else None
+
+    def table(self, name: str) -> TableId | None:
+        """The table of a name that was read before."""
+        return self._names.get(name) or self._names.get(name.replace('"', ""))
+
+    def names(self) -> Sequence[str]:
+        """The captured tables that exist now."""
+        try:
+            found = catalog.read_table_ids(self._general())
+        except ServerError as error:
+            raise translate(error, "Cannot list the tables", user=self._config.user, database=self._config.database) from None
+        self._names = {str(id_): id_ for id_, _ in found if self._config.filters.is_captured(id_)}
+        return list(self._names)
+
+    def maximum(self, wanted: WantedCollection) -> StoredKey | None:
+        """See `ChunkReader`."""
+        try:
+            table = self._structure(self._find(wanted))
+            key = self._key(table, wanted)
+            query = ChunkQuery(_key_columns(key), condition=wanted.condition, descending=True)
+            rows = self._general().query(self._select(table.id, [column.name for column in key], query), self._while_waiting)
+        except ServerError as error:
+            raise self._translated(error, wanted) from None
+        return _stored(key, rows[0]) if rows else None
+
+    def read(self, wanted: WantedCollection, after: StoredKey | None, until: StoredKey, limit: int) -> Chunk[ChunkRow]:
+        """See `ChunkReader`."""
+        connection = self._general()
+        try:
+            id_ = self._find(wanted)
+            try:
+                connection.query(
+                    f"BEGIN READ ONLY; SET LOCAL lock_timeout = {LOCK_WAIT_MS}; LOCK TABLE {_name(id_)} IN ACCESS SHARE MODE",
+                    self._while_waiting,
+                )
+                self._await_streamed(connection, id_)
+                table = self._structure(id_)
+                captured = self._known = self._factory.build(table, self._known if self._known and self._known.id == id_ else None)
+                key = self._key(table, wanted)
+                query = ChunkQuery(
+                    _key_columns(key),
+                    None if after is None else _texts(after),
+                    None if after is None else _texts(until),
+                    wanted.condition,
+                    limit,
+                )
+                shown = [plan.name for plan in captured.encoder.columns]
+                hidden = [column.name for column in key if column.name not in shown]
+                lines = connection.copy_lines(f"COPY ({self._select(id_, shown + hidden, query)}) TO STDOUT", self._while_waiting)
+                connection.query("COMMIT")
+            except ServerError as error:
+                if error.sqlstate[:2] not in ("08", "57"):
+                    connection.query("ROLLBACK")
+                if error.sqlstate == "55P03":
+                    raise BusyError(f"the table {id_} is locked by another session: {error.message}") from None
+                raise
+            except BusyError:
+                connection.query("ROLLBACK")
+                raise
+        except ServerError as error:
+            raise self._translated(error, wanted) from None
+        return self._chunk(captured, key, shown, hidden, lines)
+
+    def rows(self, rows: Sequence[ChunkRow], last_commit: int | None, lsn: int | None) -> list[EncodedRow]:
+        """Records of rows that have found their place behind an event of the stream."""
+        if not rows:
+            return []
+        table, now_ns = rows[0].table, time.time_ns()
+        cut = -len(table.encoder.end(b"", b""))
+        end = table.encoder.end(table.block.incremental(now_ns, last_commit, lsn), tail("r", now_ns))
+        return [(table.route, row.key, row.value[:cut] + end) for row in rows]
+
+    # -- parts -------------------------------------------------------------------------------------------------------------------------
+
+    def _find(self, wanted: WantedCollection) -> TableId:
+        name = wanted.id if wanted.id in self._names else wanted.id.replace('"', "")
+        if name not in self._names:
+            self.names()
+        found = self._names.get(name)
+        if found is None:
+            raise UnknownCollectionError(
+                f"There is no table '{wanted.id}', or it is not captured (table.include.list and the other filters), or not readable"
+            )
+        return found
+
+    def _structure(self, id_: TableId) -> Table[PgColumn]:
+        table = catalog.read_tables(self._general(), [id_], with_generated=False).get(id_)
+        if table is None:
+            raise UnknownCollectionError(f"The table '{id_}' is gone")
+        return table
+
+    def _key(self, table: Table[PgColumn], wanted: WantedCollection) -> list[PgColumn]:
+        names = (wanted.surrogate_key,) if wanted.surrogate_key else self._config.keys.columns(table)
+        found = [column for name in names if (column := table.column(name)) is not None]
+        if wanted.surrogate_key and not found:
+            raise NoKeyError(f"The table '{table.id}' has no column '{wanted.surrogate_key}', which the signal names as surrogate key")
+        if not found:
+            raise NoKeyError(f"Incremental snapshot for table '{table.id}' skipped because the table has no primary keys")
+        return found
+
+    def _select(self, id_: TableId, columns: Sequence[str], query: ChunkQuery) -> str:
+        listed = ", ".join(quote_name(name) for name in columns)
+        return f"SELECT {listed} FROM {_name(id_)}{where_sql(query, DIALECT)}{order_sql(query, DIALECT)}"
+
+    def _await_streamed(self, connection: Connection, id_: TableId) -> None:
+        """See the module. Raises BusyError when it takes long."""
+        streamed = self._streamed()
+        function = "pg_current_snapshot" if connection.server_version >= 130000 else "txid_current_snapshot"
+        deadline = time.monotonic() + VISIBLE_WAIT_SECONDS
+        while True:
+            ((snapshot,),) = connection.query(f"SELECT {function}()::text")
+            _, _, running = str(snapshot).split(":")
+            if not any(int(xid) & 0xFFFFFFFF in streamed for xid in running.split(",") if xid):
+                return
+            if time.monotonic() > deadline:
+                raise BusyError(f"a transaction that the stream has shown is not yet visible in {id_} (a synchronous standby is slow?)")
+            self._while_waiting()
+            time.sleep(0.01)
+
+    def _chunk(
+        self, table: CapturedTable, key: Sequence[PgColumn], shown: Sequence[str], hidden: Sequence[str], lines: list[bytes]
+    ) -> Chunk[ChunkRow]:
+        if not lines:
+            return Chunk([], None)
+        last = dict(zip([*shown, *hidden], read_copy_line(lines[-1].decode().removesuffix("\n")), strict=True))
+        if hidden:
+            lines = [b"\t".join(line.split(b"\t")[: len(shown)]) + b"\n" for line in lines]
+        rows = [
+            (encoded, ChunkRow(table, encoded, value or b"")) for _, encoded, value in table.encoder.copy_rows(lines, table.route, b"", b"")
+        ]
+        return Chunk(rows, _stored(key, [_text(last[column.name]) for column in key]))
+
+    def _translated(self, error: ServerError, wanted: WantedCollection) -> Exception:
+        return translate(error, f"Cannot read a chunk of {wanted.id}", user=self._config.user, database=self._config.database)
+
+
+def _name(id_: TableId) -> str:
+    return f"{quote_name(id_.schema)}.{quote_name(id_.table)}"
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _key_columns(key: Sequence[PgColumn]) -> list[KeyColumn]:
+    return [KeyColumn(column.name, column.nullable) for column in key]
+
+
+def _texts(key: StoredKey) -> Key:
+    return tuple(None if part is None else part.text for part in key)
+
+
+def _stored(key: Sequence[PgColumn], values: Sequence[str | None]) -> StoredKey:
+    return tuple(None if value is None else _java_value(column, value) for column, value in zip(key, values, strict=True))
+
+
+def _java_value(column: PgColumn, text: str) -> JavaValue:
+    name = column.base_types[-1].name if column.base_types else column.type_name
+    java_class = _JAVA_CLASSES.get(name, STRING)
+    if not _PLAIN.fullmatch(text) or text.lower().lstrip("-") in ("infinity", "nan"):
+        java_class = STRING
+    return JavaValue(java_class, text)
