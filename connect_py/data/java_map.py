@@ -26,6 +26,15 @@ def in_java_order(values: Mapping[str, V], *, copied: bool = False) -> dict[str,
     return {key: values[key] for key in sorted(values, key=lambda key: _spread(key) & (size - 1))}
 
 
+def in_fitted_order(values: Mapping[str, V]) -> dict[str, V]:
+    """The same entries, in the order of a HashMap that was made for that many and grew where they were more than three quarters of it
+    (`new HashMap<>(n)`, which `org.json.JSONObject` uses)."""
+    size = 1
+    while size < len(values) or len(values) > size * 3 // 4:
+        size *= 2
+    return {key: values[key] for key in sorted(values, key=lambda key: _spread(key) & (size - 1))}
+
+
 def _spread(key: str) -> int:
     data = key.encode("utf-16-be", "surrogatepass")
     code = 0

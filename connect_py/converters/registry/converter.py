@@ -56,12 +56,14 @@ class RegistryConverter:
         java_name: the class name that configurations use.
         kind: AVRO, PROTOBUF or JSON.
         keys: what the format has besides `config.KEYS`.
+        writes_nulls: whether a null that has a schema is data; else it is a tombstone.
     """
 
     java_name: ClassVar[str]
     version: ClassVar[str] = "8.1.0"
     kind: ClassVar[str]
     keys: ClassVar[tuple[ConfigKey, ...]] = ()
+    writes_nulls: ClassVar[bool] = False
 
     @classmethod
     def config_def(cls) -> ConfigDef:
@@ -115,9 +117,14 @@ class RegistryConverter:
             RetriableError: the registry does not answer.
         """
         if value is None:
-            if schema is not None and not schema.optional:
-                raise DataError("Found null value for non-optional schema")
-            return None
+            if schema is None:
+                return None
+            if not self.writes_nulls:
+                if not schema.optional:
+                    raise DataError("Found null value for non-optional schema")
+                return None
+            if not schema.optional and schema.default is None:
+                return None
         written = self._written(schema)
         known = written.by_topic.get(topic)
         if known is None:
