@@ -11,7 +11,7 @@ from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 
 from connect_py.runtime.herder.base import Herder
 from rest_api import routes
@@ -19,12 +19,12 @@ from rest_api.access import AccessLog
 from rest_api.config import RestConfig
 from rest_api.cors import Cors
 from rest_api.deadline import Deadline
-from rest_api.docs_page import PAGE
+from rest_api.docs_page import docs_page
 from rest_api.errors import CONNECT_ERRORS, container_error, error_response, on_connect_error
 from rest_api.jaxrs import JaxRs
 from rest_api.openapi import describe
 from rest_api.response_headers import ResponseHeaders
-from rest_api.routes import loggers
+from rest_api.routes import loggers, metrics
 
 #: A request may wait 90 s for its herder. Two hundred clients can wait at the same time (Jetty's default pool has as many threads) and
 #: the next ones queue; threads are made only when they are needed.
@@ -61,6 +61,15 @@ def create_admin_app(herder: Herder, config: RestConfig) -> FastAPI:
     return app
 
 
+def create_metrics_app(herder: Herder, config: RestConfig) -> FastAPI:
+    """What metrics listeners serve: `/metrics` and nothing else, without authentication."""
+    routers = [metrics.routes(herder)]
+    app = _application(config, routers, pages=False)
+    app.add_middleware(JaxRs, routes=[route for owner in routers for route in owner.routes])
+    app.add_middleware(AccessLog)
+    return app
+
+
 def _application(config: RestConfig, routers: Sequence[APIRouter], *, pages: bool) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -81,7 +90,7 @@ def _application(config: RestConfig, routers: Sequence[APIRouter], *, pages: boo
     for router in routers:
         app.include_router(router)
     if pages:
-        app.add_api_route("/docs", lambda: HTMLResponse(PAGE), include_in_schema=False)
+        app.add_api_route("/docs", docs_page, include_in_schema=False)
     app.add_exception_handler(CONNECT_ERRORS, on_connect_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http)

@@ -439,6 +439,20 @@ def test_the_api_describes_itself_without_outside_resources(client):
     page = client("GET", "/docs", headers={"Accept": "text/html"})
     assert page.headers["content-type"].startswith("text/html")
     assert b"//" not in page.raw.replace(b"</", b"")
+    assert "connect-src 'self'" in page.headers["content-security-policy"]
+
+
+def test_every_operation_is_described_with_its_answers_and_refusals(client):
+    described = client("GET", "/openapi.json").body
+    for path, operations in described["paths"].items():
+        for method, operation in operations.items():
+            statuses = set(operation["responses"])
+            assert {"400", "401", "406", "500"} <= statuses, (method, path)
+            assert statuses & {"200", "201", "202", "204"}, (method, path)
+            if "requestBody" in operation:
+                assert {"413", "415"} <= statuses
+                assert "example" in operation["requestBody"]["content"]["application/json"]
+    assert "securitySchemes" not in described["components"]
 
 
 def test_slow_requests_do_not_keep_others_waiting(client, herder, monkeypatch):
