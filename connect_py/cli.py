@@ -122,7 +122,7 @@ def _properties(path: str | None) -> dict[str, str]:
 def _run(command: str, properties: Mapping[str, str], connector_files: Sequence[str]) -> int:
     from connect_py.runtime.config import DISTRIBUTED, STANDALONE, WorkerConfig
     from connect_py.runtime.worker_warnings import worker_warnings
-    from rest_api.app import create_admin_app, create_app
+    from rest_api.app import create_admin_app, create_app, create_metrics_app
     from rest_api.config import RestConfig
     from rest_api.server import Server
 
@@ -143,20 +143,25 @@ def _run(command: str, properties: Mapping[str, str], connector_files: Sequence[
         log.warning("%s", warning)
     worker = WorkerConfig.parse(properties, definition)
     rest = RestConfig.from_worker(properties)
-    server = Server(rest.listeners, rest.admin_listeners or ())
+    server, metrics_server = Server(rest.listeners, rest.admin_listeners or ()), Server(rest.metrics_listeners or ())
     urls = server.bind()
+    metrics_server.bind()
     build = _distributed if command == "distributed" else _standalone
     herder = build(worker, worker.worker_id(urls))
     try:
         herder.start()
         starting.clear()
         server.start(create_app(herder, rest), create_admin_app(herder, rest))
+        if metrics_server.urls:
+            metrics_server.start(create_metrics_app(herder, rest))
+            log.info("Metrics: %s", ", ".join(f"{url}/metrics" for url in metrics_server.urls))
         log.info("Worker ready: %s (cluster %s)", ", ".join(urls), worker.group_id or "standalone")
         code = _create_connectors(herder, connector_files)
         if code == 0:
             stop.wait()
             log.info("Stopping: tasks have %.0f s to finish", worker.graceful_shutdown_seconds)
     finally:
+        metrics_server.stop(1.0)
         server.stop(5.0)
         herder.stop()
     log.info("Stopped")

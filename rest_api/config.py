@@ -30,6 +30,7 @@ class RestConfig:
     Attributes:
         listeners: where the API is served.
         admin_listeners: where `/admin` is served: None means with the rest, none at all means nowhere.
+        metrics_listeners: where `/metrics` is served (`metrics.listeners`): None means with the rest, none at all means nowhere.
         auth: who may call the main listeners; None means everybody.
         max_body_bytes: a longer request gets 413.
         request_seconds: after which a request gets a 500, whatever it waits for.
@@ -41,6 +42,7 @@ class RestConfig:
 
     listeners: tuple[Listener, ...] = ()
     admin_listeners: tuple[Listener, ...] | None = None
+    metrics_listeners: tuple[Listener, ...] | None = None
     auth: BasicAuth | None = None
     max_body_bytes: int = MAX_BODY_BYTES
     request_seconds: float = REQUEST_TIMEOUT_SECONDS + _GRACE_SECONDS
@@ -59,10 +61,11 @@ class RestConfig:
         advertised = properties.get("rest.advertised.listener")
         if advertised is not None and advertised.strip().lower() not in ("http", "https"):
             raise ConfigError(f"Invalid value {advertised} for configuration rest.advertised.listener: it must be http or https")
-        admin = properties.get("admin.listeners")
+        admin, metrics = properties.get("admin.listeners"), properties.get("metrics.listeners")
         return cls(
             listeners=parse_listeners(_listed(properties.get("listeners")) or ("http://:8083",), properties, "listeners.https."),
             admin_listeners=None if admin is None else parse_listeners(_listed(admin), properties, "admin.listeners.https."),
+            metrics_listeners=None if metrics is None else parse_listeners(_listed(metrics), properties, "listeners.https."),
             auth=basic_auth.from_worker(properties, environment),
             header_rules=parse_rules(properties.get("response.http.headers.config", "")),
             cors_origins=_listed(properties.get("access.control.allow.origin")),

@@ -52,6 +52,18 @@ _BOTH = (
         validator=one_of_ignoring_case("only_scan", "hybrid_warn", "hybrid_fail", "service_load"),
     ),
     ConfigKey("config.providers", ConfigType.LIST, "", _LOW, "Providers of values for placeholders."),
+    ConfigKey("metrics.sample.window.ms", ConfigType.LONG, 30000, _LOW, "Length of one sample of a rate.", validator=between(1)),
+    ConfigKey("metrics.num.samples", ConfigType.INT, 2, _LOW, "How many samples a rate is taken from.", validator=between(1)),
+    ConfigKey(
+        "metrics.recording.level",
+        ConfigType.STRING,
+        "INFO",
+        _LOW,
+        "Accepted; everything is recorded at every level.",
+        validator=one_of("INFO", "DEBUG", "TRACE"),
+    ),
+    ConfigKey("metric.reporters", ConfigType.LIST, "", _LOW, "Accepted and not used: Prometheus scrapes /metrics."),
+    ConfigKey("metrics.listeners", ConfigType.LIST, None, _LOW, "Addresses of /metrics: by default those of the REST API, empty for none."),
     ConfigKey(
         "connector.client.config.override.policy",
         ConfigType.STRING,

@@ -57,6 +57,9 @@ _REQUIRED = {
 #: Images read these for log4j, and this worker reads its own; they are no worker properties.
 _NO_PROPERTIES = ("CONNECT_LOG4J", "CONNECT_PY_")
 
+#: Where the JMX exporter of the Debezium image answers.
+_EXPORTER_PORT = 9404
+
 _PREFIX = "CONNECT_"
 _ESCAPES = {"_": ".", "__": "_", "___": "-"}
 
@@ -91,6 +94,8 @@ def worker_properties(environ: Mapping[str, str]) -> dict[str, str]:
     properties.update({key: environ[name] for name, (key, _) in _NAMED.items() if environ.get(name)})
     _take_advertised_host(properties, environ)
     _take_listener(properties, environ)
+    if environ.get("ENABLE_JMX_EXPORTER", "").lower() == "true":
+        properties.setdefault("metrics.listeners", f"http://:{_EXPORTER_PORT}")
     for name, what in _REQUIRED.items():
         if not properties.get(_NAMED[name][0]):
             raise ConfigError(f"{name} is not set (nor {_PREFIX}{name}). It must be {what}.")

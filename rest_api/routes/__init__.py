@@ -11,5 +11,7 @@ from rest_api.routes import connectors, internal, loggers, metrics, offsets, plu
 
 def all_of(herder: Herder, config: RestConfig) -> list[APIRouter]:
     """Every resource that the settings allow."""
-    found = [module.routes(herder) for module in (root, connectors, tasks, topics, offsets, plugins, metrics, internal)]
+    found = [module.routes(herder) for module in (root, connectors, tasks, topics, offsets, plugins, internal)]
+    if config.metrics_listeners is None:
+        found.append(metrics.routes(herder))
     return [*found, loggers.routes(herder, config)] if config.admin_listeners is None else found
