@@ -10,7 +10,7 @@ from connect_py.api.config import ConfigDef
 from connect_py.converters.types import CONVERTER_TYPE
 from connect_py.data import Schema, Type
 from connect_py.data.java_classes import java_class
-from connect_py.errors import DataError
+from connect_py.errors import ConnectError, DataError
 
 
 class _Fixed:
@@ -18,6 +18,7 @@ class _Fixed:
 
     Class attributes:
         kind: the type's Java name, for messages.
+        reader: the name of Java's deserializer, for messages.
         layout: how the bytes lie.
         schema: what reading gives; a null is allowed.
     """
@@ -25,6 +26,7 @@ class _Fixed:
     java_name: ClassVar[str]
     version: ClassVar[str] = "4.3.1"
     kind: ClassVar[str]
+    reader: ClassVar[str]
     layout: ClassVar[struct.Struct]
     schema: ClassVar[Schema]
 
@@ -45,7 +47,7 @@ class _Fixed:
         if data is None:
             return self.schema, None
         if len(data) != self.layout.size:
-            raise DataError(f"Failed to deserialize {self.kind}: {len(data)} bytes instead of {self.layout.size}")
+            raise self._unreadable(f"Size of data received by {self.reader} is not {self.layout.size}")
         return self.schema, self._unpack(data)
 
     def from_connect_header(self, topic: str, name: str, schema: Schema | None, value: Any) -> bytes | None:
@@ -62,53 +64,63 @@ class _Fixed:
                 raise TypeError
             return self.layout.pack(value)
         except (struct.error, TypeError, OverflowError):
-            shown = value if isinstance(value, int | float) else java_class(value)
-            raise DataError(f"Failed to serialize to {self.kind}: {shown} is none") from None
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                raise DataError(f"Failed to serialize to {self.kind}: {value} is none") from None
+            cause = ConnectError(f"{java_class(value)} cannot be cast to class java.lang.Number")
+            cause.java_name = "java.lang.ClassCastException"
+            raise DataError(f"Failed to serialize to {self.kind} (was {java_class(value)}): {cause}") from cause
 
     def _unpack(self, data: bytes) -> Any:
         return self.layout.unpack(data)[0]
+
+    def _unreadable(self, why: str) -> DataError:
+        cause = ConnectError(why)
+        cause.java_name = "org.apache.kafka.common.errors.SerializationException"
+        error = DataError(f"Failed to deserialize {self.kind}: {cause}")
+        error.__cause__ = cause
+        return error
 
 
 class ShortConverter(_Fixed):
     """16-bit integers."""
 
     java_name = "org.apache.kafka.connect.converters.ShortConverter"
-    kind, layout, schema = "short", struct.Struct(">h"), Schema(Type.INT16, optional=True)
+    kind, reader, layout, schema = "short", "ShortDeserializer", struct.Struct(">h"), Schema(Type.INT16, optional=True)
 
 
 class IntegerConverter(_Fixed):
     """32-bit integers."""
 
     java_name = "org.apache.kafka.connect.converters.IntegerConverter"
-    kind, layout, schema = "integer", struct.Struct(">i"), Schema(Type.INT32, optional=True)
+    kind, reader, layout, schema = "integer", "IntegerDeserializer", struct.Struct(">i"), Schema(Type.INT32, optional=True)
 
 
 class LongConverter(_Fixed):
     """64-bit integers."""
 
     java_name = "org.apache.kafka.connect.converters.LongConverter"
-    kind, layout, schema = "long", struct.Struct(">q"), Schema(Type.INT64, optional=True)
+    kind, reader, layout, schema = "long", "LongDeserializer", struct.Struct(">q"), Schema(Type.INT64, optional=True)
 
 
 class FloatConverter(_Fixed):
     """32-bit floats."""
 
     java_name = "org.apache.kafka.connect.converters.FloatConverter"
-    kind, layout, schema = "float", struct.Struct(">f"), Schema(Type.FLOAT32, optional=True)
+    kind, reader, layout, schema = "float", "Deserializer", struct.Struct(">f"), Schema(Type.FLOAT32, optional=True)
 
 
 class DoubleConverter(_Fixed):
     """64-bit floats."""
 
     java_name = "org.apache.kafka.connect.converters.DoubleConverter"
-    kind, layout, schema = "double", struct.Struct(">d"), Schema(Type.FLOAT64, optional=True)
+    kind, reader, layout, schema = "double", "Deserializer", struct.Struct(">d"), Schema(Type.FLOAT64, optional=True)
 
 
 class BooleanConverter(_Fixed):
     """One byte, 0 or 1."""
 
     java_name = "org.apache.kafka.connect.converters.BooleanConverter"
-    kind, layout, schema = "boolean", struct.Struct(">?"), Schema(Type.BOOLEAN, optional=True)
+    kind, reader, layout, schema = "boolean", "BooleanDeserializer", struct.Struct(">?"), Schema(Type.BOOLEAN, optional=True)
 
     def from_connect_data(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
         """The byte. Raises DataError for anything but a boolean."""
@@ -123,5 +135,5 @@ class BooleanConverter(_Fixed):
 
     def _unpack(self, data: bytes) -> bool:
         if data not in (b"\0", b"\1"):
-            raise DataError(f"Failed to deserialize boolean: the byte {data[0]} is neither 0 nor 1")
+            raise self._unreadable(f"Unexpected byte received by BooleanDeserializer: {data[0]}")
         return data == b"\1"

@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetS
 from connect_py.api.record import TopicPartition
 from connect_py.data.java_regex import compile_java_regex
 from connect_py.errors import ConfigError, ConnectError, RetriableError
-from connect_py.kafka.producer import error_text
+from connect_py.kafka.producer import error_text, java_class
 from connect_py.kafka.settings import ClientKind, librdkafka_config
 
 T = TypeVar("T")
@@ -132,18 +132,18 @@ class KafkaAdmin:
             code = error.args[0].code()
             if code == KafkaError.TOPIC_ALREADY_EXISTS or code in _NOT_ALLOWED:
                 return False
-            if code == KafkaError.INVALID_CONFIG:
-                raise ConnectError(f"Unable to create topic(s) '{name}': {error_text(error)}") from error
             if code in _NO_ANSWER:
                 raise RetriableError(
                     f"Timed out while checking for or creating topic(s) '{name}'. This could indicate a connectivity issue, unavailable "
                     "topic partitions, or if this is your first use of the topic it may have taken too long to create."
                 ) from error
-            text = f"Unable to create topic(s) '{name}': {error_text(error)}"
+            cause = ConnectError(error_text(error))
+            cause.java_name = java_class(error.args[0])
+            text = f"Unable to create topic(s) '{name}': {cause}"
             if code == KafkaError.INVALID_REPLICATION_FACTOR:
                 # brokers that are still starting are not counted yet (TopicAdmin.createTopicsWithRetry)
-                raise ReplicationError(text) from error
-            raise ConnectError(text) from error
+                raise ReplicationError(text) from cause
+            raise ConnectError(text) from cause
         return True
 
     def topic_settings(self, name: str) -> dict[str, str]:

@@ -150,7 +150,17 @@ class GroupConsumer:
     # -- membership
 
     def subscribe(self, listener: RebalanceListener) -> None:
-        """Join the group, at the next `poll`. Raises RetriableError."""
+        """Join the group, at the next `poll`.
+
+        Raises:
+            RetriableError: the client does not take it.
+            FatalTaskError: a name can be none of a topic; the broker would only say that there is no such topic.
+        """
+        invalid = [name for name in self._topics if self._matches is None and not _TOPIC_NAME.fullmatch(name)]
+        if invalid:
+            error = FatalTaskError(f"Invalid topics: [{', '.join(invalid)}]")
+            error.java_name = "org.apache.kafka.common.errors.InvalidTopicException"
+            raise noted(error, "A topic's name is made of letters, digits, '.', '_' and '-', 249 at most. Nothing was read.")
         self._listener = listener
         if self._matches is not None:
             self._topics = []
@@ -332,10 +342,6 @@ class GroupConsumer:
     def _check(self, error: KafkaError) -> None:
         """Raise for what will not pass by itself; mention the rest once."""
         code = error.code()
-        if code == KafkaError.TOPIC_EXCEPTION:
-            invalid = FatalTaskError(f"Invalid topics: [{', '.join(name for name in self._topics if not _TOPIC_NAME.fullmatch(name))}]")
-            invalid.java_name = "org.apache.kafka.common.errors.InvalidTopicException"
-            raise noted(invalid, "A topic's name is made of letters, digits, '.', '_' and '-', 249 at most. Nothing was read.")
         if error.fatal() or code in _REFUSED:
             raise FatalTaskError(
                 f"Consumer group '{self._group}' cannot read its topics: {error.str()} ({error.name()}). Offsets stand at the last commit."

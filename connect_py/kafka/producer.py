@@ -29,6 +29,7 @@ __all__ = [
     "RefusedRecordError",
     "delivery_error",
     "error_text",
+    "java_class",
 ]
 
 DeliveryCallback = Callable[[KafkaError | None, Message], None]
@@ -185,14 +186,19 @@ def delivery_error(error: KafkaError, topic: str, size: int = 0, limit: object =
         return missing
     if code == KafkaError.TOPIC_EXCEPTION:
         invalid = RefusedRecordError(f"Invalid topics: [{topic}]")
-        invalid.java_name = "org.apache.kafka.common.errors.InvalidTopicException"
+        invalid.java_name = java_class(error)
         return invalid
     text = f"A record of {size} bytes could not be written to topic '{topic}': {error.str()} ({error.name()})."
     failure = (
         RetriableError(text) if error.retriable() or code in _PASSING else RefusedRecordError(text + " No offset beyond it is committed.")
     )
-    failure.java_name = _JAVA_NAMES.get(code, "org.apache.kafka.common.KafkaException")
+    failure.java_name = java_class(error)
     return failure
+
+
+def java_class(error: KafkaError) -> str:
+    """The class by which the Java client knows an error."""
+    return _JAVA_NAMES.get(error.code(), "org.apache.kafka.common.KafkaException")
 
 
 def _serialized_size(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]] | None) -> int:
@@ -207,7 +213,7 @@ def _field_size(data: bytes | None) -> int:
     return 1 if data is None else len(data) + max(1, -(-(2 * len(data)).bit_length() // 7))
 
 
-#: The Java client's classes of errors of the kind that a record can meet.
+#: The Java client's classes of the errors that a record or a new topic can meet.
 _JAVA_NAMES = {
     KafkaError._MSG_TIMED_OUT: "org.apache.kafka.common.errors.TimeoutException",
     KafkaError._TIMED_OUT: "org.apache.kafka.common.errors.TimeoutException",
@@ -217,6 +223,11 @@ _JAVA_NAMES = {
     KafkaError.INVALID_RECORD: "org.apache.kafka.common.InvalidRecordException",
     KafkaError.INVALID_TIMESTAMP: "org.apache.kafka.common.errors.InvalidTimestampException",
     KafkaError.UNSUPPORTED_COMPRESSION_TYPE: "org.apache.kafka.common.errors.UnsupportedCompressionTypeException",
+    KafkaError.INVALID_REPLICATION_FACTOR: "org.apache.kafka.common.errors.InvalidReplicationFactorException",
+    KafkaError.INVALID_PARTITIONS: "org.apache.kafka.common.errors.InvalidPartitionsException",
+    KafkaError.INVALID_CONFIG: "org.apache.kafka.common.errors.InvalidConfigurationException",
+    KafkaError.TOPIC_EXCEPTION: "org.apache.kafka.common.errors.InvalidTopicException",
+    KafkaError.POLICY_VIOLATION: "org.apache.kafka.common.errors.PolicyViolationException",
     KafkaError.NOT_ENOUGH_REPLICAS: "org.apache.kafka.common.errors.NotEnoughReplicasException",
     KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND: "org.apache.kafka.common.errors.NotEnoughReplicasAfterAppendException",
 }

@@ -111,11 +111,15 @@ def create_dead_letter_topic(create: Callable[[str, int, int], bool], topic: str
     try:
         create(topic, 1, replication)
     except ConnectError as error:
+        root = error.__cause__ or error
+        cause = ConnectError(f"{java_name(root)}: {root}")
+        cause.java_name = "java.util.concurrent.ExecutionException"  # what Java's admin client wraps it in
+        cause.__cause__ = root
         raise noted(
             FatalTaskError(f"Could not initialize dead letter queue with topic={topic}"),
             f"Nothing was read. Create the topic, or set {name} (now {replication}) to no more than the number of brokers, and restart the "
             "task.",
-        ) from error
+        ) from cause
 
 
 def context_headers(

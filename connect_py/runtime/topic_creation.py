@@ -126,5 +126,5 @@ class TopicCreator:
                 FatalTaskError(str(error)),
                 f"No record was written to {topic}. Ensure that the task may create topics and that topic.creation.* suits the cluster, "
                 "or create the topic, and restart the task.",
-            ) from error
+            ) from error.__cause__ or error
         self._known.add(topic)

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import traceback
 
+from connect_py.errors import DataError
+
 #: A recursion that ran away has a thousand calls, all alike.
 _MOST_CALLS = 50
 
@@ -50,9 +52,9 @@ def java_name(error: BaseException) -> str:
 
 
 def own_text(error: BaseException) -> str:
-    """An error's text without its cause's at the end, which Connect keeps apart."""
+    """An error's text; that of a DataError without its cause's at the end, which Connect's converters keep apart."""
     text, cause = str(error), _cause(error)
-    return (text.removesuffix(str(cause)) or text) if cause is not None else text
+    return (text.removesuffix(str(cause)) or text) if cause is not None and isinstance(error, DataError) else text
 
 
 def _title(error: BaseException) -> str:

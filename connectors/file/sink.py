@@ -7,6 +7,7 @@ the operating system. A batch that is delivered again after a crash is appended 
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import stat
@@ -26,7 +27,7 @@ from connect_py.api import (
     TopicPartition,
 )
 from connect_py.data.text import to_text
-from connect_py.errors import FatalTaskError, noted
+from connect_py.errors import ConnectError, FatalTaskError, noted
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ class FileStreamSinkTask(SinkTask):
             raise noted(
                 FatalTaskError(f"Couldn't find or create file '{self._path}' for FileStreamSinkTask"),
                 f"{error.strerror}. Nothing was read.",
-            ) from error
+            ) from _file_error(error)
         self._must_sync = stat.S_ISREG(os.fstat(self._file.fileno()).st_mode)
 
     def put(self, records: Sequence[SinkRecord]) -> None:
@@ -132,3 +133,11 @@ class FileStreamSinkConnector(SinkConnector):
     def alter_offsets(self, config: Mapping[str, str], offsets: Mapping[tuple[str, int], int | None]) -> bool:
         """Nothing to check: the consumer group holds all there is."""
         return True
+
+
+def _file_error(error: OSError) -> ConnectError:
+    """The failure as `java.nio.file.Files` reports it."""
+    kind = {errno.ENOENT: "NoSuchFileException", errno.EACCES: "AccessDeniedException"}.get(error.errno or 0)
+    found = ConnectError(str(error.filename) if kind else f"{error.filename}: {error.strerror}")
+    found.java_name = f"java.nio.file.{kind or 'FileSystemException'}"
+    return found

@@ -43,7 +43,7 @@ def test_what_does_not_fit_is_refused():
         ShortConverter().from_connect_data("t", None, 40000)
     with pytest.raises(DataError, match="Failed to serialize to integer"):
         IntegerConverter().from_connect_data("t", None, True)
-    with pytest.raises(DataError, match="neither 0 nor 1"):
+    with pytest.raises(DataError, match="Unexpected byte received by BooleanDeserializer: 7"):
         BooleanConverter().to_connect_data("t", b"\7")
     with pytest.raises(DataError, match="Invalid schema type for BooleanConverter: STRING"):
         BooleanConverter().from_connect_data("t", STRING, True)

@@ -1,0 +1,133 @@
+"""How tasks fail, what they skip, and what is left of records that they cannot take."""
+import struct
+import time
+
+from parity import Run, scenario
+
+KAFKA = "org.apache.kafka.connect.transforms."
+STRING = "org.apache.kafka.connect.storage.StringConverter"
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+INTEGER = "org.apache.kafka.connect.converters.IntegerConverter"
+TEXT = {"key.converter": STRING, "value.converter": STRING}
+PLAIN = {"key.converter": STRING, "value.converter": JSON, "value.converter.schemas.enable": "false"}
+WHOLE = {"key.converter": STRING, "value.converter": JSON, "value.converter.schemas.enable": "true"}
+SKIP = {"errors.tolerance": "all"}
+
+
+def transform(kind: str, **options: str) -> dict:
+    config = {"transforms": "t", "transforms.t.type": KAFKA + kind}
+    return {**config, **{f"transforms.t.{name.replace('__', '.')}": value for name, value in options.items()}}
+
+
+def place(run: Run, name: str) -> str:
+    return f"/tmp/{name}-{run.tag}.txt"
+
+
+def sink(path: str, topics: str, **more) -> dict:
+    return {"connector.class": "FileStreamSink", "tasks.max": "1", "file": path, "topics": topics, **more}
+
+
+def source(path: str, topic: str, **more) -> dict:
+    return {"connector.class": "FileStreamSource", "tasks.max": "1", "file": path, "topic": topic, "value.converter": STRING, **more}
+
+
+def note_failure(run: Run, label: str, config: dict, lines: int = 2) -> None:
+    """What a task that fails tells first: the failure and its cause."""
+    name = run.create(label.replace(" ", "-"), config, running=False)
+    status = run.wait_state(name, "RUNNING", task_state="FAILED")
+    told = [line for line in status["tasks"][0]["trace"].splitlines() if not line.startswith("\t")]
+    run.out.setdefault("notes", {})[label] = told[:lines]
+
+
+def filled(run: Run, label: str, *records: tuple) -> str:
+    topic = f"{label}_{run.tag}"
+    run.create_topic(topic)
+    for key, value, *headers in records:
+        run.produce(topic, value, key=key, headers=headers or None)
+    return topic
+
+
+def lines_of(path: str) -> list[str]:
+    try:
+        with open(path) as lines:
+            return lines.read().splitlines()
+    except FileNotFoundError:
+        return []
+
+
+def letters(run: Run, topic: str) -> list[dict]:
+    return [{"key": run.decode(r["key"]), "value": run.decode(r["value"]), "headers": [
+        [name, value.decode().splitlines()[0] if name.endswith("stacktrace") and value else run.decode(value)] for name, value in r["headers"]]}
+        for r in run.read(topic)]
+
+
+@scenario
+def sink_task_failures(run: Run):
+    """A sink task that fails in a converter, a transform, at its start, for its topics or for its dead letter queue: the first lines of its trace."""
+    out = place(run, "out")
+    struct_of = '{"schema": {"type": "struct", "fields": [{"field": "a", "type": "int32"}]}, "payload": {"a": 1}}'
+    text, whole = filled(run, "text", ("k", "text")), filled(run, "whole", (None, struct_of))
+    note_failure(run, "integer key", sink(out, text, **{**TEXT, "key.converter": INTEGER}))
+    note_failure(run, "json value", sink(out, text, **PLAIN))
+    note_failure(run, "no envelope", sink(out, filled(run, "bare", (None, '{"n": 1}')), **WHOLE))
+    note_failure(run, "unknown type", sink(out, filled(run, "odd", (None, '{"schema": {"type": "odd"}, "payload": 1}')), **WHOLE))
+    note_failure(run, "unknown field", sink(out, whole, **WHOLE, **transform("ExtractField$Value", field="b")))
+    note_failure(run, "key of no field", sink(out, whole, **WHOLE, **transform("ValueToKey", fields="b")))
+    note_failure(run, "schema without", sink(out, filled(run, "map", (None, '{"n": 1}')), **PLAIN, **transform("SetSchemaMetadata$Value", schema__name="x")))
+    note_failure(run, "no folder", sink(f"/tmp/{run.tag}/none/out", text, **TEXT))
+    note_failure(run, "no topic", sink(out, "bad$topic", **TEXT))
+    note_failure(run, "replicas", sink(out, text, **TEXT, **{"errors.deadletterqueue.topic.name": f"dead_{run.tag}"}))
+
+
+@scenario
+def sink_dead_letters_mixed(run: Run):
+    """Dead letters of other converters and of headers, without context headers, and of a task that tolerates nothing; the group's offsets."""
+    good, bad = struct.pack(">i", 7), b"seven"
+    value = '{"schema": {"type": "string"}, "payload": "%s"}'
+    topic = filled(run, "in", (good, value % "a"), (bad, value % "b"), (good, '{"payload": 1}'), (None, None), (good, value % "c", ("h", b"{")),
+                   (good, value % "d", ("h", b'"x"')), (good, None))
+    queue = lambda label, **more: {"errors.deadletterqueue.topic.name": f"{label}_{run.tag}", "errors.deadletterqueue.topic.replication.factor": "1",
+                                   **{f"errors.deadletterqueue.{name}": text for name, text in more.items()}}
+    common = {"key.converter": INTEGER, "value.converter": JSON, "header.converter": JSON, "header.converter.schemas.enable": "false"}
+    told = {"context.headers.enable": "true"}
+    outs = {label: place(run, label) for label in ("told", "bare", "strict")}
+    names = [run.create("told", sink(outs["told"], topic, **common, **SKIP, **queue("deadtold", **told)), running=False),
+             run.create("bare", sink(outs["bare"], topic, **common, **SKIP, **queue("deadbare")), running=False)]
+    for name in names:
+        run.wait_state(name, "RUNNING")
+    run.until(lambda: len(lines_of(outs["told"])) >= 4 and len(lines_of(outs["bare"])) >= 4, 30, "good lines")
+    run.wait_records(f"deadtold_{run.tag}", 3)
+    run.wait_records(f"deadbare_{run.tag}", 3)
+    note_failure(run, "strict", sink(outs["strict"], topic, **common, **queue("deadstrict", **told)))
+    run.wait_records(f"deadstrict_{run.tag}", 1)
+    time.sleep(4)
+    run.out["notes"] |= {f"lines {label}": lines_of(path) for label, path in outs.items()}
+    run.out["notes"] |= {f"letters {label}": letters(run, f"dead{label}_{run.tag}") for label in outs}
+    for label, name in (("told", names[0]), ("strict", run.name_of("strict"))):
+        run.rest(f"offsets {label}", "GET", f"/connectors/{name}/offsets")
+        run.rest(f"topics {label}", "GET", f"/connectors/{name}/topics")
+
+
+@scenario
+def source_errors(run: Run):
+    """A source whose records cannot be transformed, converted, sent or given a topic: the failure's first lines; with tolerance what is left, and offsets."""
+    path = place(run, "in")
+    with open(path, "w") as lines:
+        lines.write("x" * 3000 + "\n12\ntwo\n")
+    topic = lambda label: f"{label}_{run.tag}"
+    small = {"producer.override.max.request.size": "2000"}
+    note_failure(run, "cast", source(path, topic("t"), **transform("Cast$Value", spec="int8")), lines=1)
+    note_failure(run, "integer value", source(path, topic("t"), **{"value.converter": INTEGER}))
+    note_failure(run, "too large", source(path, topic("t"), **small))
+    note_failure(run, "topic's name", source(path, "bad$topic"))
+    note_failure(run, "routed", source(path, topic("t"), **transform("RegexRouter", regex=".*", replacement="a b")))
+    note_failure(run, "creation", source(path, topic("new"), **{"topic.creation.default.partitions": "1", "topic.creation.default.replication.factor": "3"}))
+    tolerant = {"cast": transform("Cast$Value", spec="int32"), "small": small, "integer": {"value.converter": INTEGER}}
+    names = {label: run.create(f"skip-{label}", source(path, topic(label), **SKIP, **more)) for label, more in tolerant.items()}
+    run.wait_records(topic("cast"), 1)
+    run.wait_records(topic("small"), 2)
+    time.sleep(4)
+    for label, name in names.items():
+        run.rest(f"status {label}", "GET", f"/connectors/{name}/status")
+        run.rest(f"offsets {label}", "GET", f"/connectors/{name}/offsets")
+    run.record_topics(topic("cast"), topic("small"))
