@@ -222,9 +222,9 @@ def _import(java_name: str, entry: PluginEntry) -> type[Any]:
 
 def _complete(java_name: str, entry: PluginEntry, plugin: Any) -> None:
     """Give a class the name and version that its distribution knows, where it states none itself."""
-    if not hasattr(plugin, "java_name"):
+    if "java_name" not in vars(plugin):  # what a base class says is the base's name
         plugin.java_name = java_name
-    if not hasattr(plugin, "version"):
+    if getattr(plugin, "version", None) is None:
         plugin.version = entry.version or None
     if plugin.java_name != java_name:
         raise ConfigError(
