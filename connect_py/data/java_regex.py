@@ -18,9 +18,12 @@ _CLASSES = {
     r"\p{Upper}": "[A-Z]",
     r"\p{Lower}": "[a-z]",
     r"\h": r"[ \t]",
+    r"\Z": r"(?=\n?\Z)",
+    r"\z": r"\Z",
 }
 _NAMED_GROUP = re.compile(r"\(\?<(?=[A-Za-z])")
 _NAMED_REFERENCE = re.compile(r"\\k<([A-Za-z][A-Za-z0-9]*)>")
+_INTERSECTION = re.compile(r"(?<!\\)\[[^\]]*&&")
 _QUOTED = re.compile(r"\\Q(.*?)(?:\\E|\Z)", re.DOTALL)
 
 
@@ -34,6 +37,8 @@ def compile_java_regex(pattern: str, flags: int = re.ASCII) -> re.Pattern[str]:
     translated = _NAMED_REFERENCE.sub(r"(?P=\1)", _NAMED_GROUP.sub("(?P<", translated))
     for java, python in _CLASSES.items():
         translated = translated.replace(java, python)
+    if "&&" in translated and _INTERSECTION.search(translated):
+        raise ConfigError(f"Intersections of character classes (&&) are not supported near index {pattern.index('&&')}\n{pattern}")
     try:
         return re.compile(translated, flags)
     except re.error as error:

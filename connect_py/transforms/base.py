@@ -113,6 +113,13 @@ def require_schema(schema: Schema | None, purpose: str) -> Schema:
     return schema
 
 
+def require_fields(schema: Schema, verb: str = "list") -> Schema:
+    """The schema of a struct. Raises DataError for another (`ConnectSchema.fields`, and `field` where the verb is `look up`)."""
+    if schema.type is not Type.STRUCT:
+        raise DataError(f"Cannot {verb} fields on non-struct type")
+    return schema
+
+
 # -- schemas and structs -----------------------------------------------------------------------------------------------------------
 
 
@@ -120,12 +127,14 @@ def like(source: Schema, fields: Sequence[Field]) -> Schema:
     """A required struct schema with the name, version, doc and parameters of another schema (`util/SchemaUtil.copySchemaBasics`).
 
     Raises:
-        DataError: two fields have one name.
+        DataError: two fields have one name, or one has none.
     """
     seen: set[str] = set()
     for field in fields:
         if field.name in seen:
             raise DataError(f"Cannot create field because of field name duplication {field.name}")
+        if not field.name:
+            raise DataError("fieldName cannot be null.")
         seen.add(field.name)
     return Schema(Type.STRUCT, name=source.name, version=source.version, doc=source.doc, parameters=source.parameters, fields=tuple(fields))
 

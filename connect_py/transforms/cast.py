@@ -13,6 +13,7 @@ from connect_py.api import ConfigType, Importance
 from connect_py.api.config import REQUIRED, invalid
 from connect_py.data import Field, Schema, Struct, Type, values
 from connect_py.data.java_classes import java_class
+from connect_py.data.java_text import float_text
 from connect_py.data.schema_cache import SchemaCache
 from connect_py.data.times import date_to_days, time_to_millis, timestamp_to_millis
 from connect_py.errors import ConfigError, DataError
@@ -25,6 +26,7 @@ from connect_py.transforms.base import (
     java_split,
     key,
     like,
+    require_fields,
     require_map,
     require_schema,
     require_struct,
@@ -114,14 +116,14 @@ class Cast(OneSide):
             return record
         if schema is None:
             if self._whole:
-                return self.changed(record, None, cast(None, value, self._whole))
+                return self.changed(record, None, _cast_without_schema(value, self._whole))
             found = require_map(value, self.PURPOSE)
-            changes = {name: cast(None, found.get(name), type_) for name, type_ in self._casts.items() if name is not None}
+            changes = {name: _cast_without_schema(found.get(name), type_) for name, type_ in self._casts.items() if name is not None}
             return self.changed(record, None, {**found, **changes})
         if self._whole:
             return self.changed(record, self._schemas(schema), cast(schema, value, self._whole))
+        updated = self._schemas(require_fields(schema))
         source = require_struct(value, self.PURPOSE, schema)
-        updated = self._schemas(schema)
         items = field_values(source, self._with_defaults)
         for i, field in enumerate(source.schema.fields):
             if field.name in self._casts:
@@ -184,6 +186,12 @@ def cast(schema: Schema | None, value: Any, target: Type) -> Any:
         return _number(number, target)
     except ValueError:
         raise DataError(f"Value ({value}) was out of range for requested data type") from None
+
+
+def _cast_without_schema(value: Any, target: Type) -> Any:
+    """As `cast`. No schema will say that a number is a FLOAT32, so it is one whose shortest digits are those of the float."""
+    result = cast(None, value, target)
+    return float(float_text(result)) if target is Type.FLOAT32 and result is not None else result
 
 
 def _encoded(value: Any) -> Any:

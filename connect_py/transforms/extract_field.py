@@ -9,7 +9,7 @@ from connect_py.api import ConfigType, Importance
 from connect_py.api.config import REQUIRED, one_of_ignoring_case
 from connect_py.data import Schema, Struct
 from connect_py.errors import ConfigError, DataError
-from connect_py.transforms.base import KAFKA, REPLACE_NULL, AnyRecord, OneSide, key, require_map, require_struct
+from connect_py.transforms.base import KAFKA, REPLACE_NULL, AnyRecord, OneSide, key, require_fields, require_map, require_struct
 
 _NESTED = "nested field access"
 
@@ -55,9 +55,9 @@ class ExtractField(OneSide):
         return self.changed(record, field_schema, None if value is None else self._from_struct(value))
 
     def _field_schema(self, schema: Schema) -> Schema:
-        current = schema
+        current = require_fields(schema, "look up")
         for step in self._steps:
-            field = current.field(step)
+            field = require_fields(current, "look up").field(step)
             if field is None:
                 unknown = DataError(f"Unknown field: {self._path}")
                 unknown.java_name = "java.lang.IllegalArgumentException"

@@ -42,6 +42,8 @@ class HoistField(OneSide):
         return self.changed(record, updated, Struct(updated, [value]))
 
     def _wrapped(self, schema: Schema | None) -> Schema:
+        if not self._field:
+            raise DataError("fieldName cannot be null.")
         return struct([(self._field, require_schema(schema, "hoisting"))])
 
 

@@ -100,7 +100,8 @@ def _replaced(value: Any, schema: Schema | None, replacement: str) -> Any:
     try:
         number = parse_float(replacement) if type(value) is float else Decimal(replacement)
     except (ValueError, InvalidOperation):
-        raise DataError(f"Unable to convert {replacement} (class java.lang.String) to number") from None
+        kind = "number" if type(value) is Decimal else "a number"
+        raise DataError(f"Unable to convert {replacement} (class java.lang.String) to {kind}") from None
     if isinstance(number, Decimal):
         return number if type(value) is Decimal else wrapped(truncated(number), schema.type if schema else Type.INT64)
     return to_float32(number) if schema is not None and schema.type is Type.FLOAT32 else number

@@ -10,7 +10,7 @@ from connect_py.api import ConfigType, Importance
 from connect_py.data import Schema, Struct
 from connect_py.data.schema_cache import SchemaCache
 from connect_py.errors import ConfigError
-from connect_py.transforms.base import KAFKA, REPLACE_NULL, AnyRecord, OneSide, field_values, key, require_schema
+from connect_py.transforms.base import KAFKA, REPLACE_NULL, AnyRecord, OneSide, field_values, key, require_fields, require_schema
 
 
 class SetSchemaMetadata(OneSide):
@@ -42,7 +42,7 @@ class SetSchemaMetadata(OneSide):
         return self.changed(record, updated, value)
 
     def _updated(self, schema: Schema | None) -> Schema:
-        return replace(require_schema(schema, self.PURPOSE), **self._changes)
+        return replace(require_fields(require_schema(schema, self.PURPOSE)), **self._changes)
 
 
 class SetSchemaMetadataKey(SetSchemaMetadata):

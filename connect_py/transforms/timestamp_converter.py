@@ -23,7 +23,18 @@ from connect_py.data.times import (
     timestamp_to_millis,
 )
 from connect_py.errors import ConfigError, DataError
-from connect_py.transforms.base import KAFKA, REPLACE_NULL, AnyRecord, OneSide, field_values, key, like, require_map, require_struct
+from connect_py.transforms.base import (
+    KAFKA,
+    REPLACE_NULL,
+    AnyRecord,
+    OneSide,
+    field_values,
+    key,
+    like,
+    require_fields,
+    require_map,
+    require_struct,
+)
 from connect_py.transforms.date_format import DateFormat
 
 _TARGETS = {
@@ -125,16 +136,17 @@ class TimestampConverter(OneSide):
         target = _TARGETS[self._target]
         if not self._field:
             return replace(target, optional=schema.optional)
+        require_fields(schema)
         fields = [Field(f.name, replace(target, optional=f.schema.optional)) if f.name == self._field else f for f in schema.fields]
         updated = replace(like(schema, fields), optional=schema.optional)
         return updated if schema.default is None else replace(updated, default=self._convert_field(schema.default, updated))
 
     def _convert(self, value: Any, schema: Schema | None) -> Any:
-        if value is None:
-            return None
         if schema is not None and schema.name not in (DATE, TIME, TIMESTAMP) and schema.type not in (Type.STRING, Type.INT64):
             shown = f"{schema.name}:{schema.type.name}" if schema.name else schema.type.name
             raise DataError(f"Schema Schema{{{shown}}} does not correspond to a known timestamp type format")
+        if value is None:
+            return None
         return self._from_millis(self._to_millis(value))
 
     def _to_millis(self, value: Any) -> int:

@@ -241,7 +241,7 @@ def test_masks_with_a_replacement_take_the_type_of_the_field():
     holder = struct([("a", STRING), ("b", INT8), ("c", FLOAT32), ("d", decimal_schema(2))])
     record = SourceRecord({}, {}, "t", value_schema=holder, value=Struct(holder, ["x", 1, 1.0, Decimal("1.00")]))
     assert made(MaskFieldValue, fields="a,b,c,d", replacement="300.5").apply(record).value.values == ["300.5", 44, 300.5, Decimal("300.5")]
-    with pytest.raises(DataError, match=r"Unable to convert no \(class java.lang.String\) to number"):
+    with pytest.raises(DataError, match=r"Unable to convert no \(class java.lang.String\) to a number"):
         made(MaskFieldValue, fields="b", replacement="no").apply(record)
     with pytest.raises(DataError, match=r"Cannot mask value of type class java.lang.Boolean with custom replacement."):
         made(MaskFieldValue, fields="a", replacement="1").apply(plain({"a": True}))
