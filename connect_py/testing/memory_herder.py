@@ -25,8 +25,8 @@ from connect_py.runtime.herder.base import (
     TaskInfo,
 )
 from connect_py.runtime.herder.session_key import InternalSignature
-from connect_py.runtime.redact import HIDDEN, is_secret_name
 from connect_py.runtime.metrics.worker import WorkerMetrics
+from connect_py.runtime.redact import HIDDEN, is_secret_name
 
 WORKER_ID = "127.0.0.1:8083"
 CLASS = "org.apache.kafka.connect.file.FileStreamSourceConnector"
