@@ -24,6 +24,7 @@ from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
 from connectors.engine.relational.filters import compile_java_regex
 from connectors.engine.relational.table import Table, TableId
 from connectors.engine.signal.actions import BlockingRequest
+from connectors.engine.snapshot.incremental import SnapshotHooks
 from connectors.postgres import catalog, identity, slot
 from connectors.postgres.beside import Beside
 from connectors.postgres.catalog import ServerState
@@ -58,7 +59,13 @@ class State(enum.Enum):
 
 
 class PostgresConnectorTask(SourceTask):
-    """Snapshot, then stream, one database."""
+    """Snapshot, then stream, one database.
+
+    Attributes:
+        hooks: called around an incremental snapshot's watermarks, for tests that put races there.
+    """
+
+    hooks: SnapshotHooks | None = None
 
     def __init__(self) -> None:
         self._stop = threading.Event()
@@ -90,7 +97,7 @@ class PostgresConnectorTask(SourceTask):
             headers = context_headers(self._config.topic_prefix, context.task, CONNECTOR_NAME, new_run_id())
         self._factory = TableFactory(self._config, context.encoding, headers)
         self._beside = Beside(
-            self._config, context.connector, context.encoding, self._factory, self._general_connection, lambda: self._position
+            self._config, context.connector, context.encoding, self._factory, self._general_connection, lambda: self._position, self.hooks
         )
         self._beside.restore(self._position.more if self._position else {})
         self._messages = MessageEncoder(
