@@ -1,10 +1,29 @@
-"""The contract between the runtime and its plugins: what a plugin's author implements and what the runtime provides."""
+"""The contract between the runtime and its plugins: what a plugin's author implements and what the runtime provides (docs/plugins.md).
 
-from connect_py.api.config import ConfigDef, ConfigKey, ConfigType, ConfigValue, Importance, Password, Width
+Everything a plugin needs is here, in `connect_py.data` (schemas and values), `connect_py.errors` and, for its tests, `connect_py.testing`.
+"""
+
+from connect_py.api.config import (
+    REQUIRED,
+    ConfigDef,
+    ConfigKey,
+    ConfigType,
+    ConfigValue,
+    Importance,
+    Password,
+    Validator,
+    Width,
+    all_of,
+    between,
+    non_empty,
+    one_of,
+    one_of_ignoring_case,
+)
 from connect_py.api.connector import Connector, SinkConnector, SourceConnector
 from connect_py.api.converter import Converter, HeaderConverter
 from connect_py.api.metrics import MetricGroup, MetricValue
 from connect_py.api.offset import SourceOffset, SourcePartition
+from connect_py.api.provider import ConfigData, ConfigProvider
 from connect_py.api.record import EncodedBatch, Header, JsonEncoding, Route, SinkRecord, SourceRecord, TopicPartition
 from connect_py.api.task import (
     BatchSinkContext,
@@ -17,10 +36,13 @@ from connect_py.api.task import (
 from connect_py.api.transform import Predicate, Transform
 
 __all__ = [
+    "REQUIRED",
     "BatchSinkContext",
     "BatchSinkTask",
+    "ConfigData",
     "ConfigDef",
     "ConfigKey",
+    "ConfigProvider",
     "ConfigType",
     "ConfigValue",
     "Connector",
@@ -47,5 +69,11 @@ __all__ = [
     "SourceTaskContext",
     "TopicPartition",
     "Transform",
+    "Validator",
     "Width",
+    "all_of",
+    "between",
+    "non_empty",
+    "one_of",
+    "one_of_ignoring_case",
 ]

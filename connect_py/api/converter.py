@@ -10,10 +10,12 @@ from connect_py.data import Schema
 
 
 class Converter(Protocol):
-    """Keys or values of records.
+    """Keys or values of records. A class may derive from this protocol, or just have its methods. One instance serves one task's keys or
+    values and is used by that task's thread alone.
 
     Class attributes:
-        java_name: the class name that configurations use.
+        java_name: the class name that configurations use; the entry point's name, where the class states none.
+        version: shown by ``GET /connector-plugins``; the distribution's, where the class states none.
     """
 
     java_name: ClassVar[str]
@@ -22,31 +24,42 @@ class Converter(Protocol):
     @classmethod
     def config_def(cls) -> ConfigDef:
         """Every property, without prefix."""
-        ...
+        return ConfigDef()
 
     def configure(self, config: Mapping[str, str], *, is_key: bool) -> None:
         """Take properties, prefix stripped. Raises ConfigError."""
-        ...
 
     def from_connect_data(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
-        """Serialise. Raises DataError."""
+        """Serialise; None is a tombstone's value or a missing key.
+
+        Args:
+            schema: None for data without one.
+            value: of the Python type that `connect_py.data.Struct` names for the schema.
+
+        Raises:
+            DataError: the format cannot hold it; ``errors.tolerance`` decides.
+            RetriableError: what the format needs, such as a registry, does not answer now.
+        """
         ...
 
     def to_connect_data(self, topic: str, data: bytes | None) -> tuple[Schema | None, Any]:
-        """Deserialise. Raises DataError."""
+        """Deserialise into (schema, value). Raises as `from_connect_data`."""
         ...
 
 
 class HeaderConverter(Protocol):
-    """Headers of records; the methods mirror `Converter`."""
+    """Headers of records. What is not said here is as with `Converter`; one class may be both."""
 
     java_name: ClassVar[str]
     version: ClassVar[str]
 
     @classmethod
-    def config_def(cls) -> ConfigDef: ...
+    def config_def(cls) -> ConfigDef:
+        """Every property, without prefix."""
+        return ConfigDef()
 
-    def configure(self, config: Mapping[str, str]) -> None: ...
+    def configure(self, config: Mapping[str, str]) -> None:
+        """Take properties, prefix stripped. Raises ConfigError."""
 
     def from_connect_header(self, topic: str, name: str, schema: Schema | None, value: Any) -> bytes | None:
         """Serialise one header. Raises DataError."""

@@ -15,20 +15,22 @@ from connect_py.api.record import EncodedBatch, JsonEncoding, SinkRecord, Source
 
 
 class SourceTaskContext(Protocol):
-    """What a source task may ask of the runtime.
-
-    Attributes:
-        connector: the connector's name.
-        task: the task's number, from 0.
-        encoding: how rows of an `EncodedBatch` must be serialised.
-    """
+    """What a source task may ask of the runtime."""
 
     @property
-    def connector(self) -> str: ...
+    def connector(self) -> str:
+        """The connector's name."""
+        ...
+
     @property
-    def task(self) -> int: ...
+    def task(self) -> int:
+        """The task's number, from 0."""
+        ...
+
     @property
-    def encoding(self) -> JsonEncoding: ...
+    def encoding(self) -> JsonEncoding:
+        """How rows of an `EncodedBatch` must be serialised; of no interest to a task that gives `SourceRecord`s."""
+        ...
 
     def offset(self, partition: SourcePartition) -> SourceOffset | None:
         """The committed offset of a source partition (integers come back as int, decimals as float), None if there is none."""
@@ -69,12 +71,17 @@ class SourceTask(ABC):
 
 
 class SinkTaskContext(Protocol):
-    """What a sink task may ask of the runtime."""
+    """What a sink task may ask of the runtime. Every method is for the task's thread."""
 
     @property
-    def connector(self) -> str: ...
+    def connector(self) -> str:
+        """The connector's name."""
+        ...
+
     @property
-    def task(self) -> int: ...
+    def task(self) -> int:
+        """The task's number, from 0."""
+        ...
 
     def request_commit(self) -> None:
         """Ask for an offset commit soon."""
@@ -146,13 +153,24 @@ class BatchSinkContext(Protocol):
     """
 
     @property
-    def connector(self) -> str: ...
+    def connector(self) -> str:
+        """The connector's name."""
+        ...
+
     @property
-    def task(self) -> int: ...
+    def task(self) -> int:
+        """The task's number, from 0."""
+        ...
+
     @property
-    def kafka_options(self) -> Mapping[str, str]: ...
+    def kafka_options(self) -> Mapping[str, str]:
+        """Client settings by Java's names, consumer overrides applied."""
+        ...
+
     @property
-    def group_id(self) -> str: ...
+    def group_id(self) -> str:
+        """The consumer group."""
+        ...
 
     def log_offsets(self, topics: Sequence[str], pattern: str | None) -> Mapping[TopicPartition, tuple[int, int]]:
         """First and next offset (last stable one) of every partition of the topics, or of all topics that match a Java regex."""
