@@ -1,7 +1,8 @@
 """Rates, averages and extremes over a moving window, as Kafka's metrics compute them
 (`common/metrics/stats/{SampledStat,Rate,Avg,Max}.java`). Pure but for the clock that it is given.
 
-A window of ``metrics.sample.window.ms`` × ``metrics.num.samples`` (30 s × 2) is kept in that many samples; the oldest falls out as a whole.
+A window of ``metrics.sample.window.ms`` × ``metrics.num.samples`` (30 s × 2) is kept in that many samples; one falls out as a whole, when its
+last event is older than the window.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ class MetricSettings:
 
 
 class _Sample:
-    __slots__ = ("count", "least", "most", "started", "total")
+    __slots__ = ("count", "last", "least", "most", "started", "total")
 
     def __init__(self, started: float) -> None:
-        self.started = started
+        self.started = self.last = started
         self.total = 0.0
         self.count = 0
         self.least = math.inf
@@ -62,7 +63,8 @@ class Sampled:
     def __init__(self, settings: MetricSettings, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
         self._clock = clock
-        self._samples: deque[_Sample] = deque(maxlen=settings.samples)
+        # one more than are counted: the oldest may reach into the window
+        self._samples: deque[_Sample] = deque(maxlen=settings.samples + 1)
 
     def record(self, value: float) -> None:
         """Take one measurement."""
@@ -70,6 +72,7 @@ class Sampled:
         if not self._samples or now - self._samples[-1].started >= self._settings.window_seconds:
             self._samples.append(_Sample(now))
         sample = self._samples[-1]
+        sample.last = now
         sample.total += value
         sample.count += 1
         sample.least = min(sample.least, value)
@@ -107,4 +110,4 @@ class Sampled:
 
     def _live(self, now: float) -> list[_Sample]:
         oldest = now - self._settings.window_seconds * self._settings.samples
-        return [sample for sample in self._samples if sample.started > oldest]
+        return [sample for sample in self._samples if sample.last > oldest]

@@ -1,0 +1,324 @@
+"""Figures: how they are computed, how they travel, and the names under which they are shown."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from connect_py.api import MetricGroup
+from connect_py.errors import ConfigError
+from connect_py.runtime.metrics.exposition import Names, render
+from connect_py.runtime.metrics.stats import MetricSettings, Sampled
+from connect_py.runtime.metrics.task import SinkMetrics, SourceMetrics
+from connect_py.runtime.metrics.worker import ConnectorKind, WorkerMetrics
+from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def shown(groups: list[MetricGroup], names: Names = Names.KAFKA) -> dict[str, float]:
+    """Series as Prometheus reads them, such as `name{a="b"}`."""
+    text = render(groups, names=names)[0].decode()
+    found = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            labels = ",".join(f'{name}="{value}"' for name, value in sorted(sample.labels.items()))
+            found[f"{sample.name}{{{labels}}}" if labels else sample.name] = sample.value
+    return found
+
+
+def of(metrics: SourceMetrics | SinkMetrics, type_: str) -> dict[str, Any]:
+    """A group of the task's message, as it arrives at the worker."""
+    message = orjson.loads(orjson.dumps(metrics.message()))
+    return next(values for _, kind, _, values in message["groups"] if kind == type_)
+
+
+# -- windows (the expectations are worked out from Rate.java and SampledStat.java) ---------------------------------------------------------
+
+
+def test_a_rate_in_its_first_second_is_no_peak(clock: Clock) -> None:
+    sampled = Sampled(MetricSettings(), clock)
+    sampled.record(300)
+    clock.now += 1
+    assert sampled.rate == 300 / 31
+
+
+def test_a_rate_covers_the_last_two_samples_and_falls_to_nothing(clock: Clock) -> None:
+    sampled = Sampled(MetricSettings(), clock)
+    for _ in range(90):
+        sampled.record(10)
+        clock.now += 1
+    assert sampled.rate == pytest.approx(10, rel=0.02)
+    clock.now += 31
+    assert sampled.rate == pytest.approx(300 / 61)
+    clock.now += 30
+    assert sampled.rate == 0.0
+
+
+def test_averages_and_extremes_forget_what_is_older_than_the_window(clock: Clock) -> None:
+    sampled = Sampled(MetricSettings(10, 2), clock)
+    assert math.isnan(sampled.average) and math.isnan(sampled.most) and math.isnan(sampled.least)
+    sampled.record(100)
+    clock.now += 10
+    sampled.record(1)
+    sampled.record(3)
+    assert (sampled.least, sampled.average, sampled.most) == (1, 104 / 3, 100)
+    clock.now += 10
+    assert (sampled.least, sampled.average, sampled.most) == (1, 2, 3)
+
+
+def test_windows_are_the_workers() -> None:
+    assert MetricSettings.of({"metrics.sample.window.ms": "500", "metrics.num.samples": "4"}) == MetricSettings(0.5, 4)
+    with pytest.raises(ConfigError, match=r"metrics\.num\.samples"):
+        MetricSettings.of({"metrics.num.samples": "0"})
+
+
+# -- tasks ---------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_source_counts_what_it_polls_writes_and_commits(clock: Clock) -> None:
+    metrics = SourceMetrics(clock=clock)
+    active = iter([7, 3, 3])
+    metrics.active = lambda: next(active)
+    metrics.state("RUNNING")
+    metrics.polled(10, 0.5)
+    metrics.written(8)
+    metrics.polled(2, 0.1)
+    metrics.written(2)
+    metrics.commit(0.25, succeeded=True)
+    metrics.commit(1.0, succeeded=False)
+    clock.now += 30
+    metrics.state("PAUSED")
+    clock.now += 10
+    values = of(metrics, "source-task-metrics")
+    assert (values["source-record-poll-total"], values["source-record-write-total"]) == (12, 10)
+    assert (values["source-record-active-count-max"], values["source-record-active-count"]) == (7, 3)
+    assert (values["poll-batch-max-time-ms"], values["poll-batch-avg-time-ms"]) == (500, 300)
+    assert "transaction-size-avg" not in values, "only a source with transactions has them"
+    metrics.active = lambda: 0
+    common = of(metrics, "connector-task-metrics")
+    assert (common["running-ratio"], common["pause-ratio"]) == (0.75, 0.25)
+    assert (common["offset-commit-max-time-ms"], common["offset-commit-success-percentage"]) == (250, 0.5)
+    assert (common["batch-size-max"], common["batch-size-avg"]) == (10, 6)
+
+
+def test_without_a_commit_both_percentages_are_0_as_in_kafka() -> None:
+    common = of(SourceMetrics(), "connector-task-metrics")
+    assert (common["offset-commit-success-percentage"], common["offset-commit-failure-percentage"]) == (0, 0)
+    assert common["offset-commit-max-time-ms"] is None, "what JSON cannot say is nothing"
+
+
+def test_a_sink_counts_what_it_reads_puts_and_commits(clock: Clock) -> None:
+    metrics = SinkMetrics(clock=clock)
+    metrics.partitions, metrics.active = (lambda: 3), (lambda: 5)
+    metrics.read(10)
+    metrics.put(9, 0.2)
+    metrics.commit_begun()
+    metrics.commit(0.1, succeeded=True)
+    metrics.commit_begun()
+    metrics.commit_skipped()
+    values = of(metrics, "sink-task-metrics")
+    assert (values["sink-record-read-total"], values["sink-record-send-total"]) == (10, 9)
+    assert (values["partition-count"], values["sink-record-active-count"]) == (3, 5)
+    assert (values["offset-commit-seq-no"], values["offset-commit-completion-total"], values["offset-commit-skip-total"]) == (2, 1, 1)
+    assert values["put-batch-max-time-ms"] == 200
+
+
+def test_a_report_is_due_every_two_seconds(clock: Clock) -> None:
+    metrics = SourceMetrics(clock=clock)
+    due = []
+    for _ in range(10):
+        due.append(metrics.is_due())
+        clock.now += 0.5
+    assert due == [True, False, False, False, True, False, False, False, True, False]
+
+
+def test_a_plugin_that_cannot_tell_its_figures_does_not_fail_its_task() -> None:
+    metrics = SourceMetrics()
+    metrics.add_source(lambda: [][0])
+    metrics.add_source(lambda: [MetricGroup("x", "y", {}, {"z": 1})])
+    assert of(metrics, "y") == {"z": 1}
+
+
+# -- the worker ----------------------------------------------------------------------------------------------------------------------------
+
+TASK = ("inventory", 0)
+KINDS = {"inventory": ConnectorKind("source", "io.debezium.connector.postgresql.PostgresConnector", "3.6.1")}
+
+
+def report(**values: Any) -> dict[str, Any]:
+    return {"type": "metrics", "groups": [["kafka.connect", "source-task-metrics", {}, values]]}
+
+
+def running() -> WorkerMetrics:
+    worker = WorkerMetrics()
+    worker.connector_startup(True)
+    worker.connector_state("inventory", "RUNNING")
+    worker.task_launched(TASK, None)
+    worker.task_state(TASK, "RUNNING")
+    worker.task_reported(TASK, report(**{"source-record-poll-total": 7}))
+    return worker
+
+
+def test_the_worker_shows_connectors_and_tasks_under_the_names_of_confluents_and_debeziums_rules() -> None:
+    series = shown(running().groups(KINDS, "4.3.1", "h:8083"))
+    assert series["kafka_connect_worker_metrics_connector_count"] == 1
+    assert series["kafka_connect_connect_worker_metrics_connector_count"] == 1
+    assert series["kafka_connect_worker_metrics_task_startup_success_total"] == 1
+    assert series['kafka_connect_worker_metrics_connector_running_task_count{connector="inventory"}'] == 1
+    assert series['kafka_connect_source_task_metrics_source_record_poll_total{connector="inventory",task="0"}'] == 7
+    assert series['kafka_connect_connector_task_metrics_status{connector="inventory",status="running",task="0"}'] == 1
+    assert series['kafka_connect_app_info{client_id="h:8083",commit_id="unknown",version="4.3.1"}'] == 1
+    about = {name for name in series if name.startswith("kafka_connect_connector_metrics{")}
+    assert about == {
+        'kafka_connect_connector_metrics{connector="inventory",connector_class="io.debezium.connector.postgresql.PostgresConnector",'
+        'connector_type="source",connector_version="3.6.1",status="running"}'
+    }
+
+
+def test_the_names_of_strimzis_rules_are_there_for_the_asking() -> None:
+    series = shown(running().groups(KINDS, "4.3.1", "h:8083"), Names.STRIMZI)
+    assert series["kafka_connect_worker_connector_count"] == 1
+    assert series['kafka_connect_source_task_source_record_poll_total{connector="inventory",task="0"}'] == 7
+    assert series['kafka_connect_connector_status{connector="inventory",status="running"}'] == 1
+    assert series['kafka_connect_connector_task_status{connector="inventory",status="running",task="0"}'] == 1
+    assert 'kafka_connect_start_time_ms{clientid="h:8083"}' in series
+    clients = [
+        MetricGroup("kafka.producer", "producer-metrics", {"client-id": "p"}, {"outgoing-byte-total": 1}),
+        MetricGroup("kafka.producer", "producer-topic-metrics", {"client-id": "p", "topic": "t"}, {"byte-total": 2}),
+        MetricGroup("kafka.consumer", "consumer-fetch-manager-metrics", {"client-id": "c"}, {"records-lag-max": 3}),
+    ]
+    assert shown(clients, Names.STRIMZI) == {
+        'kafka_producer_outgoing_byte_total{clientid="p"}': 1,
+        'kafka_producer_topic_byte_total{clientid="p",topic="t"}': 2,
+        'kafka_consumer_fetch_manager_records_lag_max{clientid="c"}': 3,
+    }
+
+
+def test_figures_vanish_with_their_task_and_connector() -> None:
+    worker = running()
+    worker.task_state(TASK, "RESTARTING")
+    gone = shown(worker.groups(KINDS, "4.3.1", "h:8083"))
+    assert not [name for name in gone if name.startswith("kafka_connect_source_task_metrics")], "the process died: what it told is void"
+    assert gone['kafka_connect_worker_metrics_connector_restarting_task_count{connector="inventory"}'] == 1
+    worker.task_gone(TASK)
+    worker.task_reported(TASK, report(**{"source-record-poll-total": 8}))
+    worker.connector_gone("inventory")
+    assert not [name for name in shown(worker.groups(KINDS, "4.3.1", "h:8083")) if "inventory" in name]
+
+
+def test_a_task_that_fails_before_it_runs_is_a_failed_start_and_one_that_fails_later_is_none() -> None:
+    worker = running()
+    worker.task_state(TASK, "FAILED")
+    worker.task_launched(TASK)
+    worker.task_state(TASK, "FAILED")
+    series = shown(worker.groups(KINDS, "4.3.1", "h:8083"))
+    assert series["kafka_connect_worker_metrics_task_startup_attempts_total"] == 2
+    assert series["kafka_connect_worker_metrics_task_startup_failure_total"] == 1
+    assert series["kafka_connect_worker_metrics_task_startup_failure_percentage"] == 0.5
+
+
+def test_two_connectors_with_one_client_id_do_not_make_the_scrape_invalid() -> None:
+    twice = [MetricGroup("kafka.producer", "producer-metrics", {"client-id": "p"}, {"request-total": number}) for number in (1, 2)]
+    assert shown(twice) == {'kafka_producer_producer_metrics_request_total{client_id="p"}': 1}
+
+
+def test_unusual_names_are_escaped_and_openmetrics_is_given_to_who_asks() -> None:
+    groups = [MetricGroup("kafka.connect", "source-task-metrics", {"connector": 'a"\\\n{é}', "task": "0"}, {"source-record-poll-total": 1})]
+    (name,) = shown(groups)
+    assert name == 'kafka_connect_source_task_metrics_source_record_poll_total{connector="a"\\\n{é}",task="0"}'
+    body, content_type = render(groups, "application/openmetrics-text;version=1.0.0,text/plain;q=0.5")
+    assert content_type.startswith("application/openmetrics-text") and body.endswith(b"# EOF\n")
+    assert b"# TYPE kafka_connect_source_task_metrics_source_record_poll counter" in body
+
+
+# -- Debezium's beans ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_snapshots_progress_is_shown_as_debeziums_example_labels_it(clock: Clock) -> None:
+    snapshot = SnapshotMetrics("postgres", "shop", 8192, clock)
+    snapshot.begin(2)
+    snapshot.scanned("public.a", 100)
+    snapshot.events(100)
+    snapshot.table_done()
+    clock.now += 5
+    base = 'context="snapshot",name="shop",plugin="postgres"'
+    series = shown([snapshot.group()])
+    assert series[f"debezium_metrics_SnapshotRunning{{{base}}}"] == 1
+    assert series[f"debezium_metrics_RemainingTableCount{{{base}}}"] == 1
+    assert series[f'debezium_metrics_RowsScanned{{{base},table="public.a"}}'] == 100
+    assert series[f"debezium_metrics_MilliSecondsSinceLastEvent{{{base}}}"] == 5000
+    snapshot.end("completed")
+    snapshot.end("aborted")
+    clock.now += 60
+    series = shown([snapshot.group()])
+    assert series[f"debezium_metrics_SnapshotCompleted{{{base}}}"] == 1, "a connection lost later does not abort it"
+    assert series[f"debezium_metrics_SnapshotAborted{{{base}}}"] == 0
+    assert series[f"debezium_metrics_SnapshotDurationInSeconds{{{base}}}"] == 5
+
+
+def test_a_stream_shows_its_lag_and_minus_one_before_the_first_event(clock: Clock) -> None:
+    stream = StreamingMetrics("postgres", "shop", 8192, clock)
+    base = 'context="streaming",name="shop",plugin="postgres"'
+    first = shown([stream.group()])
+    for name in ("MilliSecondsBehindSource", "MilliSecondsSinceLastEvent", "NumberOfUnchangedEventsSkipped", "MilliSecondsBehindSourceP99"):
+        assert first[f"debezium_metrics_{name}{{{base}}}"] == -1
+    for lag in range(1, 101):
+        stream.behind(lag)
+    stream.events(5, created=3, updated=1, deleted=1)
+    stream.position, stream.last_transaction = {"lsn": 42}, 7
+    series = shown([stream.group()])
+    assert [series[f"debezium_metrics_MilliSecondsBehindSource{which}{{{base}}}"] for which in ("", "MinValue", "P50", "P95", "P99")] == [
+        100,
+        1,
+        50,
+        95,
+        99,
+    ]
+    assert series[f"debezium_metrics_TotalNumberOfCreateEventsSeen{{{base}}}"] == 3
+    assert series[f"debezium_metrics_SourceEventPosition{{{base.replace(',name', ',key=' + chr(34) + 'lsn' + chr(34) + ',name')}}}"] == 42
+
+
+# -- cost, and the page ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", [lambda metrics: (metrics.polled(2000, 0.01), metrics.written(2000))])
+def test_a_batch_is_counted_in_a_fraction_of_what_one_row_costs(step: Callable[[SourceMetrics], object]) -> None:
+    """A row costs 3 us and more, a batch has 2,000: 60 us a batch would be 1 %. Measured are about 5; a loaded machine is given time."""
+    import timeit
+
+    metrics = SourceMetrics()
+    best = min(timeit.repeat(lambda: step(metrics), number=200, repeat=20)) / 200
+    assert best < 60e-6
+
+
+def test_every_figure_is_on_the_page() -> None:
+    from pathlib import Path
+
+    page = (Path(__file__).resolve().parents[2] / "docs/metrics.md").read_text()
+    worker = running()
+    worker.rebalances = lambda: {"leader-name": "x", "connect-protocol": "x", "epoch": 1, "completed-rebalances-total": 1, "rebalancing": 0}
+    groups = worker.groups(KINDS, "4.3.1", "h:8083")
+    for metrics in (SourceMetrics(), SinkMetrics()):
+        groups += [MetricGroup(domain, type_, tags, values) for domain, type_, tags, values in metrics.message()["groups"]]
+    groups += [SnapshotMetrics("postgres", "x").group(), StreamingMetrics("postgres", "x").group()]
+    for group in groups:
+        for attribute in group.values:
+            assert re.search(rf"`[^`]*\b{re.escape(attribute)}\b[^`]*`", page), f"{group.type}: {attribute}"
