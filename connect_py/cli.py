@@ -10,6 +10,7 @@ Exit codes are Connect's: 1 bad usage or a failed worker, 2 a start-up error, 3 
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import signal
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from connect_py.kafka.admin import KafkaAdmin
     from connect_py.runtime.config import WorkerConfig
     from connect_py.runtime.herder.distributed import DistributedHerder
+    from connect_py.runtime.plugins import Plugins
 
 log = logging.getLogger("connect_py.worker")
 
@@ -171,13 +173,20 @@ def _run(command: str, properties: Mapping[str, str], connector_files: Sequence[
 def _with_values(properties: Mapping[str, str], definition: ConfigDef) -> Mapping[str, str]:
     """The worker's properties with the values behind their variables (`config.providers`)."""
     from connect_py.api.config import ConfigType, parse_value
-    from connect_py.runtime.plugins import Plugins
     from connect_py.runtime.providers.resolver import PROVIDERS, resolve_worker_properties
 
     if not properties.get(PROVIDERS, "").strip():
         return properties
     folders = parse_value("plugin.path", properties.get("plugin.path"), ConfigType.LIST) or ()
-    return resolve_worker_properties(properties, Plugins.discover(folders).load, shown=definition.keys)
+    return resolve_worker_properties(properties, _plugins(tuple(folders)).load, shown=definition.keys)
+
+
+@functools.cache
+def _plugins(folders: tuple[str, ...]) -> Plugins:
+    """What is installed. Looked up once: a folder from which a provider has been loaded would then look like the worker's environment."""
+    from connect_py.runtime.plugins import Plugins
+
+    return Plugins.discover(folders)
 
 
 def _cluster_id(admin: KafkaAdmin, worker: WorkerConfig) -> str:
@@ -197,7 +206,6 @@ def _distributed(worker: WorkerConfig, worker_id: str) -> DistributedHerder:
     from connect_py.kafka.client import internal_properties
     from connect_py.runtime.herder.assignment import SoleWorker
     from connect_py.runtime.herder.distributed import DistributedHerder
-    from connect_py.runtime.plugins import Plugins
     from offsets.config_store import KafkaConfigStore
     from offsets.offset_store import KafkaOffsetStore
     from offsets.status_store import KafkaStatusStore
@@ -205,7 +213,7 @@ def _distributed(worker: WorkerConfig, worker_id: str) -> DistributedHerder:
     admin = KafkaAdmin(internal_properties(worker.raw, "shared-admin"))
     return DistributedHerder(
         worker,
-        Plugins.discover(worker.plugin_path),
+        _plugins(tuple(worker.plugin_path)),
         KafkaConfigStore(worker.raw, admin),
         KafkaStatusStore(worker.raw, admin, worker_id=worker_id),
         KafkaOffsetStore(worker.raw, admin),
@@ -222,14 +230,13 @@ def _standalone(worker: WorkerConfig, worker_id: str) -> DistributedHerder:
     from connect_py.kafka.client import internal_properties
     from connect_py.runtime.herder.assignment import SoleWorker
     from connect_py.runtime.herder.standalone import StandaloneHerder
-    from connect_py.runtime.plugins import Plugins
     from offsets.file_store import FileOffsetStore
     from offsets.memory import MemoryConfigStore, MemoryStatusStore
 
     admin = KafkaAdmin(internal_properties(worker.raw, "shared-admin"))
     return StandaloneHerder(
         worker,
-        Plugins.discover(worker.plugin_path),
+        _plugins(tuple(worker.plugin_path)),
         MemoryConfigStore(),
         MemoryStatusStore(),
         FileOffsetStore(worker.raw),
