@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from connect_py.api.config import ConfigType, parse_value
+from connect_py.api.config import ConfigType, invalid, parse_value
+from connect_py.data.java_regex import compile_java_regex
 from connect_py.errors import ConfigError, ConnectError, FatalTaskError, RetriableError, noted
 from connect_py.kafka.admin import ReplicationError
 
@@ -67,29 +68,47 @@ def _group(name: str, config: Mapping[str, str], default: TopicGroup | None) -> 
     prefix = f"{_PREFIX}{name}."
     own = {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}
     include, exclude = own.pop("include", ""), own.pop("exclude", "")
-    replicas = _count(f"{prefix}replication.factor", own.pop("replication.factor", None), default.replication_factor if default else None)
-    partitions = _count(f"{prefix}partitions", own.pop("partitions", None), default.partitions if default else None)
+    replicas = _count(
+        f"{prefix}replication.factor",
+        ConfigType.SHORT,
+        own.pop("replication.factor", None),
+        default.replication_factor if default else None,
+        "Replication factor must be positive and not larger than the number of brokers in the Kafka cluster, "
+        "or -1 to use the broker's default",
+    )
+    partitions = _count(
+        f"{prefix}partitions",
+        ConfigType.INT,
+        own.pop("partitions", None),
+        default.partitions if default else None,
+        "Number of partitions must be positive, or -1 to use the broker's default",
+    )
+    if default is None:  # the group of every topic; what it includes or excludes is not looked at
+        return TopicGroup(name, None, None, partitions, replicas, own)
     return TopicGroup(name, _pattern(f"{prefix}include", include), _pattern(f"{prefix}exclude", exclude), partitions, replicas, own)
 
 
-def _count(key: str, text: str | None, default: int | None) -> int:
+def _count(key: str, type_: ConfigType, text: str | None, default: int | None, rule: str) -> int:
     """A number of partitions or replicas: positive, or -1 for the broker's default."""
     if text is None and default is not None:
         return default
     if text is None:
         raise ConfigError(f'Missing required configuration "{key}" which has no default value.')
-    value = int(parse_value(key, text, ConfigType.INT))
+    value = int(parse_value(key, text, type_))
     if value < 1 and value != -1:
-        raise ConfigError(f"Invalid value {value} for configuration {key}: Value must be at least 1, or -1 to use the broker's default")
+        raise invalid(key, value, rule)
     return value
 
 
 def _pattern(key: str, text: str) -> re.Pattern[str] | None:
+    """Java regexes, of which one must match."""
     parts = [part for part in parse_value(key, text, ConfigType.LIST) if part]
     try:
-        return re.compile("|".join(f"(?:{part})" for part in parts)) if parts else None
-    except re.error as error:
-        raise ConfigError(f"Invalid value {text} for configuration {key}: Invalid regex: {error}") from None
+        for part in parts:
+            compile_java_regex(part)
+        return compile_java_regex("|".join(f"(?:{part})" for part in parts)) if parts else None
+    except ConfigError as error:
+        raise invalid(key, parts, f"Syntax error in regular expression: {error}") from None
 
 
 class TopicCreator:

@@ -73,7 +73,7 @@ def test_the_default_group_needs_its_numbers(missing: str) -> None:
 
 def test_a_number_of_partitions_is_positive_or_the_brokers_default() -> None:
     assert topic_groups({**CONFIG, "topic.creation.wide.partitions": "-1"})[1].partitions == -1
-    with pytest.raises(ConfigError, match="Value must be at least 1"):
+    with pytest.raises(ConfigError, match="Number of partitions must be positive, or -1 to use the broker's default"):
         topic_groups({**CONFIG, "topic.creation.wide.partitions": "0"})
 
 
@@ -92,3 +92,25 @@ def test_a_cluster_that_is_away_is_asked_again_and_one_that_refuses_fails_the_ta
     cluster.error = None
     creator.ensure("a")
     assert "a" in cluster.topics
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "why"),
+    [
+        ("wide.replication.factor", "40000", "Not a number of type SHORT"),
+        ("wide.replication.factor", "0", "Replication factor must be positive"),
+        (
+            "wide.include",
+            "a,(",
+            r"Invalid value \[a, \(\] for configuration topic.creation.wide.include: Syntax error in regular expression: ",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_group_is_said_as_connect_says_it(key: str, value: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        topic_groups({**CONFIG, f"topic.creation.{key}": value})
+
+
+def test_names_are_matched_as_java_matches_and_the_default_group_takes_every_topic() -> None:
+    groups = topic_groups({**CONFIG, "topic.creation.wide.include": r"\p{Alpha}+\h?", "topic.creation.default.include": "("})
+    assert [group.name for group in groups if group.matches("abc")] == ["wide", "default"]
