@@ -9,6 +9,7 @@ configurations never get there.)
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TypeVar
 
 V = TypeVar("V")
@@ -35,6 +36,7 @@ def in_fitted_order(values: Mapping[str, V]) -> dict[str, V]:
     return {key: values[key] for key in sorted(values, key=lambda key: _spread(key) & (size - 1))}
 
 
+@lru_cache(maxsize=8192)  # the names of properties, again and again
 def _spread(key: str) -> int:
     data = key.encode("utf-16-be", "surrogatepass")
     code = 0

@@ -69,6 +69,7 @@ class Plugins:
         self.references = {name: PluginEntry(entry) if isinstance(entry, str) else entry for name, entry in entries.items()}
         self._loaded: dict[str, type[Any]] = {}
         self._unloadable: set[str] = set()
+        self._by_alias: dict[str, type[Connector]] = {}
 
     @classmethod
     def discover(cls, plugin_path: Sequence[str] = ()) -> Plugins:
@@ -136,13 +137,16 @@ class Plugins:
         Raises:
             BadRequestError: there is none, the alias fits several, or a package it needs is missing.
         """
+        known = self._by_alias.get(name)
+        if known is not None:
+            return known
         try:
             candidates = [name] if name in self.references else self._matches(name)
             found = {java: plugin for java in candidates if _is_connector(plugin := self.load(java))}
         except ConfigError as error:
             raise BadRequestError(str(error)) from error
         if len(found) == 1:
-            return next(iter(found.values()))
+            return self._by_alias.setdefault(name, next(iter(found.values())))
         if found:
             raise BadRequestError(
                 f"More than one connector matches alias {name}. Please use full package and class name instead. "
