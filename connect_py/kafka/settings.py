@@ -9,15 +9,26 @@ from __future__ import annotations
 
 import enum
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from connect_py.errors import ConfigError
+from connect_py.kafka.conversions import (
+    Convert,
+    assignors,
+    at_least,
+    boolean,
+    buffer,
+    kilobytes,
+    lower,
+    number,
+    offset_reset,
+    text,
+    timeout,
+    within,
+)
 from connect_py.kafka.security import security_settings
 
 log = logging.getLogger(__name__)
-
-#: Java's Integer.MAX_VALUE, with which Connect asks for "no delivery timeout"; librdkafka says 0.
-INT_MAX = 2**31 - 1
 
 
 class ClientKind(enum.Enum):
@@ -31,116 +42,55 @@ class ClientKind(enum.Enum):
 _ALL = frozenset(ClientKind)
 _PRODUCER = frozenset({ClientKind.PRODUCER})
 _CONSUMER = frozenset({ClientKind.CONSUMER})
-_DATA = _PRODUCER | _CONSUMER
 
-Convert = Callable[[str], object]
-
-
-def _number(value: str) -> int:
-    return int(value.strip())
-
-
-def _at_least(low: int) -> Convert:
-    return lambda value: max(low, _number(value))
-
-
-def _within(low: int, high: int) -> Convert:
-    return lambda value: min(high, max(low, _number(value)))
-
-
-def _kilobytes(value: str) -> int:
-    return max(1, _number(value) // 1024)
-
-
-def _buffer(value: str) -> int:
-    return max(0, _number(value))
-
-
-def _timeout(value: str) -> int:
-    number = _number(value)
-    return 0 if number >= INT_MAX else max(1, number)
-
-
-def _boolean(value: str) -> bool:
-    return value.strip().lower() == "true"
-
-
-def _lower(value: str) -> str:
-    return value.strip().lower()
-
-
-def _text(value: str) -> str:
-    return value.strip()
-
-
-_ASSIGNORS = {
-    "org.apache.kafka.clients.consumer.RangeAssignor": "range",
-    "org.apache.kafka.clients.consumer.RoundRobinAssignor": "roundrobin",
-    "org.apache.kafka.clients.consumer.CooperativeStickyAssignor": "cooperative-sticky",
+#: Where librdkafka has another name for the same thing.
+_RENAMED = {
+    "buffer.memory": "queue.buffering.max.kbytes",
+    "compression.gzip.level": "compression.level",
+    "compression.lz4.level": "compression.level",
+    "compression.zstd.level": "compression.level",
+    "delivery.timeout.ms": "message.timeout.ms",
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "max.request.size": "message.max.bytes",
+    "metadata.max.age.ms": "topic.metadata.refresh.interval.ms",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "request.timeout.ms": "socket.timeout.ms",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
 }
 
-
-def _assignors(value: str) -> str:
-    names = [name.strip() for name in value.split(",") if name.strip()]
-    found = [_ASSIGNORS[name] for name in names if name in _ASSIGNORS]
-    # librdkafka refuses a list that mixes eager and cooperative ones, which Java allows for a rolling change
-    if "cooperative-sticky" in found:
-        return found[0] if found[0] != "cooperative-sticky" else "cooperative-sticky"
-    return ",".join(found) or "range,roundrobin"
-
+#: Java's names by the clients that know them and by how a value is translated, bounds included.
+_TABLE: tuple[tuple[frozenset[ClientKind], Convert, str], ...] = (
+    (_ALL, text, "bootstrap.servers client.id"),
+    (_ALL, lower, "client.dns.lookup metadata.recovery.strategy"),
+    (_ALL, buffer, "connections.max.idle.ms send.buffer.bytes receive.buffer.bytes"),
+    (_ALL, boolean, "enable.metrics.push"),
+    (_ALL, within(1000, 3_600_000), "metadata.max.age.ms"),
+    (_ALL, within(1, 3_600_000), "reconnect.backoff.ms reconnect.backoff.max.ms"),
+    (_ALL, within(10, 300_000), "request.timeout.ms"),
+    (_ALL, at_least(1000), "socket.connection.setup.timeout.ms"),
+    (_PRODUCER, lower, "acks compression.type"),
+    (_PRODUCER, text, "transactional.id"),
+    (_PRODUCER, boolean, "enable.idempotence"),
+    (_PRODUCER, number, "compression.gzip.level compression.lz4.level compression.zstd.level retries"),
+    (_PRODUCER, at_least(1), "batch.size max.in.flight.requests.per.connection"),
+    (_PRODUCER, at_least(1000), "transaction.timeout.ms"),
+    (_PRODUCER, within(0, 900_000), "linger.ms"),
+    (_PRODUCER, within(1, 300_000), "retry.backoff.ms retry.backoff.max.ms"),
+    (_PRODUCER, within(1000, 1_000_000_000), "max.request.size"),
+    (_PRODUCER, kilobytes, "buffer.memory"),
+    (_PRODUCER, timeout, "delivery.timeout.ms"),
+    (_CONSUMER, lower, "group.protocol isolation.level"),
+    (_CONSUMER, text, "client.rack group.id group.instance.id group.remote.assignor"),
+    (_CONSUMER, boolean, "allow.auto.create.topics check.crcs enable.auto.commit"),
+    (_CONSUMER, number, "auto.commit.interval.ms fetch.max.bytes fetch.max.wait.ms heartbeat.interval.ms max.partition.fetch.bytes"),
+    (_CONSUMER, number, "max.poll.interval.ms session.timeout.ms"),
+    (_CONSUMER, at_least(1), "fetch.min.bytes"),
+    (_CONSUMER, offset_reset, "auto.offset.reset"),
+    (_CONSUMER, assignors, "partition.assignment.strategy"),
+)
 
 #: Java's name -> (librdkafka's name, clients that know it, conversion).
-_NAMES: dict[str, tuple[str, frozenset[ClientKind], Convert]] = {
-    "bootstrap.servers": ("bootstrap.servers", _ALL, _text),
-    "client.id": ("client.id", _ALL, _text),
-    "client.rack": ("client.rack", _CONSUMER, _text),
-    "client.dns.lookup": ("client.dns.lookup", _ALL, _lower),
-    "connections.max.idle.ms": ("connections.max.idle.ms", _ALL, _buffer),
-    "metadata.max.age.ms": ("topic.metadata.refresh.interval.ms", _ALL, _within(1000, 3_600_000)),
-    "metadata.recovery.strategy": ("metadata.recovery.strategy", _ALL, _lower),
-    "reconnect.backoff.ms": ("reconnect.backoff.ms", _ALL, _within(1, 3_600_000)),
-    "reconnect.backoff.max.ms": ("reconnect.backoff.max.ms", _ALL, _within(1, 3_600_000)),
-    "request.timeout.ms": ("socket.timeout.ms", _ALL, _within(10, 300_000)),
-    "socket.connection.setup.timeout.ms": ("socket.connection.setup.timeout.ms", _ALL, _at_least(1000)),
-    "send.buffer.bytes": ("socket.send.buffer.bytes", _ALL, _buffer),
-    "receive.buffer.bytes": ("socket.receive.buffer.bytes", _ALL, _buffer),
-    "enable.metrics.push": ("enable.metrics.push", _ALL, _boolean),
-    "retry.backoff.ms": ("retry.backoff.ms", _PRODUCER, _within(1, 300_000)),
-    "retry.backoff.max.ms": ("retry.backoff.max.ms", _PRODUCER, _within(1, 300_000)),
-    "acks": ("acks", _PRODUCER, _lower),
-    "batch.size": ("batch.size", _PRODUCER, _at_least(1)),
-    "buffer.memory": ("queue.buffering.max.kbytes", _PRODUCER, _kilobytes),
-    "compression.type": ("compression.type", _PRODUCER, _lower),
-    "compression.gzip.level": ("compression.level", _PRODUCER, _number),
-    "compression.lz4.level": ("compression.level", _PRODUCER, _number),
-    "compression.zstd.level": ("compression.level", _PRODUCER, _number),
-    "delivery.timeout.ms": ("message.timeout.ms", _PRODUCER, _timeout),
-    "enable.idempotence": ("enable.idempotence", _PRODUCER, _boolean),
-    "linger.ms": ("linger.ms", _PRODUCER, _within(0, 900_000)),
-    "max.in.flight.requests.per.connection": ("max.in.flight.requests.per.connection", _PRODUCER, _at_least(1)),
-    "max.request.size": ("message.max.bytes", _PRODUCER, _within(1000, 1_000_000_000)),
-    "retries": ("retries", _PRODUCER, _number),
-    "transaction.timeout.ms": ("transaction.timeout.ms", _PRODUCER, _at_least(1000)),
-    "transactional.id": ("transactional.id", _PRODUCER, _text),
-    "allow.auto.create.topics": ("allow.auto.create.topics", _CONSUMER, _boolean),
-    "auto.commit.interval.ms": ("auto.commit.interval.ms", _CONSUMER, _number),
-    "auto.offset.reset": ("auto.offset.reset", _CONSUMER, lambda value: _lower(value).replace("none", "error")),
-    "check.crcs": ("check.crcs", _CONSUMER, _boolean),
-    "enable.auto.commit": ("enable.auto.commit", _CONSUMER, _boolean),
-    "fetch.max.bytes": ("fetch.max.bytes", _CONSUMER, _number),
-    "fetch.max.wait.ms": ("fetch.wait.max.ms", _CONSUMER, _number),
-    "fetch.min.bytes": ("fetch.min.bytes", _CONSUMER, _at_least(1)),
-    "group.id": ("group.id", _CONSUMER, _text),
-    "group.instance.id": ("group.instance.id", _CONSUMER, _text),
-    "group.protocol": ("group.protocol", _CONSUMER, _lower),
-    "group.remote.assignor": ("group.remote.assignor", _CONSUMER, _text),
-    "heartbeat.interval.ms": ("heartbeat.interval.ms", _CONSUMER, _number),
-    "isolation.level": ("isolation.level", _CONSUMER, _lower),
-    "max.partition.fetch.bytes": ("max.partition.fetch.bytes", _CONSUMER, _number),
-    "max.poll.interval.ms": ("max.poll.interval.ms", _CONSUMER, _number),
-    "partition.assignment.strategy": ("partition.assignment.strategy", _CONSUMER, _assignors),
-    "session.timeout.ms": ("session.timeout.ms", _CONSUMER, _number),
-}
+_NAMES = {name: (_RENAMED.get(name, name), clients, convert) for clients, convert, names in _TABLE for name in names.split()}
 
 #: Known to Java and of no meaning here, or handled by our own code (`max.block.ms`, `max.poll.records`, security).
 _SILENT = frozenset(
