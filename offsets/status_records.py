@@ -82,15 +82,16 @@ def encode_status(status: Status) -> bytes | None:
     """A status record's value; DESTROYED is a tombstone."""
     if status.state == "DESTROYED":
         return None
-    return encode_json(
-        {
-            "state": status.state,
-            "trace": status.trace,
-            "worker_id": status.worker_id,
-            "generation": status.generation,
-            "version": status.version,
-        }
-    )
+    fields: dict[str, object] = {
+        "state": status.state,
+        "trace": status.trace,
+        "worker_id": status.worker_id,
+        "generation": status.generation,
+        "version": status.version,
+    }
+    if status.restarts is not None:  # not Connect's, which passes over what it does not know
+        fields["restarts"] = status.restarts
+    return encode_json(fields)
 
 
 def decode_status(value: bytes) -> Status:
@@ -101,7 +102,15 @@ def decode_status(value: bytes) -> Status:
     worker_id, generation = found.get("worker_id"), found.get("generation")
     if not isinstance(worker_id, str) or not isinstance(generation, int):
         raise DataError("Failed to deserialize status: worker_id or generation is missing")
-    return Status(found["state"], worker_id, generation, _optional(found, "trace"), _optional(found, "version"))
+    restarts = found.get("restarts")
+    return Status(
+        found["state"],
+        worker_id,
+        generation,
+        _optional(found, "trace"),
+        _optional(found, "version"),
+        restarts if isinstance(restarts, dict) else None,
+    )
 
 
 def encode_topic(connector: str, task: int, topic: str, discovered_ms: int) -> bytes:

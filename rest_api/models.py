@@ -38,6 +38,8 @@ def state(status: Status) -> Json:
     result: Json = {"state": status.state, "worker_id": status.worker_id, "version": status.version}
     if status.trace:
         result["trace"] = status.trace
+    if status.restarts is not None:
+        result["restarts"] = dict(status.restarts)
     return result
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from connect_py.api.offset import SourceOffset, SourcePartition
 
@@ -127,6 +127,7 @@ class Status:
         generation: of the group when it was reported, 0 without a group.
         trace: of a FAILED one.
         version: of the plugin that runs.
+        restarts: what became of a task's failures, where the worker restarts failed tasks; None otherwise.
     """
 
     state: str
@@ -134,6 +135,7 @@ class Status:
     generation: int = 0
     trace: str | None = None
     version: str | None = None
+    restarts: Mapping[str, Any] | None = None
 
 
 class StatusStore(Protocol):

@@ -15,6 +15,7 @@ from connect_py.api import ConfigDef, ConfigKey, ConfigType, Importance
 from connect_py.api.config import REQUIRED, between, one_of, one_of_ignoring_case
 from connect_py.errors import ConfigError
 from connect_py.runtime.override_policy import override_policy
+from connect_py.runtime.restart_policy import RestartPolicy
 
 _HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 
@@ -155,6 +156,7 @@ class WorkerConfig:
                 "disabled."
             )
         override_policy(properties)
+        RestartPolicy.of(properties, {})
         return cls(
             raw=dict(properties),
             listeners=listeners,

@@ -8,7 +8,7 @@ A process that dies without a word (kill -9, out of memory, a crash in a C libra
 its task shows RESTARTING meanwhile. Java's worker has no counterpart, because its tasks are threads: there the same event takes the
 whole worker along, and a supervisor starts that again. When it has died eleven times, each time within ten seconds of its start, the
 task is FAILED with a trace that says how the process ended, what it last wrote, and what to do. A task that *reports* a failure is FAILED
-at once and stays so, as in Connect.
+at once and stays so, as in Connect, unless its `RestartPolicy` says otherwise.
 
 The herder's thread owns a `TaskHost` and calls all its methods. Launches run on a pool (they read the offsets topic); processes report
 from threads of their own; both only `post` to the herder's thread.
@@ -16,18 +16,21 @@ from threads of their own; both only `post` to the herder's thread.
 
 from __future__ import annotations
 
+import datetime
 import enum
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from connect_py.api.storage import Status, StatusStore
 from connect_py.errors import ConnectError
 from connect_py.runtime.metrics.worker import WorkerMetrics
+from connect_py.runtime.restart_policy import RestartPolicy, Restarts
 from connect_py.runtime.task_process import Event, Exited, TaskProcess
+from connect_py.runtime.traces import headline
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +38,9 @@ TaskId = tuple[str, int]
 
 #: Seconds before each new start of a process that died without a word.
 RESTART_DELAYS = (0.5, 1.0, 2.0, 4.0, *[8.0] * 6)
+
+#: How soon a failed task's process is looked at again that has not ended yet.
+_ENDING_SECONDS = 0.2
 
 #: A process that ran for this long is healthy: its next death begins the delays anew.
 _HEALTHY_SECONDS = 10.0
@@ -47,6 +53,7 @@ class TaskSpec:
     Attributes:
         incarnation: grows whenever the task is to be started anew, even with the same configuration.
         start: makes the ``start`` message; reads the committed offsets, so it is called when the task's last process is gone.
+        policy: whether the task is started again when it reports a failure.
     """
 
     connector: str
@@ -54,6 +61,7 @@ class TaskSpec:
     incarnation: int
     version: str | None
     start: Callable[[bool], Mapping[str, Any]]
+    policy: RestartPolicy = field(default_factory=RestartPolicy)
 
 
 class _Phase(enum.Enum):
@@ -74,6 +82,7 @@ class _Hosted:
     stopped: bool = False
     deaths: int = 0
     launched: float = 0.0
+    restarts: Restarts = field(default_factory=lambda: Restarts(RestartPolicy()))
 
 
 class TaskHost:
@@ -181,7 +190,7 @@ class TaskHost:
         wanted = None if self._closing is not None else self._wanted.get(task_id)
         if hosted is None:
             if wanted is not None:
-                self._launch(task_id, wanted, deaths=0)
+                self._launch(task_id, wanted, Restarts(wanted.policy))
             return
         if wanted is not None and wanted.incarnation == hosted.spec.incarnation:
             self._pause_or_resume(task_id, hosted)
@@ -206,9 +215,9 @@ class TaskHost:
             hosted.paused = paused
             hosted.process.send({"type": "pause" if paused else "resume"})
 
-    def _launch(self, task_id: TaskId, spec: TaskSpec, deaths: int) -> None:
-        hosted = self._hosted[task_id] = _Hosted(spec, _Phase.LAUNCHING, deaths=deaths, paused=task_id[0] in self._paused)
-        paused = hosted.paused
+    def _launch(self, task_id: TaskId, spec: TaskSpec, restarts: Restarts, deaths: int = 0) -> None:
+        paused = task_id[0] in self._paused
+        hosted = self._hosted[task_id] = _Hosted(spec, _Phase.LAUNCHING, paused=paused, deaths=deaths, restarts=restarts)
 
         def work() -> None:
             try:
@@ -303,7 +312,7 @@ class TaskHost:
 
         def again() -> None:
             if self._hosted.get(task_id) is hosted and hosted.phase is _Phase.BACKING_OFF and self._closing is None:
-                self._launch(task_id, hosted.spec, hosted.deaths + 1)
+                self._launch(task_id, hosted.spec, hosted.restarts, hosted.deaths + 1)
 
         self._post_later(delay, again)
 
@@ -312,11 +321,29 @@ class TaskHost:
             hosted.phase = _Phase.ENDED
         hosted.failed = True
         self._restarting.discard(task_id)
+        ran = time.monotonic() - hosted.launched if hosted.launched else 0.0
+        delay = hosted.restarts.failed(headline(trace), ran, datetime.datetime.now(datetime.UTC))
         self._report(task_id, "FAILED", trace, hosted.spec.version)
+        if delay is not None:
+            log.warning("Task %s-%d failed and is restarted in %.1f s (restart %d)", *task_id, delay, hosted.restarts.attempts)
+            self._post_later(delay, lambda: self._restart_failed(task_id, hosted))
+
+    def _restart_failed(self, task_id: TaskId, hosted: _Hosted) -> None:
+        """A failed task's delay is over. It may have been restarted, changed or deleted meanwhile; its process may still be ending."""
+        if self._hosted.get(task_id) is not hosted or self._closing is not None:
+            return
+        if hosted.phase is not _Phase.ENDED:
+            self._post_later(_ENDING_SECONDS, lambda: self._restart_failed(task_id, hosted))
+            return
+        hosted.restarts.begun()
+        self._report(task_id, "RESTARTING", None, hosted.spec.version)
+        self._launch(task_id, hosted.spec, hosted.restarts)
 
     def _report(self, task_id: TaskId, state: str, trace: str | None, version: str | None) -> None:
         self._metrics.task_state(task_id, state)
-        self._statuses.put_task(*task_id, self._status(state, trace, version))
+        hosted = self._hosted.get(task_id)
+        restarts = hosted.restarts.report() if hosted is not None else None
+        self._statuses.put_task(*task_id, replace(self._status(state, trace, version), restarts=restarts))
 
     def _finished(self, task_id: TaskId, hosted: _Hosted, *, ran: bool) -> None:
         """A process that should no longer run has ended: say so, and start its successor. A task that had failed stays FAILED when the

@@ -39,7 +39,7 @@ def trace_of(error: BaseException) -> str:
 
 def headline(trace: str) -> str:
     """A trace in one line, for the log: every cause and what was added to it, without the calls."""
-    return " ".join(line.strip() for line in trace.splitlines() if line and not line.startswith("\tat "))
+    return " | ".join(line.strip() for line in trace.splitlines() if line and not line.startswith("\tat "))
 
 
 def java_name(error: BaseException) -> str:

@@ -21,6 +21,7 @@ from connect_py.runtime.connector_keys import COMMON, SINK, SOURCE
 from connect_py.runtime.environment import worker_properties
 from connect_py.runtime.herder.base import Herder
 from connect_py.runtime.properties import parse_properties
+from connect_py.runtime.restart_policy import DEFINITION as RESTARTS
 from connectors.file.sink import FileStreamSinkConnector
 from connectors.file.source import FileStreamSourceConnector
 from connectors.postgres.config import _NOT_YET, _REFUSED, _REFUSED_VALUES, PROPERTIES, validate_config
@@ -80,6 +81,7 @@ WORKER_KEYS = {**DISTRIBUTED.keys, **STANDALONE.keys}
 POSTGRES_KEYS = {name: known.key for name, known in PROPERTIES.items()}
 TABLES: list[tuple[str, dict[str, ConfigKey], tuple[str, ...]]] = [
     ("operations.md", WORKER_KEYS, ()),
+    ("errors.md", {**{key.name: key for key in (*COMMON, *SINK)}, **RESTARTS.keys}, ()),
     ("connectors/postgresql.md", POSTGRES_KEYS, ()),
     ("sinks/lakehouse.md", sink.CONFIG_DEF.keys, tuple(f"{sink.PREFIX}{prefix}*" for prefix in sink.OPEN_PREFIXES)),
 ]
@@ -169,7 +171,7 @@ def test_example_configurations_are_valid(page: Path) -> None:
                 assert other == "Nothing", other
                 continue
         assert problems == {}
-        assert set(config) - known - {key.name for key in (*COMMON, *SOURCE, *SINK)} == set()
+        assert set(config) - known - {key.name for key in (*COMMON, *SOURCE, *SINK)} - set(RESTARTS.keys) == set()
 
 
 def test_the_example_of_worker_properties_is_complete() -> None:

@@ -162,3 +162,10 @@ def test_unassigned_of_an_older_or_equal_generation_never_replaces_running() -> 
     assert status_records.is_stale(running, Status("UNASSIGNED", "old", 5))
     assert not status_records.is_stale(running, Status("UNASSIGNED", "old", 6))
     assert not status_records.is_stale(Status("PAUSED", "new", 5), Status("UNASSIGNED", "old", 4))
+
+
+def test_restarts_are_told_only_where_there_are_any_and_survive_the_topic() -> None:
+    status = Status("FAILED", "h:1", 2, "t", None, {"attempts": 1})
+    value = status_records.encode_status(status)
+    assert value == b'{"state":"FAILED","trace":"t","worker_id":"h:1","generation":2,"version":null,"restarts":{"attempts":1}}'
+    assert status_records.decode_status(value) == status

@@ -15,6 +15,7 @@ import pytest
 from connect_py.api.storage import Status
 from connect_py.runtime.herder.thread import HerderThread
 from connect_py.runtime.hosted_tasks import TaskHost, TaskSpec
+from connect_py.runtime.restart_policy import RestartPolicy
 from connect_py.runtime.task_process import Exited, TaskProcess
 from offsets.memory import MemoryStatusStore
 
@@ -31,7 +32,7 @@ TASK = textwrap.dedent(
     if start.get("child"):
         say(type="child", pid=subprocess.Popen(["sleep", "600"]).pid)
     if start.get("fail"):
-        say(type="failed", trace="it broke")
+        say(type="failed", trace="it broke\\n\\tat x\\n")
         sys.exit(1)
     say(type="state", state="PAUSED" if start["paused"] else "RUNNING")
     for line in sys.stdin:
@@ -113,8 +114,11 @@ class Hosted:
         specs = {n: self.spec(n, incarnation, **start) for n in tasks}
         self.thread.call(lambda: self.host.want("c", specs))
 
-    def spec(self, task: int, incarnation: int, **start: Any) -> TaskSpec:
-        return TaskSpec("c", task, incarnation, "1.0", lambda paused: {"type": "start", "paused": paused, **start})
+    def spec(self, task: int, incarnation: int, policy: RestartPolicy | None = None, **start: Any) -> TaskSpec:
+        def message(paused: bool) -> dict[str, Any]:
+            return {"type": "start", "paused": paused, **{name: made() if callable(made) else made for name, made in start.items()}}
+
+        return TaskSpec("c", task, incarnation, "1.0", message, policy or RestartPolicy())
 
     def state(self, task: int = 0) -> str | None:
         status = self.statuses.task("c", task)
@@ -179,7 +183,7 @@ def test_pause_and_resume_reach_running_and_new_tasks(hosted: Hosted) -> None:
 def test_a_reported_failure_stays_until_the_task_is_restarted(hosted: Hosted) -> None:
     hosted.want(0, fail=True)
     hosted.await_state("FAILED")
-    assert hosted.statuses.task("c", 0).trace == "it broke"
+    assert hosted.statuses.task("c", 0).trace == "it broke\n\tat x\n"
     eventually(lambda: isinstance(hosted.messages[-1], Exited))
     assert len(hosted.processes) == 1
     hosted.thread.call(lambda: hosted.host.restart(hosted.spec(0, 2)))
@@ -233,3 +237,44 @@ def test_a_process_that_cannot_be_started_is_a_failure_that_says_so(hosted: Host
     hosted.want(0)
     hosted.await_state("FAILED")
     assert "could not be started" in hosted.statuses.task("c", 0).trace
+
+
+def test_a_failed_task_is_restarted_where_its_policy_says_so_and_its_status_tells_of_it(hosted: Hosted) -> None:
+    failures = iter([True, True, False])
+    hosted.want(0, policy=RestartPolicy(3, 0.01, 60), fail=lambda: next(failures))
+    hosted.await_state("RUNNING")
+    assert [state for _, _, state in hosted.statuses.reported] == ["FAILED", "RESTARTING", "FAILED", "RESTARTING", "RUNNING"]
+    restarts = hosted.statuses.task("c", 0).restarts
+    assert restarts is not None
+    assert {**restarts, "history": [entry["failure"] for entry in restarts["history"]]} == {
+        "policy": "on-failure",
+        "attempts": 2,
+        "max_attempts": 3,
+        "next_at": None,
+        "history": ["it broke", "it broke"],
+    }
+
+
+def test_a_task_that_goes_on_failing_stays_failed_after_its_last_attempt(hosted: Hosted) -> None:
+    hosted.want(0, policy=RestartPolicy(2, 0.01, 60), fail=True)
+    eventually(lambda: len(hosted.processes) == 3)
+    eventually(lambda: hosted.state() == "FAILED" and hosted.statuses.task("c", 0).restarts["next_at"] is None)
+    assert len(hosted.processes) == 3
+
+
+def test_a_task_without_a_policy_stays_failed_and_its_status_is_connects(hosted: Hosted) -> None:
+    hosted.want(0, fail=True)
+    hosted.await_state("FAILED")
+    assert hosted.statuses.task("c", 0).restarts is None
+
+
+def test_a_restart_that_waits_is_given_up_when_the_task_is_deleted_or_started_anew(hosted: Hosted) -> None:
+    hosted.want(0, policy=RestartPolicy(-1, 0.3, 60), fail=True)
+    hosted.await_state("FAILED")
+    hosted.want(0, incarnation=2)
+    hosted.await_state("RUNNING")
+    over = hosted.statuses.reported.copy()
+    hosted.thread.post_later(0.5, lambda: over.append(("", 0, "over")))
+    eventually(lambda: over[-1][2] == "over")
+    assert len(hosted.processes) == 2
+    assert hosted.state() == "RUNNING"

@@ -64,8 +64,8 @@ def test_a_circle_of_causes_ends() -> None:
 
 def test_the_log_gets_one_line_without_calls() -> None:
     assert headline(trace_of(caught())) == (
-        "org.apache.kafka.connect.errors.ConnectException: Tolerance exceeded Nothing was read. Try again. "
-        "Caused by: org.apache.kafka.connect.errors.DataException: cannot read: "
+        "org.apache.kafka.connect.errors.ConnectException: Tolerance exceeded | Nothing was read. | Try again. | "
+        "Caused by: org.apache.kafka.connect.errors.DataException: cannot read: | "
         "Caused by: ValueError: invalid literal for int() with base 10: 'x'"
     )
 

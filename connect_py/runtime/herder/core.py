@@ -19,7 +19,7 @@ from connect_py.api import SinkConnector
 from connect_py.api.metrics import MetricValue
 from connect_py.api.storage import ClusterConfig, ConfigStore, OffsetStore, RestartRequest, Status, StatusStore, TargetState
 from connect_py.data.java_map import in_java_order
-from connect_py.errors import ConnectError
+from connect_py.errors import ConfigError, ConnectError
 from connect_py.runtime import loggers
 from connect_py.runtime import logging as line_logging
 from connect_py.runtime.config import WorkerConfig
@@ -36,6 +36,7 @@ from connect_py.runtime.providers.reload import Reloads
 from connect_py.runtime.providers.resolver import Resolver
 from connect_py.runtime.providers.variables import with_variables_kept
 from connect_py.runtime.redact import PROVIDED, redactor, scrub, secret_values
+from connect_py.runtime.restart_policy import RestartPolicy
 from connect_py.runtime.secrets import secrets_of
 from connect_py.runtime.task_process import Event, TaskProcess
 from connect_py.runtime.traces import trace_of
@@ -265,7 +266,12 @@ class HerderCore:
                 offsets_by_pipe=self._offsets_by_pipe,
             )
 
-        return TaskSpec(name, number, self._incarnations, version, start)
+        try:
+            policy = RestartPolicy.of(self._worker.raw, config)
+        except ConfigError as error:  # written by another worker, which did not look at it
+            log.warning("Failed tasks of %s are not restarted: %s", name, error)
+            policy = RestartPolicy()
+        return TaskSpec(name, number, self._incarnations, version, start, policy)
 
     def _spawn(self, start: Mapping[str, Any], on_event: Callable[[Event], None]) -> TaskProcess:
         redact = redactor(self._secrets_of(start["config"]) | self._secrets_of(start["task_config"]))

@@ -24,6 +24,7 @@ from connect_py.runtime.connector_config import (
     sink_group,
     sink_topic_errors,
 )
+from connect_py.runtime.extension_keys import extension_keys
 from connect_py.runtime.herder.base import ConfigInfos
 from connect_py.runtime.herder.override_entries import Entry, override_entries
 from connect_py.runtime.plugin_versions import VersionNotFoundError
@@ -86,7 +87,7 @@ def _check(plugins: Plugins, worker: Mapping[str, str], written: Mapping[str, st
         return _wrong_version(plugins, connector, config, str(error))
     except ConfigError as error:
         raise BadRequestError(str(error)) from error
-    framework = enriched_definition(connector, plugins, worker, config)
+    framework = enriched_definition(connector, plugins, worker, config).merged(extension_keys(connector, config))
     values = {value.name: value for value in framework.validate(config)}
     _apply_rules(values, connector, worker, config)
     for name, value in config.items():
