@@ -13,9 +13,11 @@ from connect_py.api import ConfigDef, ConfigKey, ConfigType, Connector, SinkConn
 from connect_py.api.config import parse_value
 from connect_py.data.java_regex import compile_java_regex
 from connect_py.errors import ConfigError
-from connect_py.runtime.connector_keys import COMMON, SINK, SOURCE
+from connect_py.runtime.connector_keys import COMMON
 from connect_py.runtime.plugin_keys import converter_key, converter_version_key, step_keys
 from connect_py.runtime.plugins import Plugins
+from connect_py.runtime.sink_keys import SINK
+from connect_py.runtime.source_keys import SOURCE
 
 NAME = "name"
 CONNECTOR_CLASS = "connector.class"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from connect_py.api import ConfigDef, Connector, SinkConnector
-from connect_py.runtime.connector_keys import SINK
+from connect_py.runtime.sink_keys import SINK
 from connect_py.runtime.restart_policy import DEFINITION as RESTARTS
 
 _LETTERS = "errors.deadletterqueue."

@@ -17,11 +17,13 @@ from starlette.routing import Match
 from connect_py.api.config import REQUIRED, ConfigKey
 from connect_py.cli import _USAGE
 from connect_py.runtime.config import DISTRIBUTED, STANDALONE, WorkerConfig
-from connect_py.runtime.connector_keys import COMMON, SINK, SOURCE
+from connect_py.runtime.connector_keys import COMMON
 from connect_py.runtime.environment import worker_properties
 from connect_py.runtime.herder.base import Herder
 from connect_py.runtime.properties import parse_properties
 from connect_py.runtime.restart_policy import DEFINITION as RESTARTS
+from connect_py.runtime.sink_keys import SINK
+from connect_py.runtime.source_keys import SOURCE
 from connectors.file.sink import FileStreamSinkConnector
 from connectors.file.source import FileStreamSourceConnector
 from connectors.postgres.config import _NOT_YET, _REFUSED, _REFUSED_VALUES, PROPERTIES, validate_config
