@@ -1,0 +1,164 @@
+"""Binary JSON (MySQL's `sql-common/json_binary.cc`) to the text that the reference streams (its `JsonStringFormatter`): no spaces, keys in
+stored order, doubles without exponent, decimals as numbers, dates as texts, other values of SQL types as base64 texts.
+"""
+
+from __future__ import annotations
+
+import struct
+from binascii import b2a_base64
+from decimal import Decimal
+
+from connect_py.converters.json_write import quote_characters
+from connect_py.data.java_text import double_text
+from connectors.mysql.binlog.codes import ColumnType
+from connectors.mysql.binlog.decimals import decimal_reader, stored_size
+from connectors.mysql.binlog.errors import MalformedEventError
+
+_SMALL_OBJECT, _LARGE_OBJECT, _SMALL_ARRAY, _LARGE_ARRAY, _LITERAL = range(5)
+_NUMBERS = {
+    5: struct.Struct("<h"),
+    6: struct.Struct("<H"),
+    7: struct.Struct("<i"),
+    8: struct.Struct("<I"),
+    9: struct.Struct("<q"),
+    10: struct.Struct("<Q"),
+}
+_DOUBLE, _STRING, _OPAQUE = 11, 12, 15
+_DOUBLE_FORM = struct.Struct("<d")
+_LITERALS = {0: "null", 1: "true", 2: "false"}
+#: MySQL's own limit (`JSON_DOCUMENT_MAX_DEPTH`).
+_MAX_DEPTH = 100
+
+
+def json_text(data: bytes) -> str:
+    """A stored JSON document.
+
+    Raises:
+        MalformedEventError: offsets or lengths point outside of the document, or back into it.
+    """
+    if not data:
+        return "null"
+    try:
+        return _Document(data).value(data[0], 1, len(data), 0)
+    except (struct.error, IndexError, ValueError, OverflowError) as error:
+        raise MalformedEventError(f"a JSON document could not be decoded: {error}") from error
+
+
+class _Document:
+    """Decodes one document. Every value takes at least a byte of it, which bounds the work that wrong offsets can cause."""
+
+    __slots__ = ("data", "left")
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.left = data, len(data) + 1
+
+    def value(self, kind: int, at: int, end: int, depth: int) -> str:
+        self.left -= 1
+        if self.left < 0 or depth > _MAX_DEPTH or not 0 <= at <= end <= len(self.data):
+            raise MalformedEventError("a JSON document contradicts itself")
+        if kind <= _LARGE_ARRAY:
+            return self._container(kind, at, end, depth)
+        if kind == _LITERAL:
+            return _literal(self.data[at])
+        if kind in _NUMBERS:
+            return str(_NUMBERS[kind].unpack_from(self.data, at)[0])
+        if kind == _DOUBLE:
+            return json_double(_DOUBLE_FORM.unpack_from(self.data, at)[0])
+        if kind == _STRING:
+            length, at = self._length(at)
+            return quote_characters(self._slice(at, length, end).decode())
+        if kind == _OPAQUE:
+            length, start = self._length(at + 1)
+            return opaque_text(self.data[at], self._slice(start, length, end))
+        raise MalformedEventError(f"{kind} is no known type of a JSON value")
+
+    def _container(self, kind: int, at: int, end: int, depth: int) -> str:
+        """Counts, then entries of keys and of values; offsets count from the container's first byte."""
+        large = kind in (_LARGE_OBJECT, _LARGE_ARRAY)
+        width = 4 if large else 2
+        count, size = self._number(at, width), self._number(at + width, width)
+        stop = at + size
+        keyed = kind in (_SMALL_OBJECT, _LARGE_OBJECT)
+        keys_at = at + 2 * width
+        values_at = keys_at + (count * (width + 2) if keyed else 0)
+        if stop > end or values_at + count * (width + 1) > stop:
+            raise MalformedEventError("a JSON container is longer than what holds it")
+        parts = []
+        for index in range(count):
+            entry = values_at + index * (width + 1)
+            inner = self.data[entry]
+            if _is_inlined(inner, large):
+                text = self.value(inner, entry + 1, stop, depth + 1)
+            else:
+                text = self.value(inner, at + self._number(entry + 1, width), stop, depth + 1)
+            if keyed:
+                key_entry = keys_at + index * (width + 2)
+                key = self._slice(at + self._number(key_entry, width), self._number(key_entry + width, 2), stop)
+                text = f"{quote_characters(key.decode())}:{text}"
+            parts.append(text)
+        return "{" + ",".join(parts) + "}" if keyed else "[" + ",".join(parts) + "]"
+
+    def _number(self, at: int, width: int) -> int:
+        return int.from_bytes(self._slice(at, width, len(self.data)), "little")
+
+    def _length(self, at: int) -> tuple[int, int]:
+        """Seven bits a byte, the lowest first; and the place behind."""
+        value = 0
+        for index in range(5):
+            octet = self.data[at + index]
+            value |= (octet & 0x7F) << 7 * index
+            if not octet & 0x80:
+                return value, at + index + 1
+        raise MalformedEventError("a length in a JSON document does not end")
+
+    def _slice(self, at: int, length: int, end: int) -> bytes:
+        if at < 0 or at + length > end:
+            raise MalformedEventError("a JSON value is longer than what holds it")
+        return self.data[at : at + length]
+
+
+def _is_inlined(kind: int, large: bool) -> bool:
+    """Literals and short integers stand in the entry itself."""
+    return kind in (_LITERAL, 5, 6) or (large and kind in (7, 8))
+
+
+def _literal(code: int) -> str:
+    if code not in _LITERALS:
+        raise MalformedEventError(f"{code} is no JSON literal")
+    return _LITERALS[code]
+
+
+def json_double(value: float) -> str:
+    """As Java prints it, or all its digits where that has an exponent."""
+    text = double_text(value)
+    return f"{Decimal(value):f}" if "E" in text else text
+
+
+def opaque_text(type_: int, data: bytes) -> str:
+    """A value of an SQL type inside JSON."""
+    if type_ == ColumnType.NEWDECIMAL:
+        precision, scale = data[0], data[1]
+        if not scale <= precision <= 65 or len(data) != 2 + stored_size(precision, scale):
+            raise MalformedEventError("a decimal in a JSON document contradicts itself")
+        return decimal_reader(precision, scale)(data[2:])
+    if type_ in (ColumnType.DATE, ColumnType.DATETIME, ColumnType.TIMESTAMP, ColumnType.TIME):
+        return f'"{_packed_time(type_, data)}"'
+    return f'"{b2a_base64(data, newline=False).decode()}"'
+
+
+def _packed_time(type_: int, data: bytes) -> str:
+    """Eight bytes: the moment in all but the lowest three, microseconds there. The sign of a time is that of the whole."""
+    if len(data) != 8:
+        raise MalformedEventError("a time in a JSON document has eight bytes")
+    value = int.from_bytes(data, "little", signed=True)
+    sign = "-" if value < 0 else ""
+    value = abs(value)
+    micros, whole = value & 0xFFFFFF, value >> 24
+    fraction = f".{micros:06}".rstrip("0") if micros else ""
+    clock = f"{whole >> 12 & 31:02}:{whole >> 6 & 63:02}:{whole & 63:02}{fraction}"
+    if type_ == ColumnType.TIME:
+        return f"{sign}{whole >> 12 & 0x3FF:02}{clock[2:]}"
+    days = whole >> 17
+    year_month, day = days >> 5, days & 31
+    date = f"{year_month // 13:04}-{year_month % 13:02}-{day:02}"
+    return date if type_ == ColumnType.DATE else f"{date} {clock}"

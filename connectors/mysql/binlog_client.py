@@ -1,0 +1,163 @@
+"""The binlog as the server dumps it: a session's socket, read packet by packet. Used by one thread.
+
+PyMySQL logs in; after the dump began, nothing is sent any more, and packets are cut out of what the socket gives.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Iterator
+
+import pymysql
+from pymysql.constants import COMMAND
+
+from connectors.mysql.binlog.errors import MalformedEventError
+from connectors.mysql.binlog.events import Body, FormatDescription, Header, TransactionPayload, decode_event, inner_events
+from connectors.mysql.binlog.zstd import unpack_transaction
+from connectors.mysql.connection import Connection
+from connectors.mysql.errors import LostConnectionError, server_error
+from connectors.mysql.settings import ConnectionSettings
+
+_RECEIVE_BYTES = 1 << 18
+_WHOLE_PACKET = 0xFFFFFF
+_OK, _END, _ERROR = 0, 0xFE, 0xFF
+#: An idle server tells that it is alive so often.
+_HEARTBEAT_SECONDS = 10
+_THROUGH_GTID = 0x04
+#: MariaDB: this client knows GTID events and annotated rows (`@mariadb_slave_capability`).
+_MARIADB_CAPABILITY = 4
+
+
+class BinlogClient:
+    """One dump of the log.
+
+    Args:
+        server_id: ours; no other replica of the server may have it.
+
+    Raises:
+        ServerError: the login fails, or the server refuses to dump.
+    """
+
+    def __init__(self, settings: ConnectionSettings, server_id: int, *, mariadb: bool = False) -> None:
+        self._where = f"{settings.host}:{settings.port}"
+        self._server_id = server_id
+        self._connection = Connection(settings)
+        self._connection.execute(
+            "SET @master_binlog_checksum = @@global.binlog_checksum, @source_binlog_checksum = @@global.binlog_checksum"
+        )
+        self._connection.execute(f"SET @master_heartbeat_period = {_HEARTBEAT_SECONDS * 10**9}")
+        if mariadb:
+            self._connection.execute(f"SET @mariadb_slave_capability = {_MARIADB_CAPABILITY}")
+        checksum = self._connection.texts("SELECT @@global.binlog_checksum")[0][0]
+        self._checksum = checksum.upper() == "CRC32"
+        self._buffer = bytearray()
+        self._socket: socket.socket | None = None
+
+    def dump_from(self, file: str, position: int) -> None:
+        """Begin at a place. Raises ServerError."""
+        self._register()
+        self._send(COMMAND.COM_BINLOG_DUMP, struct.pack("<IHI", position, 0, self._server_id) + file.encode())
+
+    def dump_after(self, gtids: bytes) -> None:
+        """Begin with the first transaction that is not in a set, in its binary form. Raises ServerError."""
+        self._register()
+        head = struct.pack("<HIIQ", _THROUGH_GTID, self._server_id, 0, 4)
+        self._send(COMMAND.COM_BINLOG_DUMP_GTID, head + struct.pack("<I", len(gtids)) + gtids)
+
+    def _register(self) -> None:
+        """Show up in SHOW REPLICAS, and make an older dump of the same id end."""
+        self._send(COMMAND.COM_REGISTER_SLAVE, struct.pack("<I3sHII", self._server_id, b"\0\0\0", 0, 0, 0))
+        try:
+            self._connection.driver._read_packet()
+        except (pymysql.MySQLError, OSError) as error:
+            raise server_error(error, f"{self._where} does not accept a replica") from error
+
+    def _send(self, command: int, body: bytes) -> None:
+        try:
+            self._connection.driver._execute_command(command, body)
+        except (pymysql.MySQLError, OSError) as error:
+            raise server_error(error, f"{self._where} does not dump its binlog") from error
+        self._socket = self._connection.driver._sock
+
+    def read(self, seconds: float) -> list[tuple[Header, Body]]:
+        """Events that are there, waiting so long for the first of them. Compressed transactions are unpacked: their events have no place
+        of their own in the log and carry that of the whole.
+
+        Raises:
+            ServerError: the server ended the dump, or the connection broke.
+            MalformedEventError: an event cannot be decoded.
+        """
+        events: list[tuple[Header, Body]] = []
+        if not self._fill(seconds):
+            return events
+        for packet in self._packets():
+            if packet[0] == _ERROR:
+                code, text = struct.unpack_from("<H", packet, 1)[0], packet[9:].decode("utf-8", "replace")
+                raise server_error(pymysql.OperationalError(code, text), f"{self._where} ended the dump of its binlog")
+            if packet[0] == _END and len(packet) < 9:
+                raise LostConnectionError(f"{self._where} ended the dump of its binlog without a reason")
+            if packet[0] != _OK:
+                raise MalformedEventError(f"a packet of the dump begins with {packet[0]}")
+            header, body = decode_event(packet[1:], checksum=self._checksum)
+            if isinstance(body, FormatDescription):
+                self._checksum = body.checksum
+            events.append((header, body))
+            if isinstance(body, TransactionPayload):
+                events.extend(_placed(header, unpack_transaction(body)))
+        return events
+
+    def _fill(self, seconds: float) -> bool:
+        """Whether a whole packet is in the buffer."""
+        assert self._socket is not None
+        deadline = time.monotonic() + seconds
+        while not self._holds_packet():
+            self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
+            try:
+                data = self._socket.recv(_RECEIVE_BYTES)
+            except (TimeoutError, BlockingIOError):
+                return False
+            except OSError as error:
+                raise server_error(error, f"The connection to {self._where} broke") from error
+            if not data:
+                raise LostConnectionError(f"{self._where} closed the connection")
+            self._buffer += data
+        return True
+
+    def _holds_packet(self) -> bool:
+        at = 0
+        while len(self._buffer) >= at + 4:
+            size = int.from_bytes(self._buffer[at : at + 3], "little")
+            at += 4 + size
+            if len(self._buffer) < at:
+                return False
+            if size < _WHOLE_PACKET:
+                return True
+        return False
+
+    def _packets(self) -> list[bytes]:
+        """Whole packets of the buffer, each joined from its parts; the rest stays there."""
+        data, at, done = bytes(self._buffer), 0, 0
+        found: list[bytes] = []
+        parts: list[bytes] = []
+        while len(data) >= at + 4:
+            size = int.from_bytes(data[at : at + 3], "little")
+            if len(data) < at + 4 + size:
+                break
+            parts.append(data[at + 4 : at + 4 + size])
+            at += 4 + size
+            if size < _WHOLE_PACKET:
+                found.append(b"".join(parts))
+                parts, done = [], at
+        del self._buffer[:done]
+        return [packet for packet in found if packet]
+
+    def close(self) -> None:
+        """End the dump; the server notices that nobody listens."""
+        self._connection.driver._force_close()
+
+
+def _placed(header: Header, events: bytes) -> Iterator[tuple[Header, Body]]:
+    for inner, body in inner_events(events):
+        yield Header(inner.timestamp, inner.type, inner.server_id, header.length, header.end, inner.flags), body

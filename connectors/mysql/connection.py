@@ -1,0 +1,116 @@
+"""A connection for statements. The only home of the driver, besides `binlog_client.py`, which takes over a connection's socket."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pymysql
+from pymysql.converters import escape_string
+
+from connectors.mysql.errors import server_error
+from connectors.mysql.settings import ConnectionSettings
+
+#: Rows that one read of an unbuffered result hands over.
+FETCH_ROWS = 2_000
+Row = tuple[bytes | None, ...]
+
+
+class Connection:
+    """A session in autocommit mode with UTC as its time zone. Values are bytes as the server sent them.
+
+    Raises:
+        ServerError: the server cannot be reached, or refuses the login.
+    """
+
+    def __init__(self, settings: ConnectionSettings) -> None:
+        self._settings = settings
+        try:
+            self._driver = _connect(settings)
+        except (pymysql.MySQLError, OSError) as error:
+            raise server_error(error, f"Unable to connect to {settings.host}:{settings.port}") from error
+
+    def close(self) -> None:
+        """End the session; never fails."""
+        try:
+            self._driver.close()
+        except (pymysql.MySQLError, OSError):
+            self._driver._force_close()
+
+    def execute(self, statement: str) -> None:
+        """Run a statement without looking at rows. Raises ServerError."""
+        self.query(statement)
+
+    def query(self, statement: str) -> list[Row]:
+        """All rows of a statement. Raises ServerError."""
+        try:
+            with self._driver.cursor(pymysql.cursors.Cursor) as cursor:
+                cursor.execute(statement)
+                return list(cursor.fetchall())
+        except (pymysql.MySQLError, OSError) as error:
+            raise server_error(error, f"A statement failed on {self._settings.host}:{self._settings.port}") from error
+
+    def texts(self, statement: str) -> list[tuple[str, ...]]:
+        """All rows as texts, NULL as an empty one. Raises ServerError."""
+        return [tuple("" if value is None else value.decode("utf-8", "replace") for value in row) for row in self.query(statement)]
+
+    def stream(self, statement: str, fetch: int = FETCH_ROWS) -> Iterator[Sequence[Row]]:
+        """Rows of a large result in batches, read from the socket as they are asked for. Raises ServerError."""
+        try:
+            with self._driver.cursor(pymysql.cursors.SSCursor) as cursor:
+                cursor.execute(statement)
+                while rows := cursor.fetchmany(fetch):
+                    yield rows
+        except (pymysql.MySQLError, OSError) as error:
+            raise server_error(error, f"A statement failed on {self._settings.host}:{self._settings.port}") from error
+
+    @property
+    def thread_id(self) -> int:
+        """The session's number on the server."""
+        return int(self._driver.thread_id())
+
+    @property
+    def driver(self) -> pymysql.connections.Connection[Any]:
+        """For `binlog_client.py`."""
+        return self._driver
+
+
+def quote_name(*parts: str) -> str:
+    """`` `db`.`table` ``."""
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+
+
+def quote_literal(text: str) -> str:
+    """`'text'`."""
+    return f"'{escape_string(text)}'"
+
+
+def _connect(settings: ConnectionSettings) -> pymysql.connections.Connection[Any]:
+    return pymysql.connect(
+        host=settings.host,
+        port=settings.port,
+        user=settings.user,
+        password=settings.password.reveal() if settings.password else "",
+        charset="utf8mb4",
+        autocommit=True,
+        connect_timeout=max(1, round(settings.connect_timeout)),
+        conv={},
+        use_unicode=False,
+        init_command="SET time_zone = '+00:00', net_write_timeout = 600",
+        ssl=_tls(settings),
+        ssl_disabled=settings.ssl_mode == "disabled",
+    )
+
+
+def _tls(settings: ConnectionSettings) -> ssl.SSLContext | None:
+    """By ``database.ssl.mode``; `preferred` leaves it to the driver, which takes TLS where the server has it."""
+    if settings.ssl_mode in ("disabled", "preferred") and not settings.ssl_ca:
+        return None
+    context = ssl.create_default_context(cafile=settings.ssl_ca)
+    context.check_hostname = settings.ssl_mode == "verify_identity"
+    if settings.ssl_mode in ("preferred", "required"):
+        context.verify_mode = ssl.CERT_NONE
+    if settings.ssl_cert:
+        context.load_cert_chain(settings.ssl_cert, settings.ssl_key)
+    return context

@@ -1,0 +1,41 @@
+"""From the server's and the driver's errors to ours: the class is the decision (mysql.md §18)."""
+
+from __future__ import annotations
+
+import pymysql
+
+from connect_py.errors import ConnectError, RetriableError
+from connectors.mysql import error_codes as codes
+
+
+class ServerError(ConnectError):
+    """The server refused. `code` is its number, 0 where the driver failed."""
+
+    def __init__(self, message: str, code: int = 0) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class LostConnectionError(ServerError, RetriableError):
+    """The connection broke, or the server is not there: worth another attempt."""
+
+
+class PurgedPositionError(ServerError):
+    """The log no longer holds the place from which the connector must go on."""
+
+
+def server_error(error: Exception, what: str) -> ServerError:
+    """The error to raise for one of the driver's."""
+    code, text = _code_and_text(error)
+    message = f"{what}: {text}"
+    if code == codes.SOURCE_FATAL_ERROR_READING_BINLOG:
+        return PurgedPositionError(message, code)
+    if code in codes.LOST or isinstance(error, (OSError, EOFError)):
+        return LostConnectionError(message, code)
+    return ServerError(message, code)
+
+
+def _code_and_text(error: Exception) -> tuple[int, str]:
+    if isinstance(error, pymysql.MySQLError) and error.args and isinstance(error.args[0], int):
+        return error.args[0], f"{error.args[1] if len(error.args) > 1 else type(error).__name__} (error {error.args[0]})"
+    return 0, str(error) or type(error).__name__
