@@ -137,7 +137,7 @@ def test_decimals_of_every_size(data):
     precision = data.draw(st.integers(1, 65))
     scale = data.draw(st.integers(0, min(30, precision)))
     unscaled = data.draw(st.integers(-(10**precision) + 1, 10**precision - 1))
-    value = Decimal(unscaled).scaleb(-scale)
+    value = Decimal(f"{unscaled}E-{scale}")
     octets = stored(value, precision, scale)
     assert len(octets) == stored_size(precision, scale)
     text = decimal_reader(precision, scale)(octets)
