@@ -29,6 +29,8 @@ SCENARIOS = [
     "rest_lifecycle",
     "rest_errors",
     "rest_offsets",
+    "rest_edges",
+    "rest_offset_edges",
     "rest_internal_topics",
     "rest_validate_overrides",
     "rest_validate_common",
