@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from connect_py.errors import ConfigError, ConnectError, RestError
+from connect_py.runtime.redact import scrub
 from rest_api.models import json_response
 
 
@@ -29,9 +30,8 @@ def container_error(status: int, message: str | None = None) -> Response:
 
 def on_connect_error(request: Request, error: Exception) -> Response:
     """An error that this project raised on purpose: RestError knows its status, an invalid configuration is 400, the rest 500."""
-    if isinstance(error, RestError):
-        return error_response(error.status, str(error))
-    return error_response(400 if isinstance(error, ConfigError) else 500, str(error))
+    status = error.status if isinstance(error, RestError) else 400 if isinstance(error, ConfigError) else 500
+    return error_response(status, scrub(str(error)))
 
 
 CONNECT_ERRORS: type[Exception] = ConnectError

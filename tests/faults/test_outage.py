@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,11 +49,12 @@ def test_a_task_waits_for_its_broker_and_a_worker_stops_in_order_without_one(bro
         broker.bring_back()
         wait_until(lambda: values(kafka, tag) == ["one", "two", "three"], 60, "the lines written meanwhile, once each")
         assert [task["state"] for task in worker.status(tag)["tasks"]] == ["RUNNING"]
+        wait_until(lambda: "answers again after" in worker.log.read_text(), 30, "a line that says that the broker is back")
 
         broker.kill()
     finally:
         worker.stop()
     said = worker.log.read_text()
-    assert said.endswith("Stopped\n")
+    assert re.search(r" INFO Stopped \(connect_py\.worker:\d+\)\n$", said)
     assert "The last states could not be written" in said
     assert "ERROR" not in said
