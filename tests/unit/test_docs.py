@@ -82,7 +82,7 @@ def shown_default(key: ConfigKey) -> str:
 WORKER_KEYS = {**DISTRIBUTED.keys, **STANDALONE.keys}
 POSTGRES_KEYS = {name: known.key for name, known in PROPERTIES.items()}
 TABLES: list[tuple[str, dict[str, ConfigKey], tuple[str, ...]]] = [
-    ("operations.md", WORKER_KEYS, ()),
+    ("configuration.md", WORKER_KEYS, ()),
     ("errors.md", {**{key.name: key for key in (*COMMON, *SINK)}, **RESTARTS.keys}, ()),
     ("connectors/postgresql.md", POSTGRES_KEYS, ()),
     ("sinks/lakehouse.md", sink.CONFIG_DEF.keys, tuple(f"{sink.PREFIX}{prefix}*" for prefix in sink.OPEN_PREFIXES)),
