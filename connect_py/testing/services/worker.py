@@ -65,6 +65,7 @@ class Worker:
         port: int | None = None,
         properties: Mapping[str, str] | None = None,
         env: Mapping[str, str] | None = None,
+        python: str = sys.executable,
         seconds: float = 60,
     ) -> None:
         """Write the properties file and start the worker; returns when it answers `GET /connectors`.
@@ -75,6 +76,7 @@ class Worker:
             port: of the REST API; a free one by default.
             properties: added to, or instead of, the usual ones.
             env: variables added to this process's; a Spark sink's JVM gets options for a quick start unless JDK_JAVA_OPTIONS is set.
+            python: the interpreter whose environment the worker runs in.
             seconds: how long the worker may take to start.
 
         Raises:
@@ -97,6 +99,7 @@ class Worker:
         self._file = folder / "worker.properties"
         self._file.write_text("".join(f"{name}={value}\n" for name, value in self.properties.items()))
         self._seconds = seconds
+        self._python = python
         self._log = folder / "worker.log"
         paths = [str(Path(connect_py.__file__).parent.parent), os.environ.get("PYTHONPATH")]
         java = os.environ.get("JDK_JAVA_OPTIONS") or " ".join(QUICK_START)
@@ -104,7 +107,7 @@ class Worker:
         self.service = self._start()
 
     def _start(self) -> Service:
-        command = [sys.executable, "-m", "connect_py.cli", "distributed", str(self._file)]
+        command = [self._python, "-m", "connect_py.cli", "distributed", str(self._file)]
         service = Service("the worker", command, self._log, env=self._env)
         service.wait_ready(self._answers, self._seconds)
         return service
