@@ -14,6 +14,7 @@ from connect_py.kafka.definitions import client_definitions
 from connect_py.kafka.settings import ClientKind, is_client_property
 from connect_py.runtime.config import DISTRIBUTED, STANDALONE
 from connect_py.runtime.providers.resolver import PROVIDERS
+from connect_py.runtime.restart_policy import DEFINITION as RESTARTS
 from connect_py.runtime.unknown_keys import closest, unknown_sentence
 
 #: Connect's properties that other modules read from the raw properties (`RestServerConfig.java`, `DistributedConfig.java`).
@@ -82,7 +83,7 @@ def worker_warnings(properties: Mapping[str, str], definition: ConfigDef) -> lis
     Args:
         definition: of the mode in which the worker starts; properties of the other mode are passed over, as one file may serve both.
     """
-    known = {*DISTRIBUTED.keys, *STANDALONE.keys, *definition.keys, *_READ_ELSEWHERE}
+    known = {*DISTRIBUTED.keys, *STANDALONE.keys, *definition.keys, *RESTARTS.keys, *_READ_ELSEWHERE}
     sentences = []
     for name in properties:
         sentence = _sentence(name, properties, known)

@@ -30,6 +30,8 @@ WORKER = {
     "sasl.jaas.config": "x",
     "ssl.truststore.location": "/t",
     "metrics.context.team": "a",
+    "metrics.listeners": "http://:9404",
+    "task.restart.policy": "on-failure",
     "config.providers": "file",
     "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
     "config.providers.file.param.allowed.paths": "/run",

@@ -32,6 +32,7 @@ from connect_py.runtime.plugins import Plugins
 from connect_py.runtime.providers.resolver import Resolved, Resolver
 from connect_py.runtime.providers.variables import variables_in
 from connect_py.runtime.redact import HIDDEN, MIN_LENGTH, is_secret_name, redactor
+from connect_py.runtime.restart_policy import DEFINITION as RESTARTS
 from connect_py.runtime.unknown_keys import unknown_properties
 
 log = logging.getLogger(__name__)
@@ -103,7 +104,7 @@ def _check(plugins: Plugins, worker: Mapping[str, str], written: Mapping[str, st
     more = [*override_entries(connector, worker, config), *(entry for key in _CONVERTER_ORDER for entry in converters[key])]
     errors += sum(1 for _, value in more if value.errors)
     groups = [*framework.groups(), *own.groups(), *(key.group for key, _ in more if key is not None and key.group is not None)]
-    known = {*definitions, *(value.name for key, value in more if key is not None)}
+    known = {*definitions, *RESTARTS.keys, *(value.name for key, value in more if key is not None)}
     warnings = unknown_properties(connector, written, known)
     return ConfigInfos(class_name, errors, list(dict.fromkeys(groups)), [*entries, *more], warnings)
 
