@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 
+from connect_py.api.metrics import MetricGroup
 from connect_py.api.record import TopicPartition
 from connect_py.api.task import BatchSinkContext, BatchSinkTask
 from connect_py.errors import FatalTaskError, RetriableError
@@ -21,6 +22,7 @@ from spark_sink.apply import TableChange, apply_table
 from spark_sink.changes import Batch, Group, Reader
 from spark_sink.config import SinkConfig
 from spark_sink.errors import classify, jvm_gone
+from spark_sink.metrics import SinkFigures
 from spark_sink.planning import Range, describe, plan_ranges
 from spark_sink.routing import TableName
 from spark_sink.session import TaskSession, open_session
@@ -41,6 +43,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         self._positions: dict[TopicPartition, int] = {}
         self._batch_started = float("-inf")
         self._failures = 0
+        self._figures = SinkFigures()
 
     def start(self, config: Mapping[str, str], context: BatchSinkContext) -> None:
         """Parse the configuration and start Spark."""
@@ -61,6 +64,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         ranges: dict[TopicPartition, Range] = {}
         try:
             self._find_positions(log)
+            self._figures.looked(self._positions, log)
             ranges = plan_ranges(
                 {tp: self._positions[tp] for tp in log},
                 log,
@@ -72,10 +76,12 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             self._apply(ranges)
         except Exception as error:
             self._tables.forget()
+            self._figures.failed()
             raise self._counted(error, f"reading {describe(ranges)}") from error
         self._failures = 0
         done = {tp: end for tp, (_, end) in ranges.items()}
         self._positions.update(done)
+        self._figures.looked(self._positions, log)
         return done
 
     def _due(self, ranges: Mapping[TopicPartition, Range]) -> bool:
@@ -133,10 +139,14 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         try:
             changes = self._changes(batch)
             for change in changes:
+                table_began = time.monotonic()
                 try:
-                    apply_table(change, batch, self._spark, self._tables, self._config)
+                    was_new = apply_table(change, batch, self._spark, self._tables, self._config)
                 except Exception as error:
                     raise classify(error, f"writing table {change.table} from {describe(change.ranges)}") from error
+                records = sum(group.count for group in change.groups)
+                self._figures.applied(str(change.table), records, time.monotonic() - table_began, was_new=was_new)
+            self._figures.batch()
         finally:
             batch.close()
         rows = sum(group.count for group in batch.groups)
@@ -148,6 +158,10 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             if group.table is not None:
                 by_table.setdefault(group.table, []).append(group)
         return [TableChange(table, groups, _ranges_of(groups, batch.ranges)) for table, groups in sorted(by_table.items())]
+
+    def metrics(self) -> list[MetricGroup]:
+        """Records and commits by table, and how far the tables are behind the log."""
+        return self._figures.groups()
 
     def stop(self) -> None:
         """The running batch ends by itself; the next step does nothing."""

@@ -11,13 +11,14 @@ import orjson
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from connect_py.api import MetricGroup
+from connect_py.api import MetricGroup, TopicPartition
 from connect_py.errors import ConfigError
 from connect_py.runtime.metrics.exposition import Names, render
 from connect_py.runtime.metrics.stats import MetricSettings, Sampled
 from connect_py.runtime.metrics.task import SinkMetrics, SourceMetrics
 from connect_py.runtime.metrics.worker import ConnectorKind, WorkerMetrics
 from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
+from spark_sink.metrics import SinkFigures
 
 
 class Clock:
@@ -296,6 +297,24 @@ def test_a_stream_shows_its_lag_and_minus_one_before_the_first_event(clock: Cloc
     assert series[f"debezium_metrics_SourceEventPosition{{{base.replace(',name', ',key=' + chr(34) + 'lsn' + chr(34) + ',name')}}}"] == 42
 
 
+# -- the lakehouse sink ------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_lakehouse_sink_shows_its_lag_and_what_each_table_took() -> None:
+    figures = SinkFigures()
+    log = {TopicPartition("t", 0): (100, 150), TopicPartition("t", 1): (0, 10)}
+    figures.looked({TopicPartition("t", 0): 120}, log)
+    assert shown(figures.groups())["connect_py_lakehouse_sink_lag_offsets"] == 40
+    figures.applied("public.a", 30, 0.5, was_new=True)
+    figures.applied("public.a", 30, 0.1, was_new=False)
+    figures.batch()
+    figures.looked({TopicPartition("t", 0): 150, TopicPartition("t", 1): 10}, log)
+    series = shown(figures.groups())
+    assert series["connect_py_lakehouse_sink_lag_offsets"] == 0
+    assert series['connect_py_lakehouse_table_records_applied_total{table="public.a"}'] == 30
+    assert series['connect_py_lakehouse_table_batches_skipped_already_committed_total{table="public.a"}'] == 1
+
+
 # -- cost, and the page ------------------------------------------------------------------------------------------------------------------
 
 
@@ -319,6 +338,9 @@ def test_every_figure_is_on_the_page() -> None:
     for metrics in (SourceMetrics(), SinkMetrics()):
         groups += [MetricGroup(domain, type_, tags, values) for domain, type_, tags, values in metrics.message()["groups"]]
     groups += [SnapshotMetrics("postgres", "x").group(), StreamingMetrics("postgres", "x").group()]
+    sink = SinkFigures()
+    sink.applied("t", 1, 1, was_new=True)
+    groups += sink.groups()
     for group in groups:
         for attribute in group.values:
             assert re.search(rf"`[^`]*\b{re.escape(attribute)}\b[^`]*`", page), f"{group.type}: {attribute}"

@@ -1,0 +1,72 @@
+"""The sink's own figures, beside those that the runtime counts for every sink. The task's thread owns them; a batch is counted once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from connect_py.api import MetricGroup, TopicPartition
+
+
+@dataclass
+class _Table:
+    records: int = 0
+    batches: int = 0
+    skipped: int = 0
+    seconds: float = 0.0
+
+
+@dataclass
+class SinkFigures:
+    """Counts since the task's start.
+
+    Attributes:
+        lag: offsets that are in the log and not applied, as of the last look.
+    """
+
+    lag: int = 0
+    _batches: int = 0
+    _failures: int = 0
+    _tables: dict[str, _Table] = field(default_factory=dict)
+
+    def looked(self, positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, tuple[int, int]]) -> None:
+        """The log was looked at."""
+        self.lag = sum(max(0, end - positions.get(partition, start)) for partition, (start, end) in log.items())
+
+    def applied(self, table: str, records: int, seconds: float, *, was_new: bool) -> None:
+        """A table took its part of a batch; `was_new` is False when it had it already."""
+        known = self._tables.setdefault(table, _Table())
+        known.seconds += seconds
+        if was_new:
+            known.batches += 1
+            known.records += records
+        else:
+            known.skipped += 1
+
+    def batch(self) -> None:
+        """All tables of a batch have committed."""
+        self._batches += 1
+
+    def failed(self) -> None:
+        """A batch failed, and is tried again or fails the task."""
+        self._failures += 1
+
+    def groups(self) -> list[MetricGroup]:
+        """As they stand now."""
+        values = {"batches-total": self._batches, "batch-failures-total": self._failures, "lag-offsets": self.lag}
+        found = [MetricGroup("connect.py", "lakehouse-sink", {}, values)]
+        for name, table in sorted(self._tables.items()):
+            found.append(
+                MetricGroup(
+                    "connect.py",
+                    "lakehouse-table",
+                    {"table": name},
+                    {
+                        "records-applied-total": table.records,
+                        "commits-total": table.batches,
+                        "batches-skipped-already-committed-total": table.skipped,
+                        "apply-seconds-total": table.seconds,
+                    },
+                )
+            )
+        return found
