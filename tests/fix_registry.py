@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import base64
 import json
+import tempfile
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -86,6 +88,12 @@ class SchemaRegistry:
 
     def answer(self, method: str, path: str, body: dict[str, Any], authorization: str) -> tuple[int, Any]:
         self.requests.append(f"{method} {path}")
+        status, found = self._answer(method, path, body, authorization)
+        if status == 200 and "format=serialized" in path and found.get("schemaType") == "PROTOBUF":
+            found = {**found, "schema": descriptor_of(found["schema"])}
+        return status, found
+
+    def _answer(self, method: str, path: str, body: dict[str, Any], authorization: str) -> tuple[int, Any]:
         if self.failures:
             return self.failures.pop(0), {"error_code": 50001, "message": "Error in the backend datastore"}
         wanted = [f"Basic {base64.b64encode(self.password.encode()).decode()}"] if self.password else []
@@ -126,6 +134,39 @@ class SchemaRegistry:
             return 404, {"error_code": 40402, "message": "Version not found."}
         held = versions[number - 1]
         return 200, {"subject": subject, "version": number, "id": held, **self.schemas[held - 1]}
+
+
+def descriptor_of(text: str) -> str:
+    """What ``format=serialized`` gives: the file's descriptor in base64, made by Google's compiler."""
+    from confluent_kafka.schema_registry.confluent.types import decimal_pb2  # noqa: F401  (puts its file into the pool)
+    from google.protobuf import descriptor_pb2, descriptor_pool, wrappers_pb2  # noqa: F401
+    from google.type import date_pb2, timeofday_pb2  # noqa: F401
+    from grpc_tools import protoc
+
+    if "confluent.field_meta" in text and "confluent/meta.proto" not in text:  # registries know this option without its import
+        text = text.replace('syntax = "proto3";', 'syntax = "proto3"; import "confluent/meta.proto";')
+    with tempfile.TemporaryDirectory() as folder:
+        known = descriptor_pb2.FileDescriptorSet()
+        for name in _IMPORTS:
+            descriptor_pool.Default().FindFileByName(name).CopyToProto(known.file.add())
+        room = Path(folder)
+        (room / "known").write_bytes(known.SerializeToString())
+        (room / "default.proto").write_text(text)
+        arguments = ["", f"-I{folder}", f"--descriptor_set_in={room / 'known'}", f"--descriptor_set_out={room / 'made'}", "default.proto"]
+        assert protoc.main(arguments) == 0, text
+        made = descriptor_pb2.FileDescriptorSet.FromString((room / "made").read_bytes())
+    return base64.b64encode(made.file[0].SerializeToString()).decode()
+
+
+_IMPORTS = (
+    "google/protobuf/descriptor.proto",
+    "confluent/meta.proto",
+    "confluent/type/decimal.proto",
+    "google/protobuf/timestamp.proto",
+    "google/protobuf/wrappers.proto",
+    "google/type/date.proto",
+    "google/type/timeofday.proto",
+)
 
 
 @pytest.fixture

@@ -59,6 +59,9 @@ class Registry:
         self._where = ", ".join(_without_user_info(url) for url in settings["url"].split(","))
         self._ids: dict[tuple[str, RegistrySchema], int] = {}
         self._library = _library()
+        self._settings = settings
+        self._known_ids: dict[RegistrySchema, int] = {}
+        self._second: Any = None
         try:
             self._client = self._library.SchemaRegistryClient(settings)
         except (ValueError, TypeError, OSError) as error:
@@ -91,11 +94,37 @@ class Registry:
     def latest(self, subject: str) -> tuple[int, RegistrySchema]:
         """Id and schema of a subject's latest version. Raises DataError and RetriableError."""
         found = self._ask(f"get the latest schema of subject '{subject}'", lambda: self._client.get_latest_version(subject))
-        return int(found.schema_id), _from_client(found.schema)
+        schema = _from_client(found.schema)
+        self._known_ids[schema] = int(found.schema_id)
+        return int(found.schema_id), schema
 
     def by_id(self, schema_id: int) -> RegistrySchema:
         """The schema of an id. Raises DataError and RetriableError."""
-        return _from_client(self._ask(f"get the schema with id {schema_id}", lambda: self._client.get_schema(schema_id)))
+        schema = _from_client(self._ask(f"get the schema with id {schema_id}", lambda: self._client.get_schema(schema_id)))
+        self._known_ids[schema] = schema_id
+        return schema
+
+    def descriptor_of(self, schema: RegistrySchema) -> str:
+        """A Protobuf schema that `by_id` or `latest` gave, in base64 of a FileDescriptorProto. Raises DataError and RetriableError."""
+        what = f"get the schema with id {self._known_ids[schema]} as a descriptor"
+        found = self._ask(what, lambda: self._described.get_schema(self._known_ids[schema], fmt="serialized"))
+        return str(found.schema_str)
+
+    def referenced_descriptors(self, schema: RegistrySchema) -> dict[str, str]:
+        """As `referenced`, each as the base64 text of a FileDescriptorProto."""
+        found: dict[str, str] = {}
+        for reference in self._references(schema):
+            what = f"get version {reference.version} of subject '{reference.subject}' as a descriptor"
+            held = self._ask(what, lambda r=reference: self._described.get_version(r.subject, r.version, fmt="serialized"))  # type: ignore[misc]
+            found[reference.name] = str(held.schema.schema_str)
+        return found
+
+    @property
+    def _described(self) -> Any:
+        """A client of its own: the library remembers a schema by its id, whatever form it was asked for in."""
+        if self._second is None:
+            self._second = self._library.SchemaRegistryClient(self._settings)
+        return self._second
 
     def version_of(self, subject: str, schema: RegistrySchema) -> int | None:
         """The version that a schema has under a subject, None when it is not registered there (a topic copied under another name).
@@ -112,14 +141,6 @@ class Registry:
             return None
         return None if found.version is None else int(found.version)
 
-    def version_under(self, subject: str, schema: RegistrySchema, settings: WriteSettings) -> int:
-        """The version of a referenced schema under its own subject, registered if it has to be. Raises DataError and RetriableError."""
-        self.id_of(subject, schema, settings)
-        found = self._ask(
-            f"find the schema under subject '{subject}'", lambda: self._client.lookup_schema(subject, self._to_client(schema))
-        )
-        return int(found.version)
-
     def referenced(self, schema: RegistrySchema) -> dict[str, RegistrySchema]:
         """Every schema that one uses, directly or not, by the names they are imported by; those that others use come first.
 
@@ -127,23 +148,28 @@ class Registry:
             DataError: one is gone.
             RetriableError: the registry does not answer.
         """
-        found: dict[str, RegistrySchema] = {}
+        return {reference.name: used for reference, used in self._references(schema).items()}
+
+    def _references(self, schema: RegistrySchema) -> dict[Reference, RegistrySchema]:
+        found: dict[Reference, RegistrySchema] = {}
         self._collect(schema, found)
         return found
 
-    def _collect(self, schema: RegistrySchema, found: dict[str, RegistrySchema]) -> None:
+    def _collect(self, schema: RegistrySchema, found: dict[Reference, RegistrySchema]) -> None:
         for reference in schema.references:
-            if reference.name in found:
+            if reference in found:
                 continue
             what = f"get version {reference.version} of subject '{reference.subject}'"
             held = self._ask(what, lambda r=reference: self._client.get_version(r.subject, r.version))  # type: ignore[misc]
             used = _from_client(held.schema)
             self._collect(used, found)
-            found[reference.name] = used
+            found[reference] = used
 
     def close(self) -> None:
         """Give the connections back."""
         self._client.close()
+        if self._second is not None:
+            self._second.close()
 
     def _to_client(self, schema: RegistrySchema) -> Any:
         references = [self._library.SchemaReference(r.name, r.subject, r.version) for r in schema.references]

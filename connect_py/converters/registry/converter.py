@@ -137,13 +137,8 @@ class RegistryConverter:
         if self._settings.use_latest and not self._settings.auto_register:
             schema_id, latest = self._registry.latest(subject)
             return frame(schema_id) + self.prefix(latest, written), self.encoder_for(schema, latest)
-        registered = self.with_references(written.schema)
-        schema_id = self._registry.id_of(subject, registered, self._settings)
-        return frame(schema_id) + self.prefix(registered, written), written.encode
-
-    def with_references(self, schema: RegistrySchema) -> RegistrySchema:
-        """The schema with what it uses registered, where the format has such things."""
-        return schema
+        schema_id = self._registry.id_of(subject, written.schema, self._settings)
+        return frame(schema_id) + self.prefix(written.schema, written), written.encode
 
     # -- reading -------------------------------------------------------------------------------------------------------------------
 
