@@ -6,22 +6,11 @@ import re
 import struct
 from collections.abc import Callable
 
-from connect_py.data import Schema
 from connect_py.data.java_text import double_text
-from connect_py.data.schema import BYTES, FLOAT64, INT32, OPTIONAL_BYTES
-from connect_py.data.schema import struct as struct_schema
-from connectors.engine.encode.numbers import base64_of_bytes
 from connectors.engine.encode.plan import ColumnPlan, Unrepresentable
+from connectors.engine.values.shapes import EMPTY_COLLECTION, POINT, point_object, spatial_object, spatial_schema
 from connectors.postgres.types.base import Family, RootType, ValueOptions
-from connectors.postgres.types.numbers import json_number
 
-POINT = struct_schema(
-    [("x", FLOAT64), ("y", FLOAT64), ("wkb", OPTIONAL_BYTES), ("srid", INT32.as_optional())],
-    name="io.debezium.data.geometry.Point",
-    version=1,
-    doc="Geometry (POINT)",
-)
-_EMPTY_COLLECTION = "010700000000000000"
 _POINT = re.compile(r"\(([^,()]+),([^,()]+)\)").fullmatch
 _NUMBER = re.compile(r"[-+]?(?:\d[\d.eE+-]*|Infinity|NaN)")
 #: The flag in an EWKB type that a SRID follows.
@@ -38,21 +27,14 @@ def _point_object(text: str) -> str:
     if found is None:
         raise Unrepresentable(f"{text!r} is not a point")
     x, y = float(found[1]), float(found[2])
-    wkb = base64_of_bytes(struct.pack("<BIdd", 1, 1, x, y))
-    return f'{{"x":{json_number(double_text(x))},"y":{json_number(double_text(y))},"wkb":"{wkb}","srid":null}}'
+    return point_object(x, y, struct.pack("<BIdd", 1, 1, x, y), None)
 
 
 def _postgis(kind: str, *, optional: bool) -> Family:
-    schema: Schema = struct_schema(
-        [("wkb", BYTES), ("srid", INT32.as_optional())],
-        name=f"io.debezium.data.geometry.{kind}",
-        version=1,
-        doc=kind,
-        optional=optional,
-    )
+    schema = spatial_schema(kind, optional=optional)
 
     def plan(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
-        return ColumnPlan(name, schema, _spatial_object, fallback=_spatial_object(_EMPTY_COLLECTION))
+        return ColumnPlan(name, schema, _spatial_object, fallback=_spatial_object(EMPTY_COLLECTION.hex()))
 
     return plan
 
@@ -64,7 +46,7 @@ def _spatial_object(text: str) -> str:
         raise Unrepresentable("a PostGIS value is shorter than the head of its EWKB form")
     order = "<" if data[0] else ">"
     kind, srid = struct.unpack_from(f"{order}II", data, 1)
-    return f'{{"wkb":"{base64_of_bytes(data)}","srid":{srid if kind & _HAS_SRID else "null"}}}'
+    return spatial_object(data, srid if kind & _HAS_SRID else None)
 
 
 def shape_text(text: str) -> str:

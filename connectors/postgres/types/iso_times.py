@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from connect_py.data import Schema, Type
 from connectors.engine.encode.plan import ColumnPlan
-from connectors.engine.encode.temporal import civil_from_days
+from connectors.engine.values.iso import iso_date, iso_time, iso_timestamp
 from connectors.postgres.types import temporal
 from connectors.postgres.types.base import Family, RootType, ValueOptions
 
-_DAY_SECONDS = 86_400
 #: What Java's calendars make of the sentinels (pg_types_iso.json); in streams, and of dates in snapshots.
 _INFINITE_DATES = {"infinity": "-5877611-06-21Z", "-infinity": "-5877611-06-22Z"}
 _SNAPSHOT_INFINITE_DATES = {"infinity": "+292278994-08-16Z", "-infinity": "+292269055-12-02Z"}
@@ -48,30 +47,6 @@ def _iso_of_finite(text: str) -> str:
     if text in _INFINITE_DATES:
         raise ValueError(text)
     return iso_date(temporal.days_of_date(text))
-
-
-def iso_date(days: int) -> str:
-    """A day since 1970-01-01; years outside of 0 to 9999 carry a sign."""
-    return f"{_civil(days)}Z"
-
-
-def iso_time(micros: int) -> str:
-    """A moment of the day, as many fractional digits as are needed."""
-    seconds, fraction = divmod(micros, 1_000_000)
-    digits = f".{fraction:06}".rstrip("0") if fraction else ""
-    return f"{seconds // 3600 % 24:02}:{seconds // 60 % 60:02}:{seconds % 60:02}{digits}Z"
-
-
-def iso_timestamp(micros: int) -> str:
-    """A moment since 1970-01-01 00:00."""
-    days, rest = divmod(micros, _DAY_SECONDS * 1_000_000)
-    return f"{_civil(days)}T{iso_time(rest)}"
-
-
-def _civil(days: int) -> str:
-    year, month, day = civil_from_days(days)
-    sign = "-" if year < 0 else "+" if year > 9999 else ""
-    return f"{sign}{abs(year):04}-{month:02}-{day:02}"
 
 
 def _schema(name: str) -> Schema:

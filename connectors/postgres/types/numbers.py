@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal
 
 from connect_py.converters.json_write import quote
 from connect_py.data import Schema
 from connect_py.data.java_text import double_text, float_text, reformat
-from connect_py.data.logical import EXACT, decimal_schema
+from connect_py.data.logical import decimal_schema
 from connect_py.data.schema import BOOLEAN, BYTES, FLOAT32, FLOAT64, INT16, INT32, INT64, STRING, struct
 from connectors.engine.encode.numbers import base64_of_integer
 from connectors.engine.encode.plan import ColumnPlan, Convert, Unrepresentable
+from connectors.engine.values.decimals import decimal_plan, json_number
 from connectors.postgres.types.base import Family, RootType, ValueOptions
 
 VARIABLE_SCALE_DECIMAL = struct(
@@ -63,11 +63,6 @@ def float4(text: str) -> str:
     return json_number(float_text(float(text)) if "e-4" in text else reformat(text))
 
 
-def json_number(shown: str) -> str:
-    """NaN and the infinities are strings in JSON."""
-    return shown if shown[-1].isdigit() else f'"{shown}"'
-
-
 def numeric(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
     """numeric(p,s), numeric(p) and numeric, by `decimal.handling.mode`."""
     if options.decimal_mode == "string":
@@ -93,39 +88,6 @@ def precision_and_scale(typmod: int) -> tuple[int, int]:
     """Of a numeric's type modifier (`numeric_typmod_precision`, `numeric_typmod_scale`; the scale is signed since PostgreSQL 15)."""
     scale = (typmod - 4) & 0x7FF
     return (typmod - 4) >> 16 & 0xFFFF, scale - 0x800 if scale & 0x400 else scale
-
-
-def decimal_plan(name: str, schema: Schema, scale: int) -> ColumnPlan:
-    """A Connect Decimal of a fixed scale.
-
-    The server prints exactly `scale` digits, so the unscaled value is the text without its point: 0.3 µs a value. A cache of texts costs
-    0.2 µs when it misses, so it would pay above a hit rate of one half only.
-    """
-
-    def unscaled(text: str) -> int:
-        shifted = _finite(text).scaleb(scale, EXACT)
-        if shifted != int(shifted):
-            raise Unrepresentable(f"{text} has more than {scale} fractional digits")
-        return int(shifted)
-
-    number = "int($)" if scale == 0 else f"int($.replace('.', '')) if $[{-scale - 1}] == '.' else unscaled{scale}($)"
-    return ColumnPlan(
-        name,
-        schema,
-        lambda text: f'"{base64_of_integer(unscaled(text))}"',
-        f"base64_of_integer({number})" if scale >= 0 else "",
-        quoted=scale >= 0,
-        helpers={"base64_of_integer": base64_of_integer, f"unscaled{scale}": unscaled},
-        numeric=lambda text: str(_finite(text)),
-        fallback='"AA=="',
-    )
-
-
-def _finite(text: str) -> Decimal:
-    value = Decimal(text)
-    if not value.is_finite():
-        raise Unrepresentable(f"{text} has no form as a Decimal")
-    return value
 
 
 def variable_scale(text: str) -> str:

@@ -1,0 +1,49 @@
+"""Decimals of a fixed scale and floating point numbers as JSON (debezium-common.md §6.1)."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from connect_py.data import Schema
+from connect_py.data.logical import EXACT
+from connectors.engine.encode.numbers import base64_of_integer
+from connectors.engine.encode.plan import ColumnPlan, Unrepresentable
+
+
+def json_number(shown: str) -> str:
+    """A number's text; NaN and the infinities are strings in JSON."""
+    return shown if shown[-1].isdigit() else f'"{shown}"'
+
+
+def decimal_plan(name: str, schema: Schema, scale: int) -> ColumnPlan:
+    """A Connect Decimal of a fixed scale.
+
+    The server prints exactly `scale` digits, so the unscaled value is the text without its point: 0.3 µs a value. A cache of texts costs
+    0.2 µs when it misses, so it would pay above a hit rate of one half only.
+    """
+
+    def unscaled(text: str) -> int:
+        shifted = finite(text).scaleb(scale, EXACT)
+        if shifted != int(shifted):
+            raise Unrepresentable(f"{text} has more than {scale} fractional digits")
+        return int(shifted)
+
+    number = "int($)" if scale == 0 else f"int($.replace('.', '')) if $[{-scale - 1}] == '.' else unscaled{scale}($)"
+    return ColumnPlan(
+        name,
+        schema,
+        lambda text: f'"{base64_of_integer(unscaled(text))}"',
+        f"base64_of_integer({number})" if scale >= 0 else "",
+        quoted=scale >= 0,
+        helpers={"base64_of_integer": base64_of_integer, f"unscaled{scale}": unscaled},
+        numeric=lambda text: str(finite(text)),
+        fallback='"AA=="',
+    )
+
+
+def finite(text: str) -> Decimal:
+    """A decimal's text. Raises Unrepresentable: it is NaN or infinite."""
+    value = Decimal(text)
+    if not value.is_finite():
+        raise Unrepresentable(f"{text} has no form as a Decimal")
+    return value
