@@ -233,7 +233,8 @@ class HerderCore:
         if name not in snapshot.connectors:
             return
         target = snapshot.target_state(name)
-        self._tasks.pause(name, target is TargetState.PAUSED)
+        if target is not TargetState.STOPPED:  # a resume on the way to the stop would let a paused task read on
+            self._tasks.pause(name, target is TargetState.PAUSED)
         self._connectors.set_target(name, target)
         if target is not TargetState.STARTED:  # one that goes on says so itself, when it has its tasks
             log.info("Connector %s is %s", name, target.value.lower())
