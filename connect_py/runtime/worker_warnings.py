@@ -13,6 +13,7 @@ from connect_py.api.config import ConfigType, parse_value
 from connect_py.kafka.definitions import client_definitions
 from connect_py.kafka.settings import ClientKind, is_client_property
 from connect_py.runtime.config import DISTRIBUTED, STANDALONE
+from connect_py.runtime.override_policy import override_policy
 from connect_py.runtime.providers.resolver import PROVIDERS
 from connect_py.runtime.restart_policy import DEFINITION as RESTARTS
 from connect_py.runtime.unknown_keys import closest, unknown_sentence
@@ -61,6 +62,11 @@ _NO_EFFECT = {
     "ssl.engine.factory.class": _JAVA_CLASS,
 }
 
+_OF_PRINCIPAL = (
+    "The policy Principal is deprecated, as in Kafka Connect: set connector.client.config.override.policy=Allowlist and "
+    "connector.client.config.override.allowlist=sasl.jaas.config,sasl.mechanism,security.protocol, which is the same."
+)
+
 #: Families in which the converter, the broker or the provider knows what a name means.
 _OPEN = (
     "key.converter.",
@@ -84,7 +90,7 @@ def worker_warnings(properties: Mapping[str, str], definition: ConfigDef) -> lis
         definition: of the mode in which the worker starts; properties of the other mode are passed over, as one file may serve both.
     """
     known = {*DISTRIBUTED.keys, *STANDALONE.keys, *definition.keys, *RESTARTS.keys, *_READ_ELSEWHERE}
-    sentences = []
+    sentences = [_OF_PRINCIPAL] if override_policy(properties).name == "Principal" else []
     for name in properties:
         sentence = _sentence(name, properties, known)
         if sentence:

@@ -68,3 +68,8 @@ def test_a_usual_file_of_connect_gets_no_warning_in_either_mode(definition: obje
 )
 def test_what_has_no_effect_is_said_with_the_reason_or_the_name_that_was_meant(name: str, sentence: str) -> None:
     assert worker_warnings({**WORKER, name: "secret value"}, DISTRIBUTED) == [sentence]
+
+
+def test_the_policy_that_kafka_has_deprecated_is_said_to_be() -> None:
+    (sentence,) = worker_warnings({**WORKER, "connector.client.config.override.policy": "Principal"}, DISTRIBUTED)
+    assert "connector.client.config.override.allowlist=sasl.jaas.config,sasl.mechanism,security.protocol" in sentence

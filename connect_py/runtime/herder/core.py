@@ -143,6 +143,7 @@ class HerderCore:
         self._pool.shutdown(wait=False, cancel_futures=True)
         for store in (self._configs, self._statuses, self._offsets):
             store.stop()
+        self._variables.close()
 
     def _flush_statuses(self) -> None:
         """A worker that ends while Kafka is away has nobody to tell, and has ended in order nevertheless."""
