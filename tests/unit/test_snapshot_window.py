@@ -1,0 +1,231 @@
+"""The window and the state machine of an incremental snapshot, without a database: whatever happens, the topic ends as the table."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connect_py.errors import FatalTaskError, RetriableError
+from connectors.engine.notification.events import IncrementalEvents, Notification
+from connectors.engine.snapshot.incremental import Chunk, IncrementalSnapshot, SnapshotHooks, UnknownCollectionError
+from connectors.engine.snapshot.incremental_offset import IncrementalOffset, StoredKey, WantedCollection
+from connectors.engine.snapshot.java_object import JavaValue
+from connectors.engine.snapshot.window import Window
+
+
+def test_only_watermarks_of_the_chunk_open_and_close_the_window() -> None:
+    window: Window[str] = Window()
+    assert not window.opens("any-open"), "there is no chunk"
+    window.begin("c1")
+    window.fill([(b"k", "row")])
+    assert not window.opens("c0-open")
+    assert not window.closes("c0-close")
+    assert not window.drop(b"k"), "the low watermark was not passed"
+    assert window.opens("c1-open")
+    assert window.closes("c1-close")
+    assert window.take() == ["row"]
+    assert not window.closes("c1-close"), "it was taken already"
+
+
+def test_rows_without_a_key_are_all_kept() -> None:
+    window: Window[str] = Window()
+    window.begin("c")
+    window.fill([(None, "a"), (None, "a"), (b"k", "b")])
+    assert window.take() == ["a", "a", "b"]
+
+
+@given(st.lists(st.integers(0, 9)), st.lists(st.integers(0, 9)), st.lists(st.integers(0, 9)))
+def test_a_window_gives_the_rows_whose_keys_the_stream_did_not_show(rows: list[int], before: list[int], inside: list[int]) -> None:
+    window: Window[int] = Window()
+    window.begin("c")
+    window.fill([(b"%d" % key, key) for key in rows])
+    for key in before:
+        window.drop(b"%d" % key)
+    window.opens("c-open")
+    for key in inside:
+        window.drop(b"%d" % key)
+    assert window.take() == [key for key in dict.fromkeys(rows) if key not in inside]
+
+
+# -- a database of one table and its log -------------------------------------------------------------------------------------------------
+
+Operation = tuple[str, int, int]
+OPERATIONS = st.one_of(
+    st.tuples(st.just("put"), st.integers(0, 12), st.integers(0, 99)),
+    st.tuples(st.just("delete"), st.integers(0, 12), st.just(0)),
+    st.tuples(st.just("truncate"), st.just(0), st.just(0)),
+)
+
+
+@dataclass
+class Table(SnapshotHooks):
+    """Rows, a log of what was done to them, and a plan of what others do at each phase."""
+
+    rows: dict[int, int]
+    plan: list[list[Operation]] = field(default_factory=list)
+    failures: list[Exception | None] = field(default_factory=list)
+    log: list[tuple[str, object]] = field(default_factory=list)
+
+    def do(self, operation: Operation) -> None:
+        name, key, value = operation
+        if name == "put":
+            self.rows[key] = value
+        elif name == "delete":
+            if self.rows.pop(key, None) is None:
+                return
+        else:
+            self.rows.clear()
+        self.log.append((name, (key, value)))
+
+    def reached(self, phase: str) -> None:
+        for operation in self.plan.pop(0) if self.plan else []:
+            self.do(operation)
+
+    def low(self, chunk: str) -> None:
+        self.log.append(("open", chunk + "-open"))
+
+    def high(self, chunk: str) -> None:
+        self.log.append(("close", chunk + "-close"))
+
+    def names(self) -> Sequence[str]:
+        return ["s.t"]
+
+    def maximum(self, wanted: WantedCollection) -> StoredKey | None:
+        if wanted.id != "s.t":
+            raise UnknownCollectionError("no such table")
+        return stored(max(self.rows)) if self.rows else None
+
+    def read(self, wanted: WantedCollection, after: StoredKey | None, until: StoredKey, limit: int) -> Chunk[tuple[int, int]]:
+        failure = self.failures.pop(0) if self.failures else None
+        if failure:
+            raise failure
+        keys = sorted(key for key in self.rows if after is None or number(after) < key <= number(until))[:limit]
+        return Chunk([(b"%d" % key, (key, self.rows[key])) for key in keys], stored(keys[-1]) if keys else None)
+
+
+def stored(key: int) -> StoredKey:
+    return (JavaValue("java.lang.Integer", str(key)),)
+
+
+def number(key: StoredKey) -> int:
+    assert key[0] is not None
+    return int(key[0].text)
+
+
+class Run:
+    """Drives a snapshot over a table; `topic` is what it and the stream sent, folded."""
+
+    def __init__(self, table: Table, chunk_size: int) -> None:
+        self.table, self.chunk_size = table, chunk_size
+        self.topic: dict[int, int] = {}
+        self.read_at = 0
+        self.notes: list[Notification] = []
+        self.snapshot = self.new()
+
+    def new(self) -> IncrementalSnapshot[tuple[int, int]]:
+        tell = IncrementalEvents("p", self.notes.append)
+        return IncrementalSnapshot(self.table, self.table, chunk_size=self.chunk_size, emit=self.topic_put, tell=tell, hooks=self.table)
+
+    def topic_put(self, rows: list[tuple[int, int]]) -> None:
+        self.topic.update(rows)
+
+    def stream(self, most: int = 1_000_000) -> None:
+        for name, what in self.table.log[self.read_at : self.read_at + most]:
+            self.read_at += 1
+            if name == "open":
+                self.snapshot.window_opened(str(what))
+            elif name == "close":
+                self.snapshot.window_closed(str(what))
+            else:
+                assert isinstance(what, tuple)
+                key, value = what
+                if name == "truncate":
+                    self.topic.clear()
+                    self.snapshot.truncated()
+                    continue
+                self.snapshot.event(b"%d" % key)
+                if name == "put":
+                    self.topic[key] = value
+                else:
+                    self.topic.pop(key, None)
+
+    def finish(self) -> None:
+        for _ in range(1000):
+            try:
+                self.snapshot.advance()
+            except RetriableError:
+                self.snapshot.restore(dict(self.snapshot.offset()))
+            self.stream()
+            if not self.snapshot.is_running and not self.snapshot.chunk:
+                return
+        raise AssertionError("the snapshot does not end")
+
+
+ROWS = st.dictionaries(st.integers(0, 12), st.integers(100, 199), max_size=10)
+PLANS = st.lists(st.lists(OPERATIONS, max_size=3), max_size=40)
+
+
+@given(ROWS, PLANS, st.integers(1, 5))
+def test_the_topic_is_the_table_whatever_happens_at_whatever_phase(rows: dict[int, int], plan: list[list[Operation]], size: int) -> None:
+    table = Table(rows=dict(rows), plan=plan)
+    run = Run(table, size)
+    run.snapshot.begin("s", ["s.t"])
+    run.finish()
+    assert run.topic == table.rows
+
+
+@given(ROWS, PLANS, st.integers(1, 5), st.lists(st.integers(0, 4), max_size=8), st.lists(st.booleans(), max_size=10))
+def test_the_topic_is_the_table_after_restarts_and_lost_connections(
+    rows: dict[int, int], plan: list[list[Operation]], size: int, steps: list[int], losses: list[bool]
+) -> None:
+    """A restart goes on from the offset of the last batch, here at any place of the stream; watermarks of before come again."""
+    table = Table(rows=dict(rows), plan=plan, failures=[RetriableError("lost") if lost else None for lost in losses])
+    run = Run(table, size)
+    run.snapshot.begin("s", ["s.t"])
+    for step in steps:
+        with contextlib.suppress(RetriableError):
+            run.snapshot.advance()
+        run.stream(step)
+        offset = dict(run.snapshot.offset())
+        run.snapshot = run.new()
+        run.snapshot.restore(offset)
+    run.finish()
+    assert run.topic == table.rows
+
+
+@pytest.mark.parametrize(
+    ("refusals", "status"),
+    [([], "SUCCEEDED"), ([True], "SUCCEEDED"), ([True, False, True], "SUCCEEDED"), ([False, True, True], "SQL_EXCEPTION")],
+)
+def test_a_chunk_that_is_refused_is_tried_again_and_then_left_out(refusals: list[bool], status: str) -> None:
+    table = Table(rows={1: 1, 2: 2, 3: 3}, failures=[FatalTaskError("refused") if refused else None for refused in refusals])
+    run = Run(table, 1)
+    run.snapshot.begin("s", ["s.t", "s.other"])
+    run.finish()
+    scans = [note.additional_data for note in run.notes if note.type == "TABLE_SCAN_COMPLETED"]
+    assert [scan["status"] for scan in scans] == [status, "UNKNOWN_SCHEMA"]
+    assert run.notes[-1].type == "COMPLETED"
+    assert run.topic == (table.rows if status == "SUCCEEDED" else {1: 1})
+
+
+def test_an_offset_comes_back() -> None:
+    wanted = (WantedCollection("s.t", "a = ')' OR (b)", None), WantedCollection("s.ü", None, "seq"))
+    offset = IncrementalOffset(wanted, stored(3), None, "signal")
+    fields = offset.dump()
+    assert IncrementalOffset.load(fields) == offset
+    assert fields["incremental_snapshot_maximum_key"] == "aced000570"
+    assert fields["incremental_snapshot_collections"] == (
+        '[{"incremental_snapshot_collections_id":"s.t","incremental_snapshot_collections_additional_condition":"(a = \')\' OR (b))",'
+        '"incremental_snapshot_collections_surrogate_key":null},{"incremental_snapshot_collections_id":"s.ü",'
+        '"incremental_snapshot_collections_additional_condition":null,"incremental_snapshot_collections_surrogate_key":"seq"}]'
+    )
+
+
+def test_a_condition_that_debezium_wrapped_again_and_again_is_the_same() -> None:
+    text = '[{"incremental_snapshot_collections_id":"s.t","incremental_snapshot_collections_additional_condition":"(((a) OR (b)))"}]'
+    assert IncrementalOffset.load({"incremental_snapshot_collections": text}).collections[0].condition == "(a) OR (b)"
