@@ -65,7 +65,7 @@ def converter_version_key(plugins: Plugins, key: ConfigKey, kind: str, name: str
         default=found.version if found else None,
         recommender=_versions(found),
         validator=check,
-        visible=found is not None,
+        visible=_is_known(plugins, name),
     )
 
 
@@ -156,6 +156,13 @@ def find_quietly(plugins: Plugins, name: str | None, kind: str) -> type[Any] | N
         return plugins.find(name.strip(), kind) if name else None
     except ConfigError:
         return None
+
+
+def _is_known(plugins: Plugins, name: str) -> bool:
+    try:
+        return plugins.resolve(name.strip()) is not None
+    except ConfigError:
+        return False
 
 
 def _class_name(plugins: Plugins) -> Callable[[str, str], str]:

@@ -46,6 +46,9 @@ _MARKS = {
     "header_converter": "from_connect_header",
 }
 
+#: In Debezium's image these are an add-on that is not there, so their short names are Kafka's; so they stay where both are there.
+_WITHOUT_ALIAS = frozenset({"io.debezium.transforms.Filter"})
+
 #: Python module → extra of the distribution that brings it.
 _EXTRAS = {
     "psycopg": "postgres",
@@ -174,7 +177,7 @@ class Plugins:
         possible = [
             java
             for java in sorted(self.references)
-            if alias in {simple := _simple_name(java), *(simple.removesuffix(suffix) for suffix in suffixes)}
+            if java not in _WITHOUT_ALIAS and alias in {simple := _simple_name(java), *(simple.removesuffix(suffix) for suffix in suffixes)}
         ]
         return [java for java in possible if alias in aliases(java, self.load(java))]
 

@@ -32,6 +32,7 @@ SCENARIOS = [
     "rest_edges",
     "rest_offset_edges",
     "rest_internal_topics",
+    "rest_plugin_versions",
     "rest_validate_overrides",
     "rest_validate_common",
     "rest_validate_plugins",

@@ -316,3 +316,8 @@ def test_a_malformed_version_of_the_connector_is_a_bad_request() -> None:
     config: dict[str, str | None] = {"name": "c", "connector.class": FILE_SOURCE, "connector.plugin.version": "[1"}
     with pytest.raises(BadRequestError, match=r"^Unbounded range: \[1$"):
         validate(Plugins.discover(), {"key.converter": JSON, "value.converter": JSON}, config)
+
+
+def test_the_short_name_that_kafka_and_an_add_on_of_debezium_share_is_kafkas() -> None:
+    plugins = Plugins({**Plugins.discover().references, "io.debezium.transforms.Filter": "not_installed:Filter"})
+    assert plugins.resolve("Filter") == "org.apache.kafka.connect.transforms.Filter"
