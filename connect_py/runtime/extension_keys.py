@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from connect_py.api import ConfigDef, Connector, SinkConnector
-from connect_py.runtime.sink_keys import SINK
 from connect_py.runtime.restart_policy import DEFINITION as RESTARTS
+from connect_py.runtime.sink_keys import SINK
 
 _LETTERS = "errors.deadletterqueue."
 

@@ -50,11 +50,13 @@ class SinkOffsets:
         return {partition: self._taken[partition] for partition in partitions if partition in self._taken}
 
     def committable(self, offered: Mapping[TopicPartition, int], accepted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """What `pre_commit` accepted of the offer, without what is committed already.
+        """What to commit after `pre_commit` accepted some of the offer: as in Connect, all partitions of the offer as soon as one of them
+        moves, so that the group tells of those without records, too; nothing when none does.
 
         Offsets ahead of what was put, and partitions that are not assigned or not offered, are left out with a warning.
         """
-        due = {}
+        before = {partition: self._committed[partition] for partition in offered if partition in self._committed}
+        due = dict(before)
         for partition, offset in accepted.items():
             where = f"{partition[0]}-{partition[1]}"
             key = TopicPartition(*partition)
@@ -62,9 +64,9 @@ class SinkOffsets:
                 log.warning("Ignoring invalid task provided offset %s/%s -- partition not assigned", where, offset)
             elif key in offered and offset > offered[key]:
                 log.warning("Ignoring invalid task provided offset %s/%s -- not yet consumed, taken offset=%s", where, offset, offered[key])
-            elif key in offered and offset != self._committed[key]:
+            elif key in offered:
                 due[key] = offset
-        return due
+        return due if due != before else {}
 
     def committed(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Kafka holds these."""

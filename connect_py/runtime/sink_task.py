@@ -22,8 +22,8 @@ from connect_py.errors import FatalTaskError, RetriableError, noted
 from connect_py.kafka.consumer import ConsumedRecord, RebalanceListener
 from connect_py.runtime.control import Report, TaskControl, TaskStopped
 from connect_py.runtime.metrics.task import SinkMetrics
+from connect_py.runtime.sink_commit import CommittingConsumer, SinkCommits
 from connect_py.runtime.sink_errors import SinkErrors
-from connect_py.runtime.sink_offsets import SinkOffsets
 
 log = logging.getLogger(__name__)
 
@@ -33,18 +33,11 @@ _SLICE_SECONDS = 0.2
 _FIRST_RETRY_SECONDS = 1.0
 
 
-class Consumer(Protocol):
+class Consumer(CommittingConsumer, Protocol):
     """What the loop needs of `connect_py.kafka.consumer.GroupConsumer`."""
 
-    @property
-    def assignment(self) -> frozenset[TopicPartition]: ...
     def subscribe(self, listener: RebalanceListener) -> None: ...
-    def poll(self, timeout_seconds: float) -> list[ConsumedRecord]: ...
-    def pause(self, partitions: Iterable[TopicPartition]) -> None: ...
     def resume(self, partitions: Iterable[TopicPartition]) -> None: ...
-    def seek(self, partition: TopicPartition, offset: int) -> None: ...
-    def commit(self, offsets: Mapping[TopicPartition, int]) -> None: ...
-    def commit_async(self, offsets: Mapping[TopicPartition, int], done: Callable[[Exception | None], None]) -> None: ...
     def close(self) -> None: ...
 
 
@@ -129,21 +122,26 @@ class SinkTaskLoop:
         self._report = report
         self._context = context
         self._skip = skip
-        self._interval = commit_interval_seconds
-        self._timeout = commit_timeout_seconds
         if errors.is_reporting:
             context.report_errant_record = self._report_errant
-        self._offsets = SinkOffsets()
         self._batch: list[SinkRecord] = []
         self._originals: list[ConsumedRecord] = []
         self._reached: dict[TopicPartition, int] = {}
         self._retries = 0
         self._is_paused = False
         self._is_ending = False
-        self._next_commit = 0.0
-        self._committing: tuple[float, dict[TopicPartition, int]] | None = None
         self._topics: set[str] = set()
         self._metrics = metrics or SinkMetrics()
+        self._commits = SinkCommits(
+            task,
+            errors,
+            consumer,
+            control,
+            self._metrics,
+            interval_seconds=commit_interval_seconds,
+            timeout_seconds=commit_timeout_seconds,
+        )
+        self._offsets = self._commits.offsets
         self._metrics.partitions = self._offsets.__len__
         self._metrics.active = lambda: self._offsets.uncommitted() + len(self._batch)
 
@@ -162,7 +160,7 @@ class SinkTaskLoop:
             self._task.start(config, self._context)
             self._consumer.subscribe(self)
             self._report({"type": "state", "state": "RUNNING"})
-            self._next_commit = time.monotonic() + self._interval
+            self._commits.begin()
             while not self._control.is_stopping:
                 self._turn()
             failed = False
@@ -183,7 +181,9 @@ class SinkTaskLoop:
 
     def _turn(self) -> None:
         self._pause_or_resume()
-        self._commit_if_due()
+        self._take_commit_wish()
+        if not self._commits.commit_if_due():
+            self._forget_batch()
         self._seek()
         records = self._poll()
         if self._control.is_stopping:
@@ -200,6 +200,7 @@ class SinkTaskLoop:
         self._is_paused = not self._is_paused
         if self._is_paused:
             self._consumer.pause(self._consumer.assignment)
+            self._commits.is_wanted = True
         elif not self._retries:
             self._resume_all()
         self._report({"type": "state", "state": "PAUSED" if self._is_paused else "RUNNING"})
@@ -209,9 +210,7 @@ class SinkTaskLoop:
 
     def _poll(self) -> list[ConsumedRecord]:
         """Wait for records, but no longer than until there is something else to do."""
-        deadline = self._next_commit
-        if self._committing is not None:
-            deadline = self._committing[0] + self._timeout
+        deadline = self._commits.deadline
         if self._retries:
             wanted, self._context.retry_seconds = self._context.retry_seconds, None
             delay = _FIRST_RETRY_SECONDS * 2 ** min(self._retries - 1, 16) if wanted is None else wanted
@@ -221,7 +220,8 @@ class SinkTaskLoop:
             records = self._consumer.poll(min(_SLICE_SECONDS, max(0.0, left)))
             if records or left <= _SLICE_SECONDS or self._control.is_stopping or self._control.is_paused != self._is_paused:
                 return records
-            if self._context.wants_commit and self._committing is None:
+            self._take_commit_wish()
+            if self._commits.is_due:
                 return records
 
     def _convert(self, records: Sequence[ConsumedRecord]) -> None:
@@ -275,6 +275,10 @@ class SinkTaskLoop:
         self._errors.record = original
         self._skip("TASK_PUT", type(self._task).__qualname__, error)
 
+    def _take_commit_wish(self) -> None:
+        if self._context.wants_commit:
+            self._context.wants_commit, self._commits.is_wanted = False, True
+
     def _seek(self) -> None:
         """Go where the task asked; records of those partitions that wait to be put are given up."""
         if not self._context.seeks:
@@ -286,57 +290,6 @@ class SinkTaskLoop:
                 self._offsets.rewind(partition, offset)
         self._drop(seeks)
 
-    # -- commits
-
-    def _commit_if_due(self) -> None:
-        now = time.monotonic()
-        if self._committing is not None and now >= self._committing[0] + self._timeout:
-            log.warning("Commit of offsets timed out after %.1f s; the next commit includes them.", now - self._committing[0])
-            self._committed(self._committing[1], RetriableError("timed out"))
-        if self._committing is None and (self._context.wants_commit or now >= self._next_commit):
-            self._next_commit = now + self._interval
-            self._context.wants_commit = False
-            self._begin_commit()
-
-    def _begin_commit(self) -> None:
-        offsets = self._offsets.of(self._consumer.assignment)
-        if not offsets:
-            return
-        try:
-            self._errors.flush(time.monotonic() + self._timeout)
-            accepted = self._task.pre_commit(dict(offsets))
-        except FatalTaskError:
-            raise
-        except Exception as error:  # noqa: BLE001  # a plugin's author may raise anything, and all of it means "not durable"
-            log.error("Offset commit failed, rewinding to last committed offsets: %s", error)
-            self._metrics.commit(0.0, succeeded=False)
-            self._rewind()
-            return
-        due = self._offsets.committable(offsets, accepted)
-        if due:
-            self._metrics.commit_begun()
-            self._committing = time.monotonic(), due
-            self._consumer.commit_async(due, lambda problem: self._answered(due, problem))
-
-    def _answered(self, due: dict[TopicPartition, int], problem: Exception | None) -> None:
-        if self._committing is not None and self._committing[1] is due:  # else it was given up before
-            if problem is not None:
-                log.warning("%s; the next commit includes them.", problem)
-            self._committed(due, problem)
-        else:
-            self._metrics.commit_skipped()
-
-    def _committed(self, due: Mapping[TopicPartition, int], problem: Exception | None) -> None:
-        began, self._committing = self._committing[0] if self._committing else time.monotonic(), None
-        self._metrics.commit(time.monotonic() - began, succeeded=problem is None)
-        if problem is None:
-            self._offsets.committed(due)
-
-    def _rewind(self) -> None:
-        for partition, offset in self._offsets.rewind_all().items():
-            self._consumer.seek(partition, offset)
-        self._forget_batch()
-
     # -- rebalances (RebalanceListener)
 
     def on_assigned(self, positions: Mapping[TopicPartition, int]) -> None:
@@ -347,15 +300,13 @@ class SinkTaskLoop:
         if positions and (self._is_paused or self._retries):
             self._consumer.pause(positions)
         self._task.open(list(positions))
+        self._seek()  # before a record of these partitions comes
 
     def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
         """Partitions go: commit what was put, once and for all."""
         if not partitions or self._is_ending:
             return
-        try:
-            self._commit_for_good(partitions, self._consumer.commit)
-        finally:
-            self._lose(partitions)
+        self._commits.commit_for_good(partitions, lambda: self._lose(partitions))
 
     def on_lost(self, partitions: Sequence[TopicPartition]) -> None:
         """Partitions are gone: their offsets are no longer ours to commit."""
@@ -381,21 +332,6 @@ class SinkTaskLoop:
         self._batch, self._originals = [mine for mine, _ in kept], [known for _, known in kept]
         self._reached = {partition: offset for partition, offset in self._reached.items() if partition not in gone}
 
-    def _commit_for_good(self, partitions: Sequence[TopicPartition], commit: Callable[[Mapping[TopicPartition, int]], None]) -> None:
-        """Commit and wait for it. A failure is logged: the records after the last commit are read again by whoever comes next."""
-        offsets = self._offsets.of(partitions)
-        if not offsets:
-            return
-        try:
-            self._errors.flush(min(self._control.deadline, time.monotonic() + self._timeout))
-            due = self._offsets.committable(offsets, self._task.pre_commit(dict(offsets)))
-            if due:
-                commit(due)
-                self._committed(due, None)
-        except Exception as error:  # noqa: BLE001  # the partitions go whatever happens
-            self._metrics.commit(0.0, succeeded=False)
-            log.warning("Offset commit failed during close; records since the last commit are read again: %s", error)
-
     # -- ending
 
     def _end(self, failed: bool) -> None:
@@ -414,25 +350,8 @@ class SinkTaskLoop:
     def _give_up_partitions(self) -> None:
         partitions = sorted(self._consumer.assignment)
         self._is_ending = True
-        if not partitions:
-            return
-        try:
-            self._commit_for_good(partitions, self._commit_in_time)
-        finally:
-            self._lose(partitions)
-
-    def _commit_in_time(self, due: Mapping[TopicPartition, int]) -> None:
-        """The last commit: `Consumer.commit` would wait for minutes while Kafka is away. A quarter of the time is kept for closing."""
-        answers: list[Exception | None] = []
-        self._consumer.pause(self._consumer.assignment)
-        self._consumer.commit_async(due, answers.append)
-        now = time.monotonic()
-        deadline = now + min(self._timeout, (self._control.deadline - now) * 0.75)
-        while not answers and time.monotonic() < deadline:
-            self._consumer.poll(0.05)
-        problem = answers[0] if answers else RetriableError("Kafka did not answer in time")
-        if problem is not None:
-            raise problem
+        if partitions:
+            self._commits.commit_for_good(partitions, lambda: self._lose(partitions), in_time=True)
 
     def _report_metrics(self) -> None:
         self._report(self._metrics.message())

@@ -44,6 +44,7 @@ SCENARIOS = [
     "sink_task_failures",
     "sink_dead_letters",
     "sink_dead_letters_mixed",
+    "sink_commits",
     "source_errors",
     "sink_topics_regex",
     "smt_fields",

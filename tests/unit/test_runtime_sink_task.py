@@ -92,7 +92,6 @@ class TwinConsumer:
                 answer()
             self.answers.clear()
         if self.paused and self.polls and isinstance(self.polls[0], list):
-            time.sleep(min(timeout_seconds, 0.01))
             return []
         if not self.polls:
             self.control.stop(5)
@@ -189,6 +188,7 @@ class Rig:
         positions: Mapping[TopicPartition, int] | None = None,
         *,
         interval: float = 60,
+        timeout: float = 0.2,
         paused=False,
         **config: str,
     ) -> None:
@@ -213,7 +213,7 @@ class Rig:
             SinkContext("c", 0, self.consumer),
             skip=tolerance.failed,
             commit_interval_seconds=interval,
-            commit_timeout_seconds=0.2,
+            commit_timeout_seconds=timeout,
         )
 
     def run(self) -> None:
@@ -274,7 +274,7 @@ def test_pre_commit_may_hold_offsets_back_but_never_push_them_ahead() -> None:
     offsets.take({P0: 9, P1: 8})
     offered = offsets.of([P0, P1])
     assert offered == {P0: 9, P1: 8}
-    assert offsets.committable(offered, {P0: 6, P1: 9}) == {P0: 6}
+    assert offsets.committable(offered, {P0: 6, P1: 9}) == {P0: 6, P1: 7}, "all partitions of the offer, as soon as one moves"
     assert offsets.committable(offered, {P0: 5}) == {}, "unchanged"
     assert offsets.committable({P0: 9}, {P1: 8}) == {}, "not offered"
     assert offsets.committable(offered, {TopicPartition("t", 9): 1}) == {}, "not assigned"
@@ -315,7 +315,7 @@ def test_a_refused_commit_is_made_again_with_the_next_one() -> None:
 
 
 def test_a_commit_without_an_answer_counts_as_failed_and_its_late_answer_is_ignored() -> None:
-    rig = Rig([[raw(0)], [], lambda: time.sleep(0.25), []], interval=0.0)
+    rig = Rig([[raw(0)], [], [], []], interval=0.0, timeout=0.0)
     rig.consumer.holds_answers = True
     rig.run()
     assert rig.consumer.commits[:2] == [{P0: 1}, {P0: 1}]
@@ -375,6 +375,32 @@ def test_a_task_that_begins_paused_is_started_when_it_is_resumed() -> None:
     rig.control.pause(False)
     thread.join(5)
     assert rig.task.puts() == [["v"]] and rig.states() == ["PAUSED", "RUNNING"]
+
+
+def test_a_seek_while_partitions_come_holds_for_their_first_record() -> None:
+    rig = Rig([[raw(7)]])
+    sought: list[Any] = []
+    rig.task.open = lambda partitions: rig.task.context.seek({P0: 7})  # type: ignore[method-assign]
+    rig.task.on_put = lambda records: sought.append(list(rig.consumer.seeks)) if records else None
+    rig.run()
+    assert sought == [[(P0, 7)]]
+    assert rig.consumer.commits == [{P0: 8}]
+
+
+def test_a_pause_commits_what_was_put() -> None:
+    rig = Rig([[raw(0)], lambda: rig.control.pause(True), lambda: None, lambda: commits.extend(rig.consumer.commits)])
+    commits: list[Any] = []
+    rig.run()
+    assert commits == [{P0: 1}]
+
+
+def test_a_sink_that_fails_to_close_keeps_its_old_offsets() -> None:
+    rig = Rig([[raw(0)]])
+    rig.task.close = lambda partitions: (_ for _ in ()).throw(ValueError("half written"))  # type: ignore[method-assign]
+    with pytest.raises(ValueError, match="half written"):
+        rig.run()
+    assert rig.consumer.commits == []
+    assert rig.consumer.is_closed
 
 
 def test_a_task_may_seek_pause_and_ask_for_a_commit() -> None:

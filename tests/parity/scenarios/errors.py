@@ -131,3 +131,34 @@ def source_errors(run: Run):
         run.rest(f"status {label}", "GET", f"/connectors/{name}/status")
         run.rest(f"offsets {label}", "GET", f"/connectors/{name}/offsets")
     run.record_topics(topic("cast"), topic("small"))
+
+
+@scenario
+def sink_commits(run: Run):
+    """What a sink's group has committed: partitions without records, a pause between two commits, records that are dropped or skipped, a stop."""
+    topic, out = f"in_{run.tag}", place(run, "out")
+    run.create_topic(topic, 3)
+    run.produce(topic, "1", key="a")
+    name = run.create("sink", sink(out, topic, **TEXT, **SKIP, **transform("Cast$Value", spec="int32")))
+    offsets = lambda label: run.rest(label, "GET", f"/connectors/{name}/offsets")
+
+    def total() -> int:
+        found = run.call("GET", f"/connectors/{name}/offsets").json()["offsets"]
+        return sum(entry["offset"]["kafka_offset"] for entry in found)
+    run.until(lambda: total() >= 1, 30, "the first commit")
+    offsets("one record")
+    run.produce(topic, "two", key="a")
+    run.until(lambda: total() >= 2, 30, "the second commit")
+    offsets("a skipped record")
+    run.rest("pause", "PUT", f"/connectors/{name}/pause")
+    run.wait_state(name, "PAUSED")
+    run.produce(topic, "3", key="a")
+    time.sleep(4)
+    offsets("paused")
+    run.out["notes"] = {"paused": lines_of(out)}
+    run.rest("resume", "PUT", f"/connectors/{name}/resume")
+    run.until(lambda: len(lines_of(out)) >= 2, 30, "the line after the pause")
+    run.rest("stop", "PUT", f"/connectors/{name}/stop")
+    run.wait_state(name, "STOPPED")
+    offsets("stopped")
+    run.out["notes"]["stopped"] = lines_of(out)
