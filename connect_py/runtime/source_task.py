@@ -148,8 +148,7 @@ class SourceTaskLoop:
             else:
                 self._send_decoded(batch)
         else:
-            for record in batch:
-                self._send_record(record)
+            self._metrics.written(sum(map(self._send_record, batch)))
         if self._unreported:
             self._await_new_topics()
 
@@ -178,6 +177,9 @@ class SourceTaskLoop:
         self._offsets.serve()
         if self._unreported:
             self._report_topics()
+        self._report_metrics()
+
+    def _report_metrics(self) -> None:
         if self._metrics.is_due():
             self._report(self._metrics.message())
 
@@ -212,14 +214,15 @@ class SourceTaskLoop:
             self._produce(produced, submission)
         self._metrics.written(len(ready))
 
-    def _send_record(self, record: SourceRecord) -> None:
-        """One generic record. A dropped one leaves the offset to the next record, as in Connect."""
+    def _send_record(self, record: SourceRecord) -> bool:
+        """One generic record; returns whether there was something to send. A dropped one leaves the offset to the next record, as in
+        Connect."""
         produced = self._chain.convert(record)
         if produced is None:
-            return
+            return False
         submission = self._submitted.submit(record.source_partition, record.source_offset)
         self._produce(produced, submission, record)
-        self._metrics.written(1)
+        return True
 
     def _produce(self, produced: Produced, submission: Submission, record: SourceRecord | None = None) -> None:
         """The patient way. Raises what the task fails with when Kafka refuses the record at once."""
@@ -265,6 +268,7 @@ class SourceTaskLoop:
         if self._control.is_stopping:
             raise TaskStopped
         self._offsets.serve()
+        self._report_metrics()
         self._task.keep_alive()
 
     # -- resting and ending
