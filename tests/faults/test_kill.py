@@ -31,6 +31,10 @@ TABLE = "CREATE TABLE item (id integer PRIMARY KEY, version integer NOT NULL, no
 
 KILLS = 5
 
+#: In the middle of an incremental snapshot; more by hand.
+INCREMENTAL_KILLS = int(os.environ.get("FAULTS_KILLS", "3"))
+CHUNKED_ROWS = 4000 * max(1, INCREMENTAL_KILLS // 2)
+
 #: Many enough for a snapshot of a second or more, few enough to be folded in seconds.
 ROWS = 200_000
 
@@ -154,6 +158,38 @@ def test_streaming_that_is_killed_again_and_again_loses_no_change(
     events = [payload(record.value()) for record in kafka.read(topic) if record.value() is not None]
     seen = {(event["after"]["id"], event["after"]["version"]) for event in events if event["after"]}
     assert changes.committed - seen == set(), "changes that were committed and never became an event"
+    worker.delete(tag)
+
+
+def test_an_incremental_snapshot_that_is_killed_again_and_again_loses_no_row(
+    make_worker: Callable[..., Worker], kafka: Kafka, postgres: PostgresAddress, database: str, tag: str, dice: random.Random
+) -> None:
+    worker = make_worker()
+    topic = f"pg_{tag}.public.item"
+    signals = "CREATE TABLE signal (id varchar(64) PRIMARY KEY, type varchar(32), data varchar(2048))"
+    settings = {"snapshot_mode": "no_data", "signal_data_collection": "public.signal", "incremental_snapshot_chunk_size": "50"}
+    strategy = dice.choice(["insert_insert", "insert_delete"])
+    with postgres.connect(database) as connection, postgres.connect(database) as writer:
+        connection.execute(TABLE)
+        connection.execute(signals)
+        connection.execute("INSERT INTO item SELECT g, 1, 'old' FROM generate_series(1, %s) g", (CHUNKED_ROWS,))
+        slots = "SELECT 1 FROM pg_replication_slots WHERE slot_name = %s AND active"
+        more = {"table_include_list": "public.item", "incremental_snapshot_watermarking_strategy": strategy, **settings}
+        worker.create(tag, postgres_source(postgres, database, tag, **more))
+        wait_until(lambda: connection.execute(slots, (f"slot_{tag}",)).fetchone(), 60, "the stream")
+        connection.execute("INSERT INTO signal VALUES ('all', 'execute-snapshot', '{\"data-collections\": [\"public.item\"]}')")
+        with changing(writer, dice, keys=CHUNKED_ROWS):
+            before = 0
+            for round_number in range(INCREMENTAL_KILLS):
+                far_enough = before + dice.uniform(0.01, 0.7) * CHUNKED_ROWS / INCREMENTAL_KILLS
+                wait_until(lambda enough=far_enough: kafka.count(topic) >= enough, 60, "a part of the snapshot")
+                kill(worker, "task" if round_number % 2 else "worker")
+                before = kafka.count(topic)
+                bring_back(worker, tag)
+        await_equal(kafka, topic, connection)
+    reads = [event for event in (payload(record.value()) for record in kafka.read(topic) if record.value()) if event["op"] == "r"]
+    print(f"{INCREMENTAL_KILLS} kills, {strategy}: {len(reads)} rows were read for a table of {CHUNKED_ROWS}")
+    assert {event["source"]["snapshot"] for event in reads} == {"incremental"}
     worker.delete(tag)
 
 

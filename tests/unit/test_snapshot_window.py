@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connect_py.errors import FatalTaskError, RetriableError
@@ -171,6 +171,7 @@ ROWS = st.dictionaries(st.integers(0, 5), st.integers(100, 199), min_size=2)
 PLANS = st.lists(st.lists(OPERATIONS, max_size=2), min_size=6, max_size=30)
 
 
+@settings(max_examples=300)
 @given(ROWS, PLANS, st.integers(1, 5))
 def test_the_topic_is_the_table_whatever_happens_at_whatever_phase(rows: dict[int, int], plan: list[list[Operation]], size: int) -> None:
     table = Table(rows=dict(rows), plan=plan)
