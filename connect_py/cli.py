@@ -126,6 +126,7 @@ def _run(command: str, properties: Mapping[str, str], connector_files: Sequence[
     from connect_py.runtime.worker_warnings import worker_warnings
     from rest_api.app import create_admin_app, create_app, create_metrics_app
     from rest_api.config import RestConfig
+    from rest_api.gate import Gate
     from rest_api.server import Server
 
     starting, stop = threading.Event(), threading.Event()
@@ -148,12 +149,19 @@ def _run(command: str, properties: Mapping[str, str], connector_files: Sequence[
     server, metrics_server = Server(rest.listeners, rest.admin_listeners or ()), Server(rest.metrics_listeners or ())
     urls = server.bind()
     metrics_server.bind()
+    gate, admin_gate = Gate(), Gate()
+    server.start(gate, admin_gate)
     build = _distributed if command == "distributed" else _standalone
-    herder = build(worker, worker.worker_id(urls))
+    try:
+        herder = build(worker, worker.worker_id(urls))
+    except BaseException:
+        server.stop(0.0)
+        raise
     try:
         herder.start()
         starting.clear()
-        server.start(create_app(herder, rest), create_admin_app(herder, rest))
+        gate.open(create_app(herder, rest))
+        admin_gate.open(create_admin_app(herder, rest))
         if metrics_server.urls:
             metrics_server.start(create_metrics_app(herder, rest))
             log.info("Metrics: %s", ", ".join(f"{url}/metrics" for url in metrics_server.urls))

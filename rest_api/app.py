@@ -21,14 +21,11 @@ from rest_api.cors import Cors
 from rest_api.deadline import Deadline
 from rest_api.docs_page import docs_page
 from rest_api.errors import CONNECT_ERRORS, container_error, error_response, on_connect_error
+from rest_api.gate import WAITING_REQUESTS
 from rest_api.jaxrs import JaxRs
 from rest_api.openapi import describe
 from rest_api.response_headers import ResponseHeaders
 from rest_api.routes import loggers, metrics
-
-#: A request may wait 90 s for its herder. Two hundred clients can wait at the same time (Jetty's default pool has as many threads) and
-#: the next ones queue; threads are made only when they are needed.
-WAITING_REQUESTS = 200
 
 
 def create_app(herder: Herder, config: RestConfig | None = None) -> FastAPI:

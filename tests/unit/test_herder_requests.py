@@ -3,6 +3,8 @@
 import base64
 import hashlib
 import hmac
+import re
+import threading
 
 import pytest
 
@@ -10,6 +12,7 @@ from connect_py.api import ConfigDef, ConfigKey, ConfigType
 from connect_py.errors import BadRequestError, ConfigError, RestError
 from connect_py.runtime.herder.hiding import hidden, restored
 from connect_py.runtime.herder.session_key import InternalSignature, SessionKeySettings, check, is_outdated, new_key
+from connect_py.runtime.herder.thread import HerderThread
 
 KEY = {"key": base64.b64encode(b"k" * 32).decode(), "algorithm": "HmacSHA256", "creation-timestamp": 1_000}
 SETTINGS = SessionKeySettings()
@@ -109,3 +112,23 @@ def test_what_is_hidden_may_be_sent_back():
 def test_a_hidden_value_without_a_stored_one_is_refused():
     with pytest.raises(BadRequestError, match=r"database\.password is \[hidden\]"):
         restored({"database.password": "[hidden]"}, {"topic": "t"})
+
+
+def test_a_request_that_times_out_says_what_the_worker_is_busy_with_or_did_last():
+    thread, gate, busy = HerderThread(), threading.Event(), threading.Event()
+    thread.start()
+
+    def stuck():
+        busy.set()
+        gate.wait(30)
+
+    thread.post(stuck, "restarting connector c")
+    assert busy.wait(10)
+    with pytest.raises(RestError, match=r"^Request timed out\. The worker is currently restarting connector c, which began at 20\S+Z\.$"):
+        thread.call(lambda: None, 0.05)
+    gate.set()
+    thread.call(lambda: None, doing="writing the configuration of connector c")
+    thread.call(thread.stage)
+    thread.stop()
+    wanted = r"^The last operation the worker completed was handling a request, which began at 20\S+Z and completed at 20\S+Z\.$"
+    assert re.match(wanted, thread.stage())

@@ -4,6 +4,7 @@ import base64
 import datetime
 import ipaddress
 import json
+import re
 import socket
 import ssl
 import threading
@@ -22,6 +23,8 @@ from connect_py.testing.memory_herder import MemoryHerder
 from rest_api import RestConfig, Server, create_admin_app, create_app
 from rest_api import body as body_module
 from rest_api.basic_auth import EXTENSION, BasicAuth, jaas_path, parse_jaas
+from rest_api.gate import Gate
+from rest_api.listeners import parse_listeners
 from rest_api.tls import openssl_cipher
 
 PASSWORD = "pass-of-the-store"
@@ -463,3 +466,41 @@ def test_bodies_without_a_type_or_with_a_range_are_415_once_the_resource_is_foun
         assert ask(port, "PUT", "/connectors/ghost/pause", headers=kind, body="x")[0] == 404
     assert ask(port, "POST", "/connectors", headers={"Content-Type": "junk"}, body="{}")[0] == 400
     assert ask(port, headers={"Accept": "application/json;q=x"})[0] == 400
+
+
+# -- a worker that starts
+
+
+def test_probes_are_told_that_the_worker_starts_and_other_requests_wait_for_it():
+    gate = Gate()
+    server = Server(parse_listeners(["http://127.0.0.1:0"]))
+    server.start(gate)
+    try:
+        port = int(server.urls[0].rpartition(":")[2])
+        status, _, body = ask(port, path="/health")
+        assert status == 503
+        assert json.loads(body)["status"] == "starting"
+        assert re.search(
+            r"^Worker is still starting up\. The worker is currently initializing and .* began at \S+Z\.$", json.loads(body)["message"]
+        )
+        answers = []
+        waiting = threading.Thread(target=lambda: answers.append(ask(port)[0]))
+        waiting.start()
+        assert not answers
+        gate.open(create_app(MemoryHerder()))
+        waiting.join(10)
+        assert answers == [200]
+        assert ask(port, path="/health")[0] == 200
+    finally:
+        server.stop(2)
+
+
+def test_a_request_to_a_worker_that_does_not_get_ready_ends_with_the_stage():
+    server = Server(parse_listeners(["http://127.0.0.1:0"]))
+    server.start(Gate(seconds=0.1))
+    try:
+        status, _, body = ask(int(server.urls[0].rpartition(":")[2]), path="/connectors")
+        assert status == 500
+        assert json.loads(body)["message"].startswith("Request timed out. The worker is currently initializing")
+    finally:
+        server.stop(2)

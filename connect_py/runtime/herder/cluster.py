@@ -36,7 +36,7 @@ class ClusterHerder(HerderCore):
                 raise NotFoundError(f"Connector {name} not found")
             self._configs.put_task_configs(name, kept)
 
-        self._thread.call(work)
+        self._thread.call(work, doing=f"writing the tasks of connector {name}")
 
     def fence_zombies(self, name: str, signature: InternalSignature | None) -> None:
         """Exactly-once sources need it, and this worker has none. Raises RestError, NotFoundError, BadRequestError."""
@@ -75,7 +75,7 @@ class ClusterHerder(HerderCore):
         """As `HerderCore.start`. Raises ConfigError for an ``inter.worker`` property, too."""
         SessionKeySettings.parse(self._worker.raw)
         super().start()
-        self._thread.post(self._keep_session_key)
+        self._thread.post(self._keep_session_key, "writing the session key")
 
     def _keep_session_key(self) -> None:
         """On the herder's thread, now and then."""

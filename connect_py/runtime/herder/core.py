@@ -133,7 +133,7 @@ class HerderCore:
         self._statuses.start()
         self._configs.start(self)
         self._thread.start()
-        self._thread.post(self._start_everything)
+        self._thread.post(self._start_everything, "starting connectors and tasks")
 
     def stop(self) -> None:
         """Stop everything within ``task.shutdown.graceful.timeout.ms`` and report it UNASSIGNED. Called after a failed `start`, too."""

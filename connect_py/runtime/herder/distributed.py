@@ -16,6 +16,7 @@ from connect_py.api.metrics import MetricGroup
 from connect_py.api.storage import ClusterConfig, RestartRequest, Status, TargetState
 from connect_py.data.java_map import in_java_order
 from connect_py.errors import AlreadyExistsError, BadRequestError, ConfigError, ConnectError, NotFoundError, RestError
+from connect_py.runtime import logging as line_logging
 from connect_py.runtime.connector_config import CONNECTOR_CLASS, NAME, sink_group
 from connect_py.runtime.herder import offsets as offset_requests
 from connect_py.runtime.herder import validation
@@ -57,7 +58,7 @@ class DistributedHerder(ClusterHerder):
     def health(self) -> Health:
         """Whether the herder's thread answers (KIP-1017)."""
         try:
-            self._thread.call(lambda: None, _HEALTH_SECONDS)
+            self._thread.call(lambda: None, _HEALTH_SECONDS, doing="answering a health check")
         except RestError:
             stage = self._thread.stage()
             if not self._ready.is_set():
@@ -146,7 +147,8 @@ class DistributedHerder(ClusterHerder):
 
     def _validated(self, config: Mapping[str, str | None]) -> ConfigInfos:
         self._secrets_of(config)
-        return validation.validate(self._plugins, self._worker.raw, config, self._variables)
+        with line_logging.scope(config.get(NAME) or "", "validate"):
+            return validation.validate(self._plugins, self._worker.raw, config, self._variables)
 
     # -- requests: changing
 
@@ -160,7 +162,9 @@ class DistributedHerder(ClusterHerder):
         full = self._meant(name, {**config, NAME: name})
         validation.raise_if_invalid(self._validated(full))
         checked = {key: value for key, value in full.items() if value is not None}
-        return self._thread.call(lambda: self._store_connector(name, checked, may_replace, state))
+        return self._thread.call(
+            lambda: self._store_connector(name, checked, may_replace, state), doing=f"writing the configuration of connector {name}"
+        )
 
     def _store_connector(
         self, name: str, config: dict[str, str], may_replace: bool, state: TargetState | None
@@ -177,7 +181,9 @@ class DistributedHerder(ClusterHerder):
         stored = self._config_of(self._configs.snapshot(), name)
         merged = {key: value for key, value in {**stored, **self._meant(name, patch)}.items() if value is not None}
         validation.raise_if_invalid(self._validated(merged))
-        return self._thread.call(lambda: self._store_connector(name, merged, True, None))[1]
+        return self._thread.call(
+            lambda: self._store_connector(name, merged, True, None), doing=f"writing the configuration of connector {name}"
+        )[1]
 
     def delete_connector(self, name: str) -> None:
         """Remove a connector. Raises NotFoundError."""
@@ -186,7 +192,7 @@ class DistributedHerder(ClusterHerder):
             self._config_of(self._configs.snapshot(), name)
             self._configs.remove_connector(name)
 
-        self._thread.call(work)
+        self._thread.call(work, doing=f"removing connector {name}")
 
     def set_target_state(self, name: str, state: TargetState) -> None:
         """Pause, resume or stop. Raises NotFoundError."""
@@ -198,7 +204,7 @@ class DistributedHerder(ClusterHerder):
                 self._configs.put_task_configs(name, [])
             self._configs.put_target_state(name, state)
 
-        self._thread.call(work)
+        self._thread.call(work, doing=f"writing the target state of connector {name}")
 
     def restart_connector(self, name: str) -> None:
         """Restart the connector instance alone and wait for it. Raises NotFoundError, RestError."""
@@ -208,7 +214,7 @@ class DistributedHerder(ClusterHerder):
                 raise NotFoundError(f"Unknown connector: {name}")
             return self._run_connector(name)
 
-        self._wait(self._thread.call(work))
+        self._wait(self._thread.call(work, doing=f"restarting connector {name}"))
 
     def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
         """Ask for a restart (KIP-745). Raises NotFoundError."""
@@ -228,7 +234,7 @@ class DistributedHerder(ClusterHerder):
             kind = self._type_of(snapshot.connectors[name])
             return ConnectorStatus(name, _restarting(connector) if chosen else connector, shown, kind)
 
-        return self._thread.call(work)
+        return self._thread.call(work, doing=f"restarting connector {name}")
 
     def restart_task(self, name: str, task: int) -> None:
         """Restart one task. Raises NotFoundError."""
@@ -241,7 +247,7 @@ class DistributedHerder(ClusterHerder):
                 raise NotFoundError(f"Unknown task: {name}-{task}")
             self._tasks.restart(self._spec(snapshot, name, task))
 
-        self._thread.call(work)
+        self._thread.call(work, doing=f"restarting task {name}-{task}")
 
     def reset_topics(self, name: str) -> None:
         """Forget the topics in use, soon; running tasks report theirs anew. Raises RestError 403 when that is not allowed."""

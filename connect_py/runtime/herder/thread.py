@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import heapq
 import itertools
 import logging
@@ -25,11 +26,12 @@ class HerderThread:
     """A queue of work and the thread that does it."""
 
     def __init__(self) -> None:
-        self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[Callable[[], None], str] | None] = queue.SimpleQueue()
         self._later: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = itertools.count()
         self._thread = threading.Thread(target=self._run, name="herder", daemon=True)
         self._doing: tuple[str, float] | None = None
+        self._done: tuple[str, float, float] | None = None
 
     def start(self) -> None:
         """Begin to work."""
@@ -45,15 +47,15 @@ class HerderThread:
         self._queue.put(None)
         self._thread.join()
 
-    def post(self, work: Callable[[], None]) -> None:
-        """Have something done; any thread may call this."""
-        self._queue.put(work)
+    def post(self, work: Callable[[], None], doing: str = "applying a change of the configuration") -> None:
+        """Have something done; any thread may call this. `doing` completes the sentence "The worker is currently …"."""
+        self._queue.put((work, doing))
 
     def post_later(self, seconds: float, work: Callable[[], None]) -> None:
         """Have something done after a while; called on this thread only."""
         heapq.heappush(self._later, (time.monotonic() + seconds, next(self._numbers), work))
 
-    def call(self, work: Callable[[], T], timeout: float = REQUEST_TIMEOUT_SECONDS) -> T:
+    def call(self, work: Callable[[], T], timeout: float = REQUEST_TIMEOUT_SECONDS, *, doing: str = "handling a request") -> T:
         """Have something done and wait for its result.
 
         Raises:
@@ -70,7 +72,7 @@ class HerderThread:
             except BaseException as error:  # noqa: BLE001  # it belongs to the caller
                 future.set_exception(error)
 
-        self.post(run)
+        self.post(run, doing)
         try:
             return future.result(timeout)
         except FutureTimeoutError:
@@ -78,25 +80,36 @@ class HerderThread:
             raise RestError(f"Request timed out. {self.stage()}".strip(), 500) from None
 
     def stage(self) -> str:
-        """What the thread has been doing for a noticeable time, as a sentence; empty when it is idle."""
-        doing = self._doing
-        if doing is None:
-            return ""
-        began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(doing[1]))
-        return f"The worker is currently {doing[0]}, which began at {began}."
+        """What the thread is doing, or did last, as Connect says it (`util/Stage.java`); empty before it has done anything."""
+        doing, done = self._doing, self._done
+        if doing is not None:
+            return f"The worker is currently {doing[0]}, which began at {_instant(doing[1])}."
+        if done is not None:
+            return (
+                f"The last operation the worker completed was {done[0]}, which began at {_instant(done[1])} and completed at "
+                f"{_instant(done[2])}."
+            )
+        return ""
 
     def _run(self) -> None:
         while True:
             timeout = max(0.0, self._later[0][0] - time.monotonic()) if self._later else None
             try:
-                work = self._queue.get(timeout=timeout)
+                item = self._queue.get(timeout=timeout)
             except queue.Empty:
-                work = heapq.heappop(self._later)[2]
-            if work is None:
+                item = heapq.heappop(self._later)[2], "trying again what could not be done before"
+            if item is None:
                 return
-            self._doing = "handling a request or a change of the configuration", time.time()
+            work, doing = item
+            began = time.time()
+            self._doing = doing, began
             try:
                 work()
             except Exception:
                 log.exception("A step of the herder failed; it goes on with the next one")
-            self._doing = None
+            self._doing, self._done = None, (doing, began, time.time())
+
+
+def _instant(seconds: float) -> str:
+    """ISO 8601 in UTC with milliseconds, as `Instant.toString` gives it."""
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
