@@ -11,13 +11,14 @@ repeat are thinned out by `connect_py.runtime.log_repeats`.
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import logging
 import os
 import re
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -110,6 +111,16 @@ def configure(level: str | int = "INFO", *, default_context: str = "", environ: 
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
     return formatter
+
+
+@contextlib.contextmanager
+def scope(connector: str, name: str) -> Iterator[None]:
+    """What is logged inside concerns a connector: ``[inventory|validate]``."""
+    token = context.set(f"{connector}|{name}")
+    try:
+        yield
+    finally:
+        context.reset(token)
 
 
 def forwarder(context_name: str, environ: Mapping[str, str] = os.environ) -> Callable[[str], None]:

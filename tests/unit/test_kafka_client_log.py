@@ -1,11 +1,12 @@
 """librdkafka's repeated lines are counted, not shown."""
 
+import json
 import logging
 
 import pytest
 
 from connect_py.kafka import client_log
-from connect_py.kafka.client_log import ClientLog, Repeats
+from connect_py.kafka.client_log import BrokerWatch, ClientLog, Repeats
 
 TEMPLATE = "%s [%s] %s"
 REFUSED = "127.0.0.1:9092/bootstrap: Connect to ipv4#127.0.0.1:9092 failed: Connection refused (after {}ms in state CONNECT)"
@@ -65,3 +66,41 @@ def test_a_text_that_varies_without_end_does_not_fill_the_memory() -> None:
     for number in range(10_000):
         repeats.pass_on(("X", f"text {number:x}"))
     assert len(repeats._seen) <= client_log._MOST_KINDS
+
+
+def test_a_broker_that_answers_again_is_said_once_and_its_next_outage_is_news(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.INFO)
+    now = 1000.0
+    monkeypatch.setattr(client_log.time, "monotonic", lambda: now)
+    repeats = Repeats()
+    log, watch = ClientLog(repeats), BrokerWatch(repeats)
+    refused = ("FAIL", "c0", "[thrd:main]: " + REFUSED.format(0))
+
+    def report(state: str) -> str:
+        broker = {"nodename": "127.0.0.1:9092", "name": "127.0.0.1:9092/1", "state": state}
+        return json.dumps({"client_id": "c1", "brokers": {"127.0.0.1:9092/1": broker}})
+
+    watch.take(report("UP"))
+    log.log(logging.ERROR, TEMPLATE, *refused)
+    now += 7
+    watch.take(report("TRY_CONNECT"))
+    now += 5
+    watch.take(report("UP"))
+    watch.take(report("UP"))
+    log.log(logging.ERROR, TEMPLATE, *refused)
+    said = [text for _, text in lines(caplog)]
+    assert [text.partition(": ")[2][:7] for text in said] == ["Connect", "answers", "Connect"]
+    assert said[1] == "Kafka broker 127.0.0.1:9092: answers again after 12 s [c1]"
+
+
+def test_a_long_outage_is_said_ever_less_often(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(client_log.time, "monotonic", lambda: now)
+    repeats = Repeats()
+    shown = []
+    for now in range(0, 7200, 5):  # the clock reads it
+        if repeats.pass_on(("FAIL", "away")) is not None:
+            shown.append(now)
+    assert shown == [0, 30, 90, 210, 510, 1110, 2910, 4710, 6510]
