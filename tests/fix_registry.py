@@ -138,8 +138,9 @@ class SchemaRegistry:
 
 def descriptor_of(text: str) -> str:
     """What ``format=serialized`` gives: the file's descriptor in base64, made by Google's compiler."""
-    from confluent_kafka.schema_registry.confluent.types import decimal_pb2  # noqa: F401  (puts its file into the pool)
-    from google.protobuf import descriptor_pb2, descriptor_pool, wrappers_pb2  # noqa: F401
+    from confluent_kafka.schema_registry.confluent import meta_pb2  # noqa: F401  (puts its file into the pool)
+    from confluent_kafka.schema_registry.confluent.types import decimal_pb2  # noqa: F401
+    from google.protobuf import descriptor_pb2, descriptor_pool, timestamp_pb2, wrappers_pb2  # noqa: F401
     from google.type import date_pb2, timeofday_pb2  # noqa: F401
     from grpc_tools import protoc
 

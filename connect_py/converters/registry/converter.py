@@ -60,7 +60,7 @@ class RegistryConverter:
     """
 
     java_name: ClassVar[str]
-    version: ClassVar[str] = "8.1.0"
+    version: ClassVar[str] = "8.5.0"
     kind: ClassVar[str]
     keys: ClassVar[tuple[ConfigKey, ...]] = ()
     writes_nulls: ClassVar[bool] = False
