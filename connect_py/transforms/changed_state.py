@@ -9,7 +9,7 @@ from typing import Any
 from connect_py.api import ConfigType, Header, Importance, Width
 from connect_py.data.schema import OPTIONAL_STRING, Schema, array
 from connect_py.transforms.base import AnyRecord, require_struct
-from connect_py.transforms.debezium import DEBEZIUM, DebeziumTransform, change_of, option
+from connect_py.transforms.debezium import DEBEZIUM, DebeziumTransform, SharedHeaders, change_of, option
 
 
 class ExtractChangedRecordState(DebeziumTransform):
@@ -40,12 +40,14 @@ class ExtractChangedRecordState(DebeziumTransform):
     def use(self, config: Mapping[str, Any]) -> None:
         self._changed = _named(config["header.changed.name"])
         self._unchanged = _named(config["header.unchanged.name"])
+        self._shared = SharedHeaders()
 
     def apply(self, record: AnyRecord) -> AnyRecord:
-        """The record with the headers; one that is no change event is left alone."""
+        """The record with the headers, a tombstone with those of its delete; one that is no change event is left alone."""
         envelope = change_of(record)
         if envelope is None:
-            return record
+            inherited = self._shared.before(record)
+            return replace(record, headers=[*record.headers, *inherited]) if inherited else record
         before, after = envelope["before"], envelope["after"]
         changed: list[str] = []
         unchanged: list[str] = []
@@ -56,6 +58,7 @@ class ExtractChangedRecordState(DebeziumTransform):
                 (unchanged if _same(value, old.without_default(field.name)) else changed).append(field.name)
         found = ((self._changed, changed), (self._unchanged, unchanged))
         added = [Header(schema.name, names, schema) for schema, names in found if schema is not None and schema.name is not None]
+        self._shared.remember(record, envelope["op"], added)
         return replace(record, headers=[*record.headers, *added]) if added else record
 
 

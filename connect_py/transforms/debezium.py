@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from connect_py.api import ConfigKey, ConfigType, Importance, SinkRecord, SourceRecord, Width
+from connect_py.api import ConfigKey, ConfigType, Header, Importance, SinkRecord, SourceRecord, Width
 from connect_py.api.config import text_of
 from connect_py.data import Schema, Struct, Type
 from connect_py.data.java_regex import compile_java_regex, java_replacement
@@ -168,6 +168,29 @@ def is_schema_change(schema: Schema | None) -> bool:
 def change_of(record: SourceRecord | SinkRecord) -> Struct | None:
     """The change event of a record; None for a tombstone and for anything else."""
     return record.value if is_envelope(record.value_schema) and isinstance(record.value, Struct) else None
+
+
+class SharedHeaders:
+    """Headers that a transform gave a delete, for the tombstone that follows.
+
+    Debezium's connectors give a delete and its tombstone one object of headers, and its transforms add to that object: what a delete
+    gets, its tombstone has. A sink's records share nothing.
+    """
+
+    def __init__(self) -> None:
+        self._delete: tuple[str, object] | None = None
+        self._added: list[Header] = []
+
+    def before(self, record: SourceRecord | SinkRecord) -> list[Header]:
+        """What a tombstone has before the transform sees it; nothing for other records."""
+        if record.value is not None or self._delete is None:
+            return []
+        return self._added if self._delete == (record.topic, record.key) else []
+
+    def remember(self, record: SourceRecord | SinkRecord, operation: str | None, added: list[Header]) -> None:
+        """Take note of what a change got; only that of the last one counts."""
+        is_delete = operation == "d" and isinstance(record, SourceRecord)
+        self._delete, self._added = ((record.topic, record.key), added) if is_delete else (None, [])
 
 
 def typed(struct: Struct, name: str, type_: Type) -> Any:

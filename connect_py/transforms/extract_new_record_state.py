@@ -13,6 +13,7 @@ from connect_py.data.schema import OPTIONAL_STRING, STRING
 from connect_py.data.schema_cache import SchemaCache
 from connect_py.errors import ConfigError, DataError
 from connect_py.transforms.base import AnyRecord, Plugin, field_values, java_split, like, require_schema, require_struct
+from connect_py.transforms.debezium import SharedHeaders
 from connect_py.transforms.replace_field import ReplaceField, ReplaceFieldKey, ReplaceFieldValue
 
 _MODES = ("drop", "tombstone", "rewrite-with-tombstone", "rewrite", "delete-to-tombstone")
@@ -188,6 +189,7 @@ class ExtractNewRecordState(Plugin):
         self._route: str = config["route.by.field"]
         self._fields = parse_references(config["add.fields.prefix"], config["add.fields"])
         self._headers = parse_references(config["add.headers.prefix"], config["add.headers"])
+        self._shared = SharedHeaders()
         self._drop_header: str = config["drop.fields.header.name"] or ""
         self._drops_from_key: bool = config["drop.fields.from.key"]
         self._keeps_compatible: bool = config["drop.fields.keep.schema.compatible"]
@@ -206,13 +208,15 @@ class ExtractNewRecordState(Plugin):
         if record.value is None:
             if self._mode != "rewrite-with-tombstone":
                 return None
-            added = [Header(reference.name, "d", STRING) for reference in self._headers if reference.field == "op"]
+            added = self._shared.before(record) + [Header(item.name, "d", STRING) for item in self._headers if item.field == "op"]
             return replace(record, headers=[*record.headers, *added]) if added else record
         if not is_event:
             return record
         envelope = require_struct(record.value, _PURPOSE, schema)
         if self._headers:
-            record = replace(record, headers=[*record.headers, *self._made_headers(envelope)])
+            made = self._made_headers(envelope)
+            self._shared.remember(record, envelope["op"] if envelope.schema.field("op") else None, made)
+            record = replace(record, headers=[*record.headers, *made])
         if envelope["after"] is not None:
             return self._dropped(self._row(self._routed(record, envelope["after"]), envelope, "after", "false"))
         if envelope["before"] is None:
