@@ -19,6 +19,19 @@ from connectors.engine.relational.keys import KeyRules
 Config = Mapping[str, str | None]
 Check = Callable[[str | None, Config], str | None]
 
+# Shorthands for tables of properties: types, importances, widths.
+B, C, I, L, LIST, P, S = (  # noqa: E741
+    ConfigType.BOOLEAN,
+    ConfigType.CLASS,
+    ConfigType.INT,
+    ConfigType.LONG,
+    ConfigType.LIST,
+    ConfigType.PASSWORD,
+    ConfigType.STRING,
+)
+HIGH, MED, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
+N, WS, WM, WL = Width.NONE, Width.SHORT, Width.MEDIUM, Width.LONG
+
 NAME = re.compile(r"[a-zA-Z0-9_.\-]+")
 BAD_NAME = "has invalid format (only the underscore, hyphen, dot and alphanumeric characters are allowed)"
 

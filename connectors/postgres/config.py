@@ -8,12 +8,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from connect_py.api import ConfigType, ConfigValue, Importance, Password, Width
+from connect_py.api import ConfigType, ConfigValue, Password
 from connect_py.api.config import parse_value
 from connect_py.errors import ConfigError
 from connectors.engine.config import COMMON, OLD_NAMES, with_present_names
 from connectors.engine.properties import (
+    HIGH,
+    LIST,
+    LOW,
+    MED,
+    WL,
+    WM,
+    WS,
+    B,
+    C,
     Config,
+    I,
+    L,
+    N,
+    P,
+    S,
     arrange,
     non_negative_int,
     non_negative_long,
@@ -37,18 +51,6 @@ log = logging.getLogger(__name__)
 
 #: The release whose records these are; shown in `source.version` and as the plug-in's version.
 VERSION: Final = "3.6.1.Final"
-
-_B, _C, _I, _L, _LIST, _P, _S = (
-    ConfigType.BOOLEAN,
-    ConfigType.CLASS,
-    ConfigType.INT,
-    ConfigType.LONG,
-    ConfigType.LIST,
-    ConfigType.PASSWORD,
-    ConfigType.STRING,
-)
-_HIGH, _MED, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
-_N, _WS, _WM, _WL = Width.NONE, Width.SHORT, Width.MEDIUM, Width.LONG
 
 _SLOT_NAME = re.compile(r"[a-z0-9_]{1,63}")
 _IDENTITY_ENTRY = r"^\s*([^\s:]+):(DEFAULT|FULL|NOTHING|INDEX [^:]+)\s*$"
@@ -78,45 +80,45 @@ def _replica_identities(text: str | None, _: Config) -> str | None:
 
 
 _OWN = (
-    prop("database.port", _I, "5432", _HIGH, _WS, "Port", "Port of the database server."),
-    prop("database.dbname", _S, None, _HIGH, _WM, "Database", "The database whose changes are captured.", required),
-    prop("plugin.name", _S, "pgoutput", _MED, _WM, "Plugin", "The server's decoding plug-in. Always pgoutput here.", _plugin, values=("decoderbufs", "pgoutput")),
-    prop("slot.name", _S, "debezium", _MED, _WM, "Slot", "Replication slot of this connector; created when it is missing. One connector a slot.", _slot_name),
-    prop("publication.name", _S, "dbz_publication", _MED, _WM, "Publication", "Publication that says which tables' changes the server sends."),
-    prop("publication.autocreate.mode", _S, "all_tables", _MED, _WM, "Publication Auto Create Mode", "Whether a missing publication is made: for all tables, for the captured ones (filtered), without tables, or not (disabled).", values=("no_tables", "filtered", "disabled", "all_tables")),
-    prop("replica.identity.autoset.values", _S, None, _MED, _WL, "Replica Identity Auto Set Values", "Replica identities to set: `<table regex>:<DEFAULT|FULL|NOTHING|INDEX name>`, comma-separated.", _replica_identities),
-    prop("slot.drop.on.stop", _B, "false", _MED, _N, "Drop slot on stop", "Whether an orderly stop drops the slot. Changes made while stopped are then lost."),
-    prop("slot.failover", _B, "false", _MED, _N, "Create failover slot", "Whether the slot is made to survive a fail-over (server version 17 and later)."),
-    prop("slot.stream.params", _S, None, _LOW, _WL, "Optional parameters to pass to the logical decoder when the stream is started.", "More options of the plug-in: `name=value`, joined by semicolons."),
-    prop("database.initial.statements", _S, None, _LOW, _WL, "Initial statements", "SQL that each ordinary connection runs first, separated by semicolons."),
-    prop("database.sslmode", _S, "prefer", _MED, _WM, "SSL mode", "libpq's sslmode.", values=("allow", "prefer", "disable", "verify-ca", "require", "verify-full")),
-    prop("database.sslcert", _S, None, _MED, _WL, "SSL Client Certificate", "File of the client's certificate."),
-    prop("database.sslpassword", _P, None, _MED, _WM, "SSL Client Key Password", "Password of the client's key."),
-    prop("database.sslrootcert", _S, None, _MED, _WL, "SSL Root Certificate", "File of the authorities' certificates."),
-    prop("database.sslkey", _S, None, _MED, _WL, "SSL Client Key", "File of the client's key (PEM)."),
-    prop("slot.max.retries", _I, "6", _LOW, _N, "Retry count", "How often a slot that is in use is tried again.", non_negative_int),
-    prop("slot.retry.delay.ms", _L, "10000", _LOW, _N, "Retry delay", "Longest pause between those tries, in ms; the first ones come sooner.", positive_long),
-    prop("database.sslfactory", _S, None, _MED, _WL, "SSL Root Certificate", "A Java class; accepted and not used."),
-    prop("status.update.interval.ms", _I, "10000", _MED, _WS, "Status update interval (ms)", "How often the server hears that we are alive, in ms.", positive_int),
-    prop("lsn.flush.timeout.ms", _L, "30000", _MED, _WS, "LSN flush timeout (ms)", "How long a confirmation to the server may take, in ms.", positive_long),
-    prop("lsn.flush.timeout.action", _S, "fail", _MED, _WM, "LSN flush timeout action", "What to do when it takes longer.", values=("fail", "warn", "ignore")),
-    prop("database.tcpKeepAlive", _B, "true", _MED, _WS, "TCP keep-alive probe", "Whether TCP probes idle connections."),
-    prop("xmin.fetch.interval.ms", _L, "0", _MED, _WS, "Xmin fetch interval (ms)", "How often the slot's xmin is read for `source.xmin`, in ms; 0 is never.", non_negative_long),
-    prop("lsn.flush.mode", _S, None, _LOW, _WS, "LSN flush mode", "Who confirms positions to the server: connector, connector_and_driver or manual.", values=("connector_and_driver", "connector", "manual")),
-    prop("flush.lsn.source", _B, "true", _LOW, _WS, "Boolean to determine if Debezium should flush LSN in the source database", "Old form of lsn.flush.mode: false is manual."),
-    prop("memory.management.schemas.class", _C, "io.debezium.relational.ConcurrentMapTableMappingStorage", _LOW, _WL, "Schema storage class", "Accepted and not used."),
-    prop("memory.management.tables.class", _C, "io.debezium.relational.ConcurrentMapTableMappingStorage", _LOW, _WL, "Table storage class", "Accepted and not used."),
-    prop("snapshot.mode", _S, "initial", _MED, _WS, "Snapshot mode", "When the present rows are read: initial, initial_only, no_data, always, when_needed, configuration_based.", values=("always", "initial_only", "configuration_based", "when_needed", "initial", "custom", "no_data")),
-    prop("snapshot.isolation.mode", _S, "serializable", _LOW, _WS, "Snapshot isolation mode", "Accepted; a snapshot is always one REPEATABLE READ transaction.", values=("read_uncommitted", "repeatable_read", "read_committed", "serializable")),
-    prop("snapshot.locking.mode", _S, "none", _LOW, _WS, "Snapshot locking mode", "Whether a snapshot locks its tables.", values=("shared", "custom", "none")),
-    prop("hstore.handling.mode", _S, "json", _LOW, _WM, "HStore Handling", "How hstore columns look.", values=("json", "map")),
-    prop("interval.handling.mode", _S, "numeric", _LOW, _WM, "Interval Handling", "How intervals look.", values=("string", "numeric")),
-    prop("schema.refresh.mode", _S, "columns_diff", _MED, _WS, "Schema refresh mode", "Accepted; pgoutput tells of every change of structure.", values=("columns_diff", "columns_diff_exclude_unchanged_toast")),
-    prop("message.prefix.include.list", _LIST, None, _MED, _WL, "Include Logical Decoding Message Prefixes", "Regexes of the prefixes of logical messages to capture.", regexes),
-    prop("message.prefix.exclude.list", _LIST, None, _MED, _WL, "Exclude Logical Decoding Message Prefixes", "Regexes of the prefixes to leave out.", regexes, not_beside("message.prefix.include.list")),
-    prop("publish.via.partition.root", _B, "false", _MED, _WS, "Publish via partition root", "Whether a publication made here sends partitions' changes as the root table's."),
-    prop("include.unknown.datatypes", _B, "false", _MED, _WS, "Include unknown datatypes", "Whether columns of unknown types appear, as binary."),
-    prop("sourceinfo.struct.maker", _C, "io.debezium.connector.postgresql.PostgresSourceInfoStructMaker", _LOW, _WM, "Source info struct maker class", "Accepted and not used."),
+    prop("database.port", I, "5432", HIGH, WS, "Port", "Port of the database server."),
+    prop("database.dbname", S, None, HIGH, WM, "Database", "The database whose changes are captured.", required),
+    prop("plugin.name", S, "pgoutput", MED, WM, "Plugin", "The server's decoding plug-in. Always pgoutput here.", _plugin, values=("decoderbufs", "pgoutput")),
+    prop("slot.name", S, "debezium", MED, WM, "Slot", "Replication slot of this connector; created when it is missing. One connector a slot.", _slot_name),
+    prop("publication.name", S, "dbz_publication", MED, WM, "Publication", "Publication that says which tables' changes the server sends."),
+    prop("publication.autocreate.mode", S, "all_tables", MED, WM, "Publication Auto Create Mode", "Whether a missing publication is made: for all tables, for the captured ones (filtered), without tables, or not (disabled).", values=("no_tables", "filtered", "disabled", "all_tables")),
+    prop("replica.identity.autoset.values", S, None, MED, WL, "Replica Identity Auto Set Values", "Replica identities to set: `<table regex>:<DEFAULT|FULL|NOTHING|INDEX name>`, comma-separated.", _replica_identities),
+    prop("slot.drop.on.stop", B, "false", MED, N, "Drop slot on stop", "Whether an orderly stop drops the slot. Changes made while stopped are then lost."),
+    prop("slot.failover", B, "false", MED, N, "Create failover slot", "Whether the slot is made to survive a fail-over (server version 17 and later)."),
+    prop("slot.stream.params", S, None, LOW, WL, "Optional parameters to pass to the logical decoder when the stream is started.", "More options of the plug-in: `name=value`, joined by semicolons."),
+    prop("database.initial.statements", S, None, LOW, WL, "Initial statements", "SQL that each ordinary connection runs first, separated by semicolons."),
+    prop("database.sslmode", S, "prefer", MED, WM, "SSL mode", "libpq's sslmode.", values=("allow", "prefer", "disable", "verify-ca", "require", "verify-full")),
+    prop("database.sslcert", S, None, MED, WL, "SSL Client Certificate", "File of the client's certificate."),
+    prop("database.sslpassword", P, None, MED, WM, "SSL Client Key Password", "Password of the client's key."),
+    prop("database.sslrootcert", S, None, MED, WL, "SSL Root Certificate", "File of the authorities' certificates."),
+    prop("database.sslkey", S, None, MED, WL, "SSL Client Key", "File of the client's key (PEM)."),
+    prop("slot.max.retries", I, "6", LOW, N, "Retry count", "How often a slot that is in use is tried again.", non_negative_int),
+    prop("slot.retry.delay.ms", L, "10000", LOW, N, "Retry delay", "Longest pause between those tries, in ms; the first ones come sooner.", positive_long),
+    prop("database.sslfactory", S, None, MED, WL, "SSL Root Certificate", "A Java class; accepted and not used."),
+    prop("status.update.interval.ms", I, "10000", MED, WS, "Status update interval (ms)", "How often the server hears that we are alive, in ms.", positive_int),
+    prop("lsn.flush.timeout.ms", L, "30000", MED, WS, "LSN flush timeout (ms)", "How long a confirmation to the server may take, in ms.", positive_long),
+    prop("lsn.flush.timeout.action", S, "fail", MED, WM, "LSN flush timeout action", "What to do when it takes longer.", values=("fail", "warn", "ignore")),
+    prop("database.tcpKeepAlive", B, "true", MED, WS, "TCP keep-alive probe", "Whether TCP probes idle connections."),
+    prop("xmin.fetch.interval.ms", L, "0", MED, WS, "Xmin fetch interval (ms)", "How often the slot's xmin is read for `source.xmin`, in ms; 0 is never.", non_negative_long),
+    prop("lsn.flush.mode", S, None, LOW, WS, "LSN flush mode", "Who confirms positions to the server: connector, connector_and_driver or manual.", values=("connector_and_driver", "connector", "manual")),
+    prop("flush.lsn.source", B, "true", LOW, WS, "Boolean to determine if Debezium should flush LSN in the source database", "Old form of lsn.flush.mode: false is manual."),
+    prop("memory.management.schemas.class", C, "io.debezium.relational.ConcurrentMapTableMappingStorage", LOW, WL, "Schema storage class", "Accepted and not used."),
+    prop("memory.management.tables.class", C, "io.debezium.relational.ConcurrentMapTableMappingStorage", LOW, WL, "Table storage class", "Accepted and not used."),
+    prop("snapshot.mode", S, "initial", MED, WS, "Snapshot mode", "When the present rows are read: initial, initial_only, no_data, always, when_needed, configuration_based.", values=("always", "initial_only", "configuration_based", "when_needed", "initial", "custom", "no_data")),
+    prop("snapshot.isolation.mode", S, "serializable", LOW, WS, "Snapshot isolation mode", "Accepted; a snapshot is always one REPEATABLE READ transaction.", values=("read_uncommitted", "repeatable_read", "read_committed", "serializable")),
+    prop("snapshot.locking.mode", S, "none", LOW, WS, "Snapshot locking mode", "Whether a snapshot locks its tables.", values=("shared", "custom", "none")),
+    prop("hstore.handling.mode", S, "json", LOW, WM, "HStore Handling", "How hstore columns look.", values=("json", "map")),
+    prop("interval.handling.mode", S, "numeric", LOW, WM, "Interval Handling", "How intervals look.", values=("string", "numeric")),
+    prop("schema.refresh.mode", S, "columns_diff", MED, WS, "Schema refresh mode", "Accepted; pgoutput tells of every change of structure.", values=("columns_diff", "columns_diff_exclude_unchanged_toast")),
+    prop("message.prefix.include.list", LIST, None, MED, WL, "Include Logical Decoding Message Prefixes", "Regexes of the prefixes of logical messages to capture.", regexes),
+    prop("message.prefix.exclude.list", LIST, None, MED, WL, "Exclude Logical Decoding Message Prefixes", "Regexes of the prefixes to leave out.", regexes, not_beside("message.prefix.include.list")),
+    prop("publish.via.partition.root", B, "false", MED, WS, "Publish via partition root", "Whether a publication made here sends partitions' changes as the root table's."),
+    prop("include.unknown.datatypes", B, "false", MED, WS, "Include unknown datatypes", "Whether columns of unknown types appear, as binary."),
+    prop("sourceinfo.struct.maker", C, "io.debezium.connector.postgresql.PostgresSourceInfoStructMaker", LOW, WM, "Source info struct maker class", "Accepted and not used."),
 )  # fmt: skip
 
 _LAYOUT = {
