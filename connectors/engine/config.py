@@ -27,6 +27,7 @@ from connectors.engine.properties import (
     non_negative_int,
     non_negative_long,
     not_beside,
+    one_collection,
     operations,
     positive_int,
     positive_long,
@@ -34,6 +35,7 @@ from connectors.engine.properties import (
     queue_over_batch,
     regexes,
     required,
+    sink_topic,
 )
 
 COMMON: tuple[Property, ...] = (
@@ -88,12 +90,12 @@ COMMON: tuple[Property, ...] = (
     prop("heartbeat.interval.ms", I, "0", MED, WM, "Connector heartbeat interval (milli-seconds)", "How often a heartbeat record is sent, in ms; 0 is never.", non_negative_int),
     prop("heartbeat.topics.prefix", S, "__debezium-heartbeat", LOW, WM, "A prefix used for naming of heartbeat topics", "First part of the heartbeat topic's name.", is_name),
     prop("heartbeat.action.query", S, None, LOW, WM, "An optional query to execute with every heartbeat", "A statement that each heartbeat runs in the database."),
-    prop("signal.data.collection", LIST, None, MED, WM, "Signaling data collection", "The table through which signals come."),
+    prop("signal.data.collection", LIST, None, MED, WM, "Signaling data collection", "The table through which signals come.", one_collection),
     prop("signal.poll.interval.ms", L, "5000", MED, WS, "Signal processor poll interval", "How often the other signal channels are looked at, in ms.", positive_long),
     prop("signal.enabled.channels", LIST, "source", MED, WL, "Enabled channels names", "Channels through which signals come."),
     prop("topic.naming.strategy", C, "io.debezium.schema.SchemaTopicNamingStrategy", MED, WM, "Topic naming strategy class", "How topics are named."),
     prop("notification.enabled.channels", LIST, None, MED, WL, "Enabled notification channels names", "Channels on which the connector tells what it does."),
-    prop("notification.sink.topic.name", S, None, HIGH, WL, "Notification topic name", "Topic of the notification channel `sink`."),
+    prop("notification.sink.topic.name", S, None, HIGH, WL, "Notification topic name", "Topic of the notification channel `sink`.", sink_topic),
     prop("transaction.metadata.factory", C, "io.debezium.pipeline.txmetadata.DefaultTransactionMetadataFactory", LOW, WM, "Factory class to create transaction context & transaction struct maker classes", "Kept for compatibility."),
     prop("custom.metric.tags", LIST, None, LOW, WM, "Customize metric tags", "Tags of metrics, `name=value`."),
     prop("column.include.list", LIST, None, MED, WL, "Include Columns", "Regexes of the columns in records; all without it.", regexes),

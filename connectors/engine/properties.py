@@ -215,6 +215,21 @@ def key_columns(text: str | None, _: Config) -> str | None:
     return None
 
 
+def sink_topic(text: str | None, config: Config) -> str | None:
+    """notification.sink.topic.name."""
+    channels = [part.strip().lower() for part in (config.get("notification.enabled.channels") or "").split(",")]
+    if "sink" not in channels or (text and text.strip()):
+        return None
+    return "Notification topic name must be provided when kafka notification channel is enabled"
+
+
+def one_collection(text: str | None, _: Config) -> str | None:
+    """signal.data.collection of a connector with one task."""
+    if len([part for part in (text or "").split(",") if part.strip()]) > 1:
+        return "For single task connector only one signal data collection is permitted."
+    return None
+
+
 def needed_when(other: str, value: str) -> Check:
     """A name that must be given when another property has a value."""
 

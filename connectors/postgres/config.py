@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from connect_py.api import ConfigType, ConfigValue, Password
@@ -43,7 +43,7 @@ from connectors.engine.relational.column_rules import ColumnRules
 from connectors.engine.relational.filters import NameFilter, TableFilters
 from connectors.engine.relational.keys import KeyRules
 from connectors.engine.relational.table import TableId
-from connectors.engine.snapshot.modes import MODES, SnapshotMode, configuration_based
+from connectors.engine.snapshot.modes import MODES, SnapshotMode, configuration_based, custom
 from connectors.postgres.settings import ConnectionSettings
 from connectors.postgres.values import ValueOptions
 
@@ -262,21 +262,17 @@ def is_system_table(table: TableId) -> bool:
 #: Properties that would change *what* is sent and are not built yet: refused, because leaving them out would send values that the user wants hidden,
 #: rows that the user wants left out, or a form that nobody expects.
 _REFUSED: Final = (
-    (re.compile(r"snapshot\.select\.statement\.overrides(\..*)?"), "snapshot.select.statement.overrides"),
     (re.compile(r"converters"), "converters"),
     (re.compile(r"post\.processors"), "post.processors"),
 )
 #: Values that stand for such a thing.
-_REFUSED_VALUES: Final = {"snapshot.mode": "custom", "snapshot.query.mode": "custom", "snapshot.locking.mode": "custom"}
+_REFUSED_VALUES: Final = {"snapshot.query.mode": "custom", "snapshot.locking.mode": "custom"}
 #: Properties that add something: a warning says that it is not there yet.
 _NOT_YET: Final = {
     "skip.messages.without.change": "false",
     "snapshot.max.threads": "1",
     "snapshot.tables.order.by.row.count": "disabled",
-    "snapshot.delay.ms": "0",
-    "streaming.delay.ms": "0",
     "xmin.fetch.interval.ms": "0",
-    "snapshot.locking.mode": "none",
 }
 
 
@@ -335,6 +331,7 @@ class PostgresConfig:
     skipped: frozenset[str]
     skipped_explicitly: bool
     signal_table: TableId | None = None
+    statements: Mapping[str, str] = field(default_factory=dict)
     version: str = VERSION
 
     @property
@@ -416,6 +413,7 @@ def parse_config(config: Config) -> PostgresConfig:
         skipped=frozenset(parts) - {"none"},
         skipped_explicitly=present.get("skipped.operations") is not None,
         signal_table=_table_id(signal_tables[0]) if signal_tables else None,
+        statements=_statements(raw),
     )
 
 
@@ -427,6 +425,18 @@ def _table_id(text: str) -> TableId:
     return TableId(parts[-2], parts[-1])
 
 
+def _statements(raw: Mapping[str, str]) -> dict[str, str]:
+    """`snapshot.select.statement.overrides`: statements by the names of the tables that they are read in place of."""
+    found = {}
+    for table in filter(None, (part.strip() for part in raw.get("snapshot.select.statement.overrides", "").split(","))):
+        statement = raw.get(f"snapshot.select.statement.overrides.{table}")
+        if statement:
+            found[table] = statement
+        else:
+            log.warning("snapshot.select.statement.overrides names %s, for which there is no statement: the whole table is read", table)
+    return found
+
+
 def _snapshot_mode(raw: Mapping[str, str]) -> SnapshotMode:
     name = raw["snapshot.mode"].strip().lower()
     if name == "configuration_based":
@@ -435,6 +445,8 @@ def _snapshot_mode(raw: Mapping[str, str]) -> SnapshotMode:
             return raw[f"snapshot.mode.configuration.based.{suffix}"].strip().lower() == "true"
 
         return configuration_based(data=flag("snapshot.data"), streams=flag("start.stream"), on_data_error=flag("snapshot.on.data.error"))
+    if name == "custom":
+        return custom(raw["snapshot.mode.custom.name"].strip(), raw)
     if name not in MODES:
         raise ConfigError(f"Unable to find {name} snapshotter. Please check your configuration.")
     return MODES[name]

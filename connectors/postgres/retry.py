@@ -52,3 +52,34 @@ class Backoff:
     def seconds_left(self) -> float:
         """Until the next attempt is due; 0 when it is."""
         return max(0.0, self._until - self._clock()) if self._until else 0.0
+
+
+#: An outage that goes on says so again after this time.
+REPEAT_SECONDS = 300.0
+
+
+class Outage:
+    """Which failures of a series are worth a line in the log: the first of its kind, and one now and then.
+
+    Args:
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._text = ""
+        self._until = 0.0
+        self._count = 0
+
+    def is_news(self, text: str) -> bool:
+        """Note a failure. Returns whether to tell of it."""
+        self._count += 1
+        if text == self._text and self._clock() < self._until:
+            return False
+        self._text, self._until = text, self._clock() + REPEAT_SECONDS
+        return True
+
+    def end(self) -> int:
+        """All is well again. Returns how many failures there were."""
+        count, self._count, self._text = self._count, 0, ""
+        return count

@@ -161,6 +161,8 @@ class PostgresSnapshot:
         events: takes notifications.
         statements: SELECTs by the names of the tables that they are read in place of.
         base: the streaming position that a blocking snapshot interrupts; None for an initial one.
+        lock_timeout_ms: how long to wait for locks that keep the tables from being truncated or rewritten (`snapshot.locking.mode=shared`);
+            None takes none but those of reading.
         metrics: where rows and tables are counted.
 
     Attributes:
@@ -181,6 +183,7 @@ class PostgresSnapshot:
         events: InitialEvents | None = None,
         statements: Mapping[str, str] | None = None,
         base: PostgresOffset | None = None,
+        lock_timeout_ms: int | None = None,
         metrics: SnapshotMetrics | None = None,
     ) -> None:
         self._captured = [str(table) for table in captured or tables]
@@ -196,7 +199,7 @@ class PostgresSnapshot:
         self._metrics = metrics or SnapshotMetrics("postgres", "")
         self._events.started()
         try:
-            self._moment = self._begin(exported, lsn)
+            self._moment = self._begin(exported, lsn, lock_sql(tables, lock_timeout_ms) if lock_timeout_ms is not None else "")
             if base is not None:
                 self._moment = replace(self._moment, last_commit=base.lsn_commit)
             self._structures = read_tables(connection, tables)
@@ -212,12 +215,13 @@ class PostgresSnapshot:
             self.offset = PostgresOffset(lsn=self._moment.lsn, tx_id=self._moment.tx_id, ts_us=self._moment.ts_us, snapshot="INITIAL")
         log.info("Snapshot of %d tables at %s: %s", len(present), format_lsn(self._moment.lsn), ", ".join(map(str, present)))
 
-    def _begin(self, exported: str | None, position: int | None) -> Moment:
+    def _begin(self, exported: str | None, position: int | None, lock: str) -> Moment:
         function = "pg_current_xact_id" if self._connection.server_version >= 130000 else "txid_current"
         ((tx_id,),) = self._connection.query(f"SELECT CASE WHEN NOT pg_is_in_recovery() THEN {function}()::text END")
         take = f"SET TRANSACTION SNAPSHOT {quote_literal(exported)};" if exported else ""
         ((ts_us, here),) = self._connection.query(
-            f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {take} SELECT (extract(epoch FROM current_timestamp) * 1000000)::bigint, "
+            f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {take} {lock} "
+            "SELECT (extract(epoch FROM current_timestamp) * 1000000)::bigint, "
             "CASE WHEN pg_is_in_recovery() THEN pg_last_wal_receive_lsn() ELSE pg_current_wal_lsn() END"
         )
         return Moment(parse_lsn(str(here)) if position is None else position, int(tx_id) if tx_id else None, int(ts_us or 0))
@@ -274,3 +278,9 @@ class PostgresSnapshot:
             self._reported = time.monotonic()
             log.info("Snapshot: %d rows so far, now reading %s", self._engine.rows_sent, self._current)
         return rows
+
+
+def lock_sql(tables: Sequence[TableId], timeout_ms: int) -> str:
+    """Locks all tables for reading, until the transaction's end."""
+    names = ", ".join(f"{quote_name(table.schema)}.{quote_name(table.table)}" for table in tables)
+    return f"SET LOCAL lock_timeout = {timeout_ms}; LOCK TABLE {names} IN ACCESS SHARE MODE;" if names else ""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import enum
 import logging
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -36,7 +37,7 @@ from connectors.postgres.messages import MessageEncoder
 from connectors.postgres.offset import PostgresOffset, acknowledged_lsn
 from connectors.postgres.pgoutput import Relation
 from connectors.postgres.preparation import open_general, prepare
-from connectors.postgres.retry import Backoff
+from connectors.postgres.retry import Backoff, Outage
 from connectors.postgres.snapshot import PostgresSnapshot
 from connectors.postgres.streaming import ChangeStream
 from connectors.postgres.tables import CapturedTable, TableFactory, table_of_relation
@@ -78,6 +79,8 @@ class PostgresConnectorTask(SourceTask):
         self._server: ServerState | None = None
         self._tables: list[TableId] = []
         self._snapshot_begun = False
+        self._not_before = 0.0
+        self._outage = Outage()
         self._beside: Beside | None = None
 
     # -- the contract ------------------------------------------------------------------------------------------------------------
@@ -110,6 +113,8 @@ class PostgresConnectorTask(SourceTask):
         )
         self._backoff = Backoff(self._config.seconds("retriable.restart.connector.wait.ms"), self._config.number("errors.max.retries"))
         self._slot_backoff = Backoff(self._config.seconds("slot.retry.delay.ms"), self._config.number("slot.max.retries"))
+        if self._snapshot_is_due() or self._config.snapshot_mode.when_finished:
+            self._not_before = time.monotonic() + self._config.seconds("snapshot.delay.ms")
 
     def poll(self) -> EncodedBatch | None:
         """The next batch; see `SourceTask.poll`."""
@@ -177,6 +182,13 @@ class PostgresConnectorTask(SourceTask):
             self._stream = None
         if self._state is not State.CONNECT and self._stop.is_set() and self._config.flag("slot.drop.on.stop"):
             self._drop_slot()
+        elif self._state is State.STREAMING and self._stop.is_set():
+            log.info(
+                "The replication slot '%s' stays on the server and keeps its log from here on, for the next start. If there is none, drop "
+                "it: SELECT pg_drop_replication_slot('%s');",
+                self._config.slot,
+                self._config.slot,
+            )
         self._close_connections()
         if self._beside is not None:
             self._beside.close()
@@ -184,6 +196,9 @@ class PostgresConnectorTask(SourceTask):
     # -- the state machine -------------------------------------------------------------------------------------------------------
 
     def _step(self) -> EncodedBatch | None:
+        if time.monotonic() < self._not_before:
+            self._stop.wait(IDLE_SECONDS)
+            return None
         if self._state is State.CONNECT:
             self._connect()
         if self._state is State.SNAPSHOT:
@@ -223,7 +238,8 @@ class PostgresConnectorTask(SourceTask):
         backoff = self._slot_backoff if isinstance(error, slot.SlotBusyError) else self._backoff
         pause = backoff.next(error)
         at = "the snapshot begins again" if self._snapshot_is_due() else f"reading goes on from {format_lsn(self._start_lsn())}"
-        log.warning("%s. Trying again in %.1f s; %s, nothing is lost", error, pause, at)
+        level = logging.WARNING if self._outage.is_news(str(error)) else logging.DEBUG
+        log.log(level, "%s. Trying again in %.1f s; %s, nothing is lost", error, pause, at)
 
     def _close_connections(self) -> None:
         if self._stream is not None:
@@ -238,6 +254,15 @@ class PostgresConnectorTask(SourceTask):
 
     def _snapshot_is_due(self) -> bool:
         return self._position is None or self._position.is_snapshot_unfinished
+
+    def _is_well(self) -> None:
+        self._backoff.reset()
+        attempts = self._outage.end()
+        if attempts:
+            log.info("The server answers again, after %d attempts", attempts)
+
+    def _lock_timeout_ms(self) -> int | None:
+        return self._config.number("snapshot.lock.timeout.ms") if self._config.choice("snapshot.locking.mode") == "shared" else None
 
     def _start_lsn(self) -> int:
         return self._position.start_lsn if self._position else 0
@@ -264,6 +289,8 @@ class PostgresConnectorTask(SourceTask):
                 self._factory,
                 user=config.user,
                 database=config.database,
+                statements=config.statements,
+                lock_timeout_ms=self._lock_timeout_ms(),
                 captured=[*start.to_read, *(table for table in self._tables if str(table) in config.filters.forced)],
                 events=self._side.events,
                 metrics=self._snapshot_metrics,
@@ -293,7 +320,7 @@ class PostgresConnectorTask(SourceTask):
             self._side.events.aborted()
             self._end_snapshot(snapshot)
             return self._batch(None)
-        self._backoff.reset()
+        self._is_well()
         self._position = snapshot.offset
         if snapshot.finished and self._side.heartbeat.is_enabled:
             self._side.pending.add(self._side.heartbeat.beat())
@@ -307,6 +334,8 @@ class PostgresConnectorTask(SourceTask):
         self._position = snapshot.after
         self._snapshot = None
         self._state = self._after_snapshot()
+        if not snapshot.is_blocking:
+            self._not_before = time.monotonic() + self._config.seconds("streaming.delay.ms")
 
     def _begin_blocking(self, request: BlockingRequest) -> None:
         """Interrupt streaming for a snapshot that a signal asked for; what cannot be done is logged."""
@@ -327,6 +356,7 @@ class PostgresConnectorTask(SourceTask):
                 database=self._config.database,
                 events=self._side.events,
                 statements=dict(request.statements),
+                lock_timeout_ms=self._lock_timeout_ms(),
                 base=replace(base, snapshot=None, snapshot_completed=False, last_snapshot_record=False),
                 metrics=self._snapshot_metrics,
             )
@@ -365,7 +395,7 @@ class PostgresConnectorTask(SourceTask):
         before = self._position or PostgresOffset()
         if not rows and (offset is None or offset == before) and fields == before.more:
             return None
-        self._backoff.reset()
+        self._is_well()
         self._position = replace(offset or before, more=fields)
         return EncodedBatch(rows, self._partition, self._position.dump())
 

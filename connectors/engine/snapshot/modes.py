@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 
-from connect_py.errors import FatalTaskError
+from connect_py.errors import ConfigError, FatalTaskError
 
 
 class StoredPosition(enum.Enum):
@@ -69,3 +71,26 @@ MODES = {
 def configuration_based(*, data: bool, streams: bool, on_data_error: bool) -> SnapshotMode:
     """`configuration_based`: the three properties decide at every start, whatever is stored."""
     return SnapshotMode("configuration_based", data, data, data, streams=streams, when_position_lost=on_data_error)
+
+
+#: Entry points of packages that add modes: the name is what `snapshot.mode.custom.name` says, the value a function of the connector's
+#: properties that gives a `SnapshotMode`.
+ENTRY_POINTS = "connect_py.snapshotters"
+
+
+def custom(name: str, config: Mapping[str, str]) -> SnapshotMode:
+    """`custom`: a mode that an installed package adds.
+
+    Raises:
+        ConfigError: there is none of that name, or it cannot be made.
+    """
+    entry = next(iter(entry_points(group=ENTRY_POINTS, name=name)), None)
+    if entry is None:
+        raise ConfigError(f"Unable to find {name} snapshotter. Please check your configuration.")
+    try:
+        mode = entry.load()(config)
+    except Exception as error:
+        raise ConfigError(f"The snapshotter {name} cannot be made: {error}") from error
+    if not isinstance(mode, SnapshotMode):
+        raise ConfigError(f"The snapshotter {name} gave {type(mode).__name__}, not a SnapshotMode")
+    return mode
