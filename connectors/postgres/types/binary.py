@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable
 
 from connect_py.converters.json_write import quote
 from connect_py.data.schema import BYTES, STRING
 from connectors.engine.encode.numbers import base64_of_bytes
 from connectors.engine.encode.plan import ColumnPlan, Unrepresentable
+from connectors.engine.values.binary import TEXT_OF_BYTES
 from connectors.postgres.types.base import RootType, ValueOptions
-
-#: Mode → text, without quotes, of bytes.
-TEXT_OF_BYTES: dict[str, Callable[[bytes], str]] = {
-    "bytes": base64_of_bytes,
-    "base64": base64_of_bytes,
-    "base64-url-safe": lambda data: base64.urlsafe_b64encode(data).decode(),
-    "hex": bytes.hex,
-}
 
 
 def bytea(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:

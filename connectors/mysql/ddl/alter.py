@@ -1,0 +1,175 @@
+"""ALTER TABLE (mysql.md §12.5)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from connectors.engine.relational.table import TableId
+from connectors.mysql.ddl.changes import Change, Tables, placed, with_key, with_unique_key
+from connectors.mysql.ddl.columns import read_default, read_definition
+from connectors.mysql.ddl.create import is_key, read_key
+from connectors.mysql.ddl.lexer import DdlError
+from connectors.mysql.ddl.reader import Reader
+from connectors.mysql.model import MyColumn, MyTable
+
+
+def alter_table(reader: Reader, tables: Tables, database: str, sql: str) -> list[Change]:
+    """The rest of a statement after ALTER TABLE. Raises DdlError."""
+    schema, name = reader.qualified_name()
+    id_ = TableId(schema or database, name)
+    table = tables.tables.get(id_)
+    if table is None:
+        return []
+    while not reader.ended:
+        table = _act(reader, table, database, sql)
+        reader.skip_to(",")
+        reader.takes(",")
+    if table.id != id_:
+        # the old name stays in the model, as in the reference's history
+        tables.tables[table.id] = table
+        return [Change("ALTER", table.id, table)]
+    tables.tables[id_] = table
+    return [Change("ALTER", id_, table)]
+
+
+def _act(reader: Reader, table: MyTable, database: str, sql: str) -> MyTable:
+    if reader.takes("ADD"):
+        return _add(reader, table)
+    if reader.takes("CHANGE"):
+        reader.takes("COLUMN")
+        reader.takes("IF", "EXISTS")
+        return _change(reader, table, reader.name(), sql, renames=True)
+    if reader.takes("MODIFY"):
+        reader.takes("COLUMN")
+        reader.takes("IF", "EXISTS")
+        return _change(reader, table, reader.name(), sql, renames=False)
+    if reader.takes("DROP"):
+        return _drop(reader, table)
+    if reader.takes("ALTER"):
+        return _alter_column(reader, table)
+    if reader.takes("RENAME"):
+        return _rename(reader, table, database, sql)
+    if reader.takes("CONVERT", "TO"):
+        if not reader.takes("CHARACTER", "SET"):
+            reader.expects("CHARSET")
+        charset = reader.name().lower()
+        columns = tuple(replace(column, charset=charset) if column.charset else column for column in table.columns)
+        return replace(table, charset=charset, columns=columns)
+    reader.takes("DEFAULT")
+    if reader.takes("CHARACTER", "SET") or reader.takes("CHARSET"):
+        reader.takes("=")
+        return replace(table, charset=reader.name().lower())
+    if reader.takes("COMMENT"):
+        reader.takes("=")
+        return replace(table, comment=reader.string())
+    return table
+
+
+def _add(reader: Reader, table: MyTable) -> MyTable:
+    if reader.sees("PARTITION", "SYSTEM"):
+        return table
+    if is_key(reader):
+        kind, names = read_key(reader)
+        if kind == "PRIMARY":
+            return with_key(table, names, unique=False)
+        return with_unique_key(table, names) if kind == "UNIQUE" else table
+    reader.takes("COLUMN")
+    reader.takes("IF", "NOT", "EXISTS")
+    if reader.takes("("):
+        while not reader.takes(")"):
+            if is_key(reader):
+                read_key(reader)
+            else:
+                table = _add_column(reader, table)
+            reader.takes(",")
+        return table
+    return _add_column(reader, table)
+
+
+def _add_column(reader: Reader, table: MyTable) -> MyTable:
+    found = read_definition(reader, reader.name(), table.charset)
+    position = _position(reader)
+    at = table.index_of(found.column.name)
+    present = (*table.columns[:at], found.column, *table.columns[at + 1 :])
+    columns = present if at >= 0 else placed(table.columns, found.column, position)
+    return _with_own_key(replace(table, columns=columns), found.column.name, found.primary, found.unique)
+
+
+def _with_own_key(table: MyTable, name: str, primary: bool, unique: bool) -> MyTable:
+    if primary:
+        return with_key(table, [name], unique=False)
+    return with_unique_key(table, [name]) if unique else table
+
+
+def _position(reader: Reader) -> str | None:
+    """ "" for FIRST, a column's name for AFTER, None for neither."""
+    if reader.takes("FIRST"):
+        return ""
+    return reader.name() if reader.takes("AFTER") else None
+
+
+def _change(reader: Reader, table: MyTable, old_name: str, sql: str, *, renames: bool) -> MyTable:
+    """CHANGE and MODIFY: a new definition at the old place, or at the one that is given."""
+    at = table.index_of(old_name)
+    if at < 0:
+        raise DdlError(f"Trying to change column {old_name} in {table.id} table, which does not exist. Query: {sql}")
+    name = reader.name() if renames else table.columns[at].name
+    found = read_definition(reader, name, table.charset)
+    position = _position(reader)
+    column = found.column
+    in_key = table.columns[at].name in table.key
+    if in_key and not table.unique_is_key:
+        column = replace(column, nullable=False)
+    columns = (*table.columns[:at], column, *table.columns[at + 1 :])
+    if position is not None:
+        columns = placed((*table.columns[:at], *table.columns[at + 1 :]), column, position)
+    key = tuple(column.name if part == table.columns[at].name else part for part in table.key)
+    return _with_own_key(replace(table, columns=columns, key=key), column.name, found.primary, found.unique)
+
+
+def _drop(reader: Reader, table: MyTable) -> MyTable:
+    if reader.takes("PRIMARY", "KEY"):
+        return replace(table, key=(), unique_is_key=False)
+    if reader.sees("INDEX", "KEY", "FOREIGN", "CONSTRAINT", "CHECK", "PARTITION", "SYSTEM") and reader.peek(1).kind in ("word", "name"):
+        return table
+    reader.takes("COLUMN")
+    reader.takes("IF", "EXISTS")
+    at = table.index_of(reader.name())
+    if at < 0:
+        return table
+    gone = table.columns[at].name
+    return replace(table, columns=(*table.columns[:at], *table.columns[at + 1 :]), key=tuple(part for part in table.key if part != gone))
+
+
+def _alter_column(reader: Reader, table: MyTable) -> MyTable:
+    if reader.sees("INDEX", "CHECK", "CONSTRAINT"):
+        return table
+    reader.takes("COLUMN")
+    at = table.index_of(reader.name())
+    if at < 0:
+        return table
+    column = table.columns[at]
+    if reader.takes("SET", "DEFAULT"):
+        has_default, default = read_default(reader)
+        column = replace(column, has_default=has_default, default=default)
+    elif reader.takes("DROP", "DEFAULT"):
+        column = replace(column, has_default=False, default=None)
+    return replace(table, columns=(*table.columns[:at], column, *table.columns[at + 1 :]))
+
+
+def _rename(reader: Reader, table: MyTable, database: str, sql: str) -> MyTable:
+    if reader.takes("COLUMN"):
+        old = reader.name()
+        reader.expects("TO")
+        new = reader.name()
+        at = table.index_of(old)
+        if at < 0:
+            raise DdlError(f"Trying to rename column {old} in {table.id} table, which does not exist. Query: {sql}")
+        column: MyColumn = replace(table.columns[at], name=new)
+        key = tuple(new if part == table.columns[at].name else part for part in table.key)
+        return replace(table, columns=(*table.columns[:at], column, *table.columns[at + 1 :]), key=key)
+    if reader.takes_any("INDEX", "KEY"):
+        return table
+    reader.takes_any("TO", "AS", "=")
+    schema, name = reader.qualified_name()
+    return replace(table, id=TableId(schema or database, name))

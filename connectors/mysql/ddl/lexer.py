@@ -1,0 +1,105 @@
+"""Statements as tokens (MySQL reference manual, "Language Structure")."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from connect_py.errors import DataError
+
+
+class DdlError(DataError):
+    """A statement that cannot be understood. The message says where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One word, name, literal or mark.
+
+    Attributes:
+        kind: word, name (quoted), string, number, bits (`b'1'`, `x'1F'`, `0x1F`) or mark.
+        text: of words in capitals; of names and strings without quotes and with escapes resolved; of others as written.
+        raw: as written, of strings and bits without their quotes.
+        at: the place in the statement.
+    """
+
+    kind: str
+    text: str
+    raw: str
+    at: int
+
+
+_VERSIONED = re.compile(r"/\*M?!\d*")
+_TOKEN = re.compile(
+    r"""(?P<space>\s+|\#[^\n]*|--(?=\s|$)[^\n]*|/\*.*?(?:\*/|$))
+    |(?P<bits>[bBxX]'[0-9A-Fa-f]*'|0[xX][0-9A-Fa-f]+\b|0b[01]+\b)
+    |(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w$]))
+    |(?P<string>[nN]?'(?:[^'\\]|''|\\.)*')
+    |(?P<double>"(?:[^"\\]|""|\\.)*")
+    |(?P<name>`(?:[^`]|``)*`)
+    |(?P<word>@{0,2}[\w$\u0080-\U0010ffff]+)
+    |(?P<mark>:=|<=>|<<|>>|&&|\|\||->>|->|[<>!]=|.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
+_ESCAPED = re.compile(r"\\(.)|(['\"])\2", re.DOTALL)
+
+
+def tokens_of(sql: str, *, ansi_quotes: bool = False) -> list[Token]:
+    """A statement's tokens; comments are left out, but what MySQL runs inside of them is not.
+
+    Args:
+        ansi_quotes: whether `"` quotes names, as under the mode ANSI_QUOTES.
+
+    Raises:
+        DdlError: a quote or comment does not end.
+    """
+    sql = _run_versioned(sql)
+    found: list[Token] = []
+    at = 0
+    while at < len(sql):
+        match = _TOKEN.match(sql, at)
+        if match is None:  # pragma: no cover  # the last alternative takes any character
+            raise DdlError(f"The statement cannot be read from {sql[at : at + 20]!r} on")
+        kind, text = match.lastgroup or "mark", match[0]
+        token = _token(kind, text, at, ansi_quotes)
+        if token is not None:
+            found.append(token)
+        at = match.end()
+    return found
+
+
+def _token(kind: str, text: str, at: int, ansi_quotes: bool) -> Token | None:
+    match kind:
+        case "space":
+            return None
+        case "word":
+            return Token("word", text.upper(), text, at)
+        case "name":
+            return Token("name", text[1:-1].replace("``", "`"), text, at)
+        case "double" if ansi_quotes:
+            return Token("name", text[1:-1].replace('""', '"'), text, at)
+        case "double" | "string":
+            body = text[text.index(text[-1]) + 1 : -1]
+            return Token("string", _unescaped(body), body, at)
+        case "bits":
+            # the reference cuts two characters off the front and one off the end of every form
+            return Token("bits", text, text[2:-1], at)
+        case "mark" if text in "'\"`":
+            raise DdlError(f"A quote does not end: {text} at {at}")
+    return Token(kind, text, text, at)
+
+
+def _unescaped(body: str) -> str:
+    return _ESCAPED.sub(lambda found: found[2] or _ESCAPES.get(found[1], found[1]), body)
+
+
+def _run_versioned(sql: str) -> str:
+    """`/*!50100 code */` is code. Blanks keep the places of what follows."""
+    while (opening := _VERSIONED.search(sql)) is not None:
+        closing = sql.find("*/", opening.end())
+        if closing < 0:
+            closing = len(sql)
+        inside = sql[opening.end() : closing]
+        sql = f"{sql[: opening.start()]}{' ' * (opening.end() - opening.start())}{inside}  {sql[closing + 2 :]}"
+    return sql

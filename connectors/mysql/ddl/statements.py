@@ -1,0 +1,169 @@
+"""Statements, each applied to the tables that came before it (mysql.md §12.5). Pure: `Tables` is the only state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from connectors.engine.relational.table import TableId
+from connectors.mysql.ddl.alter import alter_table
+from connectors.mysql.ddl.changes import Change, Tables, with_unique_key
+from connectors.mysql.ddl.create import create_table, read_key_columns
+from connectors.mysql.ddl.lexer import DdlError, tokens_of
+from connectors.mysql.ddl.reader import Reader
+
+#: MySQL's `MODE_ANSI_QUOTES`.
+ANSI_QUOTES = 4
+
+
+def apply(sql: str, tables: Tables, database: str, *, sql_mode: int = 0) -> list[Change]:
+    """Apply a statement.
+
+    Args:
+        database: the default one.
+        sql_mode: the session's bits.
+
+    Returns:
+        What changed, in order; nothing for statements that concern no table's structure, and for tables that are not known.
+
+    Raises:
+        DdlError: it concerns tables and cannot be understood; nothing was changed.
+    """
+    reader = Reader(tokens_of(sql, ansi_quotes=bool(sql_mode & ANSI_QUOTES)), sql)
+    if reader.takes("SET", "STATEMENT"):
+        while not reader.ended and not reader.takes("FOR"):
+            reader.next()
+    match reader.takes_any("CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "USE", "SET"):
+        case "CREATE":
+            return _create(reader, tables, database)
+        case "ALTER":
+            return _alter(reader, tables, database, sql)
+        case "DROP":
+            return _drop(reader, tables, database)
+        case "RENAME" if reader.takes_any("TABLE", "TABLES"):
+            return _rename(reader, tables, database)
+        case "TRUNCATE":
+            reader.takes("TABLE")
+            schema, name = reader.qualified_name()
+            return [Change("TRUNCATE", TableId(schema or database, name))]
+        case "SET":
+            _set(reader, tables, database)
+    return []
+
+
+def _create(reader: Reader, tables: Tables, database: str) -> list[Change]:
+    reader.takes("OR", "REPLACE")
+    reader.takes("TEMPORARY")
+    if reader.takes("TABLE"):
+        return create_table(reader, tables, database)
+    if reader.takes_any("DATABASE", "SCHEMA"):
+        reader.takes("IF", "NOT", "EXISTS")
+        return _database(reader, tables, reader.name())
+    if reader.takes("UNIQUE", "INDEX"):
+        return _unique_index(reader, tables, database)
+    return []
+
+
+def _unique_index(reader: Reader, tables: Tables, database: str) -> list[Change]:
+    reader.takes("IF", "NOT", "EXISTS")
+    while not reader.takes("ON"):
+        reader.next()
+    schema, name = reader.qualified_name()
+    table = tables.tables.get(TableId(schema or database, name))
+    if table is None:
+        return []
+    changed = with_unique_key(table, read_key_columns(reader))
+    if changed is table:
+        return []
+    tables.tables[table.id] = changed
+    return [Change("ALTER", table.id, changed)]
+
+
+def _alter(reader: Reader, tables: Tables, database: str, sql: str) -> list[Change]:
+    reader.takes_any("ONLINE", "IGNORE")
+    if reader.takes("TABLE"):
+        reader.takes("IF", "EXISTS")
+        return alter_table(reader, tables, database, sql)
+    if reader.takes_any("DATABASE", "SCHEMA"):
+        named = not reader.sees("DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "READ", "ENCRYPTION")
+        return _database(reader, tables, reader.name() if named else database)
+    return []
+
+
+def _database(reader: Reader, tables: Tables, name: str) -> list[Change]:
+    charset, collation = None, None
+    while not reader.ended:
+        if reader.takes("CHARACTER", "SET") or reader.takes("CHARSET"):
+            reader.takes("=")
+            charset = reader.name().lower()
+        elif reader.takes("COLLATE"):
+            reader.takes("=")
+            collation = reader.name().lower()
+        else:
+            reader.next()
+    if charset is None and collation and name not in tables.charsets:
+        charset = collation.partition("_")[0]
+    if charset and charset != "default":
+        tables.charsets[name] = charset
+    return [Change("DATABASE", TableId(name, ""))]
+
+
+def _drop(reader: Reader, tables: Tables, database: str) -> list[Change]:
+    if reader.takes_any("DATABASE", "SCHEMA"):
+        reader.takes("IF", "EXISTS")
+        name = reader.name()
+        for id_ in [id_ for id_ in tables.tables if id_.schema == name]:
+            del tables.tables[id_]
+        tables.charsets.pop(name, None)
+        return [Change("DATABASE", TableId(name, ""))]
+    reader.takes("TEMPORARY")
+    if not reader.takes_any("TABLE", "TABLES"):
+        return []
+    reader.takes("IF", "EXISTS")
+    found = []
+    while True:
+        schema, name = reader.qualified_name()
+        id_ = TableId(schema or database, name)
+        tables.tables.pop(id_, None)
+        found.append(Change("DROP", id_))
+        if not reader.takes(","):
+            return found
+
+
+def _rename(reader: Reader, tables: Tables, database: str) -> list[Change]:
+    found = []
+    while True:
+        schema, name = reader.qualified_name()
+        if not reader.takes("TO"):
+            raise reader.error("TO was expected")
+        new_schema, new_name = reader.qualified_name()
+        old, new = TableId(schema or database, name), TableId(new_schema or database, new_name)
+        table = tables.tables.pop(old, None)
+        if table is not None:
+            tables.tables[new] = replace(table, id=new)
+            found.append(Change("ALTER", new, tables.tables[new], previous=old))
+        if not reader.takes(","):
+            return found
+
+
+def _set(reader: Reader, tables: Tables, database: str) -> None:
+    """Variables of the session; user variables are none of ours."""
+    while not reader.ended:
+        if reader.takes("NAMES"):
+            charset = reader.name().lower()
+            for variable in ("client", "results", "connection"):
+                tables.variables[f"character_set_{variable}"] = charset
+        else:
+            reader.takes_any("GLOBAL", "SESSION", "LOCAL", "PERSIST")
+            name = reader.next().raw.lower().removeprefix("@@")
+            while reader.takes("."):
+                name = reader.name().lower()
+            if reader.takes_any("=", ":=") and not name.startswith("@"):
+                value = reader.next().text.lower()
+                tables.variables[name] = value
+                if name == "character_set_database" and database:
+                    tables.charsets[database] = value
+        reader.skip_to(",")
+        reader.takes(",")
+
+
+__all__ = ["ANSI_QUOTES", "DdlError", "apply"]

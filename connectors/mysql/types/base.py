@@ -1,0 +1,52 @@
+"""What the families of types share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from connect_py.errors import ConfigError
+from connectors.engine.encode.plan import ColumnPlan
+from connectors.mysql.model import MyColumn
+
+
+@dataclass(frozen=True, slots=True)
+class ValueOptions:
+    """Handling modes (debezium-common.md §6; mysql.md §1.3).
+
+    Attributes:
+        decimal_mode: `decimal.handling.mode`.
+        time_mode: `time.precision.mode`.
+        binary_mode: `binary.handling.mode`.
+        bigint_mode: `bigint.unsigned.handling.mode`.
+        placeholder: `unavailable.value.placeholder`.
+    """
+
+    decimal_mode: str = "precise"
+    time_mode: str = "adaptive_time_microseconds"
+    binary_mode: str = "bytes"
+    bigint_mode: str = "long"
+    placeholder: str = "__debezium_unavailable_value"
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, str]) -> ValueOptions:
+        """Take a connector's properties. Raises ConfigError: a mode is unknown."""
+        return cls(
+            _mode(config, "decimal.handling.mode", "precise", "string", "double"),
+            _mode(config, "time.precision.mode", "adaptive_time_microseconds", "isostring", "microseconds", "nanoseconds", "connect"),
+            _mode(config, "binary.handling.mode", "bytes", "base64", "base64-url-safe", "hex"),
+            _mode(config, "bigint.unsigned.handling.mode", "long", "precise"),
+            config.get("unavailable.value.placeholder", cls().placeholder),
+        )
+
+
+def _mode(config: Mapping[str, str], name: str, *values: str) -> str:
+    """One of the values; the first is the default."""
+    value = config.get(name, values[0]).strip().lower()
+    if value not in values:
+        raise ConfigError(f"{name}={value} is not supported; choose one of {', '.join(values)}")
+    return value
+
+
+#: Makes a column's plan, required and without default; the caller adds both.
+Family = Callable[[MyColumn, ValueOptions], ColumnPlan]

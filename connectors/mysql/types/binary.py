@@ -1,0 +1,97 @@
+"""Bytes, geometry, vectors and UUIDs (mysql.md §13). Their texts are characters U+0000 to U+00FF, one a byte."""
+
+from __future__ import annotations
+
+import struct
+import uuid
+
+from connect_py.converters.json_write import quote
+from connect_py.data import Schema, Type
+from connect_py.data.java_text import float_text
+from connect_py.data.schema import BYTES, FLOAT32, STRING, array
+from connectors.engine.encode.numbers import base64_of_bytes
+from connectors.engine.encode.plan import ColumnPlan, Unrepresentable
+from connectors.engine.values.binary import TEXT_OF_BYTES
+from connectors.engine.values.decimals import json_number
+from connectors.engine.values.shapes import EMPTY_COLLECTION, POINT, point_object, spatial_object, spatial_schema
+from connectors.mysql.model import MyColumn
+from connectors.mysql.types.base import Family, ValueOptions
+
+FLOAT_VECTOR = array(FLOAT32, name="io.debezium.data.FloatVector", version=1)
+_SHAPES = (*("GEOMETRY", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON", "GEOMETRYCOLLECTION", "GEOMCOLLECTION"),)
+_BLOBS = ("TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB", "LONG VARBINARY")
+#: Bytes of the WKB of a point.
+_POINT_SIZE = 21
+
+
+def octets(text: str) -> bytes:
+    """The bytes that a text stands for."""
+    return text.encode("latin-1")
+
+
+def binary(column: MyColumn, options: ValueOptions) -> ColumnPlan:
+    """By `binary.handling.mode`; BINARY(n) gets back the zeros that the binlog leaves out."""
+    text_of = TEXT_OF_BYTES[options.binary_mode]
+    size = (column.length or 1) if column.base_type == "BINARY" else 0
+    schema = BYTES if options.binary_mode == "bytes" else STRING
+    placeholder = base64_of_bytes(options.placeholder.encode()) if options.binary_mode == "bytes" else options.placeholder
+    return ColumnPlan(column.name, schema, lambda text: f'"{text_of(octets(text).ljust(size, bytes(1)))}"', placeholder=quote(placeholder))
+
+
+def point(column: MyColumn, options: ValueOptions) -> ColumnPlan:
+    """POINT."""
+    return ColumnPlan(column.name, POINT, _point_object, fallback=point_object(0.0, 0.0, struct.pack("<BIdd", 1, 1, 0.0, 0.0), None))
+
+
+def _point_object(text: str) -> str:
+    srid, wkb = _parts(text)
+    if len(wkb) != _POINT_SIZE:
+        raise Unrepresentable("a POINT is not 21 bytes long")
+    x, y = struct.unpack("<dd" if wkb[0] else ">dd", wkb[5:])
+    return point_object(x, y, wkb, srid)
+
+
+def shape(column: MyColumn, options: ValueOptions) -> ColumnPlan:
+    """Every other geometry."""
+    schema = spatial_schema("Geometry", optional=True)
+    return ColumnPlan(column.name, schema, _shape_object, fallback=spatial_object(EMPTY_COLLECTION, None))
+
+
+def _shape_object(text: str) -> str:
+    srid, wkb = _parts(text)
+    return spatial_object(wkb, srid)
+
+
+def _parts(text: str) -> tuple[int | None, bytes]:
+    """The reference system's number, None for 0, and the WKB behind it."""
+    data = octets(text)
+    if len(data) < 5:
+        raise Unrepresentable("a geometry is shorter than its head")
+    return int.from_bytes(data[:4], "little") or None, data[4:]
+
+
+def vector(column: MyColumn, options: ValueOptions) -> ColumnPlan:
+    """Little-endian floats."""
+    return ColumnPlan(column.name, FLOAT_VECTOR, _vector, fallback="[]")
+
+
+def _vector(text: str) -> str:
+    data = octets(text)
+    if len(data) % 4:
+        return "[]"
+    return "[" + ",".join(json_number(float_text(value)) for (value,) in struct.iter_unpack("<f", data)) + "]"
+
+
+def uuid_(column: MyColumn, options: ValueOptions) -> ColumnPlan:
+    """MariaDB's UUID: sixteen bytes in the binlog, text in results."""
+    schema = Schema(Type.STRING, name="io.debezium.data.Uuid", version=1)
+    return ColumnPlan(column.name, schema, lambda text: quote(str(uuid.UUID(bytes=octets(text)))) if len(text) == 16 else quote(text))
+
+
+FAMILIES: dict[str, Family] = {
+    **dict.fromkeys(("BINARY", "VARBINARY", *_BLOBS), binary),
+    "POINT": point,
+    **dict.fromkeys(_SHAPES, shape),
+    "VECTOR": vector,
+    "UUID": uuid_,
+}

@@ -1,0 +1,82 @@
+"""Schema defaults from the texts of DDL (mysql.md §12.6; `MySqlDefaultValueConverter`)."""
+
+from __future__ import annotations
+
+import json
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+from connect_py.data import Type
+from connect_py.data.logical import DATE, DECIMAL, EXACT, TIME, TIMESTAMP
+from connect_py.data.times import days_to_date, millis_to_time, millis_to_timestamp
+from connectors.engine.encode.plan import ColumnPlan, StandsForNull
+from connectors.mysql.model import MyColumn
+
+_MAX_LONG = (1 << 63) - 1
+_BITS = ("BIT",)
+_BYTES = ("BINARY", "VARBINARY")
+
+
+def default_of(column: MyColumn, plan: ColumnPlan) -> Any:
+    """A Connect value for a default's text, None for no default."""
+    text = column.default or ""
+    if column.base_type not in ("CHAR", "VARCHAR", "ENUM", "SET", *_BYTES):
+        text = text.strip()
+    try:
+        return _value(column, plan, text)
+    except StandsForNull:
+        return None if column.nullable else _value(column, plan, "1970-01-01 00:00:00" if " " in text else "1970-01-01")
+    except (ValueError, ArithmeticError):
+        return None
+
+
+def _value(column: MyColumn, plan: ColumnPlan, text: str) -> Any:
+    schema = plan.schema
+    if column.base_type in _BITS:
+        value = int(text or "0", 2)
+        if schema.type is Type.BOOLEAN:
+            return bool(value)
+        return value.to_bytes(((column.length or 1) + 7) // 8, "little")
+    if schema.type is Type.BOOLEAN:
+        return text.upper() not in ("FALSE", "0")
+    if schema.name == DECIMAL:
+        scale = int(schema.parameter("scale") or 0)
+        return Decimal(text).quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP, context=EXACT)
+    if schema.type in (Type.FLOAT32, Type.FLOAT64):
+        return float(text)
+    if schema.type is Type.BYTES:
+        return text.encode()
+    if column.base_type in _BYTES and plan.convert is not None:
+        return json.loads(plan.convert(text.encode().decode("latin-1")))
+    if schema.name in ("io.debezium.time.Year",):
+        return int(text) or 2000
+    if column.base_type in ("DATE", "DATETIME", "TIME", "TIMESTAMP"):
+        return _moment(column, plan, text)
+    if schema.type in (Type.INT8, Type.INT16, Type.INT32, Type.INT64):
+        if text.upper() in ("TRUE", "FALSE"):
+            return int(text.upper() == "TRUE")
+        return min(int(Decimal(text).quantize(Decimal(1), rounding=ROUND_HALF_UP)), _MAX_LONG)
+    if schema.type is Type.STRING:
+        return text
+    return None
+
+
+def _moment(column: MyColumn, plan: ColumnPlan, text: str) -> Any:
+    """By way of the text that a value of the column has."""
+    if column.base_type == "DATE":
+        text = text[:10]
+    elif column.base_type in ("DATETIME", "TIMESTAMP"):
+        text = text if " " in text else f"{text} 00:00:00"
+    elif text == "1970-01-01 00:00:00":
+        text = "00:00:00"
+    convert = plan.snapshot or plan.convert
+    assert convert is not None
+    value = json.loads(convert(text))
+    match plan.schema.name:
+        case n if n == DATE:
+            return days_to_date(value)
+        case n if n == TIME:
+            return millis_to_time(value)
+        case n if n == TIMESTAMP:
+            return millis_to_timestamp(value)
+    return value

@@ -1,0 +1,147 @@
+"""Integers, floats, decimals, bits and years (mysql.md §13)."""
+
+from __future__ import annotations
+
+import struct
+from decimal import Decimal
+
+from connect_py.converters.json_write import quote
+from connect_py.data import Schema, Type
+from connect_py.data.java_text import double_text, float_text
+from connect_py.data.logical import decimal_schema
+from connect_py.data.schema import BOOLEAN, FLOAT32, FLOAT64, INT16, INT32, INT64, STRING
+from connectors.engine.encode.numbers import base64_of_bytes, base64_of_integer
+from connectors.engine.encode.plan import ColumnPlan
+from connectors.engine.values.decimals import decimal_plan, json_number
+from connectors.mysql.model import MyColumn
+from connectors.mysql.types.base import Family, ValueOptions
+
+_FLOAT = struct.Struct("<f")
+#: Schemas of signed and of unsigned integers.
+_INTEGERS = {
+    "TINYINT": (INT16, INT16),
+    "SMALLINT": (INT16, INT32),
+    "MEDIUMINT": (INT32, INT32),
+    "INT": (INT32, INT64),
+    "INTEGER": (INT32, INT64),
+    "BIGINT": (INT64, INT64),
+}
+#: FLOAT(p) up to this many bits is a single.
+_SINGLE_BITS = 24
+YEAR = Schema(Type.INT32, name="io.debezium.time.Year", version=1)
+
+
+def integer(column: MyColumn, options: ValueOptions) -> ColumnPlan:
+    """Integers of all sizes; the server prints those with ZEROFILL with zeros before them."""
+    if column.base_type == "BIGINT" and column.unsigned:
+        return _big_unsigned(column, options)
+    schema = _INTEGERS[column.base_type][column.unsigned]
+    if "ZEROFILL" in column.type_name:
+        return ColumnPlan(column.name, schema, lambda text: str(int(text)), "int($)", fallback="0")
+    return ColumnPlan(column.name, schema, fallback="0")
+
+
+def _big_unsigned(column: MyColumn, options: ValueOptions) -> ColumnPlan:
+    """`long` lets the largest half wrap around, as a Java long does; `precise` is a decimal."""
+    if options.bigint_mode == "precise":
+        return ColumnPlan(
+            column.name,
+            decimal_schema(0, 20),
+            lambda text: f'"{base64_of_integer(int(text))}"',
+            "base64_of_integer(int($))",
+            quoted=True,
+            helpers={"base64_of_integer": base64_of_integer},
+            numeric=lambda text: str(int(text)),
+            fallback='"AA=="',
+        )
+    return ColumnPlan(
+        column.name, INT64, lambda text: str(wrapped(int(text))), "wrapped(int($))", helpers={"wrapped": wrapped}, fallback="0"
+    )
+
+
+def wrapped(value: int) -> int:
+    """The 64-bit number with the same bits."""
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
+def boolean(column: MyColumn, options: ValueOptions) -> ColumnPlan:
+    """BOOL, as only a statement that was seen can say: the server calls it tinyint(1)."""
+    return ColumnPlan(column.name, BOOLEAN, lambda text: "false" if int(text) == 0 else "true", fallback="false")
+
+
+def single(column: MyColumn, options: ValueOptions) -> ColumnPlan:
+    """FLOAT and FLOAT(p). With digits of a fraction, or more bits, the schema is that of a double."""
+    if column.scale is not None:
+        return ColumnPlan(column.name, FLOAT64, lambda text: json_number(double_text(_as_single(text))), fallback="0.0")
+    if column.length is not None and column.length > _SINGLE_BITS:
+        return double(column, options)
+    return ColumnPlan(column.name, FLOAT32, lambda text: json_number(float_text(float(text))), fallback="0.0")
+
+
+def _as_single(text: str) -> float:
+    value: float = _FLOAT.unpack(_FLOAT.pack(float(text)))[0]
+    return value
+
+
+def double(column: MyColumn, options: ValueOptions) -> ColumnPlan:
+    """DOUBLE, with or without digits."""
+    return ColumnPlan(column.name, FLOAT64, lambda text: json_number(double_text(float(text))), fallback="0.0")
+
+
+def real(column: MyColumn, options: ValueOptions) -> ColumnPlan:
+    """REAL is a single where a statement says it; the server itself calls it double."""
+    return ColumnPlan(column.name, FLOAT32, lambda text: json_number(float_text(float(text))), fallback="0.0")
+
+
+def decimal(column: MyColumn, options: ValueOptions) -> ColumnPlan:
+    """By `decimal.handling.mode`."""
+    precision, scale = column.length or 10, column.scale or 0
+    match options.decimal_mode:
+        case "string":
+            zero = f"{Decimal(0).scaleb(-scale):f}"
+            return ColumnPlan(column.name, STRING, quote, "$", quoted=True, fallback=f'"{zero}"')
+        case "double":
+            return ColumnPlan(column.name, FLOAT64, lambda text: double_text(float(text)), fallback="0.0")
+    return decimal_plan(column.name, decimal_schema(scale, precision), scale)
+
+
+def bit(column: MyColumn, options: ValueOptions) -> ColumnPlan:
+    """BIT(1) is a boolean; BIT(n) as many bytes as n needs, little-endian. The text holds the bytes, big-endian."""
+    if (column.length or 1) == 1:
+        return ColumnPlan(column.name, BOOLEAN, lambda text: "true" if text.strip("\0") else "false", fallback="false")
+    length = column.length or 1
+    size = (length + 7) // 8
+    schema = Schema(Type.BYTES, name="io.debezium.data.Bits", version=1, parameters=(("length", str(length)),))
+    return ColumnPlan(column.name, schema, lambda text: f'"{base64_of_bytes(text.encode("latin-1")[::-1].ljust(size, bytes(1)))}"')
+
+
+def year(column: MyColumn, options: ValueOptions) -> ColumnPlan:
+    """Year 0 is 1900 in the reference's stream and 2000 in its snapshots (mysql_zero_dates.json)."""
+    return ColumnPlan(
+        column.name,
+        YEAR,
+        lambda text: str(int(text) or 1900),
+        snapshot=lambda text: str(int(text) or 2000),
+        quick="nonzero($)",
+        helpers={"nonzero": _nonzero},
+        fallback="0",
+    )
+
+
+def _nonzero(text: str) -> int:
+    value = int(text)
+    if value == 0:
+        raise ValueError(text)
+    return value
+
+
+FAMILIES: dict[str, Family] = {
+    **dict.fromkeys(_INTEGERS, integer),
+    **dict.fromkeys(("BOOL", "BOOLEAN"), boolean),
+    "FLOAT": single,
+    **dict.fromkeys(("DOUBLE", "DOUBLE PRECISION"), double),
+    "REAL": real,
+    **dict.fromkeys(("DECIMAL", "DEC", "FIXED", "NUMERIC"), decimal),
+    "BIT": bit,
+    "YEAR": year,
+}

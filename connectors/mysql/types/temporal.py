@@ -1,0 +1,153 @@
+"""Dates and times from the server's texts (mysql.md §13.1). Dates of zeros stand for NULL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from connect_py.data import Schema, Type
+from connect_py.data.logical import DATE, TIME, TIMESTAMP
+from connectors.engine.encode.plan import ColumnPlan, StandsForNull, Unrepresentable
+from connectors.engine.encode.temporal import days_from_civil
+from connectors.engine.values.iso import iso_date, iso_time, iso_timestamp
+from connectors.mysql.model import MyColumn
+from connectors.mysql.types.base import Family, ValueOptions
+
+_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)").fullmatch
+_DATETIME = re.compile(r"(\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?").fullmatch
+_TIME = re.compile(r"(-?)(\d{2,3}):(\d\d):(\d\d)(?:\.(\d{1,6}))?").fullmatch
+_DAY_MICROS = 86_400_000_000
+_MAX_LONG = (1 << 63) - 1
+_DAYS_OF_MONTH = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+def days_of(year: int, month: int, day: int) -> int:
+    """Days since 1970-01-01. Raises StandsForNull for parts that are zero, Unrepresentable for days that no calendar has."""
+    if year == 0 or month == 0 or day == 0:
+        raise StandsForNull("a date with zeros")
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    if month > 12 or day > _DAYS_OF_MONTH[month - 1] or (month == 2 and day == 29 and not leap):
+        raise Unrepresentable(f"{year:04}-{month:02}-{day:02} is in no calendar")
+    return days_from_civil(year, month, day)
+
+
+def days_of_date(text: str) -> int:
+    """`1999-12-31`. Raises ValueError."""
+    found = _DATE(text)
+    if found is None:
+        raise Unrepresentable(f"{text!r} is not a date")
+    return days_of(int(found[1]), int(found[2]), int(found[3]))
+
+
+def micros_of_datetime(text: str) -> int:
+    """`1999-12-31 23:59:59.123456` as microseconds since 1970-01-01 00:00. Raises ValueError."""
+    found = _DATETIME(text)
+    if found is None:
+        raise Unrepresentable(f"{text!r} is not a date and time")
+    days = days_of(int(found[1]), int(found[2]), int(found[3]))
+    seconds = (int(found[4]) * 60 + int(found[5])) * 60 + int(found[6])
+    return days * _DAY_MICROS + seconds * 1_000_000 + int((found[7] or "").ljust(6, "0"))
+
+
+def micros_of_time(text: str) -> int:
+    """`-838:59:59.5` as microseconds. Raises ValueError."""
+    found = _TIME(text)
+    if found is None:
+        raise Unrepresentable(f"{text!r} is not a time")
+    seconds = (int(found[2]) * 60 + int(found[3])) * 60 + int(found[4])
+    micros = seconds * 1_000_000 + int((found[5] or "").ljust(6, "0"))
+    return -micros if found[1] else micros
+
+
+def date(column: MyColumn, options: ValueOptions) -> ColumnPlan:
+    """DATE."""
+    if options.time_mode == "isostring":
+        return _text(column, "IsoDate", lambda text: iso_date(days_of_date(text)), "1970-01-01Z")
+    name = DATE if options.time_mode == "connect" else "io.debezium.time.Date"
+    return _number(column, Type.INT32, name, days_of_date)
+
+
+def datetime(column: MyColumn, options: ValueOptions) -> ColumnPlan:
+    """DATETIME(p)."""
+    match options.time_mode:
+        case "isostring":
+            return _text(column, "IsoTimestamp", lambda text: iso_timestamp(micros_of_datetime(text)), "1970-01-01T00:00:00Z")
+        case "connect":
+            return _number(column, Type.INT64, TIMESTAMP, lambda text: micros_of_datetime(text) // 1000)
+        case "nanoseconds":
+            return _number(column, Type.INT64, "io.debezium.time.NanoTimestamp", _nanos_of_datetime)
+        case "adaptive_time_microseconds" if (column.length or 0) <= 3:
+            return _number(column, Type.INT64, "io.debezium.time.Timestamp", lambda text: micros_of_datetime(text) // 1000)
+    return _number(column, Type.INT64, "io.debezium.time.MicroTimestamp", micros_of_datetime)
+
+
+def _nanos_of_datetime(text: str) -> int:
+    nanos = micros_of_datetime(text) * 1000
+    if not -_MAX_LONG <= nanos <= _MAX_LONG:
+        raise Unrepresentable(f"{text} lies outside of what 64 bits of nanoseconds hold; use time.precision.mode=microseconds or isostring")
+    return nanos
+
+
+def time(column: MyColumn, options: ValueOptions) -> ColumnPlan:
+    """TIME(p): a duration, which may be negative and longer than a day where the mode has room for it."""
+    match options.time_mode:
+        case "isostring":
+            return _text(column, "IsoTime", lambda text: iso_time(_within_a_day(text)), "00:00:00Z")
+        case "connect":
+            return _number(column, Type.INT32, TIME, lambda text: _within_a_day(text) // 1000)
+        case "nanoseconds":
+            return _number(column, Type.INT64, "io.debezium.time.NanoTime", lambda text: micros_of_time(text) * 1000)
+    return _number(column, Type.INT64, "io.debezium.time.MicroTime", micros_of_time)
+
+
+def _within_a_day(text: str) -> int:
+    micros = micros_of_time(text)
+    if not 0 <= micros <= _DAY_MICROS:
+        raise Unrepresentable(f"the time {text} is not between 00:00:00 and 24:00:00")
+    return micros
+
+
+def timestamp(column: MyColumn, options: ValueOptions) -> ColumnPlan:
+    """TIMESTAMP(p): the text is in UTC. Streams show all digits of the fraction, snapshots those that are needed."""
+    digits = column.length or 0
+
+    def streamed(text: str) -> str:
+        micros_of_datetime(text)
+        fraction = text[19:].ljust(digits + 1, "0") if digits else ""
+        return f'"{text[:10]}T{text[11:19]}{fraction}Z"'
+
+    def read(text: str) -> str:
+        micros_of_datetime(text)
+        fraction = text[19:].rstrip("0").rstrip(".")
+        return f'"{text[:10]}T{text[11:19]}{fraction}Z"'
+
+    schema = Schema(Type.STRING, name="io.debezium.time.ZonedTimestamp", version=1)
+    return ColumnPlan(
+        column.name,
+        schema,
+        streamed,
+        "whole($)",
+        quoted=True,
+        helpers={"whole": _careful},
+        snapshot=read,
+        fallback='"1970-01-01T00:00:00Z"',
+    )
+
+
+def _careful(text: str) -> str:
+    """Both readers take the careful way, which tells them apart, unless there is no fraction."""
+    if len(text) != 19 or "00" in (text[:2], text[5:7], text[8:10]):
+        raise ValueError(text)
+    return f"{text[:10]}T{text[11:]}Z"
+
+
+def _number(column: MyColumn, type_: Type, name: str, read: Callable[[str], int]) -> ColumnPlan:
+    return ColumnPlan(column.name, Schema(type_, name=name, version=1), lambda text: str(read(text)), fallback="0")
+
+
+def _text(column: MyColumn, name: str, read: Callable[[str], str], fallback: str) -> ColumnPlan:
+    schema = Schema(Type.STRING, name=f"io.debezium.time.{name}", version=1)
+    return ColumnPlan(column.name, schema, lambda text: f'"{read(text)}"', fallback=f'"{fallback}"')
+
+
+FAMILIES: dict[str, Family] = {"DATE": date, "DATETIME": datetime, "TIME": time, "TIMESTAMP": timestamp}

@@ -1,0 +1,47 @@
+"""Columns of MySQL tables as fields of events: the face of `connectors.mysql.types`.
+
+Pure: a plan from a column's model and the options. The texts are those of the text protocol in a session with the time zone UTC, characters
+decoded, and bytes as characters U+0000 to U+00FF; `binlog/rows.py` makes the same texts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from connectors.engine.encode.plan import ColumnPlan
+from connectors.mysql.binlog.rows import Meaning
+from connectors.mysql.model import MyColumn
+from connectors.mysql.types import binary, numbers, temporal, text
+from connectors.mysql.types.base import Family, ValueOptions
+from connectors.mysql.types.defaults import default_of
+
+_FAMILIES: dict[str, Family] = {**numbers.FAMILIES, **text.FAMILIES, **temporal.FAMILIES, **binary.FAMILIES}
+_TEXTUAL = frozenset((*text.CHARACTER_TYPES, *text.TEXT_TYPES))
+
+
+def column_plan(column: MyColumn, options: ValueOptions) -> ColumnPlan | None:
+    """How a column is read and written.
+
+    Returns:
+        The plan, or None for a type that events leave out; the caller warns once.
+    """
+    family = _FAMILIES.get(column.base_type)
+    if family is None:
+        return None
+    plan = family(column, options)
+    schema = plan.schema.as_optional() if column.nullable else plan.schema
+    if column.has_default and column.default is not None:
+        schema = schema.with_default(default_of(column, plan))
+    placeholder = plan.fallback if plan.placeholder == "null" and not column.nullable else plan.placeholder
+    return replace(plan, schema=schema, placeholder=placeholder)
+
+
+def meaning_of(column: MyColumn) -> Meaning:
+    """What the reader of the binlog needs to know of a column."""
+    charset = (column.charset or "utf8mb4") if column.base_type in _TEXTUAL else ""
+    return Meaning(unsigned=column.unsigned, charset=charset, labels=column.labels)
+
+
+def is_text(column: MyColumn) -> bool:
+    """Whether the text protocol sends characters; all else is bytes or digits."""
+    return column.base_type in _TEXTUAL or column.base_type in ("ENUM", "SET", "JSON")
