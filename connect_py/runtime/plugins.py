@@ -7,7 +7,7 @@ only looked up here (docs/design.md, decision 2).
 Aliases follow `PluginUtils.computeAliases`: the simple class name, and the simple name without its kind (``FileStreamSource``, ``Json``);
 an alias that fits several plugins, of whatever kinds, names none of them.
 
-A `Plugins` is immutable but for the cache of loaded classes; any thread may use it.
+A `Plugins` is immutable but for its memory of what was loaded and what could not be; any thread may use it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Plugins:
     def __init__(self, entries: Mapping[str, str | PluginEntry]) -> None:
         self.references = {name: PluginEntry(entry) if isinstance(entry, str) else entry for name, entry in entries.items()}
         self._loaded: dict[str, type[Any]] = {}
-        self._unloadable: set[str] = set()
+        self._unloadable: dict[str, str] = {}
         self._by_alias: dict[str, type[Connector]] = {}
 
     @classmethod
@@ -88,25 +88,30 @@ class Plugins:
         """The class of a plugin.
 
         Raises:
-            ConfigError: there is none of that name, or it cannot be imported; the text says which extra brings a missing package.
+            ConfigError: there is none of that name, or it cannot be imported; the text says which extra brings a missing package. That is
+                logged the first time and holds until the worker is restarted.
         """
         if java_name in self._loaded:
             return self._loaded[java_name]
+        if java_name in self._unloadable:
+            raise ConfigError(self._unloadable[java_name])
         entry = self.references.get(java_name)
         if entry is None:
             raise ConfigError(f"Class {java_name} could not be found.")
-        self._loaded[java_name] = plugin = _import(java_name, entry)
+        try:
+            self._loaded[java_name] = plugin = _import(java_name, entry)
+        except ConfigError as error:
+            self._unloadable[java_name] = str(error)
+            log.warning("A plugin is not available: %s", error)
+            raise
         return plugin
 
     def of_kind(self, *kinds: str) -> Iterator[tuple[str, type[Any]]]:
-        """(Java class name, class) of every plugin of these kinds that can be loaded, by name. One that cannot is logged once."""
+        """(Java class name, class) of every plugin of these kinds that can be loaded, by name."""
         for name in sorted(self.references):
             try:
                 plugin = self.load(name)
-            except ConfigError as error:
-                if name not in self._unloadable:
-                    self._unloadable.add(name)
-                    log.warning("A plugin is not available: %s", error)
+            except ConfigError:
                 continue
             if any(kind in kinds for kind in kinds_of(plugin)):
                 yield name, plugin

@@ -58,9 +58,9 @@ def in_a_folder(wheel: Path, folder: Path) -> dict[str, Any]:
 
 def in_an_environment(wheel: Path, folder: Path) -> dict[str, Any]:
     """Arguments of a worker in a virtual environment that has the example, and by a path file what this one has."""
-    venv.create(folder / "venv", with_pip=True)
+    venv.create(folder / "venv")
     python = folder / "venv" / "bin" / "python"
-    run(str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", str(wheel))
+    run(sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--disable-pip-version-check", "--no-deps", str(wheel))
     packages = next((folder / "venv" / "lib").glob("python*/site-packages"))
     (packages / "worker.pth").write_text("\n".join([*site.getsitepackages(), str(ROOT)]) + "\n")
     return {"python": str(python), "properties": {}}

@@ -51,9 +51,8 @@ def install(
 def imports(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves `sys.path` and the modules of this test's plugins as they were."""
     monkeypatch.setattr(sys, "path", list(sys.path))
-    before = set(sys.modules)
     yield  # type: ignore[misc]
-    for name in set(sys.modules) - before:
+    for name in [each for each in sys.modules if each.startswith("plug_")]:
         del sys.modules[name]
 
 
@@ -136,6 +135,18 @@ def test_nothing_of_a_folder_is_imported_before_its_plugin_is_used(tmp_path: Pat
     assert "plug_lazy" not in sys.modules
     with pytest.raises(ConfigError, match=r"com\.acme\.Lazy cannot be loaded from plug_lazy:Shout: SystemError: imported too early"):
         plugins.load("com.acme.Lazy")
+
+
+def test_a_plugin_that_cannot_be_loaded_is_logged_once_and_the_others_are_listed(
+    tmp_path: Path, imports: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    install(tmp_path / "a", "plug_needy", "com.acme.Needy", source="import no_such_package_at_all")
+    install(tmp_path / "b", "plug_fine", "com.acme.Fine")
+    plugins = Plugins.discover([str(tmp_path)])
+    for _ in range(2):
+        assert "com.acme.Fine" in dict(plugins.of_kind("transformation"))
+        assert "com.acme.Needy" not in dict(plugins.of_kind("transformation"))
+    assert caplog.text.count("com.acme.Needy cannot be loaded: No module named 'no_such_package_at_all'") == 1
 
 
 def test_the_workers_own_plugin_wins_over_one_of_plugin_path(tmp_path: Path, imports: None, caplog: pytest.LogCaptureFixture) -> None:

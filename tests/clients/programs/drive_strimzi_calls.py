@@ -14,7 +14,7 @@ from steps import BROKEN, CONFIG, FILE, GHOST, NAME, URL, is_in_state, step, unt
 def ask(method, path, body=None, content_type="application/json", accept="application/json"):
     """One request; gives the status and the body, as JSON where it is some."""
     data = None if body is None else json.dumps(body).encode()
-    headers = {"Accept": accept, **({"Content-Type": content_type} if data is not None or method == "POST" else {})}
+    headers = {"Accept": accept, **({"Content-Type": content_type} if data is not None or method in ("POST", "DELETE") else {})}
     request = urllib.request.Request(URL + path, data, headers, method=method)
     try:
         with urllib.request.urlopen(request, timeout=100) as answer:
