@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 
 from connect_py.errors import ConfigError, ConnectError
 from rest_api.listeners import Listener, bind, parse_listeners
+from rest_api.protocol import HttpProtocol
 
 #: Jetty's idle timeout; uvicorn's own 5 s would cut clients that keep connections for reuse.
 KEEP_ALIVE_SECONDS = 30
@@ -143,7 +144,7 @@ def _config(app: ASGIApp, tls: ssl.SSLContext | None) -> uvicorn.Config:
         server_header=False,
         lifespan="on",
         ws="none",
-        http="h11",
+        http=HttpProtocol,
         proxy_headers=False,
         h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,

@@ -115,5 +115,6 @@ def test_no_request_fails_the_server_or_gets_what_it_may_not(label: str, url: st
 
     print(f"seed {SEED}")
     run()
+    print(f"{made} requests")
     assert made > 0
     assert requests.get(f"{url}/", timeout=SECONDS).status_code == 200

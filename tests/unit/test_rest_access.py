@@ -20,7 +20,7 @@ from cryptography.x509.oid import NameOID
 
 from connect_py.errors import ConfigError
 from connect_py.testing.memory_herder import MemoryHerder
-from rest_api import RestConfig, Server, create_admin_app, create_app
+from rest_api import RestConfig, Server, create_admin_app, create_app, protocol
 from rest_api import body as body_module
 from rest_api.basic_auth import EXTENSION, BasicAuth, jaas_path, parse_jaas
 from rest_api.gate import Gate
@@ -455,6 +455,26 @@ def test_a_body_that_does_not_come_is_not_waited_for(started, monkeypatch):
     with socket.create_connection(("127.0.0.1", port), timeout=10) as raw:
         raw.sendall(b"POST /connectors HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
         assert raw.recv(100).startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_client_that_says_nothing_or_half_a_head_is_cut_off(started, monkeypatch):
+    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.3)
+    (port,) = started({"listeners": "http://127.0.0.1:0"})
+    for said in (b"", b"GET / HT"):
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as raw:
+            raw.sendall(said)
+            assert raw.recv(1000) == b""
+
+
+def test_a_connection_that_is_used_again_is_not_cut_off(started, monkeypatch):
+    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.3)
+    (port,) = started({"listeners": "http://127.0.0.1:0"})
+    connection = HTTPConnection("127.0.0.1", port, timeout=10)
+    ended = time.monotonic() + 0.9
+    while time.monotonic() < ended:
+        connection.request("GET", "/")
+        assert connection.getresponse().read()
+    connection.close()
 
 
 def test_bodies_without_a_type_or_with_a_range_are_415_once_the_resource_is_found(started):
