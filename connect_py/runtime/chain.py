@@ -18,7 +18,7 @@ from connect_py.api.transform import Record
 from connect_py.converters.json import JsonConverter
 from connect_py.converters.json_read import has_decimals, parse_json, payload_reader
 from connect_py.data.schema import STRING
-from connect_py.errors import ConfigError
+from connect_py.errors import ConfigError, FatalTaskError, noted
 from connect_py.runtime.connector_config import DEFAULT_HEADER_CONVERTER
 from connect_py.runtime.plugins import Plugins
 from connect_py.runtime.producing import Produced
@@ -112,7 +112,7 @@ class Chain:
         """Transform and serialise; None when the record is dropped or skipped. A skipped one may leave a dead letter in its place.
 
         Raises:
-            FatalTaskError: it fails and ``errors.tolerance`` is none.
+            FatalTaskError: it fails and ``errors.tolerance`` is none, or it is from before 1970, which no tolerance covers.
             TaskStopped: a stop interrupted its retries.
         """
         self._errors.record = record
@@ -141,7 +141,7 @@ class Chain:
             passed, value = run(
                 "VALUE_CONVERTER", self._value.java_name, lambda: self._value.from_connect_data(topic, record.value_schema, record.value)
             )
-        return Produced(topic, record.partition, record.timestamp, key, value, headers) if passed else self._errors.letter()
+        return Produced(topic, record.partition, _checked(record.timestamp), key, value, headers) if passed else self._errors.letter()
 
     def _convert_headers(self, record: SourceRecord) -> Headers | None:
         convert = self._header.from_connect_header
@@ -156,6 +156,17 @@ class Chain:
             self._readers.clear()
         self._readers[route] = reader(route.key_schema), reader(route.value_schema)
         return self._readers[route]
+
+
+def _checked(timestamp: int | None) -> int | None:
+    """A record's time as Kafka takes it; -1 says, as in Java, that there is none (`ConnectUtils.checkAndConvertTimestamp`)."""
+    if timestamp is None or timestamp >= 0:
+        return timestamp
+    if timestamp == -1:
+        return None
+    error = FatalTaskError(f"Invalid record timestamp {timestamp}")
+    error.java_name = "org.apache.kafka.common.InvalidRecordException"
+    raise noted(error, "Kafka knows no time before 1970. The record was not written and no offset beyond it is committed.")
 
 
 def converter(plugins: Plugins, worker: Mapping[str, str], config: Mapping[str, str], key: str) -> Any:

@@ -82,6 +82,7 @@ class _Hosted:
     stopped: bool = False
     deaths: int = 0
     launched: float = 0.0
+    began_to_run: float = 0.0
     restarts: Restarts = field(default_factory=lambda: Restarts(RestartPolicy()))
 
 
@@ -254,6 +255,7 @@ class TaskHost:
         match event["type"]:
             case "state":
                 self._restarting.discard(task_id)
+                hosted.began_to_run = hosted.began_to_run or time.monotonic()
                 if hosted.phase in (_Phase.ALIVE, _Phase.LAUNCHING):
                     self._report(task_id, event["state"], None, hosted.spec.version)
             case "failed":
@@ -321,7 +323,7 @@ class TaskHost:
             hosted.phase = _Phase.ENDED
         hosted.failed = True
         self._restarting.discard(task_id)
-        ran = time.monotonic() - hosted.launched if hosted.launched else 0.0
+        ran = time.monotonic() - hosted.began_to_run if hosted.began_to_run else 0.0
         delay = hosted.restarts.failed(headline(trace), ran, datetime.datetime.now(datetime.UTC))
         self._report(task_id, "FAILED", trace, hosted.spec.version)
         if delay is not None:

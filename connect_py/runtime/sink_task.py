@@ -127,6 +127,7 @@ class SinkTaskLoop:
         self._batch: list[SinkRecord] = []
         self._originals: list[ConsumedRecord] = []
         self._reached: dict[TopicPartition, int] = {}
+        self._not_tolerated: Exception | None = None
         self._retries = 0
         self._is_paused = False
         self._is_ending = False
@@ -243,6 +244,8 @@ class SinkTaskLoop:
         began = time.monotonic()
         try:
             self._task.put(list(self._batch))
+            if self._not_tolerated is not None:  # the sink may have caught it, which does not make it tolerated
+                raise self._not_tolerated
         except RetriableError as error:
             if not self._retries:
                 log.warning("The sink cannot take records just now; the same ones are given to it again: %s", error)
@@ -273,7 +276,11 @@ class SinkTaskLoop:
         if original is None:
             raise FatalTaskError("A record was reported that is not one of the current put. No offset was committed.") from error
         self._errors.record = original
-        self._skip("TASK_PUT", type(self._task).__qualname__, error)
+        try:
+            self._skip("TASK_PUT", "org.apache.kafka.connect.sink.SinkTask", error)
+        except Exception as failure:
+            self._not_tolerated = failure
+            raise
 
     def _take_commit_wish(self) -> None:
         if self._context.wants_commit:

@@ -33,6 +33,9 @@ _LONGEST_RETRY_SECONDS = 5.0
 #: How often a source that has to wait is asked to answer its server's pings.
 _KEEP_ALIVE_SECONDS = 1.0
 
+#: AbstractWorkerSourceTask.SEND_FAILED_BACKOFF_MS.
+_SEND_RETRY_SECONDS = 0.1
+
 #: How long the loop waits for the first acknowledgement of a new topic, so that ``GET topics`` shows it as soon as it has records.
 _NEW_TOPIC_SECONDS = 0.25
 
@@ -228,20 +231,28 @@ class SourceTaskLoop:
         """The patient way. Raises what the task fails with when Kafka refuses the record at once."""
         if not produced.is_dead_letter:
             self._note_topic(produced.topic, submission)
-        try:
-            self._producer.produce(
-                produced.topic,
-                produced.value,
-                produced.key,
-                produced.headers,
-                self._callback(submission, record, is_dead_letter=produced.is_dead_letter),
-                partition=-1 if produced.partition is None else produced.partition,
-                timestamp=0 if produced.timestamp is None else produced.timestamp,
-                while_waiting=self._while_waiting,
-            )
-        except RefusedRecordError as error:
-            self._refusals.take(error, submission, produced, record)
-            self._raise_failure()
+        delivered = self._callback(submission, record, is_dead_letter=produced.is_dead_letter)
+        while True:
+            try:
+                self._producer.produce(
+                    produced.topic,
+                    produced.value,
+                    produced.key,
+                    produced.headers,
+                    delivered,
+                    partition=-1 if produced.partition is None else produced.partition,
+                    timestamp=0 if produced.timestamp is None else produced.timestamp,
+                    while_waiting=self._while_waiting,
+                )
+                return
+            except RefusedRecordError as error:
+                self._refusals.take(error, submission, produced, record)
+                self._raise_failure()
+                return
+            except RetriableError as error:
+                log.warning("A record for topic %s could not be sent and is tried again: %s", produced.topic, error)
+                self._control.wait(_SEND_RETRY_SECONDS)
+                self._while_waiting()
 
     def _send_letters(self) -> None:
         while self._refusals.letters:

@@ -1,5 +1,6 @@
 """The sink loop over a twin consumer: what is put, when offsets are committed, how failures and rebalances end."""
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -468,6 +469,27 @@ def test_a_task_hands_single_records_to_the_queue() -> None:
     assert value == b"b" and ("__connect.errors.stage", b"TASK_PUT") in headers
     assert ("__connect.errors.exception.class.name", b"ValueError") in headers
     assert Rig([]).loop._context.report_errant_record is None, "without queue and log there is nowhere to report to"
+
+
+def test_a_record_that_is_not_tolerated_fails_the_task_also_when_the_sink_goes_on() -> None:
+    rig = Rig([[raw(0, b"a")]], queue="dead")
+
+    def on_put(records: Sequence[SinkRecord]) -> None:
+        for record in records:
+            with contextlib.suppress(Exception):
+                rig.task.context.report_errant_record(record, ValueError("no"))
+
+    rig.task.on_put = on_put
+    with pytest.raises(FatalTaskError) as failure:
+        rig.run()
+    causes = [line for line in trace_of(failure.value).splitlines() if not line.startswith("\t")]
+    assert causes == [
+        "org.apache.kafka.connect.errors.ConnectException: Exiting WorkerSinkTask due to unrecoverable exception.",
+        "Caused by: org.apache.kafka.connect.errors.ConnectException: Tolerance exceeded in error handler",
+        "Caused by: ValueError: no",
+    ]
+    assert rig.consumer.commits == []
+    assert ("__connect.errors.class.name", b"org.apache.kafka.connect.sink.SinkTask") in rig.producer.sent[0][3]
 
 
 def test_the_log_names_the_stage_and_the_record(caplog: pytest.LogCaptureFixture) -> None:

@@ -72,6 +72,8 @@ class FakeProducer:
         self.waiting: list[tuple[Message, Callable[..., None]]] = []
         self.is_away = False
         self.full_times = 0
+        self.failures: list[Exception] = []
+        self.times: list[int] = []
         self.refusal: object = None
         self.refuses: Callable[[Message], bool] = lambda message: True
 
@@ -79,6 +81,9 @@ class FakeProducer:
         if self.full_times:
             self.full_times -= 1
             raise BufferError
+        if self.failures:
+            raise self.failures.pop()
+        self.times.append(timestamp)
         self.sent.append((topic, key, value, headers))
         self.waiting.append((Message(topic, key, value), callback))
 
@@ -287,6 +292,26 @@ def test_a_letter_that_kafka_refuses_fails_the_task_and_no_offset_passes_it() ->
     run.producer.refuses = lambda message: message.topic() == "dead"
     with pytest.raises(FatalTaskError, match="Could not produce message to dead letter queue"):
         run()
+    assert run.writer.stored == [(PARTITION, {"pos": 1})]
+
+
+@pytest.mark.parametrize(("given", "sent"), [(None, 0), (-1, 0), (5, 5)])
+def test_a_time_of_minus_one_is_none(given: int | None, sent: int) -> None:
+    run = Run([SourceRecord(PARTITION, {"pos": 1}, "t", value_schema=STRING, value="x", timestamp=given)])()
+    assert run.producer.times == [sent]
+
+
+def test_a_time_before_1970_fails_the_task_whatever_the_tolerance() -> None:
+    record = SourceRecord(PARTITION, {"pos": 1}, "t", value_schema=STRING, value="x", timestamp=-5)
+    with pytest.raises(FatalTaskError, match="Invalid record timestamp -5"):
+        Run([record], config={"errors.tolerance": "all"})()
+
+
+def test_a_passing_failure_to_send_is_repeated() -> None:
+    run = Run([SourceRecord(PARTITION, {"pos": 1}, "t", value_schema=STRING, value="x")])
+    run.producer.failures = [RetriableError("away"), RetriableError("away")]
+    run()
+    assert len(run.producer.sent) == 1
     assert run.writer.stored == [(PARTITION, {"pos": 1})]
 
 
