@@ -1,0 +1,71 @@
+"""Sets of GTIDs."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connect_py.errors import DataError
+from connectors.mysql.gtid import GtidSet, starting_set
+
+A, B = "3e11fa47-71ca-11e1-9e33-c80aa9429562", "6c6f6f4e-e576-11f1-a0f8-02fc00000001"
+SOURCES = st.sampled_from([A, B, f"{A}:tag"])
+NUMBERS = st.sets(st.tuples(SOURCES, st.integers(1, 30)))
+
+
+def as_set(pairs) -> GtidSet:
+    found = GtidSet()
+    for source, number in pairs:
+        found = found.with_gtid(source, number)
+    return found
+
+
+def as_pairs(gtids: GtidSet) -> set:
+    return {(source, number) for source, intervals in gtids.sources.items() for a, b in intervals for number in range(a, b + 1)}
+
+
+@given(NUMBERS)
+def test_a_set_is_what_was_added_and_reads_back(pairs):
+    assert as_pairs(as_set(pairs)) == pairs
+    assert GtidSet.parse(str(as_set(pairs))) == as_set(pairs)
+
+
+@given(NUMBERS, NUMBERS)
+def test_differences_are_those_of_plain_sets(left, right):
+    assert as_pairs(as_set(left).minus(as_set(right))) == left - right
+    assert as_set(left).contains(as_set(right)) == (left >= right)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("", ""),
+        (f"{A}:1-3:4:7-9", f"{A}:1-4:7-9"),
+        (f"{B}:5,\n{A.upper()}:1", f"{A}:1,{B}:5"),
+        (f"{A}:1-3:Tag:1-2:5", f"{A}:1-3:tag:1-2:5"),
+    ],
+)
+def test_texts_of_sets(text, shown):
+    assert str(GtidSet.parse(text)) == shown
+
+
+@pytest.mark.parametrize("text", ["x:1", A, f"{A}:", f"{A}:5-3", f"{A}:0", f"{A}:1-2-3", f"{A}:1:-"])
+def test_what_is_no_set_is_named(text):
+    with pytest.raises(DataError, match="GTID set"):
+        GtidSet.parse(text)
+
+
+def test_a_start_reads_only_sources_that_were_seen_and_what_is_still_there():
+    stored, executed, purged = GtidSet.parse(f"{A}:1-10"), GtidSet.parse(f"{A}:1-20,{B}:1-5"), GtidSet.parse(f"{B}:1-2")
+    assert str(starting_set(stored, executed, purged, lambda _: True)) == f"{A}:1-10,{B}:1-2"
+
+
+def test_the_binary_form():
+    assert GtidSet.parse(f"{A}:1-3:5").encode().hex() == (
+        "0100000000000000"
+        + A.replace("-", "")
+        + "0200000000000000"
+        + "0100000000000000"
+        + "0400000000000000"
+        + "0500000000000000"
+        + "0600000000000000"
+    )
