@@ -5,16 +5,21 @@ from __future__ import annotations
 import logging
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from connect_py.api.storage import Status, TargetState
 from connect_py.errors import BadRequestError, ConfigError
 from connect_py.runtime.config import WorkerConfig
+from connect_py.runtime.herder.thread import HerderThread
 from connect_py.runtime.herder.validation import validate
+from connect_py.runtime.hosted_connectors import ConnectorHost
 from connect_py.runtime.plugin_discovery import PluginEntry, discover
 from connect_py.runtime.plugin_versions import VersionNotFoundError, compare_versions, parse_requirement
 from connect_py.runtime.plugins import Plugins
+from offsets.memory import MemoryStatusStore
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 ROUTER = "org.apache.kafka.connect.transforms.RegexRouter"
@@ -332,3 +337,27 @@ def test_a_malformed_version_of_the_connector_is_a_bad_request() -> None:
 def test_the_short_name_that_kafka_and_an_add_on_of_debezium_share_is_kafkas() -> None:
     plugins = Plugins({**Plugins.discover().references, "io.debezium.transforms.Filter": "not_installed:Filter"})
     assert plugins.resolve("Filter") == "org.apache.kafka.connect.transforms.Filter"
+
+
+def test_a_stored_connector_whose_version_is_not_there_any_more_fails_with_what_is_there() -> None:
+    statuses = MemoryStatusStore()
+    thread = HerderThread()
+    thread.start()
+    with ThreadPoolExecutor(1) as pool:
+        host = ConnectorHost(
+            Plugins.discover(),
+            statuses,
+            pool,
+            post=thread.post,
+            status=lambda state, trace, version: Status(state, "w:1", 1, trace, version),
+            on_task_configs=lambda name, configs: None,
+            explain=lambda error, config: str(error),
+        )
+        config = {"name": "c", "connector.class": FILE_SOURCE, "topic": "t", "connector.plugin.version": "[5,)"}
+        done = thread.call(lambda: host.run("c", config, TargetState.STARTED))
+        with pytest.raises(VersionNotFoundError, match=r"matches the version range \[5,\), available versions: \[4\.3\.1\]"):
+            done.result(10)
+    thread.stop()
+    found = statuses.connector("c")
+    assert found is not None
+    assert (found.state, found.trace) == ("FAILED", str(done.exception()))
