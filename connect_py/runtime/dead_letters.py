@@ -15,6 +15,7 @@ from connect_py.errors import ConnectError, FatalTaskError, noted
 from connect_py.kafka.consumer import ConsumedRecord
 from connect_py.runtime.connector_config import DEAD_LETTER_TOPIC
 from connect_py.runtime.error_log import flag
+from connect_py.runtime.logging import clean
 from connect_py.runtime.producing import RecordProducer
 from connect_py.runtime.traces import java_name, own_text, trace_of
 
@@ -125,7 +126,7 @@ def create_dead_letter_topic(create: Callable[[str, int, int], bool], topic: str
 def context_headers(
     topic: str, partition: int | None, offset: int | None, connector: str, task: int, stage: str, class_name: str, error: Exception
 ) -> Headers:
-    """The context headers of a dead letter, in Connect's order.
+    """The context headers of a dead letter, in Connect's order; without the secrets that an error's text may hold.
 
     Args:
         topic: where a sink's record is from; where a source's was to go.
@@ -142,7 +143,7 @@ def context_headers(
         "class.name": class_name,
         "exception.class.name": java_name(error),
     }
-    text = str(error) and own_text(error)
+    text = clean(str(error) and own_text(error))
     headers = [(name, str(value)) for name, value in values.items() if value is not None]
-    texts: list[tuple[str, str | None]] = [*headers, ("exception.message", text or None), ("exception.stacktrace", trace_of(error))]
+    texts: list[tuple[str, str | None]] = [*headers, ("exception.message", text or None), ("exception.stacktrace", clean(trace_of(error)))]
     return [(_PREFIX + name, None if value is None else value.encode("utf-8", "surrogateescape")) for name, value in texts]

@@ -2,7 +2,8 @@
 
 An event of a kind is shown, the next ones are counted, and after 30 s, 1, 2, 5, 10 and then every 30 minutes one is shown again with the
 number of those left out. When a kind that was being counted has not come for a while, one last line says so: an outage has an end in the
-log, too. Kinds are told apart by logger and text, numbers aside; only WARN and above are looked at.
+log, too. Kinds are told apart by logger and text, numbers aside. Only WARN is looked at: an ERROR ends
+something, or is a record that ``errors.log.enable`` wants to see, each.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class RepeatFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether to show an event; may add to its text how many were left out."""
-        if record.levelno < logging.WARNING or record.name in _EXEMPT or getattr(record, "is_an_end", False):
+        if record.levelno != logging.WARNING or record.name in _EXEMPT:
             return True
         text = record.getMessage()
         key = record.name, record.levelno, _NUMBER.sub("#", text)[:300]
@@ -116,7 +117,6 @@ class RepeatFilter(logging.Filter):
         for (name, _, text), kind in ended:
             message = f"No longer, after {kind.total} times in {_duration(kind.last - kind.first)}: {text}"
             record = logging.LogRecord(name, logging.INFO, __file__, 0, message, (), None)
-            record.is_an_end = True
             self._emit(record)
         return goes_on
 

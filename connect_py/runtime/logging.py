@@ -113,6 +113,13 @@ def configure(level: str | int = "INFO", *, default_context: str = "", environ: 
     return formatter
 
 
+def clean(text: str) -> str:
+    """A text without the secrets that this process knows, for what leaves it on another way than the log."""
+    handlers = logging.getLogger().handlers
+    formatter = handlers[0].formatter if handlers else None
+    return formatter.clean(text) if isinstance(formatter, LineFormatter) else scrub(PROVIDED(text))
+
+
 @contextlib.contextmanager
 def scope(connector: str, name: str) -> Iterator[None]:
     """What is logged inside concerns a connector: ``[inventory|validate]``."""

@@ -20,6 +20,7 @@ from urllib.parse import quote, quote_plus
 
 import psycopg
 import pytest
+from confluent_kafka import Producer
 
 from connect_py.testing.services.postgres import PostgresAddress
 from connect_py.testing.services.process import wait_until
@@ -133,6 +134,13 @@ class Sweep:
             if entry["definition"] and entry["definition"]["type"] == "PASSWORD":
                 self.said.append(f"validation shows {entry['value']}")
 
+    def topic(self, name: str) -> str:
+        """A topic with one record in it."""
+        producer = Producer({"bootstrap.servers": self.kafka.bootstrap})
+        producer.produce(name, b"one")
+        assert producer.flush(20) == 0
+        return name
+
     def everything(self) -> str:
         """All that the worker has said."""
         for path in (
@@ -208,6 +216,24 @@ def test_no_planted_secret_leaves_the_worker(
             source
             | {"transforms": "safe", "transforms.safe.type": "example.Leaky", "transforms.safe.phrase": planted("a transform's phrase")},
         )
+        letters = f"{tag}-letters"
+        sweep.create(
+            f"{tag}-letters",
+            {
+                "connector.class": "FileStreamSink",
+                "file": str(tmp_path / "out.txt"),
+                "topics": sweep.topic(f"{tag}-unread"),
+                "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+                "transforms": "safe",
+                "transforms.safe.type": "example.Leaky",
+                "transforms.safe.phrase": planted("the phrase of a sink's transform"),
+                "errors.tolerance": "all",
+                "errors.log.enable": "true",
+                "errors.deadletterqueue.topic.name": letters,
+                "errors.deadletterqueue.topic.replication.factor": "1",
+                "errors.deadletterqueue.context.headers.enable": "true",
+            },
+        )
         sweep.create(
             f"{tag}-sasl",
             source
@@ -267,6 +293,8 @@ def test_no_planted_secret_leaves_the_worker(
 
         wait_until(settled, 60, f"{running}")
         wait_until(lambda: f"{nobody}" in worker.log.read_text(), 30, "the clients of nobody's broker to complain")
+        wait_until(lambda: kafka.count(letters) == 1, 30, "the dead letter")
+        sweep.said += [f"the dead letter has {record.headers()}" for record in kafka.read(letters)]
         with psycopg.connect(postgres.dsn(database), autocommit=True) as session:
             session.execute("CREATE TABLE t (id int PRIMARY KEY)")
             session.execute("SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = %s", (f"slot_{tag}",))
