@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from http.client import HTTPConnection
+
 import pytest
 
-from connect_py.runtime.herder.validation import validate
+from connect_py.runtime.herder.base import ConfigInfos
+from connect_py.runtime.herder.validation import raise_if_invalid, validate
 from connect_py.runtime.plugins import Plugins
 from connect_py.runtime.unknown_keys import closest
+from connect_py.testing.memory_herder import CLASS, MemoryHerder
+from rest_api import RestConfig, create_app, serve
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 HOIST = "org.apache.kafka.connect.transforms.HoistField$Value"
@@ -88,3 +96,29 @@ def test_properties_of_a_converter_that_the_connector_does_not_name_have_no_effe
 
 def test_two_names_with_little_in_common_are_not_taken_for_one_another() -> None:
     assert closest("file", ["topic", "batch.size"]) is None
+
+
+def test_a_connector_that_is_created_has_its_warnings_logged_under_its_name(caplog: pytest.LogCaptureFixture) -> None:
+    raise_if_invalid(validate(PLUGINS, WORKER, {**FILE, "task.max": "1"}))
+    assert [record.getMessage() for record in caplog.records] == [
+        "Connector c: The property 'task.max' is not known. Did you mean 'tasks.max'?"
+    ]
+
+
+class WarningHerder(MemoryHerder):
+    def validate(self, config: Mapping[str, str | None]) -> ConfigInfos:
+        return replace(super().validate(config), warnings=["The property 'ä\r\n\"x\"' is not known.", "Another."])
+
+
+def test_a_validations_warnings_are_in_a_header_and_the_body_is_connects() -> None:
+    server = serve(create_app(WarningHerder(), RestConfig()), ["http://127.0.0.1:0"])
+    try:
+        connection = HTTPConnection("127.0.0.1", int(server.urls[0].rpartition(":")[2]))
+        body = json.dumps({"connector.class": CLASS, "name": "c"})
+        connection.request("PUT", f"/connector-plugins/{CLASS}/config/validate", body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        assert answer.getheader("warning") == '299 - "The property \'????x?\' is not known.", 299 - "Another."'
+        assert set(json.loads(answer.read())) == {"name", "error_count", "groups", "configs"}
+        connection.close()
+    finally:
+        server.stop(5)

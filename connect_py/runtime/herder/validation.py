@@ -120,8 +120,9 @@ def _show_variables(infos: ConfigInfos, written: Mapping[str, str | None], resol
 
 def raise_if_invalid(infos: ConfigInfos) -> None:
     """Raises BadRequestError with Connect's text that lists the errors (`AbstractHerder.maybeAddConfigErrors`); warnings are logged."""
+    name = next((value.value for _, value in infos.configs if value.name == NAME), None)
     for warning in infos.warnings:
-        log.warning("%s: %s", infos.name.rpartition(".")[2], warning)
+        log.warning("Connector %s: %s", name, warning)
     if not infos.error_count:
         return
     listed = "".join(f"\n{error}" for _, value in infos.configs for error in value.errors)
