@@ -81,13 +81,17 @@ def decode_payload(schema: Schema | None, parsed: Any, *, replace_null_with_defa
     return payload_reader(schema, replace_null_with_default)(parsed)
 
 
-def payload_reader(schema: Schema | None, replace_null_with_default: bool = True) -> Reader:
-    """The function that reads values of a schema."""
+def payload_reader(schema: Schema | None, replace_null_with_default: bool | None = True) -> Reader:
+    """The function that reads values of a schema.
+
+    Args:
+        replace_null_with_default: as of JsonConverter; None leaves nulls as they are, also where the schema requires a value.
+    """
     if schema is None:
         return _schemaless
     read = _plain(schema, replace_null_with_default)
     default = schema.default if replace_null_with_default else None
-    refuses_null = default is None and not schema.optional
+    refuses_null = default is None and not schema.optional and replace_null_with_default is not None
 
     def read_or_null(value: Any) -> Any:
         if value is not None:
@@ -111,7 +115,7 @@ def _schemaless(value: Any) -> Any:
     return float(value) if isinstance(value, Decimal) else value
 
 
-def _plain(schema: Schema, replace: bool) -> Reader:
+def _plain(schema: Schema, replace: bool | None) -> Reader:
     if schema.name in _LOGICAL:
         return _LOGICAL[schema.name](schema)
     match schema.type:
@@ -204,12 +208,12 @@ def _bytes(schema: Schema, value: Any) -> bytes:
         raise DataError("Invalid bytes field") from None
 
 
-def _array(schema: Schema, replace: bool) -> Reader:
+def _array(schema: Schema, replace: bool | None) -> Reader:
     element = payload_reader(schema.value_schema, replace)
     return lambda value: [element(item) for item in _of_type(schema, value, list)]
 
 
-def _map(schema: Schema, replace: bool) -> Reader:
+def _map(schema: Schema, replace: bool | None) -> Reader:
     key, item = payload_reader(schema.key_schema, replace), payload_reader(schema.value_schema, replace)
     by_text = schema.key_schema is not None and schema.key_schema.type is Type.STRING
 
@@ -232,7 +236,7 @@ def _map(schema: Schema, replace: bool) -> Reader:
     return read
 
 
-def _struct(schema: Schema, replace: bool) -> Reader:
+def _struct(schema: Schema, replace: bool | None) -> Reader:
     parts = [(field.name, payload_reader(field.schema, replace)) for field in schema.fields]
 
     def read(value: Any) -> Struct:

@@ -25,8 +25,9 @@ from connect_py.runtime.producing import Produced
 from connect_py.runtime.source_errors import SourceErrors
 from connect_py.runtime.tolerance import Tolerance
 
-#: What decoded rows are read from: no schemas around them (routes have these), decimals exact.
-_DECODED = JsonEncoding(key_schemas=False, value_schemas=False)
+#: What decoded rows are read from: no schemas around them (routes have these), decimals exact, nulls as they are: whether a default
+#: takes a null's place is for each transform and converter to decide, as it is with Connect's `Struct.get` and `getWithoutDefault`.
+_DECODED = JsonEncoding(key_schemas=False, value_schemas=False, nulls_as_defaults=False)
 
 #: Routes remembered at a time; there is one a table and schema version, so more than this are leftovers.
 _MAX_ROUTES = 2000
@@ -149,7 +150,7 @@ class Chain:
 
     def _route_readers(self, route: Route) -> tuple[Callable[[bytes | None], Any], Callable[[bytes | None], Any]]:
         def reader(schema: Any) -> Callable[[bytes | None], Any]:
-            read, exact = payload_reader(schema), has_decimals(schema)
+            read, exact = payload_reader(schema, None), has_decimals(schema)
             return lambda data: None if data is None else read(parse_json(data, exact=exact))
 
         if len(self._readers) >= _MAX_ROUTES:

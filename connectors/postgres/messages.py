@@ -42,7 +42,9 @@ class MessageEncoder:
             version=1,
         )
         self._route = Route(f"{prefix}.message", KEY_SCHEMA, value_schema)
-        self._block = SourceBlock(version=version, name=prefix, database=database, schema="", table="")
+        self._block = SourceBlock(
+            version=version, name=prefix, database=database, schema="", table="", nulls_as_defaults=encoding.nulls_as_defaults
+        )
         self._binary_mode = binary_mode
         self._wanted = wanted
         self._key = _frame(schema_to_json(KEY_SCHEMA)) if encoding.key_schemas else (b"", b"")

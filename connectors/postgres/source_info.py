@@ -49,9 +49,11 @@ class SourceBlock:
         database: the captured database.
         schema: the table's schema.
         table: the table's name.
+        nulls_as_defaults: as of `JsonEncoding`. Debezium leaves `snapshot` of a streamed event null, which shows as its default.
     """
 
-    def __init__(self, version: str, name: str, database: str, schema: str, table: str) -> None:
+    def __init__(self, version: str, name: str, database: str, schema: str, table: str, *, nulls_as_defaults: bool = True) -> None:
+        self._streamed = '"false"' if nulls_as_defaults else "null"
         self._start = f'{{"version":{quote(version)},"connector":"postgresql","name":{quote(name)},"ts_ms":'
         self._database = f'"db":{quote(database)},"sequence":'
         self._table = f'"schema":{quote(schema)},"table":{quote(table)},"txId":'
@@ -63,7 +65,7 @@ class SourceBlock:
         last_commit_lsn: int | None,
         origin: str | None = None,
         origin_lsn: int | None = None,
-        marker: str = "false",
+        marker: str | None = None,
         xmin: int | None = None,
     ) -> TransactionSource:
         """What a transaction's events in this table share.
@@ -73,10 +75,11 @@ class SourceBlock:
             tx_id: None for a message outside of a transaction.
             last_commit_lsn: LSN of the commit record of the last transaction before this one that was processed.
             origin: name of the replication origin, if the transaction came from one.
-            marker: what `snapshot` shows.
+            marker: what `snapshot` shows; None for a streamed event.
         """
         before = "null" if last_commit_lsn is None else f'\\"{last_commit_lsn}\\"'
-        head = f'{self._start}{ts_us // 1000},"snapshot":"{marker}",{self._database}"[{before},\\"'
+        shown = self._streamed if marker is None else f'"{marker}"'
+        head = f'{self._start}{ts_us // 1000},"snapshot":{shown},{self._database}"[{before},\\"'
         middle = f'\\"]","ts_us":{ts_us},"ts_ns":{ts_us * 1000},{self._table}{_number(tx_id)},"lsn":'
         last = f',"xmin":{_number(xmin)},"origin":{"null" if origin is None else quote(origin)},"origin_lsn":{_number(origin_lsn)}}}'
         return TransactionSource(head.encode(), middle.encode(), last.encode())

@@ -117,7 +117,12 @@ class TableFactory:
             structure=(table.columns, key),
             encoder=encoder,
             block=SourceBlock(
-                version=config.version, name=config.topic_prefix, database=config.database, schema=table.id.schema, table=table.id.table
+                version=config.version,
+                name=config.topic_prefix,
+                database=config.database,
+                schema=table.id.schema,
+                table=table.id.table,
+                nulls_as_defaults=self._encoding.nulls_as_defaults,
             ),
             route=Route(topic, encoder.key_schema, encoder.value_schema, self.headers),
             keyless_route=Route(topic, None, encoder.value_schema, self.headers),
