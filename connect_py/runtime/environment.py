@@ -96,6 +96,8 @@ def worker_properties(environ: Mapping[str, str]) -> dict[str, str]:
     _take_listener(properties, environ)
     if environ.get("ENABLE_JMX_EXPORTER", "").lower() == "true":
         properties.setdefault("metrics.listeners", f"http://:{_EXPORTER_PORT}")
+    if environ.get("KAFKA_CONNECT_PLUGINS_DIR"):
+        properties.setdefault("plugin.path", environ["KAFKA_CONNECT_PLUGINS_DIR"])
     for name, what in _REQUIRED.items():
         if not properties.get(_NAMED[name][0]):
             raise ConfigError(f"{name} is not set (nor {_PREFIX}{name}). It must be {what}.")

@@ -127,6 +127,12 @@ def test_connect_rest_port_of_older_images_still_chooses_the_port() -> None:
     assert "rest.port" not in found
 
 
+def test_the_images_folder_of_plugins_is_plugin_path_unless_that_is_set() -> None:
+    assert worker_properties(TUTORIAL | {"KAFKA_CONNECT_PLUGINS_DIR": "/kafka/connect"})["plugin.path"] == "/kafka/connect"
+    both = TUTORIAL | {"KAFKA_CONNECT_PLUGINS_DIR": "/kafka/connect", "CONNECT_PLUGIN_PATH": "/mine"}
+    assert worker_properties(both)["plugin.path"] == "/mine"
+
+
 def test_log4j_variables_are_no_worker_properties() -> None:
     found = worker_properties(TUTORIAL | {"CONNECT_LOG4J_ROOT_LOGLEVEL": "DEBUG", "CONNECT_LOG4J_LOGGERS": "x=DEBUG"})
     assert not [name for name in found if "log4j" in name]
