@@ -117,6 +117,8 @@ def _change(reader: Reader, table: MyTable, old_name: str, sql: str, *, renames:
     found = read_definition(reader, name, table.charset)
     position = _position(reader)
     column = found.column
+    if renames and column.comment is None:
+        column = replace(column, comment=table.columns[at].comment)
     in_key = table.columns[at].name in table.key
     if in_key and not table.unique_is_key:
         column = replace(column, nullable=False)

@@ -53,6 +53,8 @@ def read_definition(reader: Reader, name: str, table_charset: str | None) -> Def
         found.nullable = False
         if found.default is None:
             found.has_default = False
+    elif found.nullable:
+        found.has_default = True  # NULL, where the statement names none
     column = MyColumn(
         name=name,
         type_name=data_type.name,

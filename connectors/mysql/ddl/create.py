@@ -25,7 +25,7 @@ def create_table(reader: Reader, tables: Tables, database: str) -> list[Change]:
         source = tables.tables.get(TableId(source_schema or database, source_name))
         if source is None:
             return []
-        return [_put(tables, replace(source, id=id_))]
+        return [_put(tables, replace(source, id=id_, comment=None))]
     default = tables.charset_of(id_.schema)
     definitions = reader.at
     if reader.sees("("):

@@ -1,0 +1,90 @@
+"""The source offset of MySQL (mysql.md §7.3, §9; `BinlogOffsetContext.java`): Debezium's fields in Debezium's order.
+
+What it says. While a snapshot runs, `snapshot` is there: a start takes it again. Else `file` and `pos` are where the log is read from: the
+start of the transaction that is under way, or the end of the last event outside of one; `gtids` are the transactions that were read whole.
+Inside a transaction `event` counts its events that were handled, and `row` the rows of the next one: a start reads the transaction again
+and passes over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from connect_py.api import SourceOffset
+from connect_py.errors import ConfigError
+
+_MORE = ("incremental_snapshot_", "transaction_")
+
+
+@dataclass(frozen=True, slots=True)
+class MySqlOffset:
+    """See the module.
+
+    Attributes:
+        gtids: text of the set; None where the server has none.
+        ts_sec: seconds since 1970 of the last event.
+        snapshot: INITIAL or BLOCKING while one runs, else None.
+        more: fields of an incremental snapshot and of a transaction that are under way, as the engine makes and reads them.
+    """
+
+    file: str
+    pos: int
+    gtids: str | None = None
+    ts_sec: int | None = None
+    server_id: int = 0
+    event: int = 0
+    row: int = 0
+    snapshot: str | None = None
+    more: Mapping[str, bool | int | str | None] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, stored: SourceOffset) -> MySqlOffset:
+        """From the offsets topic; `"snapshot": true` of older versions is INITIAL.
+
+        Raises:
+            ConfigError: the file is missing, or a number is none.
+        """
+        file = stored.get("file")
+        if not isinstance(file, str):
+            raise ConfigError("Source offset 'file' parameter is missing")
+        snapshot = stored.get("snapshot")
+        gtids = stored.get("gtids")
+        return cls(
+            file=file,
+            pos=_number(stored, "pos") or 0,
+            gtids=None if gtids is None else str(gtids),
+            ts_sec=_number(stored, "ts_sec"),
+            server_id=_number(stored, "server_id") or 0,
+            event=_number(stored, "event") or 0,
+            row=_number(stored, "row") or 0,
+            snapshot=None if snapshot in (None, False, "false", "") else "INITIAL" if snapshot in (True, "true") else str(snapshot),
+            more={name: value for name, value in stored.items() if name.startswith(_MORE) and not isinstance(value, float)},
+        )
+
+    def dump(self) -> dict[str, bool | int | str | None]:
+        """For the offsets topic; the order is the one of Debezium's map, which every reader of the topic sees."""
+        fields: list[tuple[str, bool | int | str | None]] = [
+            ("ts_sec", self.ts_sec),
+            ("file", self.file),
+            ("pos", self.pos),
+            ("gtids", self.gtids),
+            ("snapshot", self.snapshot),
+            ("row", self.row or None),
+            ("server_id", self.server_id or None),
+            ("event", self.event or None),
+        ]
+        return {**{name: value for name, value in fields if value is not None}, **self.more}
+
+
+def _number(stored: SourceOffset, name: str) -> int | None:
+    value = stored.get(name)
+    if value is None or isinstance(value, bool):
+        return None
+    try:
+        return int(value)
+    except ValueError:
+        raise ConfigError(
+            f"The field '{name}' of the stored offset is {value!r}, not a whole number. Nothing was read. Set the offset anew "
+            "(PATCH offsets while the connector is stopped), or delete it to begin with a snapshot."
+        ) from None
