@@ -22,6 +22,14 @@ _ALIKE = 0.8
 #: Properties of Debezium's connectors that list aliases, below which any name may stand.
 _ALIAS_LISTS = ("converters", "post.processors")
 
+#: Known to Connect, checked, and without effect here so far.
+_NO_EFFECT = {
+    "offsets.storage.topic": (
+        "this worker keeps the offsets of all connectors in its own topic, to which Kafka Connect copies them too, so they are found after a "
+        "change of workers in either direction"
+    ),
+}
+
 Config = Mapping[str, str | None]
 
 
@@ -47,7 +55,8 @@ def unknown_properties(connector: type[Connector], config: Config, known: Collec
     aliases = [alias.strip() for key in _ALIAS_LISTS if key in known for alias in (config.get(key) or "").split(",")]
     open_prefixes = (*connector.open_prefixes, *(f"{alias}." for alias in aliases if alias))
     patterns = [re.compile(name.replace("(d+)", r"(\d+)")) for name in known if "(" in name]
-    sentences = []
+    is_source = not issubclass(connector, SinkConnector)
+    sentences = [f"The property '{name}' has no effect yet: {why}." for name, why in _NO_EFFECT.items() if is_source and config.get(name)]
     for name in config:
         if name in names or name.startswith(open_prefixes) or any(pattern.fullmatch(name) for pattern in patterns):
             continue

@@ -94,6 +94,11 @@ def test_properties_of_a_converter_that_the_connector_does_not_name_have_no_effe
     )
 
 
+def test_what_is_known_and_not_built_yet_is_said_to_have_no_effect() -> None:
+    (sentence,) = warnings({**FILE, "offsets.storage.topic": "o"})
+    assert sentence.startswith("The property 'offsets.storage.topic' has no effect yet: this worker keeps the offsets of all connectors")
+
+
 def test_two_names_with_little_in_common_are_not_taken_for_one_another() -> None:
     assert closest("file", ["topic", "batch.size"]) is None
 
