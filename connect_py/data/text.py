@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Mapping
 from typing import Any
 
+from connect_py.data.java_map import in_java_order
 from connect_py.data.java_text import double_text, float_text
 from connect_py.data.schema import Schema, Type
 from connect_py.data.struct import Struct
@@ -28,6 +29,8 @@ def to_text(schema: Schema | None, value: Any) -> str:
             return "Struct{" + ",".join(f"{f.name}={to_text(f.schema, v)}" for f, v in pairs if v is not None) + "}"
         case Mapping():
             keys, values = (schema.key_schema, schema.value_schema) if schema is not None else (None, None)
+            if all(isinstance(key, str) for key in value):
+                value = in_java_order(value)  # a HashMap, as Connect's converters make them
             return "{" + ", ".join(f"{to_text(keys, k)}={to_text(values, v)}" for k, v in value.items()) + "}"
         case list() | tuple():
             element = schema.value_schema if schema is not None else None

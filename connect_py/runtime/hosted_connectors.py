@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from connect_py.api import Connector, SourceConnector
 from connect_py.api.storage import Status, StatusStore, TargetState
-from connect_py.errors import ConnectError, FatalTaskError
+from connect_py.errors import ConnectError, FatalTaskError, noted
 from connect_py.runtime import logging as line_logging
 from connect_py.runtime.connector_config import CONNECTOR_CLASS, CONNECTOR_VERSION, max_tasks
 from connect_py.runtime.metrics.worker import WorkerMetrics
@@ -153,14 +153,13 @@ class ConnectorHost:
             return
         limit = max_tasks(config)
         if len(configs) > limit and config.get("tasks.max.enforce", "true").strip().lower() != "false":
-            self._on_failed(
-                name,
-                hosted,
-                FatalTaskError(
-                    f"The connector {name} has generated {len(configs)} tasks, which is greater than {limit}, the maximum number of "
-                    "tasks it is configured to create. Raise tasks.max, or let the connector make fewer."
-                ),
+            too_many = FatalTaskError(
+                f"The connector {name} has generated {len(configs)} tasks, which is greater than {limit}, the maximum number of tasks it is "
+                "configured to create."
             )
+            too_many.java_name = "org.apache.kafka.connect.runtime.TooManyTasksException"
+            advice = "Raise tasks.max, or let the connector make fewer; tasks.max.enforce=false lets it have them."
+            self._on_failed(name, hosted, noted(too_many, advice))
             return
         log.info("Connector %s runs with %d task(s)", name, len(configs))
         self._metrics.connector_startup(True)

@@ -52,6 +52,7 @@ class SourceErrors:
         self._log = ErrorLog(connector, task, config, self._metrics)
         self._has_context = has_context_headers(config)
         self._json = JsonConverter()
+        self._json.configure({"replace.null.with.default": "false"})  # a letter shows what there was
         self._last: tuple[str, str, Exception] | None = None
 
     def report(self, stage: str, class_name: str, error: Exception) -> None:

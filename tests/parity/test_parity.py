@@ -45,6 +45,7 @@ SCENARIOS = [
     "sink_dead_letters",
     "sink_dead_letters_mixed",
     "sink_commits",
+    "sink_overrides",
     "source_errors",
     "sink_topics_regex",
     "smt_fields",

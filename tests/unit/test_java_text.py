@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from connect_py.data.java_text import double_text, float_text, reformat
+from connect_py.data.text import to_text
 
 
 def as_float(bits: int) -> float:
@@ -95,3 +96,8 @@ def test_a_float_reads_back_as_itself_and_no_shorter_text_does(value):
 )  # fmt: skip
 def test_other_layouts_of_the_same_digits_become_javas(text, java):
     assert reformat(text) == java
+
+
+def test_a_map_is_shown_in_the_order_of_a_hash_map() -> None:
+    assert to_text(None, {"n": 1, "t": "x", "p": 0, "o": 2, "s": None}) == "{p=0, s=null, t=x, n=1, o=2}"
+    assert to_text(None, {2: "b", 1: "a"}) == "{2=b, 1=a}"

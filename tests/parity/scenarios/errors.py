@@ -1,4 +1,5 @@
 """How tasks fail, what they skip, and what is left of records that they cannot take."""
+import json
 import struct
 import time
 
@@ -162,3 +163,37 @@ def sink_commits(run: Run):
     run.wait_state(name, "STOPPED")
     offsets("stopped")
     run.out["notes"]["stopped"] = lines_of(out)
+
+
+@scenario
+def sink_overrides(run: Run):
+    """consumer.override.* of sinks: where a group begins, its name, small polls, topics that come to match a regex later; times and headers of records."""
+    first, later, out = f"one_{run.tag}", f"two_{run.tag}", {name: place(run, name) for name in ("regex", "latest", "named", "shown")}
+    run.create_topic(first)
+    for n in range(3):
+        run.produce(first, json.dumps({"n": n}), key="k", headers=[("h", b"1.5"), ("none", None)])
+    over = lambda **more: {f"consumer.override.{name.replace('_', '.')}": value for name, value in more.items()}
+    common = {**PLAIN, **over(max_poll_records="1")}
+    config = sink(out["regex"], "", **common, **over(metadata_max_age_ms="1000"), **{"topics.regex": f"[a-z]+_{run.tag}"})
+    del config["topics"]
+    names = {"regex": run.create("regex", config, running=False),
+             "latest": run.create("latest", sink(out["latest"], first, **common, **over(auto_offset_reset="latest")), running=False),
+             "named": run.create("named", sink(out["named"], first, **common, **over(group_id=f"own-{run.tag}")), running=False),
+             "shown": run.create("shown", sink(out["shown"], first, **common, **transform(
+                 "InsertField$Value", topic__field="t", partition__field="p", offset__field="o", static__field="s", static__value="x")), running=False)}
+    for name in names.values():
+        run.wait_state(name, "RUNNING")
+    for label, count in (("regex", 3), ("named", 3), ("shown", 3)):
+        run.until(lambda: len(lines_of(out[label])) >= count, 30, f"lines of {label}")
+    time.sleep(3)
+    run.create_topic(later)
+    run.produce(later, '{"later": true}')
+    run.produce(first, '{"n": 9}', key="k")
+    run.until(lambda: len(lines_of(out["regex"])) >= 5, 30, "the topic that came later")
+    run.until(lambda: len(lines_of(out["latest"])) >= 1, 30, "the last record")
+    run.until(lambda: len(lines_of(out["named"])) >= 4 and len(lines_of(out["shown"])) >= 4, 30, "the last record")
+    time.sleep(4)
+    run.out["notes"] = {label: sorted(lines_of(path)) for label, path in out.items()}
+    for label, name in names.items():
+        run.rest(f"offsets {label}", "GET", f"/connectors/{name}/offsets")
+        run.rest(f"topics {label}", "GET", f"/connectors/{name}/topics")
