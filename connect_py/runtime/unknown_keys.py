@@ -25,8 +25,8 @@ _ALIAS_LISTS = ("converters", "post.processors")
 #: Known to Connect, checked, and without effect here so far.
 _NO_EFFECT = {
     "offsets.storage.topic": (
-        "this worker keeps the offsets of all connectors in its own topic, to which Kafka Connect copies them too; a Java worker that takes "
-        "over again would go on from the older offsets of that topic"
+        "this worker keeps the offsets of all connectors in its own topic, to which Kafka Connect copies them too; a Java worker that "
+        "takes over again would go on from the older offsets of that topic"
     ),
 }
 
