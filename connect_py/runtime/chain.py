@@ -178,6 +178,7 @@ def converter(plugins: Plugins, worker: Mapping[str, str], config: Mapping[str, 
     Raises:
         ConfigError: the class is unknown or of the wrong kind, or a property is wrong.
     """
+        VersionNotFoundError: it is not there in the wanted version.
     owner = config if config.get(key) else worker
     is_header = key == "header.converter"
     name = owner.get(key) or (DEFAULT_HEADER_CONVERTER if is_header else None)
@@ -187,6 +188,7 @@ def converter(plugins: Plugins, worker: Mapping[str, str], config: Mapping[str, 
     if found is None:
         raise ConfigError(f"Invalid value {name} for configuration {key}: Class {name} could not be found.")
     made = found()
+    plugins.require_version(found.java_name, owner.get(f"{key}.plugin.version"))
     properties = with_prefix(owner, f"{key}.")
     if is_header:
         made.configure(properties)
@@ -243,5 +245,6 @@ def _make(plugins: Plugins, kind: str, prefix: str, properties: dict[str, str]) 
     if found is None:
         raise ConfigError(f"Invalid value {name} for configuration {prefix}.type: Class {name} could not be found.")
     made = found()
+    plugins.require_version(found.java_name, properties.get("plugin.version"))
     made.configure(properties)
     return made

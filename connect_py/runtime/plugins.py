@@ -172,8 +172,11 @@ class Plugins:
             ConfigError: the range is malformed, or the plugin cannot be loaded.
             VersionNotFoundError: what is installed is outside of it.
         """
-        requirement, installed = parse_requirement(wanted), self.load(java_name).version
-        if requirement is not None and (installed is None or not requirement.contains(installed)):
+        requirement = parse_requirement(wanted)
+        if requirement is None:
+            return
+        installed = self.load(java_name).version
+        if installed is None or not requirement.contains(installed):
             raise VersionNotFoundError(java_name, requirement, installed or "undefined")
 
     def _matches(self, alias: str) -> list[str]:

@@ -12,6 +12,7 @@ import pytest
 
 from connect_py.api.storage import Status, TargetState
 from connect_py.errors import BadRequestError, ConfigError
+from connect_py.runtime.chain import converter, transform_steps
 from connect_py.runtime.config import WorkerConfig
 from connect_py.runtime.herder.thread import HerderThread
 from connect_py.runtime.herder.validation import validate
@@ -292,6 +293,7 @@ def test_a_version_that_is_not_installed_is_named_with_those_that_are() -> None:
 
 
 STEP = {"transforms": "t", "transforms.t.type": "RegexRouter", "transforms.t.regex": "a", "transforms.t.replacement": "b"}
+GUARDED = STEP | {"transforms.t.predicate": "p", "predicates": "p", "predicates.p.type": HEADER, "predicates.p.name": "h"}
 
 
 @pytest.mark.parametrize(
@@ -361,3 +363,18 @@ def test_a_stored_connector_whose_version_is_not_there_any_more_fails_with_what_
     found = statuses.connector("c")
     assert found is not None
     assert (found.state, found.trace) == ("FAILED", str(done.exception()))
+
+
+@pytest.mark.parametrize(("owner", "key"), [("worker", "key.converter"), ("config", "value.converter"), ("config", "header.converter")])
+def test_a_task_does_not_run_with_another_converter_than_it_was_to_have(owner: str, key: str) -> None:
+    named = {key: JSON, f"{key}.plugin.version": "9"}
+    worker, config = (named, {}) if owner == "worker" else ({}, named)
+    with pytest.raises(VersionNotFoundError, match=rf"Plugin {JSON} not found that matches the version range \[9,9\]"):
+        converter(Plugins.discover(), worker, config, key)
+
+
+@pytest.mark.parametrize(("alias", "plugin"), [("transforms.t", ROUTER), ("predicates.p", HEADER)])
+def test_a_task_does_not_run_with_another_transform_than_it_was_to_have(alias: str, plugin: str) -> None:
+    with pytest.raises(VersionNotFoundError, match=rf"Plugin {plugin} not found that matches the version range \[9,9\]"):
+        transform_steps(Plugins.discover(), {**GUARDED, f"{alias}.plugin.version": "9"})
+    assert len(transform_steps(Plugins.discover(), {**GUARDED, f"{alias}.plugin.version": "[4,5)"})) == 1
