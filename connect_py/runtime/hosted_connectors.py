@@ -154,8 +154,8 @@ class ConnectorHost:
         limit = max_tasks(config)
         if len(configs) > limit and config.get("tasks.max.enforce", "true").strip().lower() != "false":
             too_many = FatalTaskError(
-                f"The connector {name} has generated {len(configs)} tasks, which is greater than {limit}, the maximum number of tasks it is "
-                "configured to create."
+                f"The connector {name} has generated {len(configs)} tasks, which is greater than {limit}, the maximum number of tasks it "
+                "is configured to create."
             )
             too_many.java_name = "org.apache.kafka.connect.runtime.TooManyTasksException"
             advice = "Raise tasks.max, or let the connector make fewer; tasks.max.enforce=false lets it have them."

@@ -91,16 +91,21 @@ class Hosted:
         self.processes: list[TaskProcess] = []
         self.messages: list[Any] = []
         self.lines: list[str] = []
+        self.delayed: list[Callable[[], None]] = []
         self.host = TaskHost(
             self.statuses,
             self.pool,
             post=self.thread.post,
-            post_later=self.thread.post_later,
+            post_later=self._post_later,
             spawn=self._spawn,
             store_offsets=lambda connector, offsets: None,
             status=lambda state, trace, version: Status(state, "w:1", 1, trace, version),
             stop_timeout=0.5,
         )
+
+    def _post_later(self, seconds: float, work: Callable[[], None]) -> None:
+        self.delayed.append(work)
+        self.thread.post_later(seconds, work)
 
     def _spawn(self, start: Any, on_event: Callable[[Any], None]) -> TaskProcess:
         def hear(event: Any) -> None:
@@ -268,13 +273,11 @@ def test_a_task_without_a_policy_stays_failed_and_its_status_is_connects(hosted:
     assert hosted.statuses.task("c", 0).restarts is None
 
 
-def test_a_restart_that_waits_is_given_up_when_the_task_is_deleted_or_started_anew(hosted: Hosted) -> None:
-    hosted.want(0, policy=RestartPolicy(-1, 0.3, 60), fail=True)
+def test_a_restart_that_waits_is_given_up_when_the_task_is_started_anew(hosted: Hosted) -> None:
+    hosted.want(0, policy=RestartPolicy(-1, 60, 60), fail=True)
     hosted.await_state("FAILED")
+    restart = eventually(lambda: hosted.delayed and hosted.delayed[-1])
     hosted.want(0, incarnation=2)
     hosted.await_state("RUNNING")
-    over = hosted.statuses.reported.copy()
-    hosted.thread.post_later(0.5, lambda: over.append(("", 0, "over")))
-    eventually(lambda: over[-1][2] == "over")
-    assert len(hosted.processes) == 2
-    assert hosted.state() == "RUNNING"
+    hosted.thread.call(restart)
+    assert (len(hosted.processes), hosted.state()) == (2, "RUNNING")
