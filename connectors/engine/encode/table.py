@@ -256,6 +256,27 @@ class TableEncoder:
         key, row = self._tuple(message, position + 1)
         return key, b"".join((self._old_head, row, b',"after":null,"source":', source, b",", tail, self._close))
 
+    # -- rows that a connector has read itself ---------------------------------------------------------------------------------------
+
+    def image(self, texts: Sequence[Text], *, snapshot: bool = False) -> Encoded:
+        """Key and object of a row that came as texts, one a column of events. Raises DataError as `insert`."""
+        if not snapshot:
+            return self._row(texts)
+        try:
+            return self._mixed_copy(texts)
+        except (ValueError, IndexError):
+            return self._slow.encode(texts, snapshot=True)
+
+    def value(self, before: bytes | None, after: bytes | None, source: bytes, tail: bytes) -> bytes:
+        """A value from the objects that `image` gave."""
+        if before is None and after is not None:
+            return b"".join((self._row_head, after, b',"source":', source, b",", tail, self._close))
+        return b"".join((self._old_head, before or b"null", b',"after":', after or b"null", b',"source":', source, b",", tail, self._close))
+
+    def key_text(self, texts: Sequence[Text]) -> str:
+        """JSON text of a key without schema, decimals as numbers: what the headers of a moved row show."""
+        return self._slow.header_key(texts)
+
     def truncate(self, source: bytes, tail: bytes) -> bytes:
         """The value of a truncate, whose key is null."""
         return b"".join((self._old_head, b'null,"after":null,"source":', source, b",", tail, self._close))

@@ -16,24 +16,26 @@ from connect_py.api.record import EncodedRow
 from connectors.engine.snapshot.markers import Marker, marker_of
 
 T = TypeVar("T")
+#: A raw row, as a connector reads it.
+R = TypeVar("R")
 
 
-class TableRows(Protocol):
+class TableRows(Protocol[R]):
     """One table that is being read."""
 
-    def read(self) -> list[bytes] | None:
+    def read(self) -> list[R] | None:
         """The next raw rows; an empty list when none came in the time of a poll, None after the last one. Raises ConnectError."""
         ...
 
-    def encode(self, rows: Sequence[bytes], marker: Marker) -> list[EncodedRow]:
+    def encode(self, rows: Sequence[R], marker: Marker) -> list[EncodedRow]:
         """Raw rows as records. Raises DataError."""
         ...
 
 
 @dataclass(slots=True)
-class _Held:
-    table: TableRows
-    row: bytes
+class _Held(Generic[R]):
+    table: TableRows[R]
+    row: R
     first: bool
     first_in_table: bool
 
@@ -42,7 +44,7 @@ class _Held:
         return self.table.encode([self.row], marker)
 
 
-class InitialSnapshot(Generic[T]):
+class InitialSnapshot(Generic[T, R]):
     """Reads tables in order.
 
     Args:
@@ -54,12 +56,12 @@ class InitialSnapshot(Generic[T]):
         rows_sent: so far.
     """
 
-    def __init__(self, tables: Iterable[T], open_table: Callable[[T], TableRows]) -> None:
+    def __init__(self, tables: Iterable[T], open_table: Callable[[T], TableRows[R]]) -> None:
         self._left = deque(tables)
         self._open = open_table
-        self._current: TableRows | None = None
+        self._current: TableRows[R] | None = None
         self._at_table_start = True
-        self._held: _Held | None = None
+        self._held: _Held[R] | None = None
         self._anything_sent = False
         self.finished = False
         self.rows_sent = 0
@@ -90,7 +92,7 @@ class InitialSnapshot(Generic[T]):
         self.rows_sent += len(rows)
         return rows
 
-    def _encode(self, table: TableRows, raw: list[bytes]) -> list[EncodedRow]:
+    def _encode(self, table: TableRows[R], raw: list[R]) -> list[EncodedRow]:
         out: list[EncodedRow] = []
         if self._held is not None:
             out += self._held.release(last_in_table=self._held.table is not table, last=False)
