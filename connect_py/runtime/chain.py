@@ -16,7 +16,8 @@ from connect_py.api import EncodedBatch, Header, JsonEncoding, Route, SourceReco
 from connect_py.api.config import ConfigType, parse_value
 from connect_py.api.transform import Record
 from connect_py.converters.json import JsonConverter
-from connect_py.converters.json_read import has_decimals, parse_json, payload_reader
+from connect_py.converters.json_read import has_decimals, parse_json
+from connect_py.converters.row_read import row_reader
 from connect_py.data.schema import STRING
 from connect_py.errors import ConfigError, FatalTaskError, noted
 from connect_py.runtime.connector_config import DEFAULT_HEADER_CONVERTER
@@ -150,7 +151,7 @@ class Chain:
 
     def _route_readers(self, route: Route) -> tuple[Callable[[bytes | None], Any], Callable[[bytes | None], Any]]:
         def reader(schema: Any) -> Callable[[bytes | None], Any]:
-            read, exact = payload_reader(schema, None), has_decimals(schema)
+            read, exact = row_reader(schema), has_decimals(schema)
             return lambda data: None if data is None else read(parse_json(data, exact=exact))
 
         if len(self._readers) >= _MAX_ROUTES:
@@ -177,8 +178,8 @@ def converter(plugins: Plugins, worker: Mapping[str, str], config: Mapping[str, 
 
     Raises:
         ConfigError: the class is unknown or of the wrong kind, or a property is wrong.
-    """
         VersionNotFoundError: it is not there in the wanted version.
+    """
     owner = config if config.get(key) else worker
     is_header = key == "header.converter"
     name = owner.get(key) or (DEFAULT_HEADER_CONVERTER if is_header else None)
@@ -187,8 +188,8 @@ def converter(plugins: Plugins, worker: Mapping[str, str], config: Mapping[str, 
     found = plugins.find(name.strip(), "header_converter" if is_header else "converter")
     if found is None:
         raise ConfigError(f"Invalid value {name} for configuration {key}: Class {name} could not be found.")
-    made = found()
     plugins.require_version(found.java_name, owner.get(f"{key}.plugin.version"))
+    made = found()
     properties = with_prefix(owner, f"{key}.")
     if is_header:
         made.configure(properties)
@@ -244,7 +245,7 @@ def _make(plugins: Plugins, kind: str, prefix: str, properties: dict[str, str]) 
     found = plugins.find(name, kind) if name else None
     if found is None:
         raise ConfigError(f"Invalid value {name} for configuration {prefix}.type: Class {name} could not be found.")
-    made = found()
     plugins.require_version(found.java_name, properties.get("plugin.version"))
+    made = found()
     made.configure(properties)
     return made

@@ -84,9 +84,30 @@ class OneSide(Plugin):
 
     def changed(self, record: AnyRecord, schema: Schema | None, value: Any) -> AnyRecord:
         """The record with another schema and value on this side."""
-        if self.on_key:
-            return replace(record, key_schema=schema, key=value)
+        return with_key(record, schema, value) if self.on_key else with_value(record, schema, value)
+
+
+def with_key(record: AnyRecord, schema: Schema | None, key: Any) -> AnyRecord:
+    """The record with another key."""
+    return replace(record, key_schema=schema, key=key)
+
+
+def with_value(record: AnyRecord, schema: Schema | None, value: Any) -> AnyRecord:
+    """The record with another value. Said field by field: `replace` takes four times as long, and this is done for every row."""
+    if type(record) is not SourceRecord:
         return replace(record, value_schema=schema, value=value)
+    return SourceRecord(
+        record.source_partition,
+        record.source_offset,
+        record.topic,
+        record.key_schema,
+        record.key,
+        schema,
+        value,
+        record.partition,
+        record.timestamp,
+        record.headers,
+    )
 
 
 # -- what is required ------------------------------------------------------------------------------------------------------------

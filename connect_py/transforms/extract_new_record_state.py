@@ -12,7 +12,7 @@ from connect_py.data import Field, Schema, Struct
 from connect_py.data.schema import OPTIONAL_STRING, STRING
 from connect_py.data.schema_cache import SchemaCache
 from connect_py.errors import ConfigError, DataError
-from connect_py.transforms.base import AnyRecord, Plugin, field_values, java_split, like, require_schema, require_struct
+from connect_py.transforms.base import AnyRecord, Plugin, field_values, java_split, like, require_schema, require_struct, with_value
 from connect_py.transforms.debezium import SharedHeaders
 from connect_py.transforms.replace_field import ReplaceField, ReplaceFieldKey, ReplaceFieldValue
 
@@ -101,11 +101,12 @@ def _home_of(field: str) -> str | None:
 
 
 class _Plan(NamedTuple):
-    """What becomes of events of one envelope schema."""
+    """What becomes of events of one envelope schema: the position of the row, its new schema, and what is added to it."""
 
-    after: Schema
+    at: int
     row: Schema
     added: list[Reference]
+    is_bare: bool
 
 
 class ExtractNewRecordState(Plugin):
@@ -217,8 +218,12 @@ class ExtractNewRecordState(Plugin):
             made = self._made_headers(envelope)
             self._shared.remember(record, envelope["op"] if envelope.schema.field("op") else None, made)
             record = replace(record, headers=[*record.headers, *made])
-        if envelope["after"] is not None:
-            return self._dropped(self._row(self._routed(record, envelope["after"]), envelope, "after", "false"))
+        after = envelope["after"]
+        if after is not None:
+            if self._route:
+                record = self._routed(record, after)
+            changed = self._row(record, envelope, "after", "false")
+            return self._dropped(changed) if self._drop_header else changed
         if envelope["before"] is None:
             return None  # a truncate, or a delete of a row of which nothing is known
         return self._deleted(record, envelope)
@@ -235,12 +240,14 @@ class ExtractNewRecordState(Plugin):
 
     def _row(self, record: AnyRecord, envelope: Struct, side: str, deleted: str) -> AnyRecord:
         plan = (self._live if side == "after" else self._dead)(envelope.schema)
-        row = require_struct(envelope[side], _PURPOSE, plan.after)
+        row = require_struct(envelope.values[plan.at], _PURPOSE)
+        if plan.is_bare:
+            return with_value(record, plan.row, Struct(plan.row, row.values))
         values = field_values(row, self._with_defaults and self._rewrites)
         if self._rewrites:
             values.append(deleted)
         values += [reference.value(envelope) for reference in plan.added]
-        return replace(record, value_schema=plan.row, value=Struct(plan.row, values))
+        return with_value(record, plan.row, Struct(plan.row, values))
 
     def _plan(self, schema: Schema | None, side: str) -> _Plan:
         envelope = require_schema(schema, _PURPOSE)
@@ -256,7 +263,7 @@ class ExtractNewRecordState(Plugin):
             if wanted is not None:
                 fields.append(Field(reference.name, wanted))
                 added.append(reference)
-        return _Plan(found.schema, like(found.schema, fields), added)
+        return _Plan(envelope.index_of(side), like(found.schema, fields), added, not self._rewrites and not added)
 
     def _made_headers(self, envelope: Struct) -> list[Header]:
         schemas = ((reference, reference.schema(envelope.schema)) for reference in self._headers)
