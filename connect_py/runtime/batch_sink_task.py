@@ -99,6 +99,8 @@ class BatchSinkTaskLoop:
             self._task.close()
 
     def _turn(self) -> None:
+        if self._metrics.is_due():
+            self._report(self._metrics.message())
         began = time.monotonic()
         try:
             reached = self._task.step()
@@ -116,8 +118,6 @@ class BatchSinkTaskLoop:
             self._uncommitted.update(reached)
             self._report_topics(reached)
         self._commit()
-        if self._metrics.is_due():
-            self._report(self._metrics.message())
         if reached is None:
             self._control.wait(self._task.poll_interval_seconds)
 

@@ -187,6 +187,7 @@ def test_no_planted_secret_leaves_the_worker(
     worker = make_worker(
         properties={
             "plugin.path": str(plugin_path),
+            "connector.client.config.override.policy": "All",
             "config.providers": "file",
             "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
             "producer.sasl.jaas.config": jaas(planted.plain("the worker's JAAS configuration")),
