@@ -90,6 +90,7 @@ class Beside:
                 chunk_size=config.number("incremental.snapshot.chunk.size"),
                 emit=self._emit,
                 tell=IncrementalEvents(config.topic_prefix, notifier),
+                watch=self._watch,
                 hooks=hooks,
             )
         self.blocking: deque[BlockingRequest] = deque()
@@ -160,15 +161,11 @@ class Beside:
         """The stream of now; None when there is none."""
         self._stream = stream
 
-    def before_read(self, stream: ChangeStream) -> None:
+    def before_read(self) -> None:
         """Carry out signals, read the next chunk. Raises ServerError and ConnectError; nothing that was given out is lost by it."""
         self.take_signals()
         if self.incremental is not None:
             self.incremental.advance()
-            watched = self._table_of(self.incremental.watched)
-            if watched != self.taps.watched:
-                self.taps.watched = watched
-                stream.tap()
 
     def after_read(self, stream: ChangeStream) -> None:
         """Close a window that ends at a position of the log."""
@@ -218,6 +215,13 @@ class Beside:
     def _emit(self, rows: list[ChunkRow]) -> None:
         assert self._stream is not None
         self.pending.extend(self._chunks.rows(rows, *self._stream.place))
+
+    def _watch(self, name: str | None) -> None:
+        watched = self._table_of(name)
+        if watched != self.taps.watched:
+            self.taps.watched = watched
+            if self._stream is not None:
+                self._stream.tap()
 
     def _window_opened(self, chunk: str) -> None:
         if self.incremental is not None:

@@ -81,9 +81,6 @@ class ChangeStream:
         pending: takes the rows; what others put there goes with them.
         taps: what listens to tables.
         on_structure: told of every captured table's structure as the stream begins to use it.
-
-    Attributes:
-        settled: where the source stands behind the last whole transaction; None inside of one, and before the first.
     """
 
     def __init__(
@@ -106,7 +103,7 @@ class ChangeStream:
         self._taps = taps
         self._on_structure = on_structure
         self._recent: deque[int] = deque(maxlen=RECENT_TRANSACTIONS)
-        self.settled: PostgresOffset | None = None
+        self._settled: tuple[int, int | None, int] | None = None
         self._connection = connection
         self._resolve = resolve
         self._messages = messages
@@ -169,6 +166,14 @@ class ChangeStream:
         for table in self._tables.values():
             if table is not None:
                 self._taps.apply(table.captured.id, table.captured.encoder, len(table.relation.columns), table)
+
+    @property
+    def settled(self) -> PostgresOffset | None:
+        """Where the source stands behind the last whole transaction; None inside of one, and before the first."""
+        if self._settled is None:
+            return None
+        end, xid, commit_us = self._settled
+        return PostgresOffset(lsn=end, tx_id=xid, ts_us=commit_us, lsn_proc=end, lsn_commit=end, message_type=_OFFSET_TYPES[_COMMIT])
 
     @property
     def place(self) -> tuple[int | None, int | None]:
@@ -319,7 +324,7 @@ class ChangeStream:
     def _begin(self, begin: pgoutput.Begin, lsn: int) -> None:
         self._transaction += 1
         self._recent.append(begin.xid)
-        self.settled = None
+        self._settled = None
         self._xid = begin.xid
         self._commit_us = begin.commit_us
         self._origin = None
@@ -345,9 +350,7 @@ class ChangeStream:
         end = self._last_commit = max(commit.end_lsn, self._last_commit or 0)
         if known:
             return False
-        self.settled = PostgresOffset(
-            lsn=end, tx_id=self._xid, ts_us=self._commit_us, lsn_proc=end, lsn_commit=end, message_type=_OFFSET_TYPES[_COMMIT]
-        )
+        self._settled = (end, self._xid, self._commit_us)
         if self._taps.monitor is None:
             return False
         row = self._taps.monitor.end(f"{self._xid}:{end}", commit.commit_us // 1000)

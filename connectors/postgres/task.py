@@ -378,7 +378,7 @@ class PostgresConnectorTask(SourceTask):
         if stream is None:
             stream = self._stream = self._open_stream()
             side.attach(stream)
-        side.before_read(stream)
+        side.before_read()
         if side.blocking:
             self._begin_blocking(side.blocking.popleft())
             return self._batch(None)

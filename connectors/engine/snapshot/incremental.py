@@ -4,10 +4,10 @@
     begin() ──> queue ──advance()──> low watermark, chunk, high watermark ──stream──> window_opened, event…, window_closed ──> rows
                   ^──────────────────────────────────────────────────────────────────────────────────────────────┘
 
-Two kinds of calls, all on the task's thread. What comes out of the stream (`window_*`, `event`, `truncated`, signals) changes memory only
-and may hand rows and notifications to `emit` and `tell`; they become part of the batch that the stream is making. Whatever asks the
-database for rows happens in `advance`, between two batches. So a batch's offset (`offset`) and its rows always belong together: a task that
-fails in `advance` has lost nothing, and goes on from the offset of its last batch by `restore`.
+All calls are made on the task's thread, most of them while the stream makes a batch: rows and notifications that are handed to `emit` and
+`tell` become part of that batch, and `offset` is part of its offset. The next chunk is read at once, as Debezium does, so the order of
+everything is Debezium's. A failure in the middle loses the batch that is being made and nothing else: the task goes on from the offset of
+its last batch by `restore`, and the stream shows the same events again.
 
 A failing collection never stops the stream: what cannot be read is logged, told, and left out; what passes (a lost connection) is raised.
 """
@@ -107,6 +107,7 @@ class IncrementalSnapshot(Generic[R]):
         watermarks: marks the log.
         chunk_size: rows of a chunk at most.
         emit: takes the rows of a window that has closed.
+        watch: told of the collection whose events must be shown to `event` from now on; None for none.
         tell: takes notifications.
         hooks: see `SnapshotHooks`.
     """
@@ -119,8 +120,10 @@ class IncrementalSnapshot(Generic[R]):
         chunk_size: int,
         emit: Callable[[list[R]], None],
         tell: IncrementalEvents,
+        watch: Callable[[str | None], None] = lambda _: None,
         hooks: SnapshotHooks | None = None,
     ) -> None:
+        self._watch = watch
         self._reader = reader
         self._watermarks = watermarks
         self._chunk_size = chunk_size
@@ -171,7 +174,7 @@ class IncrementalSnapshot(Generic[R]):
             ConfigError: the fields cannot be read.
         """
         found = IncrementalOffset.load(stored)
-        self._window.begin("")
+        self._clear_window()
         self._queue = deque(found.collections)
         self._sent = self._end = found.sent
         self._maximum = found.maximum
@@ -214,6 +217,7 @@ class IncrementalSnapshot(Generic[R]):
             self._sent = self._end = self._maximum = None
             self._changed()
             self._tell.started(self._correlation, self.collections)
+            self.advance()
 
     def pause(self) -> None:
         """Read no further chunk; one whose window waits is finished."""
@@ -228,6 +232,7 @@ class IncrementalSnapshot(Generic[R]):
             self.is_paused = False
             log.info("The incremental snapshot goes on")
             self._tell.resumed(self._correlation, self.collections)
+            self.advance()
 
     def stop(self, collections: Sequence[str] = ()) -> None:
         """Take collections out of the queue, all of them when none is named; the window that waits is finished before."""
@@ -263,6 +268,8 @@ class IncrementalSnapshot(Generic[R]):
         # what was dropped is in the stream, before this place
         self._sent = self._end
         self._changed()
+        self._watch(None)
+        self.advance()
 
     def event(self, key: bytes | None) -> None:
         """The stream shows a change of this key in the watched collection."""
@@ -275,8 +282,12 @@ class IncrementalSnapshot(Generic[R]):
     def structure_changed(self) -> None:
         """The stream shows the watched collection in a new structure: the chunk is read again."""
         log.info("The structure of %s changed while a chunk of it was read; the chunk is read again", self.watched)
-        self._window.begin("")
+        self._clear_window()
         self._end = self._sent
+
+    def _clear_window(self) -> None:
+        self._window.begin("")
+        self._watch(None)
 
     # -- reading -----------------------------------------------------------------------------------------------------------------------
 
@@ -301,6 +312,7 @@ class IncrementalSnapshot(Generic[R]):
             self._hooks.reached("after_low")
             self._window.begin(chunk)
             self._fill()
+            self._watch(self.watched)
             self._hooks.reached("before_high")
             self._watermarks.high(chunk)
             self._hooks.reached("after_high")
@@ -308,9 +320,9 @@ class IncrementalSnapshot(Generic[R]):
             raise
         except BusyError as error:
             log.info("A chunk waits: %s", error)
-            self._window.begin("")
+            self._clear_window()
         except ConnectError as error:
-            self._window.begin("")
+            self._clear_window()
             if self._queue:
                 self._skip(ScanStatus.SQL_EXCEPTION, f"The watermarks of a chunk cannot be written: {error}")
         return True
