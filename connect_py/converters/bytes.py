@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from connect_py.api.config import ConfigDef
-from connect_py.converters.types import CONVERTER_TYPE
+from connect_py.converters.types import CONVERTER_TYPE, HeadersLikeData
 from connect_py.data import Schema, Type
 from connect_py.data.java_classes import java_class
 from connect_py.data.schema import OPTIONAL_BYTES
 from connect_py.errors import DataError
 
 
-class ByteArrayConverter:
+class ByteArrayConverter(HeadersLikeData):
     """Converts keys, values and headers that are bytes already."""
 
     java_name = "org.apache.kafka.connect.converters.ByteArrayConverter"
@@ -38,11 +38,3 @@ class ByteArrayConverter:
     def to_connect_data(self, topic: str, data: bytes | None) -> tuple[Schema | None, Any]:
         """Optional bytes."""
         return OPTIONAL_BYTES, data
-
-    def from_connect_header(self, topic: str, name: str, schema: Schema | None, value: Any) -> bytes | None:
-        """As `from_connect_data`."""
-        return self.from_connect_data(topic, schema, value)
-
-    def to_connect_header(self, topic: str, name: str, data: bytes | None) -> tuple[Schema | None, Any]:
-        """As `to_connect_data`."""
-        return self.to_connect_data(topic, data)

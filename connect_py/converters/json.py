@@ -9,7 +9,7 @@ from connect_py.api.config import ConfigDef, ConfigKey, ConfigType, Importance, 
 from connect_py.converters.json_read import Reader, has_decimals, parse_json, payload_reader
 from connect_py.converters.json_schema import schema_from_json, schema_to_json
 from connect_py.converters.json_write import WriteOptions, Writer, payload_writer
-from connect_py.converters.types import CONVERTER_TYPE
+from connect_py.converters.types import CONVERTER_TYPE, HeadersLikeData
 from connect_py.data import Schema
 from connect_py.data.schema_cache import SchemaCache
 from connect_py.errors import ConfigError, DataError
@@ -85,7 +85,7 @@ _KEYS = (
 )
 
 
-class JsonConverter:
+class JsonConverter(HeadersLikeData):
     """Converts keys, values and headers. One thread uses an instance."""
 
     java_name = "org.apache.kafka.connect.json.JsonConverter"
@@ -138,10 +138,6 @@ class JsonConverter:
         payload = write(value).encode()
         return b"%b%b}" % (envelope, payload) if self.schemas_enabled else payload
 
-    def from_connect_header(self, topic: str, name: str, schema: Schema | None, value: Any) -> bytes | None:
-        """As `from_connect_data`."""
-        return self.from_connect_data(topic, schema, value)
-
     # -- reading -------------------------------------------------------------------------------------------------------------------
 
     def to_connect_data(self, topic: str, data: bytes | None) -> tuple[Schema | None, Any]:
@@ -159,10 +155,6 @@ class JsonConverter:
             except DataError:
                 pass  # perhaps more than a payload follows the prefix: let the slow way judge the whole
         return self._from_envelope(data)
-
-    def to_connect_header(self, topic: str, name: str, data: bytes | None) -> tuple[Schema | None, Any]:
-        """As `to_connect_data`."""
-        return self.to_connect_data(topic, data)
 
     def _payload(self, schema: Schema | None, data: bytes) -> Any:
         read, exact = self._readers(schema)

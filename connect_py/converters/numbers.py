@@ -7,28 +7,31 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from connect_py.api.config import ConfigDef
-from connect_py.converters.types import CONVERTER_TYPE
+from connect_py.converters.types import CONVERTER_TYPE, HeadersLikeData
 from connect_py.data import Schema, Type
 from connect_py.data.java_classes import java_class
 from connect_py.errors import ConnectError, DataError
 
 
-class _Fixed:
+class _Fixed(HeadersLikeData):
     """One value in a fixed number of bytes; what the subclasses share.
 
-    Class attributes:
-        kind: the type's Java name, for messages.
-        reader: the name of Java's deserializer, for messages.
-        layout: how the bytes lie.
-        schema: what reading gives; a null is allowed.
+    Args (of a subclass):
+        layout: how the bytes lie, as `struct` says it.
+        type_: what reading gives; a null is allowed.
     """
 
     java_name: ClassVar[str]
     version: ClassVar[str] = "4.3.1"
     kind: ClassVar[str]
-    reader: ClassVar[str]
     layout: ClassVar[struct.Struct]
     schema: ClassVar[Schema]
+
+    def __init_subclass__(cls, *, layout: str, type_: Type) -> None:
+        cls.java_name = f"org.apache.kafka.connect.converters.{cls.__name__}"
+        cls.kind = cls.__name__.removesuffix("Converter").lower()
+        cls.layout = struct.Struct(layout)
+        cls.schema = Schema(type_, optional=True)
 
     @classmethod
     def config_def(cls) -> ConfigDef:
@@ -47,16 +50,9 @@ class _Fixed:
         if data is None:
             return self.schema, None
         if len(data) != self.layout.size:
-            raise self._unreadable(f"Size of data received by {self.reader} is not {self.layout.size}")
+            reader = "Deserializer" if self.schema.type in (Type.FLOAT32, Type.FLOAT64) else f"{self.kind.capitalize()}Deserializer"
+            raise self._unreadable(f"Size of data received by {reader} is not {self.layout.size}")
         return self.schema, self._unpack(data)
-
-    def from_connect_header(self, topic: str, name: str, schema: Schema | None, value: Any) -> bytes | None:
-        """As `from_connect_data`."""
-        return self.from_connect_data(topic, schema, value)
-
-    def to_connect_header(self, topic: str, name: str, data: bytes | None) -> tuple[Schema | None, Any]:
-        """As `to_connect_data`."""
-        return self.to_connect_data(topic, data)
 
     def _pack(self, value: Any) -> bytes:
         try:
@@ -81,46 +77,28 @@ class _Fixed:
         return error
 
 
-class ShortConverter(_Fixed):
+class ShortConverter(_Fixed, layout=">h", type_=Type.INT16):
     """16-bit integers."""
 
-    java_name = "org.apache.kafka.connect.converters.ShortConverter"
-    kind, reader, layout, schema = "short", "ShortDeserializer", struct.Struct(">h"), Schema(Type.INT16, optional=True)
 
-
-class IntegerConverter(_Fixed):
+class IntegerConverter(_Fixed, layout=">i", type_=Type.INT32):
     """32-bit integers."""
 
-    java_name = "org.apache.kafka.connect.converters.IntegerConverter"
-    kind, reader, layout, schema = "integer", "IntegerDeserializer", struct.Struct(">i"), Schema(Type.INT32, optional=True)
 
-
-class LongConverter(_Fixed):
+class LongConverter(_Fixed, layout=">q", type_=Type.INT64):
     """64-bit integers."""
 
-    java_name = "org.apache.kafka.connect.converters.LongConverter"
-    kind, reader, layout, schema = "long", "LongDeserializer", struct.Struct(">q"), Schema(Type.INT64, optional=True)
 
-
-class FloatConverter(_Fixed):
+class FloatConverter(_Fixed, layout=">f", type_=Type.FLOAT32):
     """32-bit floats."""
 
-    java_name = "org.apache.kafka.connect.converters.FloatConverter"
-    kind, reader, layout, schema = "float", "Deserializer", struct.Struct(">f"), Schema(Type.FLOAT32, optional=True)
 
-
-class DoubleConverter(_Fixed):
+class DoubleConverter(_Fixed, layout=">d", type_=Type.FLOAT64):
     """64-bit floats."""
 
-    java_name = "org.apache.kafka.connect.converters.DoubleConverter"
-    kind, reader, layout, schema = "double", "Deserializer", struct.Struct(">d"), Schema(Type.FLOAT64, optional=True)
 
-
-class BooleanConverter(_Fixed):
+class BooleanConverter(_Fixed, layout=">?", type_=Type.BOOLEAN):
     """One byte, 0 or 1."""
-
-    java_name = "org.apache.kafka.connect.converters.BooleanConverter"
-    kind, reader, layout, schema = "boolean", "BooleanDeserializer", struct.Struct(">?"), Schema(Type.BOOLEAN, optional=True)
 
     def from_connect_data(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
         """The byte. Raises DataError for anything but a boolean."""

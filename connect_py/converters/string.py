@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from connect_py.api.config import ConfigDef, ConfigKey, ConfigType, Importance, Width
-from connect_py.converters.types import CONVERTER_TYPE
+from connect_py.converters.types import CONVERTER_TYPE, HeadersLikeData
 from connect_py.data import Schema
 from connect_py.data.schema import OPTIONAL_STRING
 from connect_py.data.text import to_text
 from connect_py.errors import ConfigError, DataError
 
 
-class StringConverter:
+class StringConverter(HeadersLikeData):
     """Converts keys, values and headers."""
 
     java_name = "org.apache.kafka.connect.storage.StringConverter"
@@ -58,11 +58,3 @@ class StringConverter:
             return OPTIONAL_STRING, None if data is None else data.decode(self.encoding)
         except UnicodeDecodeError as error:
             raise DataError(f"Failed to deserialize string: {error.reason} ({self.encoding})") from None
-
-    def from_connect_header(self, topic: str, name: str, schema: Schema | None, value: Any) -> bytes | None:
-        """As `from_connect_data`."""
-        return self.from_connect_data(topic, schema, value)
-
-    def to_connect_header(self, topic: str, name: str, data: bytes | None) -> tuple[Schema | None, Any]:
-        """As `to_connect_data`."""
-        return self.to_connect_data(topic, data)
