@@ -3,6 +3,8 @@
 Each program in `programs/` calls all functions of one client. `expected/*.json` is what the programs printed against Kafka Connect 4.3.1
 (`outcome.py` says what is left out). With ``REFERENCE_URL=http://host:port`` the programs run against that worker too and its answers are
 what is expected; with ``RECORD_CLIENTS=1`` besides, they are stored.
+
+Left out: kcctl, which is published as a native binary on GitHub alone.
 """
 
 from __future__ import annotations
