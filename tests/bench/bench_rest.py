@@ -2,7 +2,7 @@
 
 Starts a worker of its own with these properties (its topics should be new), and prints
 
-- the time from the start of the process to the first answer of GET /,
+- the time from the start of the process to the first answer of GET /, and the CPU time till then,
 - the resident memory and the share of a core of the idle worker, over `--idle` seconds, before and after the connectors,
 - for each read the median, the 99th percentile and the longest of `--requests` requests, one after the other over one connection, with
   `--connectors` file source connectors registered, of which `--running` run a task (a process each) and the others are stopped.
@@ -111,7 +111,8 @@ def main() -> None:
     began = time.monotonic()
     process = subprocess.Popen([sys.executable, "-m", "connect_py.cli", "distributed", str(options.properties)])
     try:
-        print(f"start to first answer: {first_answer(port, process, began):.2f} s")
+        seconds = first_answer(port, process, began)
+        print(f"start to first answer: {seconds:.2f} s, {cpu_seconds(process.pid):.2f} s of it on a core")
         show_idle(process.pid, options.idle, "idle, no connectors")
         ask = Client(port)
         config = {"connector.class": "FileStreamSource", "file": "/no/such/file", "topic": "bench-lines", "tasks.max": "1"}
@@ -120,7 +121,8 @@ def main() -> None:
             status, body = ask("POST", "/connectors", {"name": f"bench-{number}", "config": config, "initial_state": state})
             assert status in (201, 409), body
         show_idle(process.pid, options.idle, f"{options.connectors} connectors, {options.running} of them running, the worker alone")
-        show_reads(ask, options.requests)
+        if options.connectors:
+            show_reads(ask, options.requests)
         for number in range(options.connectors):
             ask("DELETE", f"/connectors/bench-{number}")
     finally:
