@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from connect_py.api import MetricGroup, TopicPartition
 from connect_py.errors import ConfigError
+from connect_py.kafka.statistics import ClientStatistics
 from connect_py.runtime.metrics.exposition import Names, render
 from connect_py.runtime.metrics.stats import MetricSettings, Sampled
 from connect_py.runtime.metrics.task import SinkMetrics, SourceMetrics
 from connect_py.runtime.metrics.worker import ConnectorKind, WorkerMetrics
 from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
 from spark_sink.metrics import SinkFigures
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 class Clock:
@@ -297,6 +303,75 @@ def test_a_stream_shows_its_lag_and_minus_one_before_the_first_event(clock: Cloc
     assert series[f"debezium_metrics_SourceEventPosition{{{base.replace(',name', ',key=' + chr(34) + 'lsn' + chr(34) + ',name')}}}"] == 42
 
 
+# -- clients -------------------------------------------------------------------------------------------------------------------------------
+
+
+def statistics(kind: str, seconds: int) -> dict[str, Any]:
+    """A report of librdkafka, cut down to what is read of it; after 10 s everything is tenfold."""
+    window = {"min": 1, "max": 4000, "avg": 2000, "sum": 0, "cnt": 2}
+    broker = {
+        "nodeid": 1,
+        "nodename": "h:9092",
+        "name": "h:9092/1",
+        "source": "learned",
+        "state": "UP",
+        "connects": 1,
+        "disconnects": 0,
+        "waitresp_cnt": 0,
+        "txretries": 0,
+        "tx": 5 * seconds,
+        "rx": 5 * seconds,
+        "txbytes": 500 * seconds,
+        "rxbytes": 50 * seconds,
+        "rtt": window,
+        "int_latency": window,
+    }
+    bootstrap = broker | {"nodeid": -1, "nodename": "", "source": "configured", "state": "INIT", "connects": 0}
+    partition = {
+        "txmsgs": seconds,
+        "txbytes": 9 * seconds,
+        "rxmsgs": seconds,
+        "rxbytes": 9 * seconds,
+        "fetch_state": "active",
+        "consumer_lag": 7,
+    }
+    whole = {"tx": 5, "rx": 5, "tx_bytes": 500, "rx_bytes": 50, "txmsgs": 1, "rxmsgs": 1, "rxmsg_bytes": 9}
+    return {
+        "type": kind,
+        "client_id": "c",
+        "ts": seconds * 1_000_000,
+        "msg_size": 100,
+        "msg_size_max": 1000,
+        **{name: value * seconds for name, value in whole.items()},
+        "brokers": {"h:9092/1": broker, "h:9092/bootstrap": bootstrap},
+        "topics": {
+            "t": {"batchsize": window, "batchcnt": window, "partitions": {"0": partition, "-1": partition | {"fetch_state": "none"}}}
+        },
+        "cgrp": {"assignment_size": 1, "rebalance_cnt": 1, "rebalance_age": 3000},
+    }
+
+
+@pytest.mark.parametrize("kind", ["producer", "consumer"])
+def test_librdkafkas_statistics_have_the_names_of_javas_clients(kind: str) -> None:
+    client = ClientStatistics()
+    assert client.groups() == []
+    for seconds in (1, 10):
+        client.take(json.dumps(statistics(kind, seconds)))
+    series = shown(client.groups())
+    prefix = f"kafka_{kind}_{kind}"
+    assert series[f'{prefix}_metrics_outgoing_byte_total{{client_id="c"}}'] == 5000
+    assert series[f'{prefix}_metrics_outgoing_byte_rate{{client_id="c"}}'] == 500
+    assert series[f'{prefix}_metrics_connection_count{{client_id="c"}}'] == 1
+    assert series[f'{prefix}_metrics_request_latency_avg{{client_id="c"}}'] == 2, "ms, not us"
+    assert series[f'{prefix}_node_metrics_request_total{{client_id="c",node_id="node-1"}}'] == 50
+    if kind == "producer":
+        assert series['kafka_producer_producer_topic_metrics_record_send_total{client_id="c",topic="t"}'] == 10
+        assert series['kafka_producer_producer_metrics_buffer_available_bytes{client_id="c"}'] == 900
+    else:
+        assert series['kafka_consumer_consumer_fetch_manager_metrics_records_lag{client_id="c",partition="0",topic="t"}'] == 7
+        assert series['kafka_consumer_consumer_coordinator_metrics_assigned_partitions{client_id="c"}'] == 1
+
+
 # -- the lakehouse sink ------------------------------------------------------------------------------------------------------------------
 
 
@@ -328,19 +403,38 @@ def test_a_batch_is_counted_in_a_fraction_of_what_one_row_costs(step: Callable[[
     assert best < 60e-6
 
 
-def test_every_figure_is_on_the_page() -> None:
-    from pathlib import Path
-
-    page = (Path(__file__).resolve().parents[2] / "docs/metrics.md").read_text()
+def everything() -> list[MetricGroup]:
+    """A group of every kind, as a worker with a PostgreSQL source, a sink and a lakehouse sink has them."""
     worker = running()
     worker.rebalances = lambda: {"leader-name": "x", "connect-protocol": "x", "epoch": 1, "completed-rebalances-total": 1, "rebalancing": 0}
     groups = worker.groups(KINDS, "4.3.1", "h:8083")
     for metrics in (SourceMetrics(), SinkMetrics()):
         groups += [MetricGroup(domain, type_, tags, values) for domain, type_, tags, values in metrics.message()["groups"]]
-    groups += [SnapshotMetrics("postgres", "x").group(), StreamingMetrics("postgres", "x").group()]
+    snapshot = SnapshotMetrics("postgres", "x")
+    snapshot.scanned("public.a", 1)
+    groups += [snapshot.group(), StreamingMetrics("postgres", "x").group()]
     sink = SinkFigures()
     sink.applied("t", 1, 1, was_new=True)
-    groups += sink.groups()
-    for group in groups:
+    for kind in ("producer", "consumer"):
+        client = ClientStatistics()
+        client.take(json.dumps(statistics(kind, 1)))
+        groups += client.groups()
+    return groups + sink.groups()
+
+
+def test_every_figure_is_on_the_page() -> None:
+    page = (DOCS / "metrics.md").read_text()
+    for group in everything():
         for attribute in group.values:
             assert re.search(rf"`[^`]*\b{re.escape(attribute)}\b[^`]*`", page), f"{group.type}: {attribute}"
+
+
+@pytest.mark.parametrize("file", ["alerts.yml", "grafana-dashboard.json"])
+def test_alerts_and_dashboard_ask_for_series_that_exist(file: str) -> None:
+    text = (DOCS / "monitoring" / file).read_text()
+    assert yaml.safe_load(text)
+    known = {name.partition("{")[0] for name in shown(everything())}
+    asked = set(re.findall(r"\b(?:kafka_|debezium_metrics_|connect_py_)\w+", text))
+    elsewhere = {name for name in asked if name.startswith(("connect_py_task_process_", "connect_py_postgres_slot_"))}
+    assert len(asked) > 8
+    assert asked - elsewhere - known == set()
