@@ -54,7 +54,8 @@ def unknown_properties(connector: type[Connector], config: Config, known: Collec
     names = {*known, *(name for key in CONVERTERS for name in (key, f"{key}.plugin.version"))}
     aliases = [alias.strip() for key in _ALIAS_LISTS if key in known for alias in (config.get(key) or "").split(",")]
     open_prefixes = (*connector.open_prefixes, *(f"{alias}." for alias in aliases if alias))
-    patterns = [re.compile(name.replace("(d+)", r"(\d+)")) for name in known if "(" in name]
+    # Debezium's definitions have regexes as names; nothing that a client wrote may become one
+    patterns = [re.compile(name.replace("(d+)", r"(\d+)")) for name in connector.config_def().keys if "(" in name]
     is_source = not issubclass(connector, SinkConnector)
     sentences = [f"The property '{name}' has no effect yet: {why}." for name, why in _NO_EFFECT.items() if is_source and config.get(name)]
     for name in config:

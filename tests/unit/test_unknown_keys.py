@@ -99,6 +99,13 @@ def test_what_is_known_and_not_built_yet_is_said_to_have_no_effect() -> None:
     assert sentence.startswith("The property 'offsets.storage.topic' has no effect yet: this worker keeps the offsets of all connectors")
 
 
+@pytest.mark.parametrize("alias", ["(", "(a+)+$", "[", "*"])
+def test_an_alias_is_never_read_as_a_regex(alias: str) -> None:
+    infos = validate(PLUGINS, WORKER, {**POSTGRES, "transforms": alias, "predicates": alias})
+    errors = [error for _, value in infos.configs for error in value.errors]
+    assert f'Missing required configuration "transforms.{alias}.type" which has no default value.' in errors
+
+
 def test_two_names_with_little_in_common_are_not_taken_for_one_another() -> None:
     assert closest("file", ["topic", "batch.size"]) is None
 
