@@ -1,0 +1,378 @@
+"""The properties of the MySQL connector (mysql.md §1): what they are, how they are checked, what they say (`MySqlConnectorConfig.java`)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from connect_py.api.config import ConfigType, ConfigValue, parse_value
+from connect_py.errors import ConfigError
+from connectors.engine.config import COMMON, OLD_NAMES, with_present_names
+from connectors.engine.properties import (
+    HIGH,
+    LIST,
+    LOW,
+    MED,
+    WL,
+    WM,
+    WS,
+    B,
+    C,
+    Config,
+    I,
+    L,
+    P,
+    S,
+    arrange,
+    non_negative_int,
+    non_negative_long,
+    not_beside,
+    positive_int,
+    positive_long,
+    prop,
+    regexes,
+    required,
+    validate,
+)
+from connectors.engine.relational.column_rules import ColumnRules
+from connectors.engine.relational.filters import NameFilter, TableFilters
+from connectors.engine.relational.keys import KeyRules
+from connectors.engine.relational.table import TableId
+from connectors.engine.snapshot.modes import MODES, SnapshotMode
+from connectors.mysql.settings import ConnectionSettings
+from connectors.mysql.types.base import ValueOptions
+
+log = logging.getLogger(__name__)
+
+#: The release whose records these are; shown in `source.version` and as the plug-in's version.
+VERSION: Final = "3.6.1.Final"
+SYSTEM_DATABASES: Final = frozenset({"mysql", "performance_schema", "sys", "information_schema"})
+
+_OWN = (
+    prop("database.port", I, "3306", HIGH, WS, "Port", "Port of the database server.", positive_int),
+    prop("database.initial.statements", S, None, LOW, WL, "Initial statements", "Statements to run on every new connection, with `;` between them."),
+    prop("database.server.id", L, None, HIGH, WL, "Cluster ID", "Number by which the server knows this connector as a replica; no other replica may have it.", required, positive_long),
+    prop("database.server.id.offset", L, "10000", HIGH, WL, "Cluster ID offset", "Added to the number for further connections to the log."),
+    prop("database.ssl.keystore", S, None, MED, WL, "SSL Keystore", "A PEM file with our certificate and its key."),
+    prop("database.ssl.keystore.password", P, None, MED, WM, "SSL Keystore Password", "Password of the key in that file."),
+    prop("database.ssl.truststore", S, None, MED, WL, "SSL Truststore", "A PEM file with the certificates to trust."),
+    prop("database.ssl.truststore.password", P, None, MED, WM, "SSL Truststore Password", "Accepted; certificates to trust need none."),
+    prop("database.jdbc.driver", C, "com.mysql.cj.jdbc.Driver", LOW, WM, "JDBC Driver Class Name", "Accepted and not used."),
+    prop("database.protocol", S, "jdbc:mysql", LOW, WM, "JDBC Protocol", "Accepted and not used."),
+    prop("database.ssl.mode", S, "preferred", MED, WM, "SSL mode", "Whether connections are encrypted, and whose certificate is accepted.", values=("disabled", "preferred", "required", "verify_ca", "verify_identity")),
+    prop("connect.timeout.ms", I, "30000", MED, WS, "Connection Timeout (ms)", "How long a connection may take, in ms.", positive_int),
+    prop("connect.keep.alive", B, "true", LOW, WS, "Keep connection alive (true/false)", "Accepted; a broken connection to the log is always noticed and made again."),
+    prop("connect.keep.alive.interval.ms", L, "60000", LOW, WS, "Keep alive interval (ms)", "Accepted; the server's heartbeats come every ten seconds.", positive_long),
+    prop("use.nongraceful.disconnect", B, "false", MED, WS, "Use Non-graceful Disconnect", "Accepted; connections to the log are always just closed."),
+    prop("binlog.net.write.timeout", L, "0", MED, WS, "Binlog Net Write Timeout", "Server's limit in seconds for sending to us; 0 leaves it as it is.", non_negative_long),
+    prop("binlog.net.read.timeout", L, "0", MED, WS, "Binlog Net Read Timeout", "Server's limit in seconds for hearing from us; 0 leaves it as it is.", non_negative_long),
+    prop("snapshot.mode", S, "initial", LOW, WS, "Snapshot mode", "When structures and present rows are read.", values=("always", "initial", "initial_only", "no_data", "recovery", "when_needed", "configuration_based", "custom", "never")),
+    prop("bigint.unsigned.handling.mode", S, "long", MED, WS, "The mode for handling bigint-unsigned values", "Whether the largest half of BIGINT UNSIGNED wraps around (long) or all are decimals (precise).", values=("long", "precise")),
+    prop("enable.time.adjuster", B, "true", LOW, WS, "Enable Time Adjuster", "Accepted; the server has made years of two digits whole before they are stored."),
+    prop("min.row.count.to.stream.results", I, "1000", LOW, WM, "Stream result set of size", "Accepted; results are always streamed.", non_negative_int),
+    prop("incremental.snapshot.allow.schema.changes", B, "false", LOW, WS, "Allow schema changes during incremental snapshot if supported.", "Whether structures may change while an incremental snapshot runs."),
+    prop("snapshot.locking.mode", S, "minimal", LOW, WS, "Snapshot locking mode", "How long a snapshot keeps others from writing.", values=("minimal", "minimal_percona", "minimal_percona_no_table_locks", "extended", "none", "custom")),
+    prop("ddl.parser.type", S, "default", LOW, WS, "DDL Parser Type", "Accepted and not used.", values=("default", "legacy")),
+    prop("schema.history.internal", C, "io.debezium.storage.kafka.history.KafkaSchemaHistory", LOW, WL, "Database schema history class", "Where the schema history is kept."),
+    prop("schema.history.internal.skip.unparseable.ddl", B, "false", LOW, WS, "Skip DDL statements that cannot be parsed", "Whether statements that cannot be understood are passed over."),
+    prop("schema.history.internal.store.only.captured.tables.ddl", B, "false", LOW, WS, "Store only DDL that modifies tables that are captured based on include/exclude lists", "Whether the history holds captured tables only."),
+    prop("schema.history.internal.store.only.captured.databases.ddl", B, "false", LOW, WS, "Store only DDL that modifies tables of databases that are captured based on include/exclude lists", "Whether the history holds captured databases only."),
+    prop("include.schema.changes", B, "true", MED, WS, "Include database schema changes", "Whether statements that change structures become records of the topic that is called like the prefix."),
+    prop("include.query", B, "false", MED, WS, "Include original SQL query with in change events", "Whether records show the statement that made them, where the server logs it."),
+    prop("database.include.list", LIST, None, HIGH, WL, "Include Databases", "Regexes of the databases to capture; all without it.", regexes),
+    prop("database.exclude.list", LIST, None, MED, WL, "Exclude Databases", "Regexes of databases that are not captured.", regexes, not_beside("database.include.list")),
+    prop("binlog.buffer.size", I, "0", MED, WM, "Binlog reader buffer size", "Accepted; the server logs transactions when they are committed, so none is rolled back in the log.", non_negative_int),
+    prop("event.deserialization.failure.handling.mode", S, "fail", MED, WS, "Event deserialization failure handling", "Old name of event.processing.failure.handling.mode.", values=("fail", "skip", "warn", "ignore")),
+    prop("inconsistent.schema.handling.mode", S, "fail", MED, WS, "Inconsistent schema failure handling", "What to do with rows of a captured table whose structure is not known.", values=("fail", "skip", "warn")),
+    prop("gtid.source.filter.dml.events", B, "true", MED, WS, "Filter DML events", "Whether changes of servers that the GTID filter leaves out make no records."),
+    prop("gtid.ignore.on.recovery", B, "false", LOW, WS, "Ignore GTID on recovery", "Whether a start uses file and position although GTIDs are known."),
+    prop("gtid.source.includes", LIST, None, HIGH, WL, "Include GTID sources", "Regexes of the UUIDs of servers whose transactions count."),
+    prop("gtid.source.excludes", S, None, MED, WL, "Exclude GTID sources", "Regexes of the UUIDs of servers whose transactions do not count.", not_beside("gtid.source.includes")),
+    prop("sourceinfo.struct.maker", C, "io.debezium.connector.mysql.MySqlSourceInfoStructMaker", LOW, WM, "Source info struct maker class", "Accepted and not used."),
+)  # fmt: skip
+
+_LAYOUT = {
+    "MySQL": [
+        "topic.prefix",
+        "database.hostname",
+        "database.port",
+        "database.user",
+        "database.password",
+        "database.query.timeout.ms",
+        "database.initial.statements",
+        "database.server.id",
+        "database.server.id.offset",
+        "database.ssl.keystore",
+        "database.ssl.keystore.password",
+        "database.ssl.truststore",
+        "database.ssl.truststore.password",
+        "database.jdbc.driver",
+        "database.protocol",
+        "database.ssl.mode",
+    ],
+    "Connector": [
+        "event.processing.failure.handling.mode",
+        "max.batch.size",
+        "max.queue.size",
+        "poll.interval.ms",
+        "max.queue.size.in.bytes",
+        "provide.transaction.metadata",
+        "skipped.operations",
+        "snapshot.delay.ms",
+        "streaming.delay.ms",
+        "snapshot.include.collection.list",
+        "snapshot.fetch.size",
+        "snapshot.max.threads",
+        "snapshot.max.threads.multiplier",
+        "legacy.snapshot.max.threads",
+        "snapshot.mode.custom.name",
+        "snapshot.mode.configuration.based.snapshot.data",
+        "snapshot.mode.configuration.based.snapshot.schema",
+        "snapshot.mode.configuration.based.start.stream",
+        "snapshot.mode.configuration.based.snapshot.on.schema.error",
+        "snapshot.mode.configuration.based.snapshot.on.data.error",
+        "retriable.restart.connector.wait.ms",
+        "query.fetch.size",
+        "errors.max.retries",
+        "incremental.snapshot.watermarking.strategy",
+        "connection.validation.timeout.ms",
+        "executor.shutdown.timeout.ms",
+        "extended.headers.enabled",
+        "guardrail.collections.max",
+        "guardrail.collections.limit.action",
+        "custom.sanitize.pattern",
+        "statistics.metrics.enabled",
+        "decimal.handling.mode",
+        "snapshot.lock.timeout.ms",
+        "connect.timeout.ms",
+        "connect.keep.alive",
+        "connect.keep.alive.interval.ms",
+        "use.nongraceful.disconnect",
+        "binlog.net.write.timeout",
+        "binlog.net.read.timeout",
+        "snapshot.mode",
+        "snapshot.query.mode",
+        "snapshot.query.mode.custom.name",
+        "bigint.unsigned.handling.mode",
+        "time.precision.mode",
+        "enable.time.adjuster",
+        "schema.name.adjustment.mode",
+        "min.row.count.to.stream.results",
+        "incremental.snapshot.chunk.size",
+        "incremental.snapshot.allow.schema.changes",
+        "snapshot.locking.mode",
+        "ddl.parser.type",
+    ],
+    "History Storage": [
+        "schema.history.internal",
+        "schema.history.internal.skip.unparseable.ddl",
+        "schema.history.internal.store.only.captured.tables.ddl",
+        "schema.history.internal.store.only.captured.databases.ddl",
+    ],
+    "Events": [
+        "converters",
+        "post.processors",
+        "tombstones.on.delete",
+        "heartbeat.interval.ms",
+        "heartbeat.topics.prefix",
+        "signal.data.collection",
+        "signal.poll.interval.ms",
+        "signal.enabled.channels",
+        "topic.naming.strategy",
+        "notification.enabled.channels",
+        "notification.sink.topic.name",
+        "transaction.metadata.factory",
+        "custom.metric.tags",
+        "column.include.list",
+        "column.exclude.list",
+        "table.include.list",
+        "table.exclude.list",
+        "message.key.columns",
+        "snapshot.select.statement.overrides",
+        "column.mask.hash.([^.]+).with.salt.(.+)",
+        "column.mask.with.(d+).chars",
+        "column.truncate.to.(d+).chars",
+        "include.schema.changes",
+        "include.schema.comments",
+        "column.propagate.source.type",
+        "datatype.propagate.source.type",
+        "snapshot.tables.order.by.row.count",
+        "heartbeat.action.query",
+        "include.query",
+        "table.ignore.builtin",
+        "database.include.list",
+        "database.exclude.list",
+        "binlog.buffer.size",
+        "event.deserialization.failure.handling.mode",
+        "inconsistent.schema.handling.mode",
+        "gtid.source.filter.dml.events",
+        "gtid.ignore.on.recovery",
+        "gtid.source.includes",
+        "gtid.source.excludes",
+        "sourceinfo.struct.maker",
+    ],
+}
+
+PROPERTIES: Final = arrange((*COMMON, *_OWN), _LAYOUT, {"time.precision.mode": "adaptive_time_microseconds"})
+
+_OLD_NAMES: Final = {
+    **{old: new for old, new in OLD_NAMES.items() if old != "event.deserialization.failure.handling.mode"},
+    "database.history": "schema.history.internal",
+    "gtid.new.channel.position": "gtid.source.includes",
+}
+_OLD_HISTORY: Final = "database.history."
+_HISTORY: Final = "schema.history.internal."
+_OLD_MODES: Final = {"never": "never", "schema_only": "no_data", "schema_only_recovery": "recovery"}
+_KAFKA_HISTORY: Final = ("io.debezium.storage.kafka.history.KafkaSchemaHistory", "io.debezium.relational.history.KafkaDatabaseHistory")
+
+
+def present_config(config: Config) -> tuple[dict[str, str | None], list[str]]:
+    """The configuration in present names and modes, and a warning for each that was old."""
+    renamed = {
+        f"{_HISTORY}{name.removeprefix(_OLD_HISTORY)}" if name.startswith(_OLD_HISTORY) else name: text for name, text in config.items()
+    }
+    present, warnings = with_present_names(renamed, _OLD_NAMES)
+    warnings += [
+        f"'{name}' is the old name of '{_HISTORY}{name.removeprefix(_OLD_HISTORY)}'" for name in config if name.startswith(_OLD_HISTORY)
+    ]
+    mode = (present.get("snapshot.mode") or "").strip().lower()
+    if mode in _OLD_MODES and _OLD_MODES[mode] != mode:
+        present["snapshot.mode"] = _OLD_MODES[mode]
+        warnings.append(f"snapshot.mode '{mode}' is the old name of '{_OLD_MODES[mode]}'")
+    return present, warnings
+
+
+def validate_config(config: Config) -> list[ConfigValue]:
+    """Every property's value and problems, without asking the server. Does not raise."""
+    return validate(PROPERTIES, present_config(config)[0])
+
+
+@dataclass(frozen=True)
+class MySqlConfig:
+    """A valid configuration, parsed. `raw` has the present names and every default that is a text.
+
+    Attributes:
+        connector: `mysql` or `mariadb`, as records show it.
+    """
+
+    raw: Mapping[str, str]
+    connector: str
+    topic_prefix: str
+    connection: ConnectionSettings
+    server_id: int
+    snapshot_mode: SnapshotMode
+    filters: TableFilters
+    keys: KeyRules
+    values: ValueOptions
+    column_rules: ColumnRules
+    gtid_sources: NameFilter
+    skipped: frozenset[str]
+    version: str = VERSION
+
+    def flag(self, name: str) -> bool:
+        """A BOOLEAN property."""
+        return self.raw[name].strip().lower() == "true"
+
+    def seconds(self, name: str) -> float:
+        """A property that is in milliseconds."""
+        return int(self.raw[name]) / 1000
+
+    def number(self, name: str) -> int:
+        """An INT or LONG property."""
+        return int(self.raw[name])
+
+    def choice(self, name: str, default: str = "") -> str:
+        """A property with a few values, in small letters."""
+        return self.raw.get(name, default).strip().lower()
+
+    @property
+    def history_topic(self) -> str:
+        """Topic of the schema history."""
+        return self.raw[f"{_HISTORY}kafka.topic"].strip()
+
+    @property
+    def history_client(self) -> dict[str, str]:
+        """Client properties of the schema history's topic."""
+        client = {"bootstrap.servers": self.raw[f"{_HISTORY}kafka.bootstrap.servers"]}
+        for role in ("consumer.", "producer."):
+            prefix = _HISTORY + role
+            client |= {name.removeprefix(prefix): text for name, text in self.raw.items() if name.startswith(prefix)}
+        return client
+
+
+def parse_config(config: Config, connector: str = "mysql") -> MySqlConfig:
+    """Parse what the task is given; old names are logged as warnings.
+
+    Raises:
+        ConfigError: with every problem.
+    """
+    present, warnings = present_config(config)
+    for warning in warnings:
+        log.warning(warning)
+    problems = [error for value in validate_config(present) for error in value.errors]
+    problems += _history_problems(present)
+    if problems:
+        raise ConfigError("Error configuring an instance of MySqlConnectorTask: " + " ".join(problems))
+    raw = {name: p.key.default for name, p in PROPERTIES.items() if isinstance(p.key.default, str)}
+    raw.update({name: text for name, text in present.items() if text is not None})
+    parts = [part.strip().lower() for part in raw["skipped.operations"].split(",") if part.strip()]
+    mode = raw["snapshot.mode"].strip().lower()
+    if mode not in MODES:
+        raise ConfigError(f"snapshot.mode={mode} is not built for this connector yet; choose one of {', '.join(sorted(MODES))}")
+    return MySqlConfig(
+        raw=raw,
+        connector=connector,
+        topic_prefix=raw["topic.prefix"].strip(),
+        connection=_settings(raw),
+        server_id=int(raw["database.server.id"]),
+        snapshot_mode=MODES[mode],
+        filters=TableFilters(
+            schemas=NameFilter.parse(raw.get("database.include.list"), raw.get("database.exclude.list")),
+            tables=NameFilter.parse(raw.get("table.include.list"), raw.get("table.exclude.list")),
+            columns=NameFilter.parse(raw.get("column.include.list"), raw.get("column.exclude.list")),
+            snapshot=NameFilter.parse(raw.get("snapshot.include.collection.list"), None),
+            is_system=is_system_table if raw["table.ignore.builtin"].strip().lower() == "true" else lambda _: False,
+            forced=frozenset(part.strip() for part in raw.get("signal.data.collection", "").split(",") if part.strip()),
+        ),
+        keys=KeyRules.parse(raw.get("message.key.columns")),
+        values=ValueOptions.from_config(raw),
+        column_rules=ColumnRules.parse(raw),
+        gtid_sources=NameFilter.parse(raw.get("gtid.source.includes"), raw.get("gtid.source.excludes")),
+        skipped=frozenset(parts) - {"none"},
+    )
+
+
+def is_system_table(table: TableId) -> bool:
+    """Tables of the server's own databases."""
+    return table.schema.lower() in SYSTEM_DATABASES
+
+
+def _history_problems(config: Config) -> list[str]:
+    kind = (config.get("schema.history.internal") or _KAFKA_HISTORY[0]).strip()
+    if kind not in _KAFKA_HISTORY:
+        return [f"The 'schema.history.internal' value is invalid: {kind} is not built; use {_KAFKA_HISTORY[0]}"]
+    return [
+        f"The '{_HISTORY}{name}' value is invalid: A value is required"
+        for name in ("kafka.topic", "kafka.bootstrap.servers")
+        if not (config.get(_HISTORY + name) or "").strip()
+    ]
+
+
+def _settings(raw: Mapping[str, str]) -> ConnectionSettings:
+    password = raw.get("database.password")
+    return ConnectionSettings(
+        host=raw["database.hostname"].strip(),
+        port=int(raw["database.port"]),
+        user=raw["database.user"].strip(),
+        password=None if password is None else parse_value("database.password", password, ConfigType.PASSWORD),
+        connect_timeout=int(raw["connect.timeout.ms"]) / 1000,
+        ssl_mode=raw["database.ssl.mode"].strip().lower(),
+        ssl_ca=raw.get("database.ssl.truststore"),
+        ssl_cert=raw.get("database.ssl.keystore"),
+        ssl_key=raw.get("database.ssl.keystore"),
+    )
+
+
+__all__ = ["PROPERTIES", "VERSION", "MySqlConfig", "parse_config", "present_config", "validate_config"]

@@ -1,0 +1,129 @@
+"""The tables' models, their history, and the records that tell of changes: one owner for all three, used by the task's thread.
+
+The order of a statement is: the model changes, the history keeps it, the record is given out. A task that dies in between reads the
+statement again, which changes nothing any more.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from connect_py.api.record import EncodedRow
+from connectors.engine.relational.table import TableId
+from connectors.mysql.config import MySqlConfig
+from connectors.mysql.ddl.changes import Change, Tables
+from connectors.mysql.ddl.lexer import DdlError
+from connectors.mysql.ddl.statements import apply
+from connectors.mysql.history_position import is_at_or_before
+from connectors.mysql.history_records import HistoryRecord, apply_changes
+from connectors.mysql.offset import MySqlOffset
+from connectors.mysql.schema_changes import SchemaChangeRecords, parts_of
+from connectors.mysql.source_info import SourceBlock
+from offsets.schema_history import KafkaSchemaHistory
+
+log = logging.getLogger(__name__)
+
+
+class Schema:
+    """See the module.
+
+    Args:
+        partition: the source partition, which history records name.
+        records: None where `include.schema.changes` is off.
+
+    Attributes:
+        tables: the models.
+    """
+
+    def __init__(
+        self, config: MySqlConfig, history: KafkaSchemaHistory, partition: Mapping[str, str], records: SchemaChangeRecords | None
+    ) -> None:
+        self._config = config
+        self._history = history
+        self._partition = dict(partition)
+        self._records = records
+        self._only_tables = config.flag("schema.history.internal.store.only.captured.tables.ddl")
+        self._only_databases = config.flag("schema.history.internal.store.only.captured.databases.ddl")
+        self._skips = config.flag("schema.history.internal.skip.unparseable.ddl")
+        self.tables = Tables()
+
+    def recover(self, offset: MySqlOffset) -> int:
+        """Bring the models to where they were at an offset. Returns how many records were applied. Raises RetriableError."""
+        self.tables = Tables()
+        desired = offset.dump()
+        count = 0
+        for value in self._history.read():
+            record = HistoryRecord.from_json(value)
+            if dict(record.source) != self._partition or not is_at_or_before(record.position, desired, self._config.gtid_sources):
+                continue
+            count += 1
+            if record.changes:
+                apply_changes(record.changes, self.tables)
+            else:
+                try:
+                    apply(record.ddl, self.tables, record.database)
+                except DdlError as error:
+                    log.warning("A statement of the schema history was passed over: %s", error)
+        return count
+
+    def statement(
+        self,
+        sql: str,
+        database: str,
+        position: Mapping[str, Any],
+        source: tuple[int, str, str, int, dict[str, Any]],
+        *,
+        sql_mode: int = 0,
+    ) -> tuple[list[EncodedRow], list[Change]]:
+        """Apply a statement, keep it, and tell of it.
+
+        Args:
+            database: the default one.
+            position: the offset at the statement.
+            source: what the source block shows: microseconds since 1970, marker, file, position, and named values.
+
+        Returns:
+            Records for the schema change topic, and what changed.
+
+        Raises:
+            DdlError: it cannot be understood, and is not to be skipped.
+            RetriableError: the history was not written.
+        """
+        try:
+            changes = apply(sql, self.tables, database, sql_mode=sql_mode)
+        except DdlError as error:
+            if not self._skips:
+                raise
+            log.warning("Ignoring unparseable DDL statement. %s", error)
+            changes = []
+        rows: list[EncodedRow] = []
+        if any(change.kind == "TRUNCATE" for change in changes):
+            return rows, changes
+        names = sorted({change.id.table for change in changes if change.id.table})
+        for part_database, part, part_changes in parts_of(sql, database, changes):
+            now_ms = time.time_ns() // 1_000_000
+            if self._is_stored(part_database, part_changes):
+                self._history.append(HistoryRecord(self._partition, position, now_ms, part_database, part, tuple(part_changes)).to_json())
+            if self._records is not None and self._is_stored(part_database, part_changes):
+                rows.append(self._records.row(self._block(part_database, names, source), now_ms, part_database, part, part_changes))
+        return rows, changes
+
+    def _block(self, database: str, names: list[str], source: tuple[int, str, str, int, dict[str, Any]]) -> bytes:
+        ts_us, marker, file, pos, more = source
+        block = SourceBlock(self._config.connector, self._config.version, self._config.topic_prefix, database, ",".join(names) or None)
+        return block.render(ts_us, marker, file, pos, **more)
+
+    def _is_stored(self, database: str, changes: list[Change]) -> bool:
+        if not database:
+            return True
+        filters = self._config.filters
+        if self._only_tables:
+            return any(filters.is_captured(change.id) or (change.previous and filters.is_captured(change.previous)) for change in changes)
+        return not self._only_databases or filters.schemas(database)
+
+    def is_known(self, id_: TableId) -> bool:
+        """Whether there is a model of a table."""
+        return id_ in self.tables.tables

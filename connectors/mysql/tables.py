@@ -1,0 +1,133 @@
+"""From a table's model to what the data path needs of it: encoder, routes, source block. Built once a structure, by the task."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from connect_py.api import Route
+from connect_py.api.record import JsonEncoding
+from connectors.engine.encode.plan import ColumnPlan
+from connectors.engine.encode.table import TableEncoder
+from connectors.engine.relational.column_rules import ColumnFacts
+from connectors.engine.relational.table import Table, TableId
+from connectors.engine.topic_naming import TopicNaming
+from connectors.mysql.config import MySqlConfig
+from connectors.mysql.model import JDBC, MyColumn, MyTable
+from connectors.mysql.source_info import SourceBlock, block_schema
+from connectors.mysql.values import column_plan
+
+log = logging.getLogger(__name__)
+
+_CHARACTERS = frozenset(JDBC[name] for name in ("CHAR", "VARCHAR", "NCHAR", "NVARCHAR"))
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedTable:
+    """A captured table in one structure.
+
+    Attributes:
+        model: what it was built from.
+        places: of the columns of events among the model's.
+        route: of rows and tombstones.
+        keyless_route: of truncates.
+    """
+
+    id: TableId
+    model: MyTable
+    places: tuple[int, ...]
+    encoder: TableEncoder
+    block: SourceBlock
+    route: Route
+    keyless_route: Route
+
+
+class TableFactory:
+    """Builds `CapturedTable`s.
+
+    Args:
+        headers: the context headers of every record.
+    """
+
+    def __init__(self, config: MySqlConfig, encoding: JsonEncoding, headers: tuple[tuple[str, str], ...]) -> None:
+        self._config = config
+        self._encoding = encoding
+        self._naming = TopicNaming.from_config(config.raw)
+        self._schema = block_schema(config.connector)
+        self.headers = headers
+        self._warned: set[str] = set()
+
+    def build(self, model: MyTable) -> CapturedTable:
+        """A table's parts."""
+        config = self._config
+        plans = [self._plan(model.id, column) for column in model.columns]
+        places = tuple(place for place, plan in enumerate(plans) if plan is not None)
+        key = config.keys.columns(Table(model.id, model.columns, model.key))
+        if not key:
+            self._warn_once(
+                f"Table '{model.id}' has neither a primary key nor a usable unique index: its records have no key, so a sink cannot tell "
+                "its rows apart. Add a key, or name columns in message.key.columns"
+            )
+        topic = self._naming.data_topic(model.id.schema, model.id.table)
+        name = self._naming.schema_name(topic)
+        encoder = TableEncoder(topic, plans, key, self._schema, self._encoding, schema_name=name, field_name=self._naming.field_name)
+        return CapturedTable(
+            id=model.id,
+            model=model,
+            places=places,
+            encoder=encoder,
+            block=SourceBlock(config.connector, config.version, config.topic_prefix, model.id.schema, model.id.table),
+            route=Route(topic, encoder.key_schema, encoder.value_schema, self.headers),
+            keyless_route=Route(topic, None, encoder.value_schema, self.headers),
+        )
+
+    def _plan(self, table: TableId, column: MyColumn) -> ColumnPlan | None:
+        if not self._config.filters.is_column_captured(table, column.name):
+            return None
+        plan = column_plan(column, self._config.values)
+        if plan is None:
+            self._warn_once(
+                f"Column {table}.{column.name} has the type {column.type_name}, which is not supported; it is left out of records"
+            )
+            return None
+        facts = ColumnFacts(
+            id=f"{table}.{column.name}",
+            type_id=f"{table}.{column.type_name}",
+            name=column.name,
+            type_name=column.type_name,
+            length=column.length,
+            scale=column.scale,
+            characters=column.jdbc_type in _CHARACTERS,
+            comment=column.comment if self._config.flag("include.schema.comments") else None,
+        )
+        return self._config.column_rules.apply(plan, facts)
+
+    def _warn_once(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
+            log.warning(text)
+
+
+#: Finds the captured table of a name, None for one that is not captured.
+Lookup = Callable[[TableId], CapturedTable | None]
+
+
+class CapturedTables:
+    """Captured tables by name, built when they are first asked for and forgotten when their model changes."""
+
+    def __init__(self, factory: TableFactory, is_captured: Callable[[TableId], bool], models: Mapping[TableId, MyTable]) -> None:
+        self._factory = factory
+        self._is_captured = is_captured
+        self._models = models
+        self._built: dict[TableId, CapturedTable] = {}
+
+    def get(self, id_: TableId) -> CapturedTable | None:
+        """A table, None for one that is not captured or not known."""
+        model = self._models.get(id_)
+        if model is None or not self._is_captured(id_):
+            return None
+        built = self._built.get(id_)
+        if built is None or built.model is not model:
+            built = self._built[id_] = self._factory.build(model)
+        return built

@@ -1,0 +1,136 @@
+"""The schema history on a Kafka topic (`KafkaSchemaHistory.java`): one partition, records without keys, read whole at a start.
+
+Records are JSON objects; what they mean is the connector's. A write returns when Kafka holds the record: the offset behind a statement may
+be stored only then.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
+
+from connect_py.api.record import TopicPartition as Place
+from connect_py.errors import ConnectError, RetriableError
+from connect_py.kafka.admin import KafkaAdmin
+from connect_py.kafka.client_log import ClientLog
+from connect_py.kafka.producer import delivery_error, error_text
+from connect_py.kafka.settings import ClientKind, librdkafka_config
+
+log = logging.getLogger(__name__)
+
+#: As the reference creates it: nothing may ever be dropped.
+SETTINGS = {"cleanup.policy": "delete", "retention.ms": str((1 << 63) - 1), "retention.bytes": "-1"}
+#: How long one write may take, in seconds (`max.block.ms` and delivery together).
+WRITE_SECONDS = 30.0
+_POLL_SECONDS = 0.5
+_PARTITION = 0
+
+
+class KafkaSchemaHistory:
+    """One connector's history; used by its task's thread.
+
+    Args:
+        topic: its name.
+        properties: Java client properties with `bootstrap.servers`.
+        read_seconds: how long one silence of the broker may last while the topic is read.
+
+    Raises:
+        ConfigError: a client property cannot be used.
+    """
+
+    def __init__(self, topic: str, properties: Mapping[str, str], read_seconds: float = 60.0) -> None:
+        self.topic = topic
+        self._properties = dict(properties)
+        self._read_seconds = read_seconds
+        self._admin = KafkaAdmin({**self._properties, "client.id": f"{topic}-schemahistory"})
+        self._producer: Producer | None = None
+
+    def close(self) -> None:
+        """Let the connections go."""
+        self._producer = None
+        self._admin.close()
+
+    def exists(self) -> bool:
+        """Whether there is a topic. Raises RetriableError."""
+        return self.topic in self._admin.describe_topics([self.topic])
+
+    def create(self) -> None:
+        """Create the topic if it is missing. Raises RetriableError, ConnectError."""
+        if self._admin.create_topic(self.topic, 1, -1, SETTINGS):
+            log.info("Created the topic '%s' for the schema history", self.topic)
+
+    def is_empty(self) -> bool:
+        """Whether nothing was ever kept. Raises RetriableError."""
+        offsets = self._admin.log_offsets([self.topic])
+        return all(begin == end for begin, end in offsets.values())
+
+    def read(self) -> Iterator[Mapping[str, Any]]:
+        """Every record up to the end of now, in order; those that are no JSON objects are passed over with a warning.
+
+        Raises:
+            RetriableError: the broker was silent for too long.
+        """
+        _, end = self._admin.log_offsets([self.topic]).get(Place(self.topic, _PARTITION), (0, 0))
+        settings = librdkafka_config(self._properties, ClientKind.CONSUMER) | {
+            "group.id": f"{self.topic}-schemahistory",
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "earliest",
+        }
+        consumer = Consumer(settings, logger=ClientLog())
+        try:
+            consumer.assign([TopicPartition(self.topic, _PARTITION, OFFSET_BEGINNING)])
+            position = 0
+            deadline = time.monotonic() + self._read_seconds
+            while position < end:
+                for message in consumer.consume(1000, _POLL_SECONDS):
+                    if message.error() is not None:
+                        continue
+                    deadline = time.monotonic() + self._read_seconds
+                    position = (message.offset() or 0) + 1
+                    found = self._object(message.value(), position - 1)
+                    if found is not None and position <= end:
+                        yield found
+                if time.monotonic() > deadline:
+                    raise RetriableError(
+                        f"The schema history in the topic '{self.topic}' was read up to offset {position} of {end}, then the broker was "
+                        f"silent for {self._read_seconds:g} s. Nothing was sent; the task tries again"
+                    )
+        finally:
+            consumer.close()
+
+    def _object(self, value: bytes | None, offset: int) -> Mapping[str, Any] | None:
+        try:
+            found = orjson.loads(value or b"null")
+        except orjson.JSONDecodeError:
+            found = None
+        if not isinstance(found, dict) or "source" not in found or "position" not in found:
+            log.warning("Record %d of the schema history '%s' is none and was passed over", offset, self.topic)
+            return None
+        return found
+
+    def append(self, record: Mapping[str, Any]) -> None:
+        """Keep one record. Raises ConnectError: Kafka did not take it; the statement's offset must not be stored."""
+        if self._producer is None:
+            settings = librdkafka_config({**self._properties, "acks": "all", "enable.idempotence": "true"}, ClientKind.PRODUCER)
+            settings |= {"linger.ms": 0, "message.timeout.ms": int(WRITE_SECONDS * 1000)}
+            self._producer = Producer(settings, logger=ClientLog())
+        failures: list[ConnectError] = []
+
+        def delivered(error: Any, _message: Any) -> None:
+            if error is not None:
+                failures.append(delivery_error(error, self.topic))
+
+        try:
+            self._producer.produce(self.topic, orjson.dumps(dict(record)), partition=_PARTITION, on_delivery=delivered)
+            left = self._producer.flush(WRITE_SECONDS + 1)
+        except (KafkaException, BufferError) as error:
+            raise RetriableError(f"The schema history in the topic '{self.topic}' was not written: {error_text(error)}") from error
+        if left or failures:
+            reason = str(failures[0]) if failures else f"no answer within {WRITE_SECONDS:g} s"
+            raise RetriableError(f"The schema history in the topic '{self.topic}' was not written: {reason}")
