@@ -133,17 +133,17 @@ class _Parser:
         return found if found.schema is not None and found.schema.name in _TEMPORAL else Parsed(STRING, content)
 
     def _array(self) -> Parsed:
-        items: list[Any] = []
+        items: list[Parsed] = []
         common = _Common()
         while self._has_next():
             if self._consume("]"):
                 schema = common.schema
-                return Parsed(array(schema) if schema else Schema(Type.ARRAY), [_align(schema, item) for item in items])
+                return Parsed(array(schema) if schema else Schema(Type.ARRAY), [_aligned(schema, item) for item in items])
             if self._consume(","):
                 raise DataError("an element is empty")
             element = self.value(embedded=True)
             common.add(element)
-            items.append(element.value)
+            items.append(element)
             here = self._at
             if self._consume("]"):
                 self._at = here
@@ -152,14 +152,14 @@ class _Parser:
         raise DataError("the array does not end")
 
     def _map(self) -> Parsed:
-        items: dict[Any, Any] = {}
+        items: dict[Any, tuple[Parsed, Parsed]] = {}
         keys, values = _Common(), _Common()
         while self._has_next():
             if self._consume("}"):
                 if keys.schema is None:
-                    return Parsed(Schema(Type.MAP), items)
+                    return Parsed(Schema(Type.MAP), {_aligned(None, k): _aligned(None, v) for k, v in items.values()})
                 schema = Schema(Type.MAP, key_schema=keys.schema, value_schema=values.schema)
-                return Parsed(schema, {_align(keys.schema, k): _align(values.schema, v) for k, v in items.items()})
+                return Parsed(schema, {_aligned(keys.schema, k): _aligned(values.schema, v) for k, v in items.values()})
             if self._consume(","):
                 raise DataError("an entry is empty")
             key = self.value(embedded=True)
@@ -168,7 +168,7 @@ class _Parser:
             if not self._consume(":"):
                 raise DataError("an entry needs a colon")
             value = self.value(embedded=True)
-            items[key.value] = value.value
+            items[key.value] = key, value
             self._consume(",")
             keys.add(key)
             values.add(value)
@@ -307,6 +307,13 @@ class _Common:
             self.schema = max(self.schema, latest.schema, key=lambda schema: _WIDER[schema.type])
         else:
             self.schema, self._mixed = None, True
+
+
+def _aligned(schema: Schema | None, found: Parsed) -> Any:
+    """A part's value in the common type; without one, a float of 32 bits is the double that looks like it."""
+    if schema is None and found.schema is not None and found.schema.type is Type.FLOAT32:
+        return float(float_text(found.value))
+    return _align(schema, found.value)
 
 
 def _align(schema: Schema | None, value: Any) -> Any:

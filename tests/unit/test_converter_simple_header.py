@@ -2,6 +2,8 @@
 
 import datetime
 import decimal
+import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -118,3 +120,22 @@ def test_any_text_has_a_value(text):
 @given(st.integers(-(2**63), 2**63 - 1))
 def test_integers_come_back(number):
     assert parse(to_text(None, number)).value == number
+
+
+def _shape(schema: Schema | None) -> str:
+    if schema is None:
+        return "!"
+    name = schema.type.name + (f":{schema.name}" if schema.name else "")
+    if schema.type is Type.ARRAY:
+        return f"{name}<{_shape(schema.value_schema)}>"
+    return f"{name}<{_shape(schema.key_schema)},{_shape(schema.value_schema)}>" if schema.type is Type.MAP else name
+
+
+def test_generated_texts_have_the_types_and_go_back_to_the_texts_that_kafka_gives_them():
+    """`golden/simple_headers.jsonl`: [text, schema, text again] by Kafka 4.3.0's SimpleHeaderConverter."""
+    made = SimpleHeaderConverter()
+    lines = (Path(__file__).parent / "golden" / "simple_headers.jsonl").read_text().splitlines()
+    for text, shape, again in map(json.loads, lines):
+        schema, value = made.to_connect_header("t", "h", text.encode())
+        assert _shape(schema) == shape.replace("<->", "<!>").replace("<-,->", "<!,!>").replace(",->", ",!>"), text
+        assert made.from_connect_header("t", "h", schema, value) == again.encode(), text
