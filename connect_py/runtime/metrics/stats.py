@@ -1,8 +1,8 @@
 """Rates, averages and extremes over a moving window, as Kafka's metrics compute them
 (`common/metrics/stats/{SampledStat,Rate,Avg,Max}.java`). Pure but for the clock that it is given.
 
-A window of ``metrics.sample.window.ms`` × ``metrics.num.samples`` (30 s × 2) is kept in that many samples; one falls out as a whole, when its
-last event is older than the window.
+A window of ``metrics.sample.window.ms`` × ``metrics.num.samples`` (30 s × 2) is kept in that many samples; one falls out as a whole, when
+its last event is older than the window.
 """
 
 from __future__ import annotations
