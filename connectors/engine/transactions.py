@@ -44,6 +44,7 @@ class TransactionMonitor:
         self.open: str | None = None
         self._counts: dict[str, int] = {}
         self._total = 0
+        self._ended: dict[str, str | int] = {}
 
     def restore(self, stored: Mapping[str, object]) -> None:
         """Go on from an offset."""
@@ -53,9 +54,9 @@ class TransactionMonitor:
         self._total = sum(self._counts.values())
 
     def offset(self) -> dict[str, str | int]:
-        """The fields of the source offset; none between transactions."""
+        """The fields of the source offset: of the transaction under way, or, as Debezium leaves them there, of the last one."""
         if self.open is None:
-            return {}
+            return self._ended
         return {_ID: self.open, **{_COUNT + name: count for name, count in self._counts.items()}}
 
     def begin(self, id_: str, shown_id: str, ts_ms: int) -> EncodedRow | None:
@@ -93,6 +94,7 @@ class TransactionMonitor:
         if self.open is None:
             return None
         collections = [{"data_collection": name, "event_count": count} for name, count in self._counts.items()]
+        self._ended = self.offset()
         value = {"status": "END", "id": shown_id, "event_count": self._total, "data_collections": collections, "ts_ms": ts_ms}
         self.open = None
         self._counts = {}

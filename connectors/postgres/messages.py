@@ -15,6 +15,8 @@ from connectors.engine.relational.filters import NameFilter
 from connectors.postgres.pgoutput import LogicalMessage
 from connectors.postgres.source_info import SOURCE_SCHEMA, SourceBlock
 
+#: What messages are counted as in their transaction. The reference shows a Java object there, whose number differs from run to run.
+COLLECTION = "io.debezium.connector.postgresql.LogicalDecodingMessageMonitor$LogicalDecodingMessageId"
 KEY_SCHEMA = struct([("prefix", OPTIONAL_STRING)], name="io.debezium.connector.postgresql.MessageKey", version=1)
 
 
@@ -50,17 +52,28 @@ class MessageEncoder:
         self._key = _frame(schema_to_json(KEY_SCHEMA)) if encoding.key_schemas else (b"", b"")
         self._value = _frame(schema_to_json(value_schema)) if encoding.value_schemas else (b"", b"")
 
+    def is_wanted(self, message: LogicalMessage) -> bool:
+        """Whether its prefix is captured."""
+        return self._wanted(message.prefix)
+
     def encode(
-        self, message: LogicalMessage, *, lsn: int, xid: int | None, ts_us: int, last_commit: int | None, now_ns: int
-    ) -> EncodedRow | None:
-        """A message's record, None when its prefix is not wanted."""
-        if not self._wanted(message.prefix):
-            return None
+        self,
+        message: LogicalMessage,
+        *,
+        lsn: int,
+        xid: int | None,
+        ts_us: int,
+        last_commit: int | None,
+        now_ns: int,
+        block: bytes = b"null",
+    ) -> EncodedRow:
+        """A message's record; `block` is its place in its transaction, as JSON text."""
         prefix = quote(message.prefix).encode()
         source = self._block.transaction(ts_us, xid, last_commit)(lsn)
-        payload = b'{"op":"m","ts_ms":%d,"source":%b,"transaction":null,"message":{"prefix":%b,"content":"%b"}}' % (
+        payload = b'{"op":"m","ts_ms":%d,"source":%b,"transaction":%b,"message":{"prefix":%b,"content":"%b"}}' % (
             now_ns // 1_000_000,
             source,
+            block,
             prefix,
             self._content(message.content),
         )

@@ -23,7 +23,7 @@ from connectors.engine.pending import PendingRows
 from connectors.postgres import pgoutput
 from connectors.postgres.connection import Connection
 from connectors.postgres.errors import ServerError
-from connectors.postgres.messages import MessageEncoder
+from connectors.postgres.messages import COLLECTION, MessageEncoder
 from connectors.postgres.offset import PostgresOffset
 from connectors.postgres.resume import ResumePoint
 from connectors.postgres.tables import CapturedTable
@@ -414,9 +414,16 @@ class ChangeStream:
             self._xid, self._commit_us = None, now_ns // 1000
             # outside of any transaction: its own position is complete at once
             self._last_commit = max(lsn, self._last_commit or 0)
-        row = self._messages.encode(decoded, lsn=lsn, xid=self._xid, ts_us=self._commit_us, last_commit=self._last_commit, now_ns=now_ns)
-        if row is not None:
-            rows.append(row)
+        if not self._messages.is_wanted(decoded):
+            return
+        block = b"null"
+        if self._taps.monitor is not None and decoded.transactional:
+            block = self._taps.monitor.event(COLLECTION, self._taps.shown_transaction(message))
+        last_commit = self._last_commit
+        row = self._messages.encode(
+            decoded, lsn=lsn, xid=self._xid, ts_us=self._commit_us, last_commit=last_commit, now_ns=now_ns, block=block
+        )
+        rows.append(row)
 
     def _on_relation(self, message: bytes) -> None:
         relation = pgoutput.decode_relation(message)

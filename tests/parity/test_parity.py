@@ -96,6 +96,10 @@ SCENARIOS = [
     "pg_incremental_snapshot",
     "pg_signals",
     "pg_transactions",
+    "pg_incremental_life",
+    "pg_incremental_insert_delete",
+    "pg_blocking_snapshot",
+    "pg_heartbeat_transactions",
 ]
 #: Their tables have columns of extensions' types.
 NEED_EXTENSIONS = ("pg_types", "pg_toasted", "pg_propagate_types")

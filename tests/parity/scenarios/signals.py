@@ -1,0 +1,114 @@
+"""Signals, snapshots on demand, heartbeats and notifications of the PostgreSQL source, beyond what scenarios/postgres.py has."""
+import json
+import time
+
+from parity import Run, scenario
+
+SIGNAL = "CREATE TABLE signals (id VARCHAR(64) PRIMARY KEY, type VARCHAR(32), data VARCHAR(2048))"
+
+
+def start(run: Run, setup: str, **more) -> tuple:
+    db = run.postgres(f"{SIGNAL}; {setup}")
+    notes = f"notes_{run.tag}"
+    config = run.postgres_config(**{
+        "schema_include_list": "public", "signal_data_collection": "public.signals", "notification_enabled_channels": "sink",
+        "notification_sink_topic_name": notes, "snapshot_mode": "no_data", "incremental_snapshot_chunk_size": 2, **more})
+    name = run.create("signals", config)
+    time.sleep(5)
+
+    def signal(id_: str, type_: str, **data) -> None:
+        db.execute("INSERT INTO signals VALUES (%s,%s,%s)", (id_, type_, json.dumps({k.replace("_", "-"): v for k, v in data.items()})))
+    return db, name, notes, signal
+
+
+@scenario
+def pg_incremental_life(run: Run):
+    """Keyless, empty, unknown and refused tables; a surrogate key; conditions; regexes; pause, resume, add, stop, in one transaction each."""
+    db, name, notes, signal = start(run, """
+        CREATE TABLE a (id integer PRIMARY KEY, v text); INSERT INTO a VALUES (1,'a'),(2,'b'),(3,'c');
+        CREATE TABLE a2 (x text, y integer, PRIMARY KEY (x, y)); INSERT INTO a2 VALUES ('p',1),('p',2),('q',1);
+        CREATE TABLE bare (n integer, v text); INSERT INTO bare VALUES (1,'x'),(2,'y');
+        CREATE TABLE empty (id integer PRIMARY KEY);
+        CREATE TABLE s (id integer PRIMARY KEY, seq integer); INSERT INTO s VALUES (1,30),(2,20),(3,10)""")
+    topic = f"pg_{run.tag}.public"
+    signal("many", "execute-snapshot", data_collections=["public.bare", "public.empty", "public.gone", r"public\.a.*"], type="incremental",
+           additional_conditions=[{"data-collection": "public.a", "filter": "id>1"}])
+    run.wait_records(f"{topic}.a2", 3)
+    time.sleep(2)
+    signal("seq", "execute-snapshot", data_collections=["public.s"], surrogate_key="seq")
+    run.wait_records(f"{topic}.s", 3)
+    time.sleep(2)
+    with db.transaction():
+        signal("first", "execute-snapshot", data_collections=["public.a"])
+        signal("pause", "pause-snapshot")
+        signal("second", "execute-snapshot", data_collections=["public.s"])
+    time.sleep(3)
+    signal("resume", "resume-snapshot")
+    run.wait_records(f"{topic}.s", 6)
+    time.sleep(2)
+    with db.transaction():
+        signal("third", "execute-snapshot", data_collections=["public.a", "public.s", "public.a2"])
+        signal("stop some", "stop-snapshot", data_collections=["public.s"], type="incremental")
+    run.wait_records(f"{topic}.a2", 6)
+    time.sleep(2)
+    with db.transaction():
+        signal("fourth", "execute-snapshot", data_collections=["public.a", "public.s"])
+        signal("stop all", "stop-snapshot", type="incremental")
+    time.sleep(3)
+    run.rest("offsets", "GET", f"/connectors/{name}/offsets")
+    run.record_topics(f"{topic}.a", f"{topic}.a2", f"{topic}.s", f"{topic}.signals", notes)
+
+
+@scenario
+def pg_incremental_insert_delete(run: Run):
+    """The watermarking strategy insert_delete."""
+    db, name, notes, signal = start(run, "CREATE TABLE t (id integer PRIMARY KEY); INSERT INTO t VALUES (1),(2),(3)",
+                                    incremental_snapshot_watermarking_strategy="insert_delete")
+    topic = f"pg_{run.tag}.public"
+    signal("go", "execute-snapshot", data_collections=["public.t"])
+    run.wait_records(f"{topic}.t", 3)
+    time.sleep(3)
+    run.record_topics(f"{topic}.t", f"{topic}.signals", notes)
+
+
+@scenario
+def pg_blocking_snapshot(run: Run):
+    """Blocking snapshots: a statement in a table's place, two tables, a name that matches nothing; streaming around them."""
+    db, name, notes, signal = start(run, """CREATE TABLE t (id integer PRIMARY KEY, v text); INSERT INTO t VALUES (1,'a'),(2,'b'),(3,'c');
+        CREATE TABLE u (id integer PRIMARY KEY); INSERT INTO u VALUES (7)""")
+    topic = f"pg_{run.tag}.public"
+    db.execute("INSERT INTO t VALUES (4,'streamed')")
+    run.wait_records(f"{topic}.t", 1)
+    signal("one", "execute-snapshot", data_collections=["public.T"], type="blocking",
+           additional_conditions=[{"data-collection": "public.t", "filter": "SELECT * FROM public.t WHERE id<3"}])
+    run.wait_records(f"{topic}.t", 3)
+    time.sleep(2)
+    signal("two", "execute-snapshot", data_collections=["public.t", "public.u"], type="BLOCKING")
+    run.wait_records(f"{topic}.t", 7)
+    run.wait_records(f"{topic}.u", 1)
+    time.sleep(2)
+    signal("none", "execute-snapshot", data_collections=["public.nothing"], type="blocking")
+    time.sleep(3)
+    db.execute("INSERT INTO t VALUES (5,'streamed')")
+    run.wait_records(f"{topic}.t", 8)
+    time.sleep(4)
+    run.rest("offsets", "GET", f"/connectors/{name}/offsets")
+    run.record_topics(f"{topic}.t", f"{topic}.u", notes)
+
+
+@scenario
+def pg_heartbeat_transactions(run: Run):
+    """Transaction metadata with a filtered table, a key change and a truncate; the offset afterwards; the first heartbeat."""
+    db, name, notes, signal = start(run, "CREATE TABLE t (id integer PRIMARY KEY, v text); CREATE TABLE hidden (id integer PRIMARY KEY)",
+                                    table_exclude_list="public.hidden", provide_transaction_metadata="true",
+                                    skipped_operations="none", heartbeat_interval_ms=600000)
+    topic = f"pg_{run.tag}.public"
+    db.execute("BEGIN; INSERT INTO t VALUES (1,'a'),(2,'b'); INSERT INTO hidden VALUES (1); UPDATE t SET id=3 WHERE id=1; "
+               "UPDATE t SET v='c' WHERE id=2; DELETE FROM t WHERE id=2; COMMIT")
+    db.execute("BEGIN; INSERT INTO hidden VALUES (2); COMMIT")
+    db.execute("BEGIN; TRUNCATE t; INSERT INTO t VALUES (9,'last'); COMMIT")
+    run.wait_records(f"{topic}.t", 10)
+    run.wait_records(f"pg_{run.tag}.transaction", 6)
+    time.sleep(4)
+    run.rest("offsets", "GET", f"/connectors/{name}/offsets")
+    run.record_topics(f"{topic}.t", f"pg_{run.tag}.transaction")
