@@ -1,6 +1,7 @@
 """The source loop over a fake source and a fake producer: what is sent, when offsets are committed, how failures end."""
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -379,8 +380,10 @@ def test_a_task_that_begins_paused_is_started_when_it_is_resumed() -> None:
     run = Run(batch(1), paused=True)
     thread = threading.Thread(target=run)
     thread.start()
-    while run.states != ["PAUSED"]:
-        pass
+    deadline = time.monotonic() + 5
+    while run.states != ["PAUSED"] and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert run.states == ["PAUSED"]
     assert not hasattr(run.task, "context")
     run.control.pause(False)
     thread.join(5)
