@@ -67,6 +67,7 @@ SCENARIOS = [
     "smt_partitions",
     "smt_source_schema",
     "smt_messages",
+    "smt_timescale",
     "smt_record_size",
     "smt_debezium_sink",
     "smt_debezium_errors",
