@@ -32,7 +32,9 @@ B, C, I, L, LIST, P, S = (  # noqa: E741
 HIGH, MED, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 N, WS, WM, WL = Width.NONE, Width.SHORT, Width.MEDIUM, Width.LONG
 
+_CLASS_NAME = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*")
 NAME = re.compile(r"[a-zA-Z0-9_.\-]+")
+DEFAULT_BATCH_SIZE = "2048"
 BAD_NAME = "has invalid format (only the underscore, hyphen, dot and alphanumeric characters are allowed)"
 
 
@@ -92,7 +94,7 @@ def validate(properties: Mapping[str, Property], config: Config) -> list[ConfigV
         given = text if text is not None else known.key.default
         result = ConfigValue(name, recommended_values=list(known.recommended))
         problems = [problem for check in known.checks if (problem := check(given, config))]
-        result.errors = [f"The '{name}' value is invalid: {problem}" for problem in dict.fromkeys(problems)]
+        result.errors = [f"The '{name}' value is invalid: {problem}" for problem in problems]  # one that two checks find counts twice
         if not problems:
             try:
                 result.value = parse_value(name, given, known.key.type)
@@ -124,7 +126,17 @@ def is_boolean(text: str | None, _: Config) -> str | None:
     return None if text is None or text.strip().lower() in ("true", "false") else "Either 'true' or 'false' is expected"
 
 
-_TYPE_CHECKS: dict[ConfigType, Check] = {ConfigType.INT: is_int, ConfigType.LONG: is_long, ConfigType.BOOLEAN: is_boolean}
+def is_class_name(text: str | None, _: Config) -> str | None:
+    """A name that a Java class may have, when given."""
+    return None if text is None or _CLASS_NAME.fullmatch(text) else "A Java class name is expected"
+
+
+_TYPE_CHECKS: dict[ConfigType, Check] = {
+    ConfigType.INT: is_int,
+    ConfigType.LONG: is_long,
+    ConfigType.BOOLEAN: is_boolean,
+    ConfigType.CLASS: is_class_name,
+}
 
 
 def positive_int(text: str | None, _: Config) -> str | None:
@@ -157,6 +169,11 @@ def is_name(text: str | None, _: Config) -> str | None:
     return None if not text or NAME.fullmatch(text.strip()) else f"{text} {BAD_NAME}"
 
 
+def is_not_blank_name(text: str | None, config: Config) -> str | None:
+    """As `is_name`; a blank one is no name either, beside being missing."""
+    return f"{text} {BAD_NAME}" if text is not None and not text.strip() else is_name(text, config)
+
+
 def one_of(values: Sequence[str]) -> Check:
     """One of the values in any case."""
 
@@ -184,22 +201,40 @@ def not_beside(include: str) -> Check:
     return check
 
 
+def more_than_zero(text: str | None, _: Config) -> str | None:
+    """Stricter than Debezium, which would take a pause of no time; what is no number is for another check to say."""
+    return "A positive, non-zero long value is expected" if text and _is_integer(text, 2**63) and int(text) <= 0 else None
+
+
+def not_zero(text: str | None, _: Config) -> str | None:
+    """Stricter than Debezium, whose chunks of no rows never end."""
+    return "A positive, non-zero integer value is expected" if text and _is_integer(text, 2**31) and int(text) == 0 else None
+
+
+def positive_queue(text: str | None, _: Config) -> str | None:
+    """max.queue.size by itself."""
+    return "A positive queue size is required" if text and _is_integer(text, 2**31) and int(text) <= 0 else None
+
+
 def queue_over_batch(text: str | None, config: Config) -> str | None:
     """max.queue.size against max.batch.size."""
-    if not _is_integer(text, 2**31) or text is None:
-        return None
-    if int(text) <= 0:
-        return "A positive queue size is required"
     batch = config.get("max.batch.size")
-    if batch is not None and _is_integer(batch, 2**31) and int(text) <= int(batch):
-        return "Must be larger than the maximum batch size"
-    return None
+    batch = DEFAULT_BATCH_SIZE if batch is None else batch
+    is_smaller = text and _is_integer(text, 2**31) and _is_integer(batch, 2**31) and int(text) <= int(batch)
+    return "Must be larger than the maximum batch size" if is_smaller else None
+
+
+def pairs(text: str | None, _: Config) -> str | None:
+    """``name=value`` pairs with commas, when given."""
+    if not text or all("=" in pair for pair in text.split(",")):
+        return None
+    return "A equivalent-separated map of valid key/value pairs is expected, for example: k1=v1,k2=v2"
 
 
 def operations(text: str | None, _: Config) -> str | None:
     """skipped.operations."""
     parts = [part.strip().lower() for part in (text or "").split(",") if part.strip()]
-    if any(part not in ("c", "u", "d", "t", "r", "none") for part in parts):
+    if (text is not None and not parts) or any(part not in ("c", "u", "d", "t", "r", "none") for part in parts):
         return "Invalid operation"
     if "none" in parts and len(parts) > 1:
         return "'none' cannot be specified with other skipped operation types"

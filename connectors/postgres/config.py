@@ -29,11 +29,12 @@ from connectors.engine.properties import (
     P,
     S,
     arrange,
-    non_negative_int,
+    is_boolean,
+    is_int,
+    more_than_zero,
     non_negative_long,
     not_beside,
     positive_int,
-    positive_long,
     prop,
     regexes,
     required,
@@ -68,6 +69,10 @@ def _plugin(text: str | None, _: Config) -> str | None:
     return None
 
 
+#: As Debezium's message shows it.
+_SHOWN_IDENTITY_ENTRY = r"(?i)^\s*(?<tablepredicate>[^\s:]+):(?<replicaidentity>DEFAULT|(INDEX) (?<indexname>.\w*)|FULL|NOTHING)\s*$"
+
+
 def _replica_identities(text: str | None, _: Config) -> str | None:
     if text is None:
         return None
@@ -75,12 +80,12 @@ def _replica_identities(text: str | None, _: Config) -> str | None:
         return "Must not be empty"
     for entry in text.split(","):
         if not re.match(_IDENTITY_ENTRY, entry, re.IGNORECASE):
-            return f"{entry} has an invalid format (expecting '{_IDENTITY_ENTRY}')"
+            return f"{entry} has an invalid format (expecting '{_SHOWN_IDENTITY_ENTRY}')"
     return None
 
 
 _OWN = (
-    prop("database.port", I, "5432", HIGH, WS, "Port", "Port of the database server."),
+    prop("database.port", I, "5432", HIGH, WS, "Port", "Port of the database server.", is_int),
     prop("database.dbname", S, None, HIGH, WM, "Database", "The database whose changes are captured.", required),
     prop("plugin.name", S, "pgoutput", MED, WM, "Plugin", "The server's decoding plug-in. Always pgoutput here.", _plugin, values=("decoderbufs", "pgoutput")),
     prop("slot.name", S, "debezium", MED, WM, "Slot", "Replication slot of this connector; created when it is missing. One connector a slot.", _slot_name),
@@ -96,16 +101,16 @@ _OWN = (
     prop("database.sslpassword", P, None, MED, WM, "SSL Client Key Password", "Password of the client's key."),
     prop("database.sslrootcert", S, None, MED, WL, "SSL Root Certificate", "File of the authorities' certificates."),
     prop("database.sslkey", S, None, MED, WL, "SSL Client Key", "File of the client's key (PEM)."),
-    prop("slot.max.retries", I, "6", LOW, N, "Retry count", "How often a slot that is in use is tried again.", non_negative_int),
-    prop("slot.retry.delay.ms", L, "10000", LOW, N, "Retry delay", "Longest pause between those tries, in ms; the first ones come sooner.", positive_long),
+    prop("slot.max.retries", I, "6", LOW, N, "Retry count", "How often a slot that is in use is tried again.", is_int),
+    prop("slot.retry.delay.ms", L, "10000", LOW, N, "Retry delay", "Longest pause between those tries, in ms; the first ones come sooner.", is_int, more_than_zero),
     prop("database.sslfactory", S, None, MED, WL, "SSL Root Certificate", "A Java class; accepted and not used."),
     prop("status.update.interval.ms", I, "10000", MED, WS, "Status update interval (ms)", "How often the server hears that we are alive, in ms.", positive_int),
-    prop("lsn.flush.timeout.ms", L, "30000", MED, WS, "LSN flush timeout (ms)", "How long a confirmation to the server may take, in ms.", positive_long),
+    prop("lsn.flush.timeout.ms", L, "30000", MED, WS, "LSN flush timeout (ms)", "How long a confirmation to the server may take, in ms.", positive_int),
     prop("lsn.flush.timeout.action", S, "fail", MED, WM, "LSN flush timeout action", "What to do when it takes longer.", values=("fail", "warn", "ignore")),
-    prop("database.tcpKeepAlive", B, "true", MED, WS, "TCP keep-alive probe", "Whether TCP probes idle connections."),
+    prop("database.tcpKeepAlive", B, "true", MED, WS, "TCP keep-alive probe", "Whether TCP probes idle connections.", is_boolean),
     prop("xmin.fetch.interval.ms", L, "0", MED, WS, "Xmin fetch interval (ms)", "How often the slot's xmin is read for `source.xmin`, in ms; 0 is never.", non_negative_long),
     prop("lsn.flush.mode", S, None, LOW, WS, "LSN flush mode", "Who confirms positions to the server: connector, connector_and_driver or manual.", values=("connector_and_driver", "connector", "manual")),
-    prop("flush.lsn.source", B, "true", LOW, WS, "Boolean to determine if Debezium should flush LSN in the source database", "Old form of lsn.flush.mode: false is manual."),
+    prop("flush.lsn.source", B, "true", LOW, WS, "Boolean to determine if Debezium should flush LSN in the source database", "Old form of lsn.flush.mode: false is manual.", is_boolean),
     prop("memory.management.schemas.class", C, "io.debezium.relational.ConcurrentMapTableMappingStorage", LOW, WL, "Schema storage class", "Accepted and not used."),
     prop("memory.management.tables.class", C, "io.debezium.relational.ConcurrentMapTableMappingStorage", LOW, WL, "Table storage class", "Accepted and not used."),
     prop("snapshot.mode", S, "initial", MED, WS, "Snapshot mode", "When the present rows are read: initial, initial_only, no_data, always, when_needed, configuration_based.", values=("always", "initial_only", "configuration_based", "when_needed", "initial", "custom", "no_data")),
@@ -116,7 +121,7 @@ _OWN = (
     prop("schema.refresh.mode", S, "columns_diff", MED, WS, "Schema refresh mode", "Accepted; pgoutput tells of every change of structure.", values=("columns_diff", "columns_diff_exclude_unchanged_toast")),
     prop("message.prefix.include.list", LIST, None, MED, WL, "Include Logical Decoding Message Prefixes", "Regexes of the prefixes of logical messages to capture.", regexes),
     prop("message.prefix.exclude.list", LIST, None, MED, WL, "Exclude Logical Decoding Message Prefixes", "Regexes of the prefixes to leave out.", regexes, not_beside("message.prefix.include.list")),
-    prop("publish.via.partition.root", B, "false", MED, WS, "Publish via partition root", "Whether a publication made here sends partitions' changes as the root table's."),
+    prop("publish.via.partition.root", B, "false", MED, WS, "Publish via partition root", "Whether a publication made here sends partitions' changes as the root table's.", is_boolean),
     prop("include.unknown.datatypes", B, "false", MED, WS, "Include unknown datatypes", "Whether columns of unknown types appear, as binary."),
     prop("sourceinfo.struct.maker", C, "io.debezium.connector.postgresql.PostgresSourceInfoStructMaker", LOW, WM, "Source info struct maker class", "Accepted and not used."),
 )  # fmt: skip

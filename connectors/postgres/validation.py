@@ -52,4 +52,6 @@ def _driver_text(error: ServerError, host: str, port: int) -> str:
             f"Connection to {host}:{port} refused. Check that the hostname and port are correct and that the postmaster is "
             "accepting TCP/IP connections."
         )
+    if "no password supplied" in error.message:
+        return "The server requested password-based authentication, but no password was provided by plugin null"
     return "The connection attempt failed."
