@@ -5,7 +5,6 @@ import hashlib
 import hmac
 import json
 import ssl
-import subprocess
 import time
 import urllib.request
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 import requests
 
 from connect_py.testing.services.process import free_port
+from tests.certificates import Identity
 
 pytestmark = pytest.mark.services
 
@@ -102,13 +102,8 @@ def test_only_a_worker_of_the_cluster_may_hand_in_tasks(make_worker, kafka):
 
 
 def test_a_worker_serves_http_https_and_admin_listeners_at_once(make_worker, tmp_path: Path):
-    store = tmp_path / "store.p12"
-    for command in (
-        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout k.pem -out c.pem -days 2 -subj /CN=worker "
-        "-addext subjectAltName=IP:127.0.0.1",
-        f"openssl pkcs12 -export -inkey k.pem -in c.pem -out {store} -passout pass:store-pass",
-    ):
-        subprocess.run(command.split(), cwd=tmp_path, check=True, capture_output=True)
+    identity, store = Identity("worker"), tmp_path / "store.p12"
+    store.write_bytes(identity.p12("store-pass"))
     plain, tls, admin = free_port(), free_port(), free_port()
     worker = make_worker(
         port=plain,
@@ -121,7 +116,7 @@ def test_a_worker_serves_http_https_and_admin_listeners_at_once(make_worker, tmp
             "rest.advertised.port": str(tls),
         },
     )
-    context = ssl.create_default_context(cafile=tmp_path / "c.pem")
+    context = ssl.create_default_context(cadata=identity.chain_pem)
     with urllib.request.urlopen(f"https://127.0.0.1:{tls}/", context=context, timeout=30) as answer:
         assert json.load(answer)["version"] == "4.3.1"
     requests.put(f"{worker.url}/connectors/tls/config", json=SOURCE, timeout=60)

@@ -1,8 +1,6 @@
 """Who may call the REST API and how: TLS, basic authentication, admin listeners, pages of other origins, limits and deadlines."""
 
 import base64
-import datetime
-import ipaddress
 import json
 import re
 import socket
@@ -12,11 +10,8 @@ import time
 from http.client import HTTPConnection, HTTPSConnection
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
-from cryptography.x509.oid import NameOID
 
 from connect_py.errors import ConfigError
 from connect_py.testing.memory_herder import MemoryHerder
@@ -26,42 +21,10 @@ from rest_api.basic_auth import EXTENSION, BasicAuth, jaas_path, parse_jaas
 from rest_api.gate import Gate
 from rest_api.listeners import parse_listeners
 from rest_api.tls import openssl_cipher
+from tests.certificates import Identity
 
 PASSWORD = "pass-of-the-store"
 MODULE = "org.apache.kafka.connect.rest.basic.auth.extension.PropertyFileLoginModule"
-
-
-class Identity:
-    """A key with a certificate, signed by itself or by another identity."""
-
-    def __init__(self, name, issuer=None):
-        self.key = ec.generate_private_key(ec.SECP256R1())
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        now = datetime.datetime.now(datetime.UTC)
-        self.certificate = (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(issuer.certificate.subject if issuer else subject)
-            .public_key(self.key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(days=1))
-            .not_valid_after(now + datetime.timedelta(days=2))
-            .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-            .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
-            .sign((issuer or self).key, hashes.SHA256())
-        )
-
-    @property
-    def chain_pem(self):
-        return self.certificate.public_bytes(serialization.Encoding.PEM).decode()
-
-    def key_pem(self, password=None):
-        encryption = serialization.BestAvailableEncryption(password.encode()) if password else serialization.NoEncryption()
-        return self.key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption).decode()
-
-    def p12(self, password=PASSWORD):
-        encryption = serialization.BestAvailableEncryption(password.encode())
-        return pkcs12.serialize_key_and_certificates(b"server", self.key, self.certificate, None, encryption)
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +42,7 @@ def stores(tmp_path, authority, identity):
     """Files of every kind of store."""
     (tmp_path / "store.pem").write_text(identity.key_pem() + identity.chain_pem)
     (tmp_path / "locked.pem").write_text(identity.key_pem(PASSWORD) + identity.chain_pem)
-    (tmp_path / "store.p12").write_bytes(identity.p12())
+    (tmp_path / "store.p12").write_bytes(identity.p12(PASSWORD))
     (tmp_path / "store.jks").write_bytes(b"\xfe\xed\xfe\xed\0\0\0\2")
     (tmp_path / "trust.pem").write_text(authority.chain_pem)
     trust = pkcs12.serialize_key_and_certificates(
