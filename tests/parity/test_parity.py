@@ -36,6 +36,7 @@ SCENARIOS = [
     "rest_validate_overrides",
     "rest_validate_common",
     "rest_validate_plugins",
+    "rest_validate_postgres",
     "file_source",
     "file_source_batches",
     "file_sink",
