@@ -4,6 +4,7 @@
 these Connect schemas and values, which are told as JsonConverter's envelopes; where it reads only, `registered` and `body` are given.
 """
 
+import contextlib
 import decimal
 import io
 import json
@@ -16,10 +17,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from connect_py.converters.avro.anything import ANYTHING
 from connect_py.converters.avro.converter import AvroConverter
-from connect_py.converters.avro.names import scrub_name
 from connect_py.converters.avro.schema import avro_text, parse_avro
 from connect_py.converters.json import JsonConverter
+from connect_py.converters.registry.names import scrub_name
 from connect_py.converters.registry.wire import frame, message_indexes, read_message_indexes
 from connect_py.data import Struct, Type
 from connect_py.data.logical import decimal_schema
@@ -257,6 +259,21 @@ def test_bytes_that_end_early_are_refused_wherever_they_are_cut(schema_registry)
     for end in range(5, len(whole)):
         with pytest.raises(DataError, match="no value of the Avro schema"):
             made.to_connect_data("t", whole[:end])
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.binary(max_size=40), which=st.integers(0, 2))
+def test_any_bytes_are_a_value_or_a_data_error(shared_registry, data, which):
+    texts = (
+        avro_text(ANYTHING),
+        '{"type":"record","name":"F","fields":[{"name":"e","type":{"type":"enum","name":"E","symbols":["A","B"]}},'
+        '{"name":"u","type":["null","int",{"type":"map","values":"string"}]},{"name":"d","type":{"type":"int","logicalType":"date"}}]}',
+        '{"type":"array","items":{"type":"fixed","name":"X","size":3}}',
+    )
+    start = frame(shared_registry.add("fuzz-value", texts[which]))
+    made = configured({"config": {}}, shared_registry)
+    with contextlib.suppress(DataError):
+        made.to_connect_data("fuzz", start + data)
 
 
 def test_a_schema_of_another_kind_is_refused(schema_registry):

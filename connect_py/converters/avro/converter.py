@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from connect_py.converters.avro.from_connect import ANYTHING, FromConnect, record_name
+from connect_py.converters.avro.anything import ANYTHING
+from connect_py.converters.avro.from_connect import FromConnect, record_name
 from connect_py.converters.avro.options import KEYS, AvroOptions
 from connect_py.converters.avro.read import decoder
 from connect_py.converters.avro.schema import AvroSchema, avro_text, parse_avro

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import decimal
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from connect_py.converters.avro.names import full_name, scrub_name, split_name
+from connect_py.converters.avro.anything import ANYTHING
+from connect_py.converters.avro.defaults import default_to_json, is_valid_default
+from connect_py.converters.avro.kinds import has_string_keys, is_enum, is_fixed, is_union
 from connect_py.converters.avro.options import (
     CONNECT_DEFAULT,
     CONNECT_DOC,
@@ -27,19 +28,17 @@ from connect_py.converters.avro.options import (
     FIELD_DOC_PREFIX,
     FIXED_SIZE,
     GENERAL_ENUM,
-    GENERAL_UNION,
     INTERNAL_TYPE,
     MAP_ENTRY,
     NAMESPACE,
     RECORD_DOC,
-    UNION,
     AvroOptions,
 )
-from connect_py.converters.avro.schema import NO_DEFAULT, AvroField, AvroSchema, JavaFloat
+from connect_py.converters.avro.schema import NO_DEFAULT, AvroField, AvroSchema
 from connect_py.converters.json_write import scale_of
+from connect_py.converters.registry.names import full_name, scrub_name, split_name
 from connect_py.data import Schema, Type
-from connect_py.data.logical import DATE, DECIMAL, TIME, TIMESTAMP, decimal_to_bytes
-from connect_py.data.times import date_to_days, time_to_millis, timestamp_to_millis
+from connect_py.data.logical import DATE, DECIMAL, TIME, TIMESTAMP
 
 _BASE: Mapping[Type, str] = {
     Type.INT8: "int",
@@ -53,45 +52,6 @@ _BASE: Mapping[Type, str] = {
     Type.BYTES: "bytes",
 }
 _LOGICAL: Mapping[str | None, str] = {DATE: "date", TIME: "time-millis", TIMESTAMP: "timestamp-millis"}
-
-
-def is_union(schema: Schema) -> bool:
-    """Whether a struct stands for one value of several types."""
-    return schema.type is Type.STRUCT and (schema.name == UNION or schema.parameter(GENERAL_UNION) is not None)
-
-
-def is_enum(schema: Schema, options: AvroOptions) -> bool:
-    """Whether a string is an enum's symbol, with the options that keep enums."""
-    return schema.type is Type.STRING and (
-        (options.generalized and schema.parameter(GENERAL_ENUM) is not None)
-        or (options.enhanced and not options.generalized and schema.parameter(ENUM) is not None)
-    )
-
-
-def is_fixed(schema: Schema) -> bool:
-    """Whether bytes have a fixed length."""
-    return schema.type is Type.BYTES and schema.name is not None and schema.parameter(FIXED_SIZE) is not None
-
-
-def has_string_keys(schema: Schema, options: AvroOptions) -> bool:
-    """Whether a map is an Avro map; another is an array of entries."""
-    key = schema.key_schema
-    return key is not None and key.type is Type.STRING and (not key.optional or options.optional_map_keys)
-
-
-def anything() -> AvroSchema:
-    """What values without a schema are written with: a record of which at most one field is not null."""
-    null = AvroSchema("null")
-    made = AvroSchema("record", name=f"{NAMESPACE}.Anything")
-    entry = AvroSchema("record", name=f"{NAMESPACE}.{MAP_ENTRY}", fields=[AvroField("key", made), AvroField("value", made)])
-    for name in ("boolean", "bytes", "double", "float", "int", "long", "string"):
-        made.fields.append(AvroField(name, AvroSchema("union", branches=[null, AvroSchema(name)]), default=None))
-    for name, item in (("array", made), ("map", entry)):
-        made.fields.append(AvroField(name, AvroSchema("union", branches=[null, AvroSchema("array", items=item)]), default=None))
-    return made
-
-
-ANYTHING = anything()
 
 
 class FromConnect:
@@ -206,7 +166,7 @@ class FromConnect:
         if scrubbed is not None:
             self._seen.add(scrubbed)
         avro = self(schema)
-        if default is not NO_DEFAULT and not _is_valid_default(avro, default):
+        if default is not NO_DEFAULT and not is_valid_default(avro, default):
             default = NO_DEFAULT  # the reference leaves it out too, with a warning
         made = AvroField(name, avro, schema.doc if self._options.discard_type_doc_default else doc, default)
         if self._options.metadata and seen and schema.parameters and any(part.name for part in (avro, *avro.branches)):
@@ -249,76 +209,6 @@ def _optional(schema: Schema, base: AvroSchema) -> AvroSchema:
     if not schema.optional:
         return base
     return _union([base, AvroSchema("null")] if schema.default is not None else [AvroSchema("null"), base])
-
-
-def default_to_json(schema: Schema, value: Any, options: AvroOptions) -> Any:
-    """A default as Avro's JSON has it: bytes are texts of the characters 0 to 255. Raises DataError."""
-    if value is None:
-        return None
-    match schema.name:
-        case "org.apache.kafka.connect.data.Decimal" if isinstance(value, decimal.Decimal):
-            return decimal_to_bytes(value, scale_of(schema)).decode("latin-1")
-        case "org.apache.kafka.connect.data.Date":
-            return date_to_days(value)
-        case "org.apache.kafka.connect.data.Time":
-            return time_to_millis(value)
-        case "org.apache.kafka.connect.data.Timestamp":
-            return timestamp_to_millis(value)
-    match schema.type:
-        case Type.FLOAT32:
-            return JavaFloat(value)
-        case Type.BYTES:
-            return bytes(value).decode("latin-1")
-        case Type.ARRAY:
-            assert schema.value_schema is not None
-            return [default_to_json(schema.value_schema, item, options) for item in value]
-        case Type.MAP:
-            key, item = schema.key_schema, schema.value_schema
-            assert key is not None
-            assert item is not None
-            if has_string_keys(schema, options):
-                return {name: default_to_json(item, held, options) for name, held in value.items()}
-            return [[default_to_json(key, name, options), default_to_json(item, held, options)] for name, held in value.items()]
-        case Type.STRUCT:
-            found = {
-                scrub_name(f.name) if options.scrub else f.name: default_to_json(f.schema, value[f.name], options) for f in schema.fields
-            }
-            return next(iter(found.values()), None) if is_union(schema) else found
-        case _:
-            return value
-
-
-_OF_JSON: Mapping[str, type | tuple[type, ...]] = {
-    "string": str,
-    "bytes": str,
-    "fixed": str,
-    "enum": str,
-    "float": (int, float),
-    "double": (int, float),
-}
-
-
-def _is_valid_default(schema: AvroSchema, default: Any) -> bool:
-    """Whether a JSON value can be the default of a field (`Schema.isValidDefault`)."""
-    match schema.type:
-        case "null":
-            return default is None
-        case "boolean":
-            return isinstance(default, bool)
-        case "int" | "long":
-            return isinstance(default, int) and not isinstance(default, bool)
-        case "array":
-            return isinstance(default, list) and schema.items is not None and all(_is_valid_default(schema.items, item) for item in default)
-        case "map":
-            return (
-                isinstance(default, dict) and schema.items is not None and all(_is_valid_default(schema.items, v) for v in default.values())
-            )
-        case "record":
-            return isinstance(default, dict) and all(_is_valid_default(f.schema, default.get(f.name, f.default)) for f in schema.fields)
-        case "union":
-            return any(_is_valid_default(branch, default) for branch in schema.branches)
-        case _:
-            return isinstance(default, _OF_JSON[schema.type])
 
 
 def record_name(schema: AvroSchema) -> str | None:

@@ -10,20 +10,17 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
+from connect_py.converters.avro.anything import read_anything
+from connect_py.converters.avro.binary import DOUBLE, FLOAT, Reader, read_block, read_bytes, read_fixed, read_long, read_string
+from connect_py.converters.avro.kinds import is_map_entry, nullable_member
 from connect_py.converters.avro.options import AvroOptions
 from connect_py.converters.avro.schema import AvroSchema
-from connect_py.converters.avro.to_connect import is_map_entry, nullable_member
 from connect_py.converters.json_write import scale_of
 from connect_py.converters.registry.converter import Decode
 from connect_py.data import Schema, Struct, Type
 from connect_py.data.logical import DATE, DECIMAL, TIME, TIMESTAMP, bytes_to_decimal
 from connect_py.data.times import days_to_date, millis_to_time, millis_to_timestamp
 from connect_py.errors import DataError
-
-#: Bytes and an offset to a value and the offset after it.
-Reader = Callable[[bytes, int], tuple[Any, int]]
-
-_FLOAT, _DOUBLE = struct.Struct("<f"), struct.Struct("<d")
 
 
 def decoder(schema: Schema | None, avro: AvroSchema, options: AvroOptions) -> Decode:
@@ -39,12 +36,12 @@ def decoder(schema: Schema | None, avro: AvroSchema, options: AvroOptions) -> De
     if avro.type == "bytes" and schema is not None:
         scale = scale_of(schema)
         return lambda data, at: bytes_to_decimal(data[at:], scale)
-    read = _anything if schema is None else _reader(schema, avro, options)
+    read = read_anything if schema is None else _reader(schema, avro, options)
 
     def decode(data: bytes, at: int) -> Any:
         try:
             return read(data, at)[0]
-        except (IndexError, struct.error, OverflowError):
+        except (IndexError, struct.error, OverflowError, TypeError, RecursionError):
             raise DataError(
                 f"The bytes are no value of the Avro schema {avro.full_name}: they end too early or hold a wrong index"
             ) from None
@@ -83,40 +80,23 @@ def _plain(schema: Schema, avro: AvroSchema, options: AvroOptions) -> Reader:
         case "int" | "long":
             return _narrow(schema)
         case "float":
-            return lambda data, at: (_FLOAT.unpack_from(data, at)[0], at + 4)
+            return lambda data, at: (FLOAT.unpack_from(data, at)[0], at + 4)
         case "double":
-            return lambda data, at: (_DOUBLE.unpack_from(data, at)[0], at + 8)
+            return lambda data, at: (DOUBLE.unpack_from(data, at)[0], at + 8)
         case "string":
-            return _string
+            return read_string
         case "bytes":
-            return _bytes
+            return read_bytes
         case "fixed":
-            return lambda data, at: _taken(data, at, avro.size)
+            return lambda data, at: read_fixed(data, at, avro.size)
         case "enum":
-            return _then(_long, lambda index: avro.symbols[index])
+            return _then(read_long, lambda index: _symbol(avro, index))
         case "array":
             return _array(schema, avro, options)
         case "map":
-            return _map(_string, _inner(schema.value_schema, avro.items, options))
+            return _map(read_string, _inner(schema.value_schema, avro.items, options))
         case _:
             return _record(schema, avro, options)
-
-
-def _long(data: bytes, at: int) -> tuple[int, int]:
-    byte = data[at]
-    at += 1
-    if byte < 128:
-        return (byte >> 1) ^ -(byte & 1), at
-    value, shift = byte & 127, 7
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return (value >> 1) ^ -(value & 1), at
-        shift += 7
-        if shift > 63:
-            raise OverflowError
 
 
 _HALF = {Type.INT8: 1 << 7, Type.INT16: 1 << 15}
@@ -124,24 +104,13 @@ _HALF = {Type.INT8: 1 << 7, Type.INT16: 1 << 15}
 
 def _narrow(schema: Schema) -> Reader:
     half = _HALF.get(schema.type)
-    return _long if half is None else _then(_long, lambda value: (value + half) % (2 * half) - half)
+    return read_long if half is None else _then(read_long, lambda value: (value + half) % (2 * half) - half)
 
 
-def _taken(data: bytes, at: int, size: int) -> tuple[bytes, int]:
-    end = at + size
-    if size < 0 or end > len(data):
+def _symbol(avro: AvroSchema, index: int) -> str:
+    if index < 0:
         raise IndexError
-    return data[at:end], end
-
-
-def _bytes(data: bytes, at: int) -> tuple[bytes, int]:
-    size, at = _long(data, at)
-    return _taken(data, at, size)
-
-
-def _string(data: bytes, at: int) -> tuple[str, int]:
-    found, at = _bytes(data, at)
-    return found.decode(errors="replace"), at
+    return avro.symbols[index]
 
 
 def _inner(schema: Schema | None, avro: AvroSchema | None, options: AvroOptions) -> Reader:
@@ -160,26 +129,15 @@ def _array(schema: Schema, avro: AvroSchema, options: AvroOptions) -> Reader:
 
     def read(data: bytes, at: int) -> tuple[list[Any], int]:
         found: list[Any] = []
-        count, at = _block(data, at)
+        count, at = read_block(data, at)
         while count:
             for _ in range(count):
                 one, at = item(data, at)
                 found.append(one)
-            count, at = _block(data, at)
+            count, at = read_block(data, at)
         return found, at
 
     return read
-
-
-def _block(data: bytes, at: int) -> tuple[int, int]:
-    """The number of items in the next block; a negative one is followed by the block's size in bytes."""
-    count, at = _long(data, at)
-    if count < 0:
-        at = _long(data, at)[1]
-        count = -count
-    if count > len(data):
-        raise IndexError  # an item of no bytes has no type that Connect knows
-    return count, at
 
 
 def _map(key: Reader, value: Reader, *, value_first: bool = False) -> Reader:
@@ -187,7 +145,7 @@ def _map(key: Reader, value: Reader, *, value_first: bool = False) -> Reader:
 
     def read(data: bytes, at: int) -> tuple[dict[Any, Any], int]:
         found: dict[Any, Any] = {}
-        count, at = _block(data, at)
+        count, at = read_block(data, at)
         while count:
             for _ in range(count):
                 one, at = first(data, at)
@@ -195,7 +153,7 @@ def _map(key: Reader, value: Reader, *, value_first: bool = False) -> Reader:
                 if value_first:
                     one, other = other, one
                 found[one] = other
-            count, at = _block(data, at)
+            count, at = read_block(data, at)
         return found, at
 
     return read
@@ -223,7 +181,7 @@ def _union(schema: Schema, avro: AvroSchema, options: AvroOptions) -> Reader:
         choices = [None if branch.type == "null" else _member(schema, next(members), branch, options) for branch in avro.branches]
 
     def read(data: bytes, at: int) -> tuple[Any, int]:
-        index, at = _long(data, at)
+        index, at = read_long(data, at)
         if index < 0:
             raise IndexError
         choice = choices[index]
@@ -236,42 +194,3 @@ def _member(schema: Schema, index: int, avro: AvroSchema, options: AvroOptions) 
     """A member of a union, as a struct of which one field has a value."""
     part, before, after = _reader(schema.fields[index].schema, avro, options), [None] * index, [None] * (len(schema.fields) - index - 1)
     return _then(part, lambda value: Struct(schema, [*before, value, *after]))
-
-
-# -- without a schema --------------------------------------------------------------------------------------------------------------
-
-
-def _anything(data: bytes, at: int) -> tuple[Any, int]:
-    """A record of nine optional fields; the first that has a value is the value."""
-    found = None
-    for read in _ANYTHING:
-        index, at = _long(data, at)
-        if index:
-            value, at = read(data, at)
-            found = value if found is None else found
-    return found, at
-
-
-def _anythings(data: bytes, at: int) -> tuple[list[Any], int]:
-    found: list[Any] = []
-    count, at = _block(data, at)
-    while count:
-        for _ in range(count):
-            one, at = _anything(data, at)
-            found.append(one)
-        count, at = _block(data, at)
-    return found, at
-
-
-#: In the order of the record's fields: boolean, bytes, double, float, int, long, string, array, map.
-_ANYTHING: tuple[Reader, ...] = (
-    lambda data, at: (data[at] != 0, at + 1),
-    _bytes,
-    lambda data, at: (_DOUBLE.unpack_from(data, at)[0], at + 8),
-    lambda data, at: (_FLOAT.unpack_from(data, at)[0], at + 4),
-    _long,
-    _long,
-    _string,
-    _anythings,
-    _map(_anything, _anything),
-)

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from connect_py.converters.avro.defaults import default_from_json
+from connect_py.converters.avro.kinds import is_map_entry, member_field, nullable_member
 from connect_py.converters.avro.options import (
     CONNECT_DEFAULT,
     CONNECT_DOC,
@@ -30,19 +32,14 @@ from connect_py.converters.avro.options import (
     FIXED_SIZE,
     GENERAL_ENUM,
     GENERAL_UNION,
-    GENERAL_UNION_FIELD_PREFIX,
     GENERAL_UNION_PREFIX,
-    INTERNAL_TYPE,
-    MAP_ENTRY,
-    NAMESPACE,
     RECORD_DOC,
     UNION,
     AvroOptions,
 )
 from connect_py.converters.avro.schema import NO_DEFAULT, AvroSchema, json_text
-from connect_py.data import Field, Schema, Struct, Type
-from connect_py.data.logical import DATE, DECIMAL, TIME, TIMESTAMP, bytes_to_decimal
-from connect_py.data.times import days_to_date, millis_to_time, millis_to_timestamp
+from connect_py.data import Field, Schema, Type
+from connect_py.data.logical import DATE, DECIMAL, TIME, TIMESTAMP
 from connect_py.errors import DataError
 
 log = logging.getLogger(__name__)
@@ -88,26 +85,6 @@ class _Parts:
             self.key_schema,
             self.value_schema,
         )
-
-
-def is_map_entry(avro: AvroSchema) -> bool:
-    """Whether an array's items are a map's entries."""
-    return avro.type == "record" and (avro.name == f"{NAMESPACE}.{MAP_ENTRY}" or avro.props.get(INTERNAL_TYPE) == MAP_ENTRY)
-
-
-def nullable_member(avro: AvroSchema) -> AvroSchema | None:
-    """The type of a union that stands for an optional value, or of one that is flattened; None for another union."""
-    members = [branch for branch in avro.branches if branch.type != "null"]
-    return members[0] if len(avro.branches) == 2 and len(members) == 1 else None
-
-
-def member_field(avro: AvroSchema, index: int, options: AvroOptions) -> str:
-    """The name of a union member's field."""
-    if options.generalized:
-        return f"{GENERAL_UNION_FIELD_PREFIX}{index}"
-    if avro.name is not None:
-        return avro.name if options.enhanced else avro.name.rpartition(".")[2]
-    return avro.type
 
 
 class ToConnect:
@@ -320,58 +297,3 @@ def _int(avro: AvroSchema) -> _Parts:
 
 def _java_text(value: Any) -> str:
     return value if isinstance(value, str) else json_text(value)
-
-
-def default_from_json(schema: Schema, avro: AvroSchema, value: Any, options: AvroOptions) -> Any:
-    """A default's JSON value as Connect data. Raises DataError and the errors of a value of another kind."""
-    if value is None:
-        return None
-    if avro.type == "union":
-        member = nullable_member(avro)
-        first = avro.branches[0]
-        if member is not None:
-            return default_from_json(schema, member, value, options)
-        if first.type == "null":
-            return None
-        at = schema.index_of(member_field(first, 0, options))
-        values: list[Any] = [None] * len(schema.fields)
-        values[at] = default_from_json(schema.fields[at].schema, first, value, options)
-        return Struct(schema, values)
-    match schema.name:
-        case "org.apache.kafka.connect.data.Decimal":
-            return bytes_to_decimal(value.encode("latin-1"), int(schema.parameter("scale") or 0))
-        case "org.apache.kafka.connect.data.Date":
-            return days_to_date(value)
-        case "org.apache.kafka.connect.data.Time":
-            return millis_to_time(value)
-        case "org.apache.kafka.connect.data.Timestamp":
-            return millis_to_timestamp(value)
-    match schema.type:
-        case Type.FLOAT32 | Type.FLOAT64:
-            return float(value)
-        case Type.INT8 | Type.INT16 | Type.INT32 | Type.INT64 | Type.BOOLEAN | Type.STRING:
-            expected = {Type.BOOLEAN: bool, Type.STRING: str}.get(schema.type, int)
-            if type(value) is not expected:
-                raise DataError(f"{json_text(value)} is no {schema.type.name}")
-            return value
-        case Type.BYTES:
-            return value.encode("latin-1")
-        case Type.ARRAY:
-            assert avro.items is not None
-            assert schema.value_schema is not None
-            return [default_from_json(schema.value_schema, avro.items, item, options) for item in value]
-        case Type.MAP:
-            return _map_default(schema, avro, value, options)
-        case Type.STRUCT:
-            pairs = zip(schema.fields, avro.fields, strict=True)
-            return Struct(schema, [default_from_json(f.schema, a.schema, value.get(a.name), options) for f, a in pairs])
-
-
-def _map_default(schema: Schema, avro: AvroSchema, value: Any, options: AvroOptions) -> dict[Any, Any]:
-    items, key, item = avro.items, schema.key_schema, schema.value_schema
-    assert items is not None
-    assert key is not None
-    assert item is not None
-    if avro.type == "map":
-        return {name: default_from_json(item, items, held, options) for name, held in value.items()}
-    raise DataError("a default of a map whose keys are no strings")

@@ -9,24 +9,23 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from connect_py.converters.avro.from_connect import ANYTHING, has_string_keys, is_enum, is_union
-from connect_py.converters.avro.names import full_name, scrub_name
+from connect_py.converters.avro.anything import ANYTHING, anything_bytes
+from connect_py.converters.avro.binary import DOUBLE, FLOAT, SMALL, Writer, block_bytes, long_bytes, symbol_writer, text_bytes
+from connect_py.converters.avro.defaults import json_bytes
+from connect_py.converters.avro.kinds import has_string_keys, is_enum, is_union
 from connect_py.converters.avro.options import AvroOptions
 from connect_py.converters.avro.schema import NO_DEFAULT, AvroSchema
 from connect_py.converters.json_write import scale_of
+from connect_py.converters.registry.names import full_name, scrub_name
 from connect_py.converters.registry.wire import zigzag
 from connect_py.data import Schema, Struct, Type
 from connect_py.data.java_classes import java_class
 from connect_py.data.logical import DATE, DECIMAL, TIME, TIMESTAMP, decimal_to_bytes
 from connect_py.data.times import date_to_days, time_to_millis, timestamp_to_millis
 from connect_py.errors import DataError
-
-#: One value to its Avro bytes; raises DataError.
-Writer = Callable[[Any], bytes]
 
 _BITS: Mapping[Type, int] = {Type.INT8: 7, Type.INT16: 15, Type.INT32: 31, Type.INT64: 63}
 _HOLDS: Mapping[Type, tuple[str, ...]] = {
@@ -43,13 +42,6 @@ _HOLDS: Mapping[Type, tuple[str, ...]] = {
     Type.MAP: ("map", "array"),
     Type.STRUCT: ("record",),
 }
-_FLOAT, _DOUBLE = struct.Struct("<f"), struct.Struct("<d")
-_SMALL = [zigzag(number) for number in range(-64, 8192)]
-
-
-def long_bytes(number: int) -> bytes:
-    """An int or long. Small ones, which are most, come from a table."""
-    return _SMALL[number + 64] if -64 <= number < 8192 else zigzag(number)
 
 
 def encoder(schema: Schema | None, avro: AvroSchema, options: AvroOptions) -> Writer:
@@ -61,7 +53,7 @@ def encoder(schema: Schema | None, avro: AvroSchema, options: AvroOptions) -> Wr
     if schema is None:
         if avro.full_name != ANYTHING.full_name:
             raise DataError(f"Values without a schema are written as {ANYTHING.full_name}, and the registered schema is {avro.full_name}")
-        return _anything
+        return anything_bytes
     if avro.type == "union":
         return _in_union(schema, avro, options)
     write = _part(schema, avro, options)
@@ -156,11 +148,11 @@ def _part(schema: Schema, avro: AvroSchema, options: AvroOptions) -> Writer:
         case Type.INT8 | Type.INT16 | Type.INT32 | Type.INT64:
             return _integer(schema)
         case Type.FLOAT32 | Type.FLOAT64:
-            return _floating(schema, (_FLOAT if avro.type == "float" else _DOUBLE).pack)
+            return _floating(schema, (FLOAT if avro.type == "float" else DOUBLE).pack)
         case Type.BOOLEAN:
             return lambda value: _boolean(schema, value)
         case Type.STRING:
-            return _symbol(avro) if avro.type == "enum" or is_enum(schema, options) else _string(schema)
+            return symbol_writer(avro) if avro.type == "enum" or is_enum(schema, options) else _string(schema)
         case Type.BYTES:
             return lambda value: _sized(value, avro, schema)
         case Type.ARRAY:
@@ -178,7 +170,7 @@ def _integer(schema: Schema) -> Writer:
         if type(value) is not int:
             raise _wrong(schema, value)
         if -64 <= value < 8192:
-            return _SMALL[value + 64]
+            return SMALL[value + 64]
         if not -bound <= value < bound:
             raise DataError(f"{value} is not in the range of {schema.type.name}")
         return zigzag(value)
@@ -209,27 +201,6 @@ def _string(schema: Schema) -> Writer:
         if not isinstance(value, str):
             raise _wrong(schema, value)
         return text_bytes(value)
-
-    return write
-
-
-def text_bytes(value: str) -> bytes:
-    """A string: its length in UTF-8 and the bytes. Half a surrogate pair becomes a question mark, as in Java."""
-    try:
-        data = value.encode()
-    except UnicodeEncodeError:
-        data = value.encode(errors="replace")
-    return long_bytes(len(data)) + data
-
-
-def _symbol(avro: AvroSchema) -> Writer:
-    known = {symbol: long_bytes(index) for index, symbol in enumerate(avro.symbols)}
-
-    def write(value: Any) -> bytes:
-        try:
-            return known[value]
-        except (KeyError, TypeError):
-            raise DataError(f"{value!r} is no symbol of the enum {avro.full_name}") from None
 
     return write
 
@@ -284,14 +255,9 @@ def _array(schema: Schema, avro: AvroSchema, options: AvroOptions) -> Writer:
     def write(value: Any) -> bytes:
         if not isinstance(value, list | tuple):
             raise _wrong(schema, value)
-        return _block([element(item) for item in value])
+        return block_bytes([element(item) for item in value])
 
     return write
-
-
-def _block(parts: list[bytes]) -> bytes:
-    """Items in one block, and the empty block that ends them."""
-    return b"%b%b\0" % (long_bytes(len(parts)), b"".join(parts)) if parts else b"\0"
 
 
 def _map(schema: Schema, avro: AvroSchema, options: AvroOptions) -> Writer:
@@ -310,7 +276,7 @@ def _map(schema: Schema, avro: AvroSchema, options: AvroOptions) -> Writer:
     def write(value: Any) -> bytes:
         if not isinstance(value, Mapping):
             raise _wrong(schema, value)
-        return _block([key(k) + item(v) for k, v in value.items()])
+        return block_bytes([key(k) + item(v) for k, v in value.items()])
 
     return write
 
@@ -351,70 +317,3 @@ def _by_name(schema: Schema, avro: AvroSchema, own: Mapping[str, tuple[int, Sche
 
 def _constant(data: bytes) -> Writer:
     return lambda value: data
-
-
-def json_bytes(avro: AvroSchema, value: Any) -> bytes:
-    """A default's JSON value in binary form. Raises DataError."""
-    match avro.type:
-        case "null":
-            return b""
-        case "boolean":
-            return b"\1" if value else b"\0"
-        case "int" | "long":
-            return long_bytes(value)
-        case "float" | "double":
-            return (_FLOAT if avro.type == "float" else _DOUBLE).pack(float(value))
-        case "string":
-            return text_bytes(value)
-        case "bytes":
-            data: bytes = value.encode("latin-1")
-            return long_bytes(len(data)) + data
-        case "fixed":
-            fixed: bytes = value.encode("latin-1")
-            return fixed
-        case "enum":
-            return _symbol(avro)(value)
-        case "array" | "map":
-            assert avro.items is not None
-            items = avro.items
-            if avro.type == "array":
-                return _block([json_bytes(items, item) for item in value])
-            return _block([text_bytes(name) + json_bytes(items, item) for name, item in value.items()])
-        case "record":
-            return b"".join(json_bytes(f.schema, value.get(f.name, f.default)) for f in avro.fields)
-        case _:
-            index = next((at for at, branch in enumerate(avro.branches) if (branch.type == "null") == (value is None)), 0)
-            return long_bytes(index) + json_bytes(avro.branches[index], value)
-
-
-# -- without a schema --------------------------------------------------------------------------------------------------------------
-
-_FIELDS = [field.name for field in ANYTHING.fields]
-
-
-def _anything(value: Any) -> bytes:
-    """A record of nine optional fields, of which one has the value."""
-    match value:
-        case None:
-            return b"\0" * len(_FIELDS)
-        case bool():
-            return _one_of("boolean", b"\1" if value else b"\0")
-        case int():
-            if not -(1 << 63) <= value < 1 << 63:
-                raise DataError(f"{value} is not in the range of INT64")
-            return _one_of("long", long_bytes(value))
-        case float():
-            return _one_of("double", _DOUBLE.pack(value))
-        case str():
-            return _one_of("string", text_bytes(value))
-        case list() | tuple():
-            return _one_of("array", _block([_anything(item) for item in value]))
-        case Mapping():
-            return _one_of("map", _block([_anything(key) + _anything(item) for key, item in value.items()]))
-        case _:
-            raise DataError(f"Unknown Java type for schemaless data: {java_class(value)}")
-
-
-def _one_of(name: str, data: bytes) -> bytes:
-    at = _FIELDS.index(name)
-    return b"\0" * at + b"\2" + data + b"\0" * (len(_FIELDS) - at - 1)

@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 from google.protobuf import descriptor_pb2
 
-from connect_py.converters.avro.names import scrub_name, split_name
 from connect_py.converters.protobuf.known import (
     DATE_TYPE,
     DECIMAL_TYPE,
@@ -30,6 +29,7 @@ from connect_py.converters.protobuf.options import (
     WRAPPER,
     ProtobufOptions,
 )
+from connect_py.converters.registry.names import scrub_name, split_name
 from connect_py.data import Schema, Type
 from connect_py.data.logical import DATE, DECIMAL, TIME, TIMESTAMP
 from connect_py.errors import DataError

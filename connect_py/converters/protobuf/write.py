@@ -7,10 +7,10 @@ import decimal
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from connect_py.converters.avro.names import scrub_name
 from connect_py.converters.protobuf.from_connect import LOGICAL, enum_parameter, is_union
 from connect_py.converters.protobuf.known import WRAPPERS, message_class
 from connect_py.converters.protobuf.options import ProtobufOptions
+from connect_py.converters.registry.names import scrub_name
 from connect_py.data import Schema, Struct, Type
 from connect_py.data.java_classes import java_class
 from connect_py.data.logical import DATE, DECIMAL, TIME, int_to_bytes
