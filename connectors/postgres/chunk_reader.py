@@ -35,6 +35,9 @@ log = logging.getLogger(__name__)
 
 DIALECT = SqlDialect(quote_name, quote_literal, row_values=True, nulls_last=True)
 
+#: A chunk is read in the order of its index. A table without statistics is taken for one of which a range holds few rows: the planner then
+#: collects all rows that are left and sorts them, for each chunk anew (18 ms a chunk of 1024 rows of a table of 100,000, instead of 4).
+PLAN = "SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off;"
 #: How long a chunk waits for a table that somebody holds exclusively; streaming goes on in between.
 LOCK_WAIT_MS = 500
 #: How long it waits for a streamed transaction to become visible before streaming goes on in between.
@@ -131,7 +134,7 @@ class PostgresChunks:
             id_ = self._find(wanted)
             try:
                 connection.query(
-                    f"BEGIN READ ONLY; SET LOCAL lock_timeout = {LOCK_WAIT_MS}; LOCK TABLE {_name(id_)} IN ACCESS SHARE MODE",
+                    f"BEGIN READ ONLY; {PLAN} SET LOCAL lock_timeout = {LOCK_WAIT_MS}; LOCK TABLE {_name(id_)} IN ACCESS SHARE MODE",
                     self._while_waiting,
                 )
                 self._await_streamed(connection, id_)
