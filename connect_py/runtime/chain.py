@@ -16,7 +16,7 @@ from connect_py.api import EncodedBatch, Header, JsonEncoding, Route, SourceReco
 from connect_py.api.config import ConfigType, parse_value
 from connect_py.api.transform import Record
 from connect_py.converters.json import JsonConverter
-from connect_py.converters.json_read import has_decimals, parse_json
+from connect_py.converters.json_read import parse_json
 from connect_py.converters.row_read import row_reader
 from connect_py.data.schema import STRING
 from connect_py.errors import ConfigError, FatalTaskError, noted
@@ -151,8 +151,8 @@ class Chain:
 
     def _route_readers(self, route: Route) -> tuple[Callable[[bytes | None], Any], Callable[[bytes | None], Any]]:
         def reader(schema: Any) -> Callable[[bytes | None], Any]:
-            read, exact = row_reader(schema), has_decimals(schema)
-            return lambda data: None if data is None else read(parse_json(data, exact=exact))
+            read = row_reader(schema)  # decimals are base64 in these rows, so that no number needs more than a double
+            return lambda data: None if data is None else read(parse_json(data))
 
         if len(self._readers) >= _MAX_ROUTES:
             self._readers.clear()
