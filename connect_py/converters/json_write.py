@@ -54,7 +54,7 @@ def quote(text: str) -> str:
 
 
 def quote_characters(text: str) -> str:
-    """A JSON string as Jackson's character generator writes it: `\\b \\f \\n \\r \\t`, `\\u00XX` with upper-case digits, the rest as it is."""
+    """A JSON string as Jackson's character generator writes it: `\\b \\f \\n \\r \\t`, `\\u00XX` in upper case, the rest as it is."""
     quoted: str = encode_basestring(text)
     if "\\u00" in quoted:
         quoted = _LOWER_HEX.sub(lambda m: m[0] if m[0] == "\\\\" else "\\u" + m[0][2:].upper(), quoted)

@@ -8,6 +8,7 @@ import contextlib
 import decimal
 import io
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from connect_py.converters.avro.anything import ANYTHING
 from connect_py.converters.avro.converter import AvroConverter
 from connect_py.converters.avro.schema import avro_text, parse_avro
 from connect_py.converters.json import JsonConverter
+from connect_py.converters.protobuf.converter import ProtobufConverter
 from connect_py.converters.registry.names import scrub_name
 from connect_py.converters.registry.wire import frame, message_indexes, read_message_indexes
 from connect_py.data import Struct, Type
@@ -311,6 +313,18 @@ def test_two_unlike_types_of_one_name_are_refused(schema_registry):
     schema = struct([("a", map_of(INT32, STRING)), ("b", map_of(INT64, STRING))], name="com.acme.Two")
     with pytest.raises(DataError, match=r"both be the Avro type io\.confluent\.connect\.avro\.MapEntry"):
         converter(schema_registry).from_connect_data("t", schema, Struct(schema, [{}, {}]))
+
+
+@pytest.mark.parametrize(
+    ("made", "missing", "extra"),
+    [(AvroConverter, "confluent_kafka.schema_registry", "registry"), (ProtobufConverter, "google.protobuf", "protobuf")],
+)
+def test_a_missing_package_is_named_with_the_extra_that_brings_it(schema_registry, monkeypatch, made, missing, extra):
+    for name in [name for name in sys.modules if name.startswith(("google.protobuf", "connect_py.converters.protobuf.", missing))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(ConfigError, match=rf"needs the Python package '{missing}.*connect-py-worker\[{extra}\]"):
+        made().configure({"schema.registry.url": schema_registry.url}, is_key=False)
 
 
 def test_names_that_avro_refuses_are_scrubbed_as_confluent_does():
