@@ -24,6 +24,7 @@ from connectors.engine.headers import context_headers, new_run_id
 from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
 from connectors.engine.relational.filters import compile_java_regex
 from connectors.engine.relational.table import Table, TableId
+from connectors.engine.retry import Backoff, Outage
 from connectors.engine.signal.actions import BlockingRequest
 from connectors.engine.snapshot.incremental import SnapshotHooks
 from connectors.postgres import catalog, identity, slot
@@ -37,7 +38,6 @@ from connectors.postgres.messages import MessageEncoder
 from connectors.postgres.offset import PostgresOffset, acknowledged_lsn
 from connectors.postgres.pgoutput import Relation
 from connectors.postgres.preparation import open_general, prepare
-from connectors.postgres.retry import Backoff, Outage
 from connectors.postgres.snapshot import PostgresSnapshot
 from connectors.postgres.streaming import ChangeStream
 from connectors.postgres.tables import CapturedTable, TableFactory, table_of_relation
