@@ -8,10 +8,12 @@ from connect_py.api import Password
 
 #: TCP connects that get no answer end after this; the server may be behind a firewall that drops packets.
 CONNECT_TIMEOUT_SECONDS = 10
-#: Text forms that the row encoders read; the timeouts of the role or database must not cut a long COPY.
+#: Text forms that the row encoders read; the timeouts of the role or database must not cut a long COPY; a watermark must be in the log when
+#: its commit returns, because the stream waits for it (where commits are asynchronous it would wait 200 ms for the log's writer).
 SESSION = (
     "-c DateStyle=ISO -c IntervalStyle=postgres -c TimeZone=UTC -c extra_float_digits=3 -c bytea_output=hex "
-    "-c statement_timeout=0 -c lock_timeout=0 -c idle_in_transaction_session_timeout=0"
+    "-c statement_timeout=0 -c lock_timeout=0 -c idle_in_transaction_session_timeout=0 "
+    "-c synchronous_commit=local"
 )
 
 
