@@ -40,7 +40,7 @@ from connectors.engine.relational.column_rules import ColumnRules
 from connectors.engine.relational.filters import NameFilter, TableFilters
 from connectors.engine.relational.keys import KeyRules
 from connectors.engine.relational.table import TableId
-from connectors.engine.snapshot.modes import MODES, SnapshotMode
+from connectors.mysql.modes import MODES, MySqlMode, configuration_based
 from connectors.mysql.settings import ConnectionSettings
 from connectors.mysql.types.base import ValueOptions
 
@@ -223,6 +223,7 @@ _OLD_NAMES: Final = {
     "gtid.new.channel.position": "gtid.source.includes",
 }
 _OLD_HISTORY: Final = "database.history."
+_OVERRIDES: Final = "snapshot.select.statement.overrides"
 _HISTORY: Final = "schema.history.internal."
 _OLD_MODES: Final = {"never": "never", "schema_only": "no_data", "schema_only_recovery": "recovery"}
 _KAFKA_HISTORY: Final = ("io.debezium.storage.kafka.history.KafkaSchemaHistory", "io.debezium.relational.history.KafkaDatabaseHistory")
@@ -262,7 +263,7 @@ class MySqlConfig:
     topic_prefix: str
     connection: ConnectionSettings
     server_id: int
-    snapshot_mode: SnapshotMode
+    snapshot_mode: MySqlMode
     filters: TableFilters
     keys: KeyRules
     values: ValueOptions
@@ -286,6 +287,12 @@ class MySqlConfig:
     def choice(self, name: str, default: str = "") -> str:
         """A property with a few values, in small letters."""
         return self.raw.get(name, default).strip().lower()
+
+    @property
+    def statements(self) -> dict[str, str]:
+        """`snapshot.select.statement.overrides`: statements by the names of the tables that they are read in place of."""
+        names = [part.strip() for part in self.raw.get(_OVERRIDES, "").split(",") if part.strip()]
+        return {name: statement for name in names if (statement := self.raw.get(f"{_OVERRIDES}.{name}"))}
 
     @property
     def history_topic(self) -> str:
@@ -319,15 +326,16 @@ def parse_config(config: Config, connector: str = "mysql") -> MySqlConfig:
     raw.update({name: text for name, text in present.items() if text is not None})
     parts = [part.strip().lower() for part in raw["skipped.operations"].split(",") if part.strip()]
     mode = raw["snapshot.mode"].strip().lower()
-    if mode not in MODES:
+    if mode not in MODES and mode != "configuration_based":
         raise ConfigError(f"snapshot.mode={mode} is not built for this connector yet; choose one of {', '.join(sorted(MODES))}")
+    _warn_of_unbuilt(raw)
     return MySqlConfig(
         raw=raw,
         connector=connector,
         topic_prefix=raw["topic.prefix"].strip(),
         connection=_settings(raw),
         server_id=int(raw["database.server.id"]),
-        snapshot_mode=MODES[mode],
+        snapshot_mode=configuration_based(raw) if mode == "configuration_based" else MODES[mode],
         filters=TableFilters(
             schemas=NameFilter.parse(raw.get("database.include.list"), raw.get("database.exclude.list")),
             tables=NameFilter.parse(raw.get("table.include.list"), raw.get("table.exclude.list")),
@@ -342,6 +350,16 @@ def parse_config(config: Config, connector: str = "mysql") -> MySqlConfig:
         gtid_sources=NameFilter.parse(raw.get("gtid.source.includes"), raw.get("gtid.source.excludes")),
         skipped=frozenset(parts) - {"none"},
     )
+
+
+def _warn_of_unbuilt(raw: Mapping[str, str]) -> None:
+    """Properties whose work is not done by this connector yet: nobody shall wait for it."""
+    for name in ("signal.data.collection", "notification.enabled.channels", "heartbeat.action.query", "converters"):
+        if raw.get(name, "").strip():
+            log.warning("%s is set, but the MySQL connector does nothing with it yet", name)
+    for name in ("read.only", "skip.messages.without.change"):
+        if raw.get(name, "false").strip().lower() == "true":
+            log.warning("%s is set, but the MySQL connector does nothing with it yet", name)
 
 
 def is_system_table(table: TableId) -> bool:

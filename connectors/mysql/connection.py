@@ -32,7 +32,14 @@ class Connection:
             raise server_error(error, f"Unable to connect to {settings.host}:{settings.port}") from error
 
     def close(self) -> None:
-        """End the session; never fails."""
+        """End the session; never fails. What is left of a result that was being streamed is not read."""
+        result = self._driver._result
+        if result is not None and result.unbuffered_active:
+            # the driver would read it to its end, also when it is collected
+            result.unbuffered_active = False
+            self._driver._result = None
+            self._driver._force_close()
+            return
         try:
             self._driver.close()
         except (pymysql.MySQLError, OSError):

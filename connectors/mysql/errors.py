@@ -9,11 +9,12 @@ from connectors.mysql import error_codes as codes
 
 
 class ServerError(ConnectError):
-    """The server refused. `code` is its number, 0 where the driver failed."""
+    """The server refused. `code` is its number, 0 where the driver failed; `reason` its own text."""
 
-    def __init__(self, message: str, code: int = 0) -> None:
+    def __init__(self, message: str, code: int = 0, reason: str = "") -> None:
         super().__init__(message)
         self.code = code
+        self.reason = reason or message
 
 
 class LostConnectionError(ServerError, RetriableError):
@@ -27,15 +28,15 @@ class PurgedPositionError(ServerError):
 def server_error(error: Exception, what: str) -> ServerError:
     """The error to raise for one of the driver's."""
     code, text = _code_and_text(error)
-    message = f"{what}: {text}"
+    message = f"{what}: {text}" + (f" (error {code})" if code else "")
     if code == codes.SOURCE_FATAL_ERROR_READING_BINLOG:
-        return PurgedPositionError(message, code)
+        return PurgedPositionError(message, code, text)
     if code in codes.LOST or isinstance(error, (OSError, EOFError)):
-        return LostConnectionError(message, code)
-    return ServerError(message, code)
+        return LostConnectionError(message, code, text)
+    return ServerError(message, code, text)
 
 
 def _code_and_text(error: Exception) -> tuple[int, str]:
     if isinstance(error, pymysql.MySQLError) and error.args and isinstance(error.args[0], int):
-        return error.args[0], f"{error.args[1] if len(error.args) > 1 else type(error).__name__} (error {error.args[0]})"
+        return error.args[0], str(error.args[1] if len(error.args) > 1 else type(error).__name__)
     return 0, str(error) or type(error).__name__

@@ -1,0 +1,80 @@
+"""What a start does before anything is read: checks of the server and of the schema history, and what is to be read (mysql.md §2, §5)."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+
+from connect_py.errors import FatalTaskError
+from connectors.engine.snapshot.modes import StoredPosition
+from connectors.mysql import server
+from connectors.mysql.config import MySqlConfig
+from connectors.mysql.connection import Connection
+from connectors.mysql.offset import MySqlOffset
+from offsets.schema_history import KafkaSchemaHistory
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a start does.
+
+    Attributes:
+        position: from where streaming goes on; None when a snapshot says it.
+        schema: whether structures are read from the server; else the history tells them.
+        data: whether rows are read too.
+    """
+
+    position: MySqlOffset | None
+    schema: bool
+    data: bool
+
+
+def prepare(
+    connection: Connection, config: MySqlConfig, position: MySqlOffset | None, history: KafkaSchemaHistory, *, snapshot_done: bool
+) -> Start:
+    """Check and decide.
+
+    Args:
+        position: the stored one, or that of the last batch.
+        snapshot_done: whether this task has taken its snapshot: modes that take one at every start take none at a reconnection.
+
+    Raises:
+        FatalTaskError: the connector cannot go on, or not in this mode.
+        RetriableError, ServerError: a server cannot be asked.
+    """
+    mode = config.snapshot_mode
+    if mode.streams:
+        server.check_log_format(connection)
+    if mode.keeps_position and position is None:
+        raise FatalTaskError("Could not find existing redo log information while attempting schema only recovery snapshot")
+    stored = StoredPosition.NONE
+    if position is not None:
+        stored = StoredPosition.UNFINISHED_SNAPSHOT if position.snapshot else StoredPosition.STREAMING
+    if stored is StoredPosition.UNFINISHED_SNAPSHOT and not mode.keeps_position:
+        log.info("Previous snapshot was cancelled before completion; a new snapshot will be taken.")
+    if snapshot_done and stored is StoredPosition.STREAMING:
+        schema = data = False
+    else:
+        schema, data = mode.reads_schema(stored), mode.reads_data(stored)
+    missing = not history.exists() or history.is_empty()
+    if stored is StoredPosition.STREAMING and missing and not schema:
+        raise FatalTaskError("The db history topic is missing. You may attempt to recover it by reconfiguring the connector to recovery.")
+    if (
+        position is not None
+        and stored is StoredPosition.STREAMING
+        and mode.streams
+        and not server.is_available(connection, config, position)
+    ):
+        if not mode.when_position_lost:
+            raise FatalTaskError(
+                f"The connector is trying to read change stream starting at {position.dump()}, but this is no longer available on the "
+                "server. Reconfigure the connector to use a snapshot mode when needed."
+            )
+        log.warning("The server no longer has its log from %s on: a new snapshot is taken", position.dump())
+        return Start(None, schema=True, data=True)
+    history.create()
+    if mode.keeps_position and position is not None:
+        return Start(replace(position, snapshot=None), schema=schema, data=False)
+    return Start(None if schema else position, schema=schema, data=data)

@@ -1,0 +1,270 @@
+"""The initial snapshot of MySQL: structures and rows at one position of the log (mysql.md §6).
+
+Consistency. Under a global read lock one transaction with a consistent view begins and the end of the log is read: rows and structures
+are those of that position. The lock is let go once the structures are read. Where it is refused, the captured tables are locked in its place,
+and until the last row, since letting them go would end the transaction. The offset says "unfinished" until the last row: a task that dies
+takes the snapshot again, and its rows, sent twice, converge with the changes that follow.
+
+Used by the task's thread; holds one batch of rows.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from connect_py.api.record import EncodedRow
+from connect_py.errors import FatalTaskError
+from connectors.engine.encode.tuples import Text
+from connectors.engine.envelope import tail
+from connectors.engine.metrics import SnapshotMetrics
+from connectors.engine.relational.table import TableId
+from connectors.engine.snapshot.initial import InitialSnapshot
+from connectors.engine.snapshot.markers import Marker
+from connectors.mysql import error_codes, server
+from connectors.mysql.config import MySqlConfig
+from connectors.mysql.connection import Connection, Row, quote_name
+from connectors.mysql.errors import LostConnectionError, ServerError
+from connectors.mysql.offset import MySqlOffset
+from connectors.mysql.schema import Schema
+from connectors.mysql.tables import CapturedTable, CapturedTables
+from connectors.mysql.values import is_text
+
+log = logging.getLogger(__name__)
+
+#: A batch ends at whichever comes first (see the PostgreSQL connector's).
+MAX_ROWS = 2_000
+MAX_BYTES = 4_000_000
+#: Rows that are asked of the driver at a time, so that a batch of large ones ends near its bound.
+_FETCH_ROWS = 250
+_CONSISTENT = ("minimal", "minimal_percona", "minimal_percona_no_table_locks")
+_LOCKS = {"minimal": "FLUSH TABLES WITH READ LOCK", "extended": "FLUSH TABLES WITH READ LOCK"}
+_PERCONA_LOCK = "LOCK TABLES FOR BACKUP"
+
+
+class TableRows:
+    """One table being read; `TableRows` of the snapshot engine. Raises ServerError from every method."""
+
+    def __init__(
+        self, connection: Connection, table: CapturedTable, offset: MySqlOffset, metrics: SnapshotMetrics, statement: str | None
+    ) -> None:
+        self._table = table
+        self._metrics = metrics
+        columns = [table.model.columns[place] for place in table.places]
+        self._charsets = ["utf-8" if is_text(column) else "latin-1" for column in columns]
+        # the server's clock has whole seconds
+        ts_us = int(time.time()) * 1_000_000
+        self._sources = {marker: table.block.render(ts_us, marker.value, offset.file, offset.pos) for marker in Marker}
+        names = ", ".join(quote_name(column.name) for column in columns)
+        source = quote_name(table.id.schema, table.id.table)
+        if statement is not None:
+            source = f"({statement.rstrip().rstrip(';')}\n) AS chosen"
+        self._batches: Iterator[Sequence[Row]] = connection.stream(f"SELECT {names} FROM {source}", _FETCH_ROWS)  # noqa: S608  # quoted names; an override is the user's own
+
+    def read(self) -> list[Row] | None:
+        """Up to MAX_ROWS or MAX_BYTES; None after the last one."""
+        rows: list[Row] = []
+        size = 0
+        for batch in self._batches:
+            rows += batch
+            size += sum(len(value) for row in batch for value in row if value is not None)
+            if len(rows) >= MAX_ROWS or size >= MAX_BYTES:
+                break
+        self._metrics.scanned(str(self._table.id), len(rows))
+        if not rows:
+            self._metrics.table_done()
+            return None
+        return rows
+
+    def encode(self, rows: Sequence[Row], marker: Marker) -> list[EncodedRow]:
+        """Rows as records. Raises DataError."""
+        table, charsets = self._table, self._charsets
+        image, value, route = table.encoder.image, table.encoder.value, table.route
+        source, end = self._sources[marker], tail("r", time.time_ns())
+        out: list[EncodedRow] = []
+        for row in rows:
+            texts: list[Text] = [
+                None if octets is None else octets.decode(charset, "replace") for octets, charset in zip(row, charsets, strict=True)
+            ]
+            key, shown = image(texts, snapshot=True)
+            out.append((route, key, value(None, shown, source, end)))
+        return out
+
+
+class MySqlSnapshot:
+    """The running snapshot.
+
+    Args:
+        connection: open for it alone until it is finished.
+        data: whether rows are read; structures always are.
+        base: the stored position, which streaming goes on from (`snapshot.mode=recovery`); None takes the end of the log.
+
+    Attributes:
+        offset: where the source stands once all rows that were given out are in Kafka.
+
+    Raises:
+        ServerError: a statement failed.
+        FatalTaskError: a lock or a position cannot be had.
+        DdlError: a structure cannot be understood.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        config: MySqlConfig,
+        schema: Schema,
+        tables: CapturedTables,
+        metrics: SnapshotMetrics,
+        *,
+        data: bool,
+        base: MySqlOffset | None = None,
+    ) -> None:
+        self._connection = connection
+        self._config = config
+        self._schema = schema
+        self._metrics = metrics
+        self._base = base
+        self._started = time.monotonic()
+        self._rows: list[EncodedRow] = []
+        self._delayed: list[TableId] = []
+        self._table_locks = False
+        self._mode = config.choice("snapshot.locking.mode", "minimal")
+        self.finished = False
+        only_captured = config.flag("schema.history.internal.store.only.captured.tables.ddl")
+        known = server.all_tables(connection, with_system=not config.flag("table.ignore.builtin"))
+        captured = [table for table in known if config.filters.is_captured(table)]
+        wanted = captured if only_captured else known
+        self._lock()
+        if self._table_locks:
+            self._lock_tables(captured)
+        self.offset = self._position()
+        self._read_structures([table for table in wanted if not self._table_locks or table in set(captured)])
+        if self._table_locks:
+            self._delayed = [table for table in wanted if table not in set(captured)]
+        elif self._mode in _CONSISTENT:
+            connection.execute("UNLOCK TABLES")
+        chosen = config.filters.snapshot_order(captured) if data else []
+        present = [table for table in chosen if schema.is_known(table)]
+        self._tables = tables
+        self._engine = InitialSnapshot(present, self._open)
+        metrics.begin(len(present))
+        log.info("Snapshot of %d tables at %s:%d: %s", len(present), self.offset.file, self.offset.pos, ", ".join(map(str, present)))
+
+    def next_rows(self) -> list[EncodedRow]:
+        """The next records; none when the snapshot has ended.
+
+        Raises:
+            ServerError: reading failed; the snapshot begins again where the connection was lost.
+        """
+        if self._rows:
+            # structures come before rows, in batches of their own
+            rows, self._rows = self._rows[:MAX_ROWS], self._rows[MAX_ROWS:]
+            return rows
+        rows = self._engine.next_rows()
+        self._metrics.events(len(rows))
+        if self._engine.finished:
+            rows += self._finish()
+        return rows
+
+    def _finish(self) -> list[EncodedRow]:
+        if self._table_locks or self._mode == "extended":
+            self._connection.execute("UNLOCK TABLES")
+        self._connection.execute("ROLLBACK")
+        if self._delayed:
+            self._read_structures(self._delayed, anew=False)
+        rows, self._rows = self._rows, []
+        self.offset = self._base if self._base is not None else replace(self.offset, snapshot=None)
+        self.finished = True
+        self._metrics.end("completed")
+        log.info("Snapshot finished: %d rows in %.1f s", self._engine.rows_sent, time.monotonic() - self._started)
+        return rows
+
+    def _lock(self) -> None:
+        """The global lock and the transaction (mysql.md §6.1, 3a to 3e)."""
+        execute = self._connection.execute
+        seconds = max(1, self._config.number("snapshot.lock.timeout.ms") // 1000)
+        execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        execute(f"SET SESSION lock_wait_timeout = {seconds}")
+        try:
+            execute(f"SET SESSION innodb_lock_wait_timeout = {seconds}")
+        except LostConnectionError:
+            raise
+        except ServerError as error:
+            log.warning("%s", error)
+        if self._mode == "none":
+            execute("START TRANSACTION")
+            return
+        statement = _LOCKS.get(self._mode, _PERCONA_LOCK)
+        try:
+            execute(statement)
+        except LostConnectionError:
+            raise
+        except ServerError as error:
+            if self._mode == "minimal_percona_no_table_locks":
+                raise FatalTaskError(
+                    "Cannot perform two-phase schema snapshot because global read lock was not acquired and table locks are not allowed in "
+                    "*_no_table_locks mode."
+                ) from error
+            log.info("The server refuses the global read lock, the captured tables are locked in its place: %s", error)
+            self._table_locks = True
+        # a lock of tables would be undone by a transaction's start
+        execute("START TRANSACTION WITH CONSISTENT SNAPSHOT" if self._mode in _CONSISTENT else "START TRANSACTION")
+
+    def _lock_tables(self, captured: Sequence[TableId]) -> None:
+        """Locks in place of the global one (mysql.md §6.2)."""
+        grants = [row[0].upper() for row in self._connection.texts("SHOW GRANTS FOR CURRENT_USER")]
+        if not any("ALL" in grant or "LOCK TABLES" in grant or "FLUSH_TABLES" in grant for grant in grants):
+            raise FatalTaskError(
+                "User does not have the 'LOCK TABLES' privilege required to obtain a consistent snapshot by preventing concurrent writes "
+                "to tables."
+            )
+        if captured:
+            names = ", ".join(quote_name(table.schema, table.table) for table in captured)
+            self._connection.execute(f"FLUSH TABLES {names} WITH READ LOCK")
+
+    def _position(self) -> MySqlOffset:
+        now = int(time.time())
+        if self._base is not None:
+            return replace(self._base, ts_sec=now, server_id=0, snapshot="INITIAL", more={})
+        status = server.log_status(self._connection)
+        gtids = None if status.gtids is None else str(status.gtids)
+        return MySqlOffset(status.file, status.position, gtids, now, snapshot="INITIAL")
+
+    def _read_structures(self, tables: Sequence[TableId], *, anew: bool = True) -> None:
+        """Tell of every structure as if it were made now; `anew` with what comes before the tables."""
+        if anew:
+            self._state("", server.charset_statement(self._connection))
+            for table in tables:
+                self._state(table.schema, f"DROP TABLE IF EXISTS {quote_name(table.schema, table.table)}")
+        databases = sorted({table.schema for table in tables})
+        made = server.database_statements(self._connection, databases)
+        for database in databases:
+            for statement in made[database] if anew else made[database][-1:]:
+                self._state(database, statement)
+            for table in tables:
+                if table.schema == database:
+                    self._state_table(table)
+
+    def _state_table(self, table: TableId) -> None:
+        try:
+            ((_, statement, *_),) = self._connection.texts(f"SHOW CREATE TABLE {quote_name(table.schema, table.table)}")
+        except ServerError as error:
+            if error.code != error_codes.NO_SUCH_TABLE:
+                raise
+            log.warning("The table %s was dropped before its structure could be read", table)
+            return
+        self._state(table.schema, statement)
+
+    def _state(self, database: str, statement: str) -> None:
+        offset = self.offset
+        source: tuple[int, str, str, int, dict[str, Any]] = (time.time_ns() // 1000, "true", offset.file, offset.pos, {})
+        rows, _ = self._schema.statement(statement, database, offset.dump(), source)
+        self._rows += rows
+
+    def _open(self, table: TableId) -> TableRows:
+        captured = self._tables.get(table)
+        assert captured is not None
+        return TableRows(self._connection, captured, self.offset, self._metrics, self._config.statements.get(str(table)))

@@ -1,0 +1,270 @@
+"""The task of the MySQL connector: a state machine that `poll` drives, on the runtime's one thread.
+
+    CONNECT ──> SNAPSHOT ──> STREAMING          any of them ──(passing failure)──> CONNECT, after a pause
+        └───────────────────────^ └──> DONE     (modes that do not stream)
+
+There is no thread and no queue between the socket and the producer, so memory is bounded by a batch and a slow Kafka slows reading.
+`position` is the offset of the last batch that was given out; after a failure the task goes on from it, exactly as a new process would
+from the stored one. The tables' models are built anew from the schema history each time.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from connect_py.api import EncodedBatch, MetricGroup, SourceTask, SourceTaskContext
+from connect_py.api.record import EncodedRow
+from connect_py.errors import ConnectError, RetriableError
+from connectors.engine.headers import context_headers, new_run_id
+from connectors.engine.heartbeat import Heartbeat
+from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
+from connectors.engine.retry import Backoff, Outage
+from connectors.engine.topic_naming import TopicNaming
+from connectors.engine.transactions import TransactionMonitor
+from connectors.mysql import server
+from connectors.mysql.binlog_client import BinlogClient
+from connectors.mysql.config import parse_config
+from connectors.mysql.connection import Connection
+from connectors.mysql.errors import PurgedPositionError
+from connectors.mysql.gtid import GtidSet, starting_set
+from connectors.mysql.offset import MySqlOffset
+from connectors.mysql.preparation import prepare
+from connectors.mysql.schema import Schema
+from connectors.mysql.schema_changes import SchemaChangeRecords
+from connectors.mysql.snapshot import MySqlSnapshot
+from connectors.mysql.source_info import block_schema
+from connectors.mysql.streaming import ChangeStream
+from connectors.mysql.tables import CapturedTables, TableFactory
+from offsets.schema_history import KafkaSchemaHistory
+
+log = logging.getLogger(__name__)
+
+#: A poll that finds nothing returns after this, so that the runtime can see to commits and stops.
+IDLE_SECONDS = 0.3
+
+
+class State(enum.Enum):
+    """See the module."""
+
+    CONNECT = "connect"
+    SNAPSHOT = "snapshot"
+    STREAMING = "streaming"
+    DONE = "done"
+
+
+class MySqlConnectorTask(SourceTask):
+    """Snapshot, then stream, one server."""
+
+    def __init__(self) -> None:
+        self._stop = threading.Event()
+        self._state = State.CONNECT
+        self._connection: Connection | None = None
+        self._history: KafkaSchemaHistory | None = None
+        self._schema: Schema | None = None
+        self._tables: CapturedTables | None = None
+        self._snapshot: MySqlSnapshot | None = None
+        self._stream: ChangeStream | None = None
+        self._position: MySqlOffset | None = None
+        self._snapshot_done = False
+        self._not_before = 0.0
+        self._outage = Outage()
+
+    # -- the contract ------------------------------------------------------------------------------------------------------------------
+
+    def start(self, config: Mapping[str, str], context: SourceTaskContext) -> None:
+        """Take the configuration and the stored offset; the server is first asked in `poll`. Raises ConfigError."""
+        self._config = parse_config(config)
+        parsed = self._config
+        self._partition = {"server": parsed.topic_prefix}
+        queue = parsed.number("max.queue.size")
+        self._snapshot_metrics = SnapshotMetrics(parsed.connector, parsed.topic_prefix, queue)
+        self._streaming_metrics = StreamingMetrics(parsed.connector, parsed.topic_prefix, queue)
+        stored = context.offset(self._partition)
+        self._position = MySqlOffset.load(stored) if stored else None
+        headers: tuple[tuple[str, str], ...] = ()
+        if parsed.flag("extended.headers.enabled"):
+            headers = context_headers(parsed.topic_prefix, context.task, parsed.connector, new_run_id())
+        self._factory = TableFactory(parsed, context.encoding, headers)
+        naming = TopicNaming.from_config(parsed.raw)
+        self._records = None
+        if parsed.flag("include.schema.changes"):
+            self._records = SchemaChangeRecords(
+                parsed.topic_prefix, parsed.connector, block_schema(parsed.connector), context.encoding, headers
+            )
+        self._monitor = TransactionMonitor(naming, context.encoding) if parsed.flag("provide.transaction.metadata") else None
+        self._heartbeat = Heartbeat(parsed.seconds("heartbeat.interval.ms"), naming, context.encoding)
+        self._backoff = Backoff(parsed.seconds("retriable.restart.connector.wait.ms"), parsed.number("errors.max.retries"))
+        if self._position is None or self._position.snapshot:
+            self._not_before = time.monotonic() + parsed.seconds("snapshot.delay.ms")
+
+    def poll(self) -> EncodedBatch | None:
+        """The next batch; see `SourceTask.poll`."""
+        if self._stop.is_set():
+            return None
+        pause = max(self._backoff.seconds_left(), self._not_before - time.monotonic())
+        if pause > 0:
+            self._stop.wait(min(pause, IDLE_SECONDS))
+            return None
+        try:
+            return self._step()
+        except RetriableError as error:
+            self._recover(error)
+        except PurgedPositionError as error:
+            # also how the server sends a replica away whose id another one uses: a new start looks whether the log is really gone
+            self._recover(error)
+        return None
+
+    def stop(self) -> None:
+        """Make `poll` return soon."""
+        self._stop.set()
+
+    def metrics(self) -> Sequence[MetricGroup]:
+        """Debezium's two beans."""
+        return [self._snapshot_metrics.group(), self._streaming_metrics.group()]
+
+    def close(self) -> None:
+        """Let every connection go."""
+        self._close_connections()
+
+    # -- the state machine -------------------------------------------------------------------------------------------------------------
+
+    def _step(self) -> EncodedBatch | None:
+        if self._state is State.CONNECT:
+            self._connect()
+        if self._state is State.SNAPSHOT:
+            return self._read_snapshot()
+        if self._state is State.STREAMING:
+            return self._read_stream()
+        self._stop.wait(IDLE_SECONDS)
+        return None
+
+    def _recover(self, error: ConnectError) -> None:
+        """Close everything and plan the next attempt. Raises FatalTaskError when there shall be none."""
+        self._close_connections()
+        self._state = State.CONNECT
+        pause = self._backoff.next(error)
+        begins = self._position is None or self._position.snapshot
+        at = "the snapshot begins again" if begins else f"reading goes on from {self._position.dump() if self._position else ''}"
+        level = logging.WARNING if self._outage.is_news(str(error)) else logging.DEBUG
+        log.log(level, "%s. Trying again in %.1f s; %s, nothing is lost", error, pause, at)
+
+    def _close_connections(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+        if self._connection is not None:
+            self._connection.close()
+        if self._history is not None:
+            self._history.close()
+        self._stream = self._connection = self._history = self._snapshot = None
+        self._streaming_metrics.connected = False
+        self._snapshot_metrics.end("aborted")
+
+    def _is_well(self) -> None:
+        self._backoff.reset()
+        attempts = self._outage.end()
+        if attempts:
+            log.info("The server answers again, after %d attempts", attempts)
+
+    def _connect(self) -> None:
+        config = self._config
+        self._connection = server.open_connection(config)
+        self._history = KafkaSchemaHistory(config.history_topic, config.history_client)
+        self._schema = Schema(config, self._history, self._partition, self._records)
+        start = prepare(self._connection, config, self._position, self._history, snapshot_done=self._snapshot_done)
+        if not start.schema and self._position is not None:
+            count = self._schema.recover(self._position)
+            log.info("The structures of %d tables were read from %d records of the history", len(self._schema.tables.tables), count)
+        self._tables = CapturedTables(self._factory, config.filters.is_captured, self._schema.tables.tables)
+        if not start.schema:
+            self._snapshot_metrics.end("skipped")
+            self._state = self._after_snapshot()
+            return
+        self._snapshot = MySqlSnapshot(
+            self._connection, config, self._schema, self._tables, self._snapshot_metrics, data=start.data, base=start.position
+        )
+        self._position = self._snapshot.offset
+        self._state = State.SNAPSHOT
+
+    def _read_snapshot(self) -> EncodedBatch | None:
+        snapshot = self._snapshot
+        assert snapshot is not None
+        rows = snapshot.next_rows()
+        self._is_well()
+        self._position = snapshot.offset
+        if snapshot.finished:
+            self._snapshot = None
+            self._snapshot_done = True
+            self._state = self._after_snapshot()
+            self._not_before = time.monotonic() + self._config.seconds("streaming.delay.ms")
+            if self._heartbeat.is_enabled:
+                rows = [*rows, self._heartbeat.beat()]
+            # without rows too: the offset now says that nothing is left to read
+            return EncodedBatch(rows, self._partition, self._position.dump())
+        return EncodedBatch(rows, self._partition, self._position.dump()) if rows else None
+
+    def _after_snapshot(self) -> State:
+        if self._config.snapshot_mode.streams:
+            return State.STREAMING
+        log.info("snapshot.mode=%s: the work is done, changes are not followed", self._config.snapshot_mode.name)
+        return State.DONE
+
+    def _read_stream(self) -> EncodedBatch | None:
+        stream = self._stream
+        if stream is None:
+            stream = self._stream = self._open_stream()
+        rows, offset = stream.read(IDLE_SECONDS)
+        return self._batch(rows, offset, stream)
+
+    def _batch(self, rows: list[EncodedRow], offset: MySqlOffset | None, stream: ChangeStream) -> EncodedBatch | None:
+        self._is_well()
+        if self._heartbeat.is_due:
+            rows.append(self._heartbeat.beat())
+            offset = stream.here
+        if not rows:
+            return None
+        found = offset or self._position
+        assert found is not None
+        self._position = replace(found, more=self._monitor.offset() if self._monitor is not None else {})
+        return EncodedBatch(rows, self._partition, self._position.dump())
+
+    def _open_stream(self) -> ChangeStream:
+        config, position = self._config, self._position
+        assert self._connection is not None and self._schema is not None and self._tables is not None and position is not None
+        with_gtids = server.has_gtids(self._connection) and not config.flag("gtid.ignore.on.recovery")
+        gtids: GtidSet | None = None
+        if with_gtids and position.gtids is not None:
+            executed = server.log_status(self._connection).gtids or GtidSet()
+            gtids = starting_set(GtidSet.parse(position.gtids), executed, server.purged_gtids(self._connection), config.gtid_sources)
+        if self._monitor is not None:
+            self._monitor.restore(position.more)
+        # the session has nothing more to do, and an idle one would be cut some day
+        self._connection.close()
+        self._connection = None
+        client = BinlogClient(config.connection, config.server_id)
+        try:
+            if gtids is not None:
+                client.dump_after(gtids.encode())
+            else:
+                client.dump_from(position.file, position.pos)
+        except BaseException:
+            client.close()
+            raise
+        log.info("Streaming from %s", position.dump())
+        self._streaming_metrics.connected = True
+        return ChangeStream(
+            client,
+            config,
+            position,
+            gtids,
+            self._schema,
+            self._tables,
+            with_gtids=with_gtids,
+            headers=self._factory.headers,
+            monitor=self._monitor,
+            metrics=self._streaming_metrics,
+        )
