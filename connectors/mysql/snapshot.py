@@ -1,9 +1,9 @@
 """The initial snapshot of MySQL: structures and rows at one position of the log (mysql.md §6).
 
 Consistency. Under a global read lock one transaction with a consistent view begins and the end of the log is read: rows and structures
-are those of that position. The lock is let go once the structures are read. Where it is refused, the captured tables are locked in its place,
-and until the last row, since letting them go would end the transaction. The offset says "unfinished" until the last row: a task that dies
-takes the snapshot again, and its rows, sent twice, converge with the changes that follow.
+are those of that position. The lock is let go once the structures are read. Where it is refused, the captured tables are locked in its
+place, and until the last row, since letting them go would end the transaction. The offset says "unfinished" until the last row: a task that
+dies takes the snapshot again, and its rows, sent twice, converge with the changes that follow.
 
 Used by the task's thread; holds one batch of rows.
 """
