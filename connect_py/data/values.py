@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import base64
 import datetime
-import math
 import re
-import struct
 from collections.abc import Callable, Mapping
-from decimal import Decimal, InvalidOperation
-from typing import Any, NamedTuple
+from decimal import Decimal
+from typing import Any
 
 from connect_py.data.java_text import double_text, float_text
-from connect_py.data.logical import DATE, EXACT, TIME, TIMESTAMP, decimal_schema
-from connect_py.data.schema import BOOLEAN, FLOAT32, FLOAT64, INT8, INT16, INT32, INT64, STRING, Schema, Type, array
+from connect_py.data.logical import DATE, TIME, TIMESTAMP
+from connect_py.data.schema import BOOLEAN, STRING, Schema, Type, array
 from connect_py.data.struct import Struct
 from connect_py.data.times import (
     MILLIS_OF_DAY,
@@ -28,26 +26,14 @@ from connect_py.data.times import (
     time_to_millis,
     timestamp_to_millis,
 )
+from connect_py.data.value_scalars import Parsed, parse_number, parse_temporal, to_float32
 from connect_py.errors import DataError
 
-
-class Parsed(NamedTuple):
-    """A value with the schema that was inferred for it; (None, None) is null."""
-
-    schema: Schema | None
-    value: Any
-
-
 NULL = Parsed(None, None)
-_TIME_SCHEMA = Schema(Type.INT32, name=TIME, version=1)
-_DATE_SCHEMA = Schema(Type.INT32, name=DATE, version=1)
-_TIMESTAMP_SCHEMA = Schema(Type.INT64, name=TIMESTAMP, version=1)
 _TEMPORAL = (TIME, DATE, TIMESTAMP)
 _FROM_NUMBER: Mapping[str | None, Callable[[int], Any]] = {TIME: millis_to_time, DATE: days_to_date, TIMESTAMP: millis_to_timestamp}
 
 _TOKEN = re.compile(r'[:,{}\[\]"]|(?:\\.|[^\\:,{}\[\]"]|\\\Z)+', re.DOTALL)
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?")
-_INTEGERS = ((INT8, 8), (INT16, 16), (INT32, 32), (INT64, 64))
 #: Characters that java.lang.String.trim removes.
 _BLANK = "".join(map(chr, range(33)))
 #: Arrays and maps inside one another; deeper ones are strings, where the reference's recursion would end in a stack overflow.
@@ -183,7 +169,7 @@ class _Parser:
             return Parsed(STRING, token)
         found = self._temporal(trimmed) if trimmed[0].isdigit() else None
         if found is None and (trimmed[0].isdigit() or trimmed[0] in "+-"):
-            found = _number(trimmed)
+            found = parse_number(trimmed)
         if found is not None:
             return found
         if embedded:
@@ -193,96 +179,11 @@ class _Parser:
     def _temporal(self, token: str) -> Parsed | None:
         rest = self._tokens[self._at : self._at + 4]  # a colon is a token, so a time of day has five
         if len(rest) == 4:
-            found = _temporal(token + "".join(rest))
+            found = parse_temporal(token + "".join(rest))
             if found is not None:
                 self._at += 4
                 return found
-        return _temporal(token)
-
-
-# -- scalars -----------------------------------------------------------------------------------------------------------------------
-
-
-def _number(text: str) -> Parsed | None:
-    if not _NUMBER.fullmatch(text):
-        return None
-    try:
-        number = EXACT.create_decimal(text)
-    except InvalidOperation:
-        return None
-    scale = -int(number.as_tuple().exponent)
-    if -25 < scale <= 0 or number == number.to_integral_value(context=EXACT):
-        whole = int(number) if number.adjusted() < 20 else 1 << 64
-        for schema, bits in _INTEGERS:
-            if -(1 << (bits - 1)) <= whole < 1 << (bits - 1):
-                return Parsed(schema, whole)
-    if scale != 0:
-        single, double = _float32(number), float(number)
-        if math.isfinite(single):
-            return Parsed(FLOAT32, single)
-        if math.isfinite(double):
-            return Parsed(FLOAT64, double)
-    return Parsed(decimal_schema(scale), number)
-
-
-_FLOAT32 = struct.Struct(">f")
-
-
-def _float32(number: float | Decimal) -> float:
-    value = float(number)
-    try:
-        nearest: float = _FLOAT32.unpack(_FLOAT32.pack(value))[0]
-    except OverflowError:
-        return math.copysign(math.inf, value)
-    return nearest
-
-
-_DATE_TEXT = re.compile(r"\s*(\d+)-\s*(-?\d+)-\s*(-?\d+)")
-_TIME_TEXT = re.compile(r"\s*(\d+):\s*(-?\d+):\s*(-?\d+)\.\s*(-?\d+)Z")
-
-
-def _temporal(text: str) -> Parsed | None:
-    """By length, as the reference does: 10 a date, 13 a time of day, 24 a timestamp; in UTC. Java's parser is lenient: month 13 is the
-    next January."""
-    text = text.replace("\\:", ":")
-    match len(text):
-        case 10:
-            day = _day(text)
-            return None if day is None else Parsed(_DATE_SCHEMA, day[0])
-        case 13:
-            millis = _millis(text)
-            return None if millis is None or not 0 <= millis < MILLIS_OF_DAY else Parsed(_TIME_SCHEMA, millis_to_time(millis))
-        case 24:
-            day = _day(text)
-            if day is None or text[day[1] : day[1] + 1] != "T":
-                return None
-            millis = _millis(text[day[1] + 1 :])
-            if millis is None:
-                return None
-            midnight = datetime.datetime.combine(day[0], datetime.time(), datetime.UTC)
-            return Parsed(_TIMESTAMP_SCHEMA, midnight + datetime.timedelta(milliseconds=millis))
-        case _:
-            return None
-
-
-def _day(text: str) -> tuple[datetime.date, int] | None:
-    found = _DATE_TEXT.match(text)
-    if not found:
-        return None
-    year, month, day = map(int, found.groups())
-    try:
-        first = datetime.date(year + (month - 1) // 12, (month - 1) % 12 + 1, 1)
-        return first + datetime.timedelta(days=day - 1), found.end()
-    except (ValueError, OverflowError):
-        return None  # outside the years 1 to 9999
-
-
-def _millis(text: str) -> int | None:
-    found = _TIME_TEXT.match(text)
-    if not found:
-        return None
-    hours, minutes, seconds, millis = map(int, found.groups())
-    return ((hours * 60 + minutes) * 60 + seconds) * 1000 + millis
+        return parse_temporal(token)
 
 
 # -- one schema for several values -------------------------------------------------------------------------------------------------
@@ -341,7 +242,7 @@ def _aligned_number(schema: Schema, value: Any) -> Any:
     if not isinstance(value, int | float):
         raise DataError("not a number")
     if schema.type is Type.FLOAT32:
-        return _float32(value)
+        return to_float32(value)
     return float(value) if schema.type is Type.FLOAT64 else value
 
 
