@@ -15,15 +15,16 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
-from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as _TopicPartition
 
 from connect_py.api.record import TopicPartition
 from connect_py.data.java_regex import compile_java_regex
 from connect_py.errors import ConfigError, FatalTaskError, RetriableError, noted
 from connect_py.kafka.client_log import ClientLog
+from connect_py.kafka.consumed import ConsumedRecord, consumed_record
 from connect_py.kafka.producer import error_text
 from connect_py.kafka.settings import ClientKind, librdkafka_config
 from connect_py.kafka.statistics import statistics_config
@@ -60,24 +61,6 @@ _REFUSED = frozenset(
 
 #: `org.apache.kafka.common.internals.Topic`.
 _TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
-
-
-class ConsumedRecord(NamedTuple):
-    """One record as Kafka holds it.
-
-    Attributes:
-        timestamp: epoch milliseconds, None when there is none.
-        timestamp_type: ``CreateTime``, ``LogAppendTime`` or None.
-    """
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp: int | None
-    timestamp_type: str | None
-    key: bytes | None
-    value: bytes | None
-    headers: Sequence[tuple[str, bytes | None]]
 
 
 class RebalanceListener(Protocol):
@@ -205,7 +188,7 @@ class GroupConsumer:
             if problem is not None:
                 self._check(problem)
             elif (message.topic(), message.partition()) in self._assigned:  # a rebalance may have taken it meanwhile
-                records.append(_record(message))
+                records.append(consumed_record(message))
         return records
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
@@ -362,18 +345,3 @@ def _places(partitions: Iterable[TopicPartition], offsets: Mapping[TopicPartitio
     if offsets is None:
         return [_TopicPartition(topic, number) for topic, number in partitions]
     return [_TopicPartition(topic, number, offsets[TopicPartition(topic, number)]) for topic, number in partitions]
-
-
-def _record(message: Message) -> ConsumedRecord:
-    kind, timestamp = message.timestamp()
-    has_time = kind != TIMESTAMP_NOT_AVAILABLE and timestamp >= 0
-    return ConsumedRecord(
-        message.topic(),
-        message.partition(),
-        message.offset(),
-        timestamp if has_time else None,
-        ("CreateTime" if kind == TIMESTAMP_CREATE_TIME else "LogAppendTime") if has_time else None,
-        message.key(),
-        message.value(),
-        message.headers() or (),
-    )

@@ -87,3 +87,11 @@ class TaskControl:
         """Sleep, but no longer than until a resume or a stop."""
         with self._changed:
             self._changed.wait_for(lambda: self.is_stopping or not self._paused, seconds)
+
+    def wait_for_start(self, report: Report) -> bool:
+        """A task that begins paused says so and is started when it is resumed. Returns whether to start it: False after a stop."""
+        if self.is_paused:
+            report({"type": "state", "state": "PAUSED"})
+            while self.is_paused and not self.is_stopping:
+                self.wait_while_paused(60.0)
+        return not self.is_stopping

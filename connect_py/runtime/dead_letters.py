@@ -12,7 +12,7 @@ from typing import Any
 
 from connect_py.api.config import ConfigType, parse_value
 from connect_py.errors import ConnectError, FatalTaskError, noted
-from connect_py.kafka.consumer import ConsumedRecord
+from connect_py.kafka.consumed import ConsumedRecord
 from connect_py.runtime.connector_config import DEAD_LETTER_TOPIC
 from connect_py.runtime.error_log import flag
 from connect_py.runtime.logging import clean

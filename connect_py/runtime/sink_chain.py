@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from connect_py.api import Header, SinkRecord
-from connect_py.kafka.consumer import ConsumedRecord
+from connect_py.kafka.consumed import ConsumedRecord
 from connect_py.runtime.chain import apply_step, close_steps, converter, transform_steps
 from connect_py.runtime.plugins import Plugins
 from connect_py.runtime.sink_errors import SinkErrors

@@ -19,10 +19,12 @@ from typing import Protocol
 
 from connect_py.api import SinkRecord, SinkTask, TopicPartition
 from connect_py.errors import FatalTaskError, RetriableError, noted
-from connect_py.kafka.consumer import ConsumedRecord, RebalanceListener
+from connect_py.kafka.consumed import ConsumedRecord
+from connect_py.kafka.consumer import RebalanceListener
 from connect_py.runtime.control import Report, TaskControl, TaskStopped
 from connect_py.runtime.metrics.task import SinkMetrics
 from connect_py.runtime.sink_commit import CommittingConsumer, SinkCommits
+from connect_py.runtime.sink_context import SinkContext
 from connect_py.runtime.sink_errors import SinkErrors
 
 log = logging.getLogger(__name__)
@@ -46,47 +48,6 @@ class RecordChain(Protocol):
 
     def convert(self, record: ConsumedRecord) -> SinkRecord | None: ...
     def close(self) -> None: ...
-
-
-class SinkContext:
-    """`SinkTaskContext`: notes what the task asks for; the loop looks at it between two calls of the task."""
-
-    def __init__(self, connector: str, task: int, consumer: Consumer) -> None:
-        self.connector = connector
-        self.task = task
-        self._consumer = consumer
-        self.wants_commit = False
-        self.retry_seconds: float | None = None
-        self.seeks: dict[TopicPartition, int] = {}
-        self.resting: set[TopicPartition] = set()
-        self.report_errant_record: Callable[[SinkRecord, Exception], None] | None = None
-
-    @property
-    def assignment(self) -> frozenset[TopicPartition]:
-        """The partitions that this task reads now."""
-        return self._consumer.assignment
-
-    def request_commit(self) -> None:
-        """Ask for an offset commit soon."""
-        self.wants_commit = True
-
-    def retry_after(self, seconds: float) -> None:
-        """Bound the wait before the same records come again."""
-        self.retry_seconds = seconds
-
-    def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Read on from these offsets."""
-        self.seeks.update(offsets)
-
-    def pause(self, *partitions: TopicPartition) -> None:
-        """Bring no records of these partitions."""
-        self._consumer.pause(partitions)
-        self.resting.update(partitions)
-
-    def resume(self, *partitions: TopicPartition) -> None:
-        """Bring records of these partitions again."""
-        self._consumer.resume(partitions)
-        self.resting.difference_update(partitions)
 
 
 class SinkTaskLoop:
@@ -152,7 +113,7 @@ class SinkTaskLoop:
         Raises:
             ConnectError: the task failed; what it took before is committed nevertheless.
         """
-        if not self._wait_for_start():
+        if not self._control.wait_for_start(self._report):
             self._consumer.close()
             self._chain.close()
             return
@@ -171,14 +132,6 @@ class SinkTaskLoop:
             self._end(failed)
 
     # -- the loop
-
-    def _wait_for_start(self) -> bool:
-        """A task that begins paused is started when it is resumed. Returns whether to start it."""
-        if self._control.is_paused:
-            self._report({"type": "state", "state": "PAUSED"})
-            while self._control.is_paused and not self._control.is_stopping:
-                self._control.wait_while_paused(60.0)
-        return not self._control.is_stopping
 
     def _turn(self) -> None:
         self._pause_or_resume()

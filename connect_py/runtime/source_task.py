@@ -110,7 +110,7 @@ class SourceTaskLoop:
         Raises:
             ConnectError: the task failed; what Kafka holds is committed nevertheless.
         """
-        if not self._wait_for_start():
+        if not self._control.wait_for_start(self._report):
             return
         self._control.on_stop(self._task.stop)
         try:
@@ -131,14 +131,6 @@ class SourceTaskLoop:
             self._is_over = True
             self._task.close()
             self._chain.close()
-
-    def _wait_for_start(self) -> bool:
-        """A task that begins paused is started when it is resumed. Returns whether to start it."""
-        if self._control.is_paused:
-            self._report({"type": "state", "state": "PAUSED"})
-            while self._control.is_paused and not self._control.is_stopping:
-                self._control.wait_while_paused(60.0)
-        return not self._control.is_stopping
 
     def _turn(self) -> None:
         self._serve()

@@ -219,8 +219,9 @@ def _run_sink(start: Mapping[str, Any], plugins: Plugins, control: TaskControl, 
     from connect_py.kafka.consumer import GroupConsumer
     from connect_py.runtime.connector_config import TOPICS, TOPICS_REGEX
     from connect_py.runtime.sink_chain import SinkChain
+    from connect_py.runtime.sink_context import SinkContext
     from connect_py.runtime.sink_errors import SinkErrors
-    from connect_py.runtime.sink_task import SinkContext, SinkTaskLoop
+    from connect_py.runtime.sink_task import SinkTaskLoop
     from connect_py.runtime.tolerance import Tolerance
 
     name, number, worker, config = start["connector"], start["task"], start["worker"], start["config"]
