@@ -88,18 +88,20 @@ class FileOffsetStore:
 
         Raises:
             DataError: a partition or offset that is no flat map of strings to primitives; nothing was written.
-            ConnectError: the file cannot be written; the old one is still there.
+            ConnectError: the file cannot be written; it holds the offsets before these, and so does the store.
         """
         found = offset_records(connector, offsets)
         if not found:
             return
         with self._lock:
+            changed = self._cache.copy()
             for key, value in found:
-                self._cache.apply(key, value)
-            self._save()
+                changed.apply(key, value)
+            self._save(changed)
+            self._cache = changed
 
-    def _save(self) -> None:
-        lines = [_HEADER, *(key + b"\t" + value for key, value in self._cache.records())]
+    def _save(self, cache: OffsetCache) -> None:
+        lines = [_HEADER, *(key + b"\t" + value for key, value in cache.records())]
         beside = self._path.with_name(self._path.name + ".new")
         try:
             with open(beside, "wb") as file:
@@ -108,4 +110,7 @@ class FileOffsetStore:
                 os.fsync(file.fileno())
             os.replace(beside, self._path)
         except OSError as error:
-            raise ConnectError(f"Offsets could not be written to '{self._path}' ({FILENAME}): {error.strerror}") from error
+            raise ConnectError(
+                f"Offsets could not be written to '{self._path}' ({FILENAME}): {error.strerror}. It holds those of the last write that "
+                "succeeded."
+            ) from error

@@ -38,6 +38,12 @@ class OffsetCache:
             parse_offset_value(value)
             self._values.setdefault(place[0], {})[key] = value
 
+    def copy(self) -> OffsetCache:
+        """A cache with the same records that can be changed alone."""
+        twin = OffsetCache()
+        twin._values = {connector: dict(values) for connector, values in self._values.items()}
+        return twin
+
     def of_connector(self, connector: str) -> list[tuple[SourcePartition, SourceOffset]]:
         """Everything known of one connector."""
         found = []

@@ -48,7 +48,7 @@ def test_a_file_must_be_named() -> None:
         FileOffsetStore({})
 
 
-def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_the_old_file_and_the_old_offsets(tmp_path: Path) -> None:
     path = tmp_path / "offsets"
     first = store(path)
     first.put("c", [({"file": "a"}, {"position": 1})])
@@ -57,3 +57,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     with pytest.raises(ConnectError, match="Offsets could not be written"):
         first.put("c", [({"file": "a"}, {"position": 2})])
     assert path.read_bytes() == before
+    assert first.of_connector("c") == [({"file": "a"}, {"position": 1})]
+    (tmp_path / "offsets.new").rmdir()
+    first.put("c", [({"file": "b"}, {"position": 3})])
+    assert b'"position":2' not in path.read_bytes(), "what was refused is not written later"
