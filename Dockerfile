@@ -1,4 +1,4 @@
-# The worker with its PostgreSQL driver, Spark, Java and the lakehouse libraries: nothing is fetched when a connector starts.
+# The worker with every extra, Spark, Java and the lakehouse libraries: nothing is fetched or missing when a connector starts.
 #
 #   docker build -t connect-py-worker .
 #   docker run -p 8083:8083 -e BOOTSTRAP_SERVERS=kafka:9092 -e GROUP_ID=1 -e CONFIG_STORAGE_TOPIC=my_connect_configs \
@@ -12,7 +12,7 @@ ENV CONNECT_PY_CACHE=/opt/connect/cache
 
 FROM base AS build
 WORKDIR /src
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY connect_py connect_py
 COPY connectors connectors
 COPY offsets offsets
@@ -20,7 +20,7 @@ COPY rest_api rest_api
 COPY spark_sink spark_sink
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels . \
  && python -m venv /opt/connect/venv \
- && /opt/connect/venv/bin/pip install --no-cache-dir "$(echo /wheels/*.whl)[postgres,spark]"
+ && /opt/connect/venv/bin/pip install --no-cache-dir "$(echo /wheels/*.whl)[postgres,mysql,spark,scripting,tracing,protobuf]"
 RUN /opt/connect/venv/bin/python -c "from spark_sink.jars import SINK_JARS, cached, resolve; resolve(SINK_JARS, cached(SINK_JARS, 'spark-sink'))" \
  && rm -rf "$CONNECT_PY_CACHE/ivy"
 

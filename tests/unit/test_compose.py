@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import threading
+import tomllib
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -121,6 +122,21 @@ def test_what_the_dockerfile_copies_exists_and_is_not_ignored() -> None:
     for source in [name for sources in copied for name in sources]:
         assert (ROOT / source).exists(), source
         assert source in let_in, source
+
+
+def test_the_image_has_the_extras_of_all_plugins_and_the_licence_files() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras: dict[str, list[str]] = project["optional-dependencies"]
+    installed = re.search(r"whl\)\[([a-z,]+)\]", DOCKERFILE)
+    assert installed
+    found = set(installed[1].split(","))
+    for name in set(found):
+        for requirement in extras[name]:
+            within = re.match(r"connect-py-worker\[([a-z,]+)\]", requirement)
+            found |= set(within[1].split(",")) if within else set()
+    assert found == set(extras) - {"demo", "dev"}
+    copied = {name for line in DOCKERFILE.splitlines() if line.startswith("COPY ") for name in line.split()[1:-1]}
+    assert set(project["license-files"]) <= copied
 
 
 def test_the_image_runs_as_its_own_user_and_checks_its_health() -> None:
