@@ -22,6 +22,7 @@ pytestmark = pytest.mark.services
 @pytest.fixture
 def connection(postgres: PostgresAddress, database: str) -> Iterator[psycopg.Connection]:
     with postgres.connect(database) as connection:
+        connection.execute("SET synchronous_commit = local")
         connection.execute("CREATE TABLE t (id integer PRIMARY KEY, v text); ALTER TABLE t REPLICA IDENTITY FULL")
         connection.execute("CREATE TABLE unseen (id integer PRIMARY KEY)")
         yield connection

@@ -68,6 +68,7 @@ class Source:
 @pytest.fixture
 def source(postgres: PostgresAddress, database: str, tag: str) -> Iterator[Source]:
     with postgres.connect(database) as connection:
+        connection.execute("SET synchronous_commit = local")  # or each signal waits 200 ms for the log's writer of a test server
         connection.execute(SIGNALS)
         yield Source(postgres, database, tag, connection)
 

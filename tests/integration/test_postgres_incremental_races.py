@@ -96,6 +96,8 @@ def running(request: pytest.FixtureRequest, postgres: PostgresAddress, tmp_path_
     tag = f"race_{strategy}"
     path: Path = tmp_path_factory.mktemp("signals") / "signals.txt"
     path.touch()
+    with postgres.connect(database) as connection:  # the test servers' commits reach the log, and so the stream, after 200 ms
+        connection.execute(f"ALTER DATABASE {database} SET synchronous_commit = local")
     with postgres.connect(database) as connection, postgres.connect(database) as racer:
         connection.execute("CREATE TABLE signal (id varchar(64) PRIMARY KEY, type varchar(32), data varchar(2048))")
         connection.execute("CREATE TABLE marker (id integer PRIMARY KEY)")

@@ -43,11 +43,21 @@ VECTORS = [
         "7870000000010178787371007e0002000000017371007e0006fffffffffffffffffffffffefffffffe000000017571007e000900000001197878",
     ),
     (
-        [integer("1"), JavaValue("java.lang.String", "a"), None, JavaValue("java.lang.Long", "2"), JavaValue("java.lang.String", "b"), integer("3")],
+        [
+            integer("1"),
+            JavaValue("java.lang.String", "a"),
+            None,
+            JavaValue("java.lang.Long", "2"),
+            JavaValue("java.lang.String", "b"),
+            integer("3"),
+        ],
         f"{HEAD}0000000673{INTEGER}{NUMBER}0000000174000161707372000e6a6176612e6c616e672e4c6f6e673b8be490cc8f23df0200014a000576616c75657871007e"
         "00030000000000000002740001627371007e000200000003",
     ),
-    ([JavaValue("java.lang.Boolean", "t")], f"{HEAD}00000001737200116a6176612e6c616e672e426f6f6c65616ecd207280d59cfaee0200015a000576616c7565787001"),
+    (
+        [JavaValue("java.lang.Boolean", "t")],
+        f"{HEAD}00000001737200116a6176612e6c616e672e426f6f6c65616ecd207280d59cfaee0200015a000576616c7565787001",
+    ),
 ]
 
 
