@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 import yaml
+from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, CollectorRegistry, Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
 
 from connect_py.api import MetricGroup, TopicPartition
 from connect_py.errors import ConfigError
@@ -254,6 +258,32 @@ def test_unusual_names_are_escaped_and_openmetrics_is_given_to_who_asks() -> Non
     body, content_type = render(groups, "application/openmetrics-text;version=1.0.0,text/plain;q=0.5")
     assert content_type.startswith("application/openmetrics-text") and body.endswith(b"# EOF\n")
     assert b"# TYPE kafka_connect_source_task_metrics_source_record_poll counter" in body
+
+
+class Families(Collector):
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = list(families)
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
+
+
+@pytest.mark.parametrize("accept", ["", "text/plain;version=1.0.0;escaping=values", "application/openmetrics-text;version=1.0.0"])
+@pytest.mark.parametrize("names", Names)
+def test_what_prometheus_reads_is_written_by_its_own_library_in_the_same_bytes(accept: str, names: Names) -> None:
+    worker = running()
+    worker.task_reported(TASK, report(**{"source-record-poll-total": 8, "odd": None, "much": 12345678.5, "none": math.inf, "on": True}))
+    beans = [
+        MetricGroup("debezium.postgres", "snapshot", {"context": 'a"\\\n{é}'}, {"RowsScanned": {"a\\b": 3, "c": 0.5}, "Paused": False})
+    ]
+    body, content_type = render([*worker.groups(KINDS, "4.3.1", "h:8083"), *beans], accept, names, (GC_COLLECTOR, PLATFORM_COLLECTOR))
+    is_open_metrics = content_type.startswith("application/openmetrics-text")
+    families = list((parse_openmetrics if is_open_metrics else text_string_to_metric_families)(body.decode()))
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Families(families))
+    assert choose_encoder(accept)[0](registry) == body
+    assert {"counter", "gauge"} <= {family.type for family in families}
+    assert len({family.name for family in families}) == len(families)
 
 
 # -- Debezium's beans ---------------------------------------------------------------------------------------------------------------------

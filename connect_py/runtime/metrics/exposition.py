@@ -15,18 +15,20 @@ A text is a label of a series of value 1.
 from __future__ import annotations
 
 import enum
+import functools
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
 
-from prometheus_client import CollectorRegistry, Metric
+from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
-from connect_py.api.metrics import MetricGroup, MetricValue
+from connect_py.api.metrics import MetricGroup
 
 _NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_]")
+_ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 
 class Names(enum.Enum):
@@ -36,10 +38,11 @@ class Names(enum.Enum):
     STRIMZI = "strimzi"
 
 
-class _Series(NamedTuple):
-    name: str
-    labels: Mapping[str, str]
-    value: float
+#: A series: name, labels as text, value.
+_Series = tuple[str, str, float]
+
+#: Most figures are 0 or as they were at the last scrape.
+_number_text = functools.lru_cache(maxsize=4096)(floatToGoString)
 
 
 def render(
@@ -47,73 +50,93 @@ def render(
 ) -> tuple[bytes, str]:
     """A scrape's answer and its content type.
 
+    The groups are written here and not through prometheus-client's `Metric`s and samples: those took six times as long, 50 to 70 ms for a
+    hundred running tasks, while every other request waited for the interpreter. All names are legal in every version of the format, so that
+    no scheme of escaping that a client may ask for changes them.
+
     Args:
         accept: the request's ``Accept`` header: OpenMetrics is given to who asks for it.
-        process: further collectors of prometheus-client, such as those of this process.
+        process: collectors of prometheus-client, such as those of this process; given behind the groups.
     """
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Groups(groups, names))
     for collector in process:
         registry.register(collector)
     encode, content_type = choose_encoder(accept)
-    return encode(registry), content_type
+    is_open_metrics = content_type.startswith("application/openmetrics-text")
+    return _text(groups, names, is_open_metrics).encode() + encode(registry), content_type
 
 
-class _Groups(Collector):
-    def __init__(self, groups: Iterable[MetricGroup], names: Names) -> None:
-        self._groups = groups
-        self._names = names
-
-    def collect(self) -> Iterator[Metric]:
-        found: dict[str, Metric] = {}
-        seen: set[tuple[str, tuple[tuple[str, str], ...]]] = set()
-        for group in self._groups:
-            for series in _series(group, self._names):
-                # two connectors may share a topic.prefix or a client id; a scrape with a series given twice is refused as a whole
-                key = series.name, tuple(sorted(series.labels.items()))
-                if key not in seen:
-                    seen.add(key)
-                    metric = found.get(series.name) or found.setdefault(series.name, _metric(series.name, group))
-                    metric.add_sample(series.name, dict(series.labels), series.value)
-        yield from found.values()
+def _text(groups: Iterable[MetricGroup], names: Names, is_open_metrics: bool) -> str:
+    """One family after the other, without an end mark; the figures of a family stand together, whatever groups they come from."""
+    families: dict[str, list[str]] = {}
+    seen: set[str] = set()
+    for group in groups:
+        for name, labels, value in _series(group, names):
+            # two connectors may share a topic.prefix or a client id; a scrape with a series given twice is refused as a whole
+            series = name + labels
+            if series not in seen:
+                seen.add(series)
+                family = families.get(name)
+                if family is None:
+                    family = families[name] = [_head(name, group, is_open_metrics)]
+                family.append(f"{series} {_number_text(value)}\n")
+    return "".join(line for family in families.values() for line in family)
 
 
-def _metric(name: str, group: MetricGroup) -> Metric:
-    about = f"{group.domain}:type={group.type}"
-    return Metric(name.removesuffix("_total"), about, "counter") if name.endswith("_total") else Metric(name, about, "gauge")
+def _head(name: str, group: MetricGroup, is_open_metrics: bool) -> str:
+    is_counter = name.endswith("_total")
+    # OpenMetrics names the family of a counter without the end that its samples have
+    family = name.removesuffix("_total") if is_open_metrics else name
+    about = _escaped(f"{group.domain}:type={group.type}")
+    return f"# HELP {family} {about}\n# TYPE {family} {'counter' if is_counter else 'gauge'}\n"
 
 
 def _series(group: MetricGroup, names: Names) -> Iterator[_Series]:
     labels = _labels(group, names)
+    own = _label_text(labels)
     texts = {_clean(name): value for name, value in group.values.items() if isinstance(value, str)}
-    for prefix in _prefixes(group, names):
+    for prefix in _prefixes(group.domain, group.type, names):
         for attribute, value in group.values.items():
             name = prefix + _clean(attribute)
-            if isinstance(value, str):
+            if isinstance(value, int | float):
+                yield name, own, value
+            elif isinstance(value, str):
                 if group.type != "app-info":
-                    yield _Series(name, {**labels, _clean(attribute): value}, 1)
+                    yield name, _label_text({**labels, _clean(attribute): value}), 1
             elif isinstance(value, Mapping):
                 for key, number in value.items():
-                    yield _Series(name, {**labels, _key_label(attribute): str(key)}, _number(number))
+                    yield name, _label_text({**labels, _key_label(attribute): str(key)}), _number(number)
             else:
-                yield _Series(name, labels, _number(value))
+                yield name, own, _number(value)
         if texts and group.type in ("connector-metrics", "app-info") and names is Names.KAFKA:
-            yield _Series(prefix.rstrip("_"), {**labels, **texts}, 1)
+            yield prefix.rstrip("_"), _label_text({**labels, **texts}), 1
 
 
-def _prefixes(group: MetricGroup, names: Names) -> list[str]:
-    if group.domain.startswith("debezium."):
+def _label_text(labels: Mapping[str, str]) -> str:
+    """In the order of their names, so that equal labels give equal texts."""
+    if not labels:
+        return ""
+    return "{" + ",".join(f'{name}="{_escaped(labels[name])}"' for name in sorted(labels)) + "}"
+
+
+def _escaped(text: str) -> str:
+    return text.translate(_ESCAPES)
+
+
+@functools.lru_cache(maxsize=1024)
+def _prefixes(domain: str, type_: str, names: Names) -> list[str]:
+    if domain.startswith("debezium."):
         return ["debezium_metrics_"]
-    domain, type_ = _clean(group.domain), group.type
-    if group.domain not in ("kafka.connect", "kafka.producer", "kafka.consumer"):
-        return [f"{domain}_{_clean(type_)}_"]
+    family = _clean(domain)
+    if domain not in ("kafka.connect", "kafka.producer", "kafka.consumer"):
+        return [f"{family}_{_clean(type_)}_"]
     if names is Names.STRIMZI:
         # the client's name is the beginning of its groups' names, and not repeated
         short = type_.removesuffix("-metrics") if type_ != "app-info" else ""
-        short = short.removeprefix("connect-" if group.domain == "kafka.connect" else domain.removeprefix("kafka_"))
-        return ["_".join(part for part in (domain, _clean(short).strip("_"), "") if part) + "_"]
+        short = short.removeprefix("connect-" if domain == "kafka.connect" else family.removeprefix("kafka_"))
+        return ["_".join(part for part in (family, _clean(short).strip("_"), "") if part) + "_"]
     short = type_.removeprefix("connect-")
-    return [f"{domain}_{_clean(short)}_"] + ([f"{domain}_{_clean(type_)}_"] if short != type_ else [])
+    return [f"{family}_{_clean(short)}_"] + ([f"{family}_{_clean(type_)}_"] if short != type_ else [])
 
 
 def _labels(group: MetricGroup, names: Names) -> dict[str, str]:
@@ -130,10 +153,12 @@ def _key_label(attribute: str) -> str:
     return "table" if attribute == "RowsScanned" or attribute.startswith("Table") else "key"
 
 
-def _number(value: MetricValue) -> float:
+def _number(value: object) -> float:
     """What the pipe from the task could not carry (NaN) came as None."""
-    return float(value) if isinstance(value, int | float) else math.nan
+    return value if isinstance(value, int | float) else math.nan
 
 
+@functools.lru_cache(maxsize=4096)
 def _clean(name: str) -> str:
+    """A name's form in Prometheus. Names are few and each scrape asks for all of them."""
     return _NOT_IN_A_NAME.sub("_", name)
