@@ -69,10 +69,10 @@ class MySqlOffset:
             ("file", self.file),
             ("pos", self.pos),
             ("gtids", self.gtids),
-            ("snapshot", self.snapshot),
             ("row", self.row or None),
             ("server_id", self.server_id or None),
             ("event", self.event or None),
+            ("snapshot", self.snapshot),
         ]
         return {**{name: value for name, value in fields if value is not None}, **self.more}
 

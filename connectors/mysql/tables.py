@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from connect_py.api import Route
 from connect_py.api.record import JsonEncoding
@@ -91,6 +91,7 @@ class TableFactory:
                 f"Column {table}.{column.name} has the type {column.type_name}, which is not supported; it is left out of records"
             )
             return None
+        comment = column.comment if self._config.flag("include.schema.comments") else None
         facts = ColumnFacts(
             id=f"{table}.{column.name}",
             type_id=f"{table}.{column.type_name}",
@@ -99,9 +100,10 @@ class TableFactory:
             length=column.length,
             scale=column.scale,
             characters=column.jdbc_type in _CHARACTERS,
-            comment=column.comment if self._config.flag("include.schema.comments") else None,
+            comment=comment,
         )
-        return self._config.column_rules.apply(plan, facts)
+        plan = self._config.column_rules.apply(plan, facts)
+        return replace(plan, schema=replace(plan.schema, doc=comment)) if comment else plan
 
     def _warn_once(self, text: str) -> None:
         if text not in self._warned:
