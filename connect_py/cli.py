@@ -48,6 +48,9 @@ The worker answers Kafka Connect's REST API, by default on http://localhost:8083
 #: A task's process is this program again, with its own composition of the task's parts; the task's name follows, for `ps`.
 _TASK_COMMAND = (sys.executable, "-m", "connect_py.cli", "task")
 
+#: After how long a start that waits for Kafka says so; a broker that is there answers in a fraction of it.
+_SILENCE_SECONDS = 3.0
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
@@ -155,7 +158,7 @@ def _run(command: str, properties: Mapping[str, str], connector_files: Sequence[
     try:
         herder = build(worker, worker.worker_id(urls))
     except BaseException:
-        server.stop(0.0)
+        server.stop(1.0)
         raise
     try:
         herder.start()
@@ -197,9 +200,22 @@ def _plugins(folders: tuple[str, ...]) -> Plugins:
     return Plugins.discover(folders)
 
 
+def _worker_plugins(worker: WorkerConfig) -> Plugins:
+    """What is installed for a worker. Raises ConfigError, as Kafka Connect does, when one of its own converters is not."""
+    plugins = _plugins(tuple(worker.plugin_path))
+    for key in ("key.converter", "value.converter", "header.converter"):
+        name = worker.raw.get(key, "").strip()
+        if name and plugins.resolve(name) is None:
+            raise ConfigError(f"Invalid value {name} for configuration {key}: Class {name} could not be found.")
+    return plugins
+
+
 def _cluster_id(admin: KafkaAdmin, worker: WorkerConfig) -> str:
-    """Ask the brokers who they are; the first thing that a worker needs of them."""
+    """Ask the brokers who they are; the first thing that a worker needs of them. A wait for them is said."""
     servers = worker.raw.get("bootstrap.servers", "localhost:9092")
+    waiting = threading.Timer(_SILENCE_SECONDS, log.warning, ("No Kafka broker has answered at %s yet; it is asked again.", servers))
+    waiting.daemon = True
+    waiting.start()
     try:
         return admin.cluster_id()
     except RetriableError as error:
@@ -207,6 +223,8 @@ def _cluster_id(admin: KafkaAdmin, worker: WorkerConfig) -> str:
             f"No Kafka broker answered at {servers}. Is the address right, is the broker up, and do security.protocol and sasl.* fit? "
             f"({error})"
         ) from error
+    finally:
+        waiting.cancel()
 
 
 def _distributed(worker: WorkerConfig, worker_id: str) -> DistributedHerder:
@@ -221,7 +239,7 @@ def _distributed(worker: WorkerConfig, worker_id: str) -> DistributedHerder:
     admin = KafkaAdmin(internal_properties(worker.raw, "shared-admin"))
     return DistributedHerder(
         worker,
-        _plugins(tuple(worker.plugin_path)),
+        _worker_plugins(worker),
         KafkaConfigStore(worker.raw, admin),
         KafkaStatusStore(worker.raw, admin, worker_id=worker_id),
         KafkaOffsetStore(worker.raw, admin),
@@ -244,7 +262,7 @@ def _standalone(worker: WorkerConfig, worker_id: str) -> DistributedHerder:
     admin = KafkaAdmin(internal_properties(worker.raw, "shared-admin"))
     return StandaloneHerder(
         worker,
-        _plugins(tuple(worker.plugin_path)),
+        _worker_plugins(worker),
         MemoryConfigStore(),
         MemoryStatusStore(),
         FileOffsetStore(worker.raw),

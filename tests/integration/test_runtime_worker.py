@@ -292,12 +292,25 @@ def test_an_unreachable_broker_is_one_sentence(tmp_path: Path) -> None:
     began = time.monotonic()
     path.write_text(
         "bootstrap.servers=127.0.0.1:1\ngroup.id=g\nconfig.storage.topic=c\noffset.storage.topic=o\nstatus.storage.topic=s\n"
-        f"key.converter=x\nvalue.converter=x\nlisteners=http://127.0.0.1:{free_port()}\n"
+        f"key.converter=JsonConverter\nvalue.converter=JsonConverter\nlisteners=http://127.0.0.1:{free_port()}\n"
     )
     ended = start(["distributed", str(path)])
     assert ended.returncode == 2
-    assert "No Kafka broker answered at 127.0.0.1:1." in ended.stderr
+    waits, ends = ended.stderr.strip().splitlines()
+    assert "No Kafka broker has answered at 127.0.0.1:1 yet" in waits
+    assert "No Kafka broker answered at 127.0.0.1:1." in ends
     assert time.monotonic() - began < 50
+
+
+def test_a_worker_whose_own_converter_is_not_installed_does_not_start(tmp_path: Path) -> None:
+    path = tmp_path / "w.properties"
+    path.write_text(
+        "bootstrap.servers=127.0.0.1:1\ngroup.id=g\nconfig.storage.topic=c\noffset.storage.topic=o\nstatus.storage.topic=s\n"
+        f"key.converter=JsonConverter\nvalue.converter=org.acme.Nope\nlisteners=http://127.0.0.1:{free_port()}\n"
+    )
+    ended = start(["distributed", str(path)])
+    assert ended.returncode == 2
+    assert "Invalid value org.acme.Nope for configuration value.converter: Class org.acme.Nope could not be found." in ended.stderr
 
 
 def test_a_worker_that_cannot_create_its_topics_says_which_property_is_wrong_and_can_be_stopped(
