@@ -124,7 +124,9 @@ class ChangeStream:
         self._last_commit = stored.lsn_commit
         self._lsn = 0
         self._events = 0
-        # what the server hears
+        self._inside = False
+        # what the server hears, and what it says
+        self._looked_through = 0
         self._received = 0
         self._acknowledged = 0
         self._next_status = time.monotonic() + status_seconds
@@ -174,6 +176,25 @@ class ChangeStream:
             return None
         end, xid, commit_us = self._settled
         return PostgresOffset(lsn=end, tx_id=xid, ts_us=commit_us, lsn_proc=end, lsn_commit=end, message_type=_OFFSET_TYPES[_COMMIT])
+
+    @property
+    def quiet(self) -> PostgresOffset | None:
+        """Where the source stands although nothing of it changed: behind what the server says it has looked through. None inside of a
+        transaction, and before the server said anything.
+
+        The server sends transactions in the order of their commits: what committed before this place was sent before the server named it.
+        """
+        end = max(self._looked_through, self._settled[0] if self._settled else 0)
+        if self._inside or not end:
+            return None
+        return PostgresOffset(
+            lsn=end,
+            tx_id=self._xid,
+            ts_us=self._commit_us or time.time_ns() // 1000,
+            lsn_proc=end,
+            lsn_commit=end,
+            message_type=_OFFSET_TYPES[_COMMIT],
+        )
 
     @property
     def place(self) -> tuple[int | None, int | None]:
@@ -323,6 +344,7 @@ class ChangeStream:
 
     def _begin(self, begin: pgoutput.Begin, lsn: int) -> None:
         self._transaction += 1
+        self._inside = True
         self._recent.append(begin.xid)
         self._settled = None
         self._xid = begin.xid
@@ -345,7 +367,7 @@ class ChangeStream:
         if self._resume is not None and not self._skip_all:
             self._resume = None
         known = self._skip_all
-        self._skip_all = self._skip_known = False
+        self._inside = self._skip_all = self._skip_known = False
         self._metrics.transactions += 1
         end = self._last_commit = max(commit.end_lsn, self._last_commit or 0)
         if known:
@@ -440,6 +462,8 @@ class ChangeStream:
     def _answer(self, message: bytes) -> None:
         end, wants_reply = pgoutput.decode_keepalive(message)
         self._received = max(self._received, end)
+        if not self._inside:
+            self._looked_through = end
         if wants_reply:
             self.send_status()
 

@@ -48,6 +48,9 @@ log = logging.getLogger(__name__)
 #: A poll that finds nothing returns after this, so that the runtime can see to commits and stops.
 IDLE_SECONDS = 0.3
 CONNECTOR_NAME = "postgresql"
+#: So much log may pass without a change of ours before the offset follows it: a segment of PostgreSQL's log is twice as large. Less of it
+#: waits so long: the server frees its log only up to a place that it noted before the one that is confirmed.
+QUIET_BYTES, QUIET_SECONDS = 8_000_000, 20.0
 
 
 class State(enum.Enum):
@@ -80,6 +83,7 @@ class PostgresConnectorTask(SourceTask):
         self._tables: list[TableId] = []
         self._snapshot_begun = False
         self._not_before = 0.0
+        self._quiet_until = 0.0
         self._outage = Outage()
         self._beside: Beside | None = None
 
@@ -386,7 +390,22 @@ class PostgresConnectorTask(SourceTask):
         side.after_read(stream)
         if self._position is not None and side.beat() and stream.settled is not None:
             offset = stream.settled
+        if offset is None and self._config.confirms_positions:
+            offset = self._quiet_offset(stream)
         return self._batch(offset)
+
+    def _quiet_offset(self, stream: ChangeStream) -> PostgresOffset | None:
+        """An offset that lets the server discard its log although no captured table changes; None while that is not worth a record.
+
+        The offset goes to the offsets topic like any other, and only then to the server: a start finds both at the same place.
+        """
+        found = stream.quiet
+        passed = found.start_lsn - self._start_lsn() if found is not None else 0
+        now = time.monotonic()
+        if passed <= 0 or self._side.pending.rows or (passed < QUIET_BYTES and now < self._quiet_until):
+            return None
+        self._quiet_until = now + QUIET_SECONDS
+        return found
 
     def _batch(self, offset: PostgresOffset | None) -> EncodedBatch | None:
         """What waits, with the offset of the last event (None: as before), and what goes on beside the stream."""
