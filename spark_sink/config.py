@@ -9,7 +9,7 @@ from typing import Any
 
 from connect_py.api.config import ConfigDef, ConfigKey, ConfigType, Importance, between, non_empty, one_of
 from connect_py.errors import ConfigError
-from spark_sink.types import TypeOptions
+from spark_sink.types import TypeOptions, quote
 
 PREFIX = "lakehouse."
 
@@ -214,6 +214,11 @@ CONFIG_DEF = ConfigDef(
         ),
     ]
 )
+
+
+def identifier(*parts: str) -> str:
+    """A name of several parts in SQL."""
+    return ".".join(quote(part) for part in parts)
 
 
 @dataclass(frozen=True)

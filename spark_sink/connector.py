@@ -9,9 +9,10 @@ from connect_py import __version__
 from connect_py.api.config import ConfigDef, ConfigValue
 from connect_py.api.connector import SinkConnector
 from connect_py.api.task import BatchSinkTask
-from connect_py.errors import BadRequestError, ConfigError
+from connect_py.errors import ConfigError
 from spark_sink import config as configuration
 from spark_sink import jars
+from spark_sink import offsets as offsets_of_tables
 from spark_sink.task import SparkLakehouseSinkTask
 
 
@@ -66,8 +67,6 @@ class SparkLakehouseSink(SinkConnector):
         return SparkLakehouseSinkTask
 
     def alter_offsets(self, config: Mapping[str, str], offsets: Mapping[tuple[str, int], int | None]) -> bool:
-        """Refused: the tables hold the offsets, and what lies below them would be filtered out again."""
-        raise BadRequestError(
-            "The lakehouse tables themselves hold the offsets that have been applied, so changing the consumer group would have no effect. "
-            "To read records again drop the table, or create a connector under another name; nothing was changed."
-        )
+        """The tables hold the offsets, so their watermarks follow, in a process of its own with Spark in it (`spark_sink.offsets`)."""
+        offsets_of_tables.alter({name: value for name, value in config.items() if value is not None}, offsets)
+        return True

@@ -26,8 +26,8 @@ from spark_sink.metrics import SinkFigures
 from spark_sink.planning import Range, describe, plan_ranges
 from spark_sink.routing import TableName
 from spark_sink.session import TaskSession, open_session
-from spark_sink.tables.base import Tables
-from spark_sink.tables.iceberg import IcebergTables
+from spark_sink.tables.base import Tables, Writer
+from spark_sink.tables.open import open_tables
 
 _log = logging.getLogger("io.github.connectpy.spark.SparkLakehouseSinkTask")
 
@@ -53,7 +53,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         self._session = open_session(self._config, f"{context.connector}-{context.task}")
         self._spark = spark = self._session.spark
         self._reader = Reader(spark, self._config, context.kafka_options)
-        self._tables: Tables = IcebergTables(spark, self._config["catalog"], context.connector, context.task, self._config.table_properties)
+        self._tables: Tables = open_tables(spark, self._config, Writer(context.connector, context.task, time.time_ns() // 1_000_000))
         _log.info("Spark session of %s ready after %.1f s", context.connector, time.monotonic() - began)
 
     def step(self) -> Mapping[TopicPartition, int] | None:
@@ -146,11 +146,24 @@ class SparkLakehouseSinkTask(BatchSinkTask):
                     raise classify(error, f"writing table {change.table} from {describe(change.ranges)}") from error
                 records = sum(group.count for group in change.groups)
                 self._figures.applied(str(change.table), records, time.monotonic() - table_began, was_new=was_new)
+            self._note({tp: found for tp, found in ranges.items() if not any(tp in change.ranges for change in changes)})
             self._figures.batch()
         finally:
             batch.close()
         rows = sum(group.count for group in batch.groups)
         _log.info("Applied %d records to %d tables in %.2f s: %s", rows, len(changes), time.monotonic() - began, describe(ranges))
+
+    def _note(self, ranges: Mapping[TopicPartition, Range]) -> None:
+        """Tell tables of ranges in which nothing was theirs (tombstones after deletes), lest each restart reads these again."""
+        by_table: dict[TableName, dict[TopicPartition, int]] = {}
+        for tp, (_, end) in ranges.items():
+            if (table := routing.resolve(routing.parts_of_topic(tp.topic), self._config)) is not None:
+                by_table.setdefault(table, {})[tp] = end
+        for table, ends in by_table.items():
+            state = self._tables.load(table)
+            if state is not None and any(state.watermark.offsets.get(tp, end) < end for tp, end in ends.items()):
+                known = {tp: end for tp, end in ends.items() if tp in state.watermark.offsets}
+                self._tables.note(table, state.watermark.advanced(known))
 
     def _changes(self, batch: Batch) -> list[TableChange]:
         by_table: dict[TableName, list[Group]] = {}

@@ -110,8 +110,13 @@ class Lake:
         return [{column: value for column, value in row.items() if not column.startswith("__")} for row in found]
 
     def snapshots(self, name: str) -> int:
-        """How many commits with data the table has seen."""
-        return len(self.table(name).metadata.snapshots)
+        """How many commits of the sink's the table has seen."""
+        summaries = [snapshot.summary.additional_properties for snapshot in self.table(name).metadata.snapshots]
+        return sum(any(key.startswith("kafka.connect.offsets.") for key in summary) for summary in summaries)
+
+    def watermark(self, name: str) -> dict[str, dict[str, int]]:
+        """The offsets in the table's property."""
+        return json.loads(self.table(name).properties["kafka.connect.offsets.lake"])
 
     def close(self) -> None:
         for task in self._tasks:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from connect_py.errors import ConnectError, FatalTaskError, RetriableError
 from spark_sink.evolve import Evolution
 from spark_sink.merge import Shape
 from spark_sink.routing import TableName
@@ -29,6 +30,30 @@ class TableState:
     watermark: Watermark
 
 
+@dataclass(frozen=True)
+class Writer:
+    """Who writes.
+
+    Attributes:
+        epoch: when the task started, milliseconds since 1970. Of two tasks of a connector that are alive at once the older one gives way;
+            that no row is written twice does not rest on it.
+    """
+
+    connector: str
+    task: int
+    epoch: int
+
+
+def changed_by(table: str, writer: Writer, epoch: int) -> ConnectError:
+    """The error for a table that changed between the reading of its watermark and the commit; `epoch` is of the connector's newest one."""
+    if epoch > writer.epoch:
+        return FatalTaskError(
+            f"Table {table} is written by a younger task of connector {writer.connector}. This one has been replaced and ends; "
+            "nothing of its batch was written."
+        )
+    return RetriableError(f"Table {table} was changed by others while a batch was being written; nothing of it was written.")
+
+
 class Tables(Protocol):
     """The tables of one catalog, for one connector."""
 
@@ -45,11 +70,24 @@ class Tables(Protocol):
         ...
 
     def merge(self, name: TableName, view: str, shape: Shape, watermark: Watermark) -> None:
-        """Upsert and delete the rows of a view and store the watermark, in one commit."""
+        """Upsert and delete the rows of a view and store the watermark, in one commit.
+
+        Raises:
+            RetriableError: the table has changed since it was loaded; nothing was written.
+            FatalTaskError: a younger task of the connector changed it.
+        """
         ...
 
     def append(self, name: TableName, view: str, shape: Shape, watermark: Watermark) -> None:
-        """Insert the rows of a view and store the watermark, in one commit."""
+        """Insert the rows of a view and store the watermark, in one commit. Raises as `merge`."""
+        ...
+
+    def note(self, name: TableName, watermark: Watermark) -> None:
+        """Remember that the table has everything up to a watermark, of which nothing had to be written. The table must have been loaded."""
+        ...
+
+    def alter(self, name: TableName, watermark: Watermark) -> None:
+        """Replace the watermark, forward or back, and raise the generation. The table must have been loaded."""
         ...
 
     def forget(self) -> None:

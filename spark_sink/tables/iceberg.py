@@ -1,20 +1,27 @@
 """Iceberg tables. The watermark lies in the summary of the snapshot that holds the rows, as `kafka.connect.offsets.<connector>`.
 
-A table property of the same name counts too, partition by partition the higher of both: maintenance copies the watermark there before it
-compacts and expires snapshots. State: watermarks of tables that this task has read or written, dropped by `forget`.
+A write is conditional: it goes to a branch that starts at the snapshot whose watermark was read, and `main` is fast-forwarded to it,
+which Iceberg refuses when `main` has moved. So of two tasks that are alive at once only one commits what follows a watermark, also in
+append mode, where Iceberg itself would let both. After that the watermark is copied into a table property, which the user's compaction
+and expiry of snapshots leave alone, and only then the branch goes, which has kept the snapshot from expiry until now.
+
+State: head and watermark of tables that this task has read or written, dropped by `forget`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from connect_py.errors import ConnectError
 from spark_sink.evolve import Evolution
 from spark_sink.merge import Shape, append_sql, merge_sql
 from spark_sink.routing import TableName
-from spark_sink.tables.base import TableState
+from spark_sink.tables.base import TableState, Writer, changed_by
+from spark_sink.tables.snapshots import Stored, newest
 from spark_sink.types import literal, quote
 from spark_sink.watermark import Watermark
 
@@ -35,17 +42,31 @@ _NEW_TABLE = {
 }
 
 
+#: Branches on which a batch waits for its fast-forward; what a killed task has left is dropped by the next one.
+_BRANCH = "connect_py_"
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A table as last read or written: the head of `main` (None while it has no snapshot) and what holds up to there."""
+
+    head: int | None
+    stored: Stored
+
+
 class IcebergTables:
     """`spark_sink.tables.base.Tables` over a Spark catalog of Iceberg's."""
 
-    def __init__(self, spark: SparkSession, catalog: str, connector: str, task: int, new_table_properties: Mapping[str, str]) -> None:
+    def __init__(self, spark: SparkSession, catalog: str, writer: Writer, new_table_properties: Mapping[str, str]) -> None:
         self._spark = spark
         self._catalog = catalog
-        self._connector = connector
-        self._task = task
+        self._writer = writer
         self._properties = _NEW_TABLE | dict(new_table_properties)
-        self._offsets_key = f"kafka.connect.offsets.{connector}"
-        self._watermarks: dict[TableName, Watermark] = {}
+        self._offsets_key = f"kafka.connect.offsets.{writer.connector}"
+        self._generation_key = f"kafka.connect.generation.{writer.connector}"
+        self._snapshot_key = f"kafka.connect.snapshot.{writer.connector}"
+        self._branches = _BRANCH + uuid.uuid5(uuid.NAMESPACE_URL, writer.connector).hex[:8] + "_"
+        self._known: dict[TableName, _Known] = {}
 
     def load(self, name: TableName) -> TableState | None:
         """See `Tables.load`."""
@@ -55,26 +76,37 @@ class IcebergTables:
             fields = self._spark.table(self._quoted(name)).schema.fields
         except AnalysisException as error:
             if error.getCondition() in ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"):
-                self._watermarks.pop(name, None)
+                self._known.pop(name, None)
                 return None
             raise
-        if name not in self._watermarks:
-            self._watermarks[name] = self._read_watermark(name)
-        return TableState({field.name: field.dataType.simpleString() for field in fields}, self._watermarks[name])
+        refs = self._refs(name)
+        known = self._known.get(name)
+        if known is None or known.head != refs.get("main"):
+            first = known is None
+            known = self._known[name] = self._read(name, refs.get("main"))
+            if first:
+                self._mend(name, known, refs)
+        return TableState({field.name: field.dataType.simpleString() for field in fields}, known.stored.watermark)
 
-    def _read_watermark(self, name: TableName) -> Watermark:
+    def _refs(self, name: TableName) -> dict[str, int]:
+        return {
+            row["name"]: row["snapshot_id"] for row in self._spark.sql(f"SELECT name, snapshot_id FROM {self._quoted(name)}.refs").collect()
+        }
+
+    def _read(self, name: TableName, head: int | None) -> _Known:
         table = self._quoted(name)
-        snapshots = self._spark.sql(
-            f"SELECT s.snapshot_id, s.parent_id, s.summary[{literal(self._offsets_key)}] offsets, r.snapshot_id IS NOT NULL head "
-            f"FROM {table}.snapshots s LEFT JOIN {table}.refs r ON r.snapshot_id = s.snapshot_id AND r.name = 'main'"
-        ).collect()
-        by_id = {row["snapshot_id"]: row for row in snapshots}
-        step = next((row for row in snapshots if row["head"]), None)
-        while step is not None and step["offsets"] is None:
-            step = by_id.get(step["parent_id"])
-        committed = Watermark.parse(step["offsets"] if step is not None else None)
+        snapshots = self._spark.sql(f"SELECT snapshot_id, parent_id, summary FROM {table}.snapshots").collect()
+        by_id = {row["snapshot_id"]: (row["parent_id"], row["summary"] or {}) for row in snapshots}
         properties = {row["key"]: row["value"] for row in self._spark.sql(f"SHOW TBLPROPERTIES {table}").collect()}
-        return committed.advanced(Watermark.parse(properties.get(self._offsets_key)).offsets)
+        return _Known(head, newest(head, by_id, properties, self._writer.connector))
+
+    def _mend(self, name: TableName, known: _Known, refs: Mapping[str, int]) -> None:
+        """After a kill: the property follows the snapshots, then branches that wait for nothing go."""
+        if not known.stored.in_property and known.stored.watermark.offsets:
+            self._keep(name, known)
+        for branch in refs:
+            if branch.startswith(self._branches):
+                self._drop(name, branch)
 
     def create(self, name: TableName, columns: Mapping[str, str], required: frozenset[str], comments: Mapping[str, str]) -> TableState:
         """See `Tables.create`."""
@@ -89,7 +121,7 @@ class IcebergTables:
         ]
         properties = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in self._properties.items())
         self._spark.sql(f"CREATE TABLE {self._quoted(name)} ({', '.join(lines)}) USING iceberg TBLPROPERTIES ({properties})")
-        self._watermarks[name] = Watermark()
+        self._known[name] = _Known(None, Stored(Watermark(), 0, None, in_property=True))
         return TableState(dict(columns), Watermark())
 
     def evolve(self, name: TableName, evolution: Evolution) -> None:
@@ -103,29 +135,81 @@ class IcebergTables:
 
     def merge(self, name: TableName, view: str, shape: Shape, watermark: Watermark) -> None:
         """See `Tables.merge`."""
-        self._commit(name, merge_sql(self._quoted(name), view, shape), watermark)
+        self._commit(name, lambda table: merge_sql(table, view, shape), watermark)
 
     def append(self, name: TableName, view: str, shape: Shape, watermark: Watermark) -> None:
         """See `Tables.append`."""
-        self._commit(name, append_sql(self._quoted(name), view, list(shape.types)), watermark)
+        self._commit(name, lambda table: append_sql(table, view, list(shape.types)), watermark)
+
+    def note(self, name: TableName, watermark: Watermark) -> None:
+        """See `Tables.note`."""
+        known = self._known[name]
+        self._known[name] = _Known(known.head, replace(known.stored, watermark=watermark))
+        self._keep(name, self._known[name])
+
+    def alter(self, name: TableName, watermark: Watermark) -> None:
+        """See `Tables.alter`."""
+        self._commit(name, lambda table: f"INSERT INTO {table} SELECT * FROM {table} LIMIT 0", watermark, raise_generation=True)
 
     def forget(self) -> None:
         """See `Tables.forget`."""
-        self._watermarks.clear()
+        self._known.clear()
 
-    def _commit(self, name: TableName, statement: str, watermark: Watermark) -> None:
-        with self._identity(watermark):
-            self._spark.sql(statement)
-        self._watermarks[name] = watermark
+    def _commit(self, name: TableName, statement: Callable[[str], str], watermark: Watermark, *, raise_generation: bool = False) -> None:
+        known = self._known[name]
+        generation = known.stored.generation + raise_generation
+        branch = self._branches + uuid.uuid4().hex[:12]
+        version = "" if known.head is None else f" AS OF VERSION {known.head}"
+        self._spark.sql(f"ALTER TABLE {self._quoted(name)} CREATE BRANCH {quote(branch)}{version}")
+        try:
+            with self._identity(watermark, generation):
+                self._spark.sql(statement(f"{self._quoted(name)}.{quote('branch_' + branch)}"))
+            head = self._publish(name, branch)
+        except BaseException as error:
+            del self._known[name]
+            moved: ConnectError | None = None
+            with contextlib.suppress(Exception):  # what failed is the error to show; the next load drops the branch
+                moved = self._moved(name, known.head)
+                self._drop(name, branch)
+            if moved is not None and isinstance(error, Exception):
+                raise moved from error
+            raise
+        self._known[name] = _Known(head, Stored(watermark, generation, head, in_property=True))
+        self._keep(name, self._known[name])
+        self._drop(name, branch)
+
+    def _publish(self, name: TableName, branch: str) -> int:
+        """Make the branch's rows the table's; the new head."""
+        table = ".".join(quote(part) for part in name.parts)
+        moved = self._spark.sql(
+            f"CALL {quote(self._catalog)}.system.fast_forward(table => {literal(table)}, branch => 'main', to => {literal(branch)})"
+        )
+        return int(moved.collect()[0]["updated_ref"])
+
+    def _moved(self, name: TableName, head: int | None) -> ConnectError | None:
+        """The error if the table is no longer at `head`: the task ends when a younger one of the same connector changed it."""
+        now = self._refs(name).get("main")
+        return None if now == head else changed_by(str(name), self._writer, self._read(name, now).stored.epoch)
+
+    def _keep(self, name: TableName, known: _Known) -> None:
+        values = {self._offsets_key: known.stored.watermark.to_json(), self._generation_key: str(known.stored.generation)}
+        if known.head is not None:
+            values[self._snapshot_key] = str(known.head)
+        pairs = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in values.items())
+        self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES ({pairs})")
+
+    def _drop(self, name: TableName, branch: str) -> None:
+        self._spark.sql(f"ALTER TABLE {self._quoted(name)} DROP BRANCH IF EXISTS {quote(branch)}")
 
     @contextlib.contextmanager
-    def _identity(self, watermark: Watermark) -> Iterator[None]:
+    def _identity(self, watermark: Watermark, generation: int) -> Iterator[None]:
         """Settings by which the next commit of this session carries the watermark; removed again, lest another table's commit has them."""
         identity = {
             self._offsets_key: watermark.to_json(),
             "kafka.connect.commit-id": str(uuid.uuid4()),
-            "kafka.connect.task-id": f"{self._connector}-{self._task}",
-            "kafka.connect.generation": "0",
+            "kafka.connect.task-id": f"{self._writer.connector}-{self._writer.task}",
+            "kafka.connect.task-epoch": str(self._writer.epoch),
+            "kafka.connect.generation": str(generation),
         }
         for key, value in identity.items():
             self._spark.conf.set(_SNAPSHOT_PROPERTY + key, value)

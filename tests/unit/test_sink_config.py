@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from connect_py.errors import BadRequestError, ConfigError
+from connect_py.errors import ConfigError
 from spark_sink import jars
 from spark_sink.config import CONFIG_DEF, parse
 from spark_sink.connector import SparkLakehouseSink
@@ -86,12 +86,10 @@ def test_secrets_of_the_catalog_do_not_show_in_the_parsed_configuration() -> Non
     assert "hunter2" not in repr(parse(GOOD | {"lakehouse.catalog.credential": "hunter2"}))
 
 
-def test_the_connector_has_one_task_and_refuses_to_alter_offsets() -> None:
+def test_the_connector_has_one_task() -> None:
     connector = SparkLakehouseSink()
     connector.start(GOOD)
     assert connector.task_configs(8) == [GOOD]
-    with pytest.raises(BadRequestError, match="tables themselves hold the offsets"):
-        connector.alter_offsets(GOOD, {("a", 0): None})
 
 
 @pytest.fixture

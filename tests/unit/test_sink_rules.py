@@ -18,6 +18,7 @@ from spark_sink.evolve import plan_evolution, wider
 from spark_sink.merge import Shape, merge_sql
 from spark_sink.planning import offsets_json, plan_ranges
 from spark_sink.records import Form, parse_head, read_schemas
+from spark_sink.tables.snapshots import newest
 from spark_sink.types import TypeOptions, column_type, literal, quote
 from spark_sink.watermark import Watermark
 
@@ -78,6 +79,34 @@ def test_stored_offsets_that_cannot_be_read_stop_the_task() -> None:
     assert Watermark.parse(None) == Watermark()
     with pytest.raises(FatalTaskError, match="cannot be read"):
         Watermark.parse('{"a": 5}')
+
+
+def snapshot(parent: int | None, mark: dict[TopicPartition, int] | None = None, generation: int = 0) -> tuple[int | None, dict[str, str]]:
+    summary = {} if mark is None else {"kafka.connect.offsets.x": Watermark(mark).to_json(), "kafka.connect.generation": str(generation)}
+    return parent, summary
+
+
+def property_of(mark: dict[TopicPartition, int], generation: int = 0, at: int | None = None) -> dict[str, str]:
+    written_for = {} if at is None else {"kafka.connect.snapshot.x": str(at)}
+    return {"kafka.connect.offsets.x": Watermark(mark).to_json(), "kafka.connect.generation.x": str(generation)} | written_for
+
+
+@pytest.mark.parametrize(
+    ("head", "snapshots", "properties", "counts"),
+    [
+        (None, {}, {}, {}),
+        (3, {1: snapshot(None, {A0: 5}), 3: snapshot(1)}, {}, {A0: 5}),
+        (3, {3: snapshot(1)}, property_of({A0: 5}, at=1), {A0: 5}),
+        (3, {1: snapshot(None, {A0: 5}), 3: snapshot(1)}, property_of({A0: 9}, at=1), {A0: 9}),
+        (2, {1: snapshot(None, {A0: 5}), 2: snapshot(1, {A0: 7})}, property_of({A0: 5, A1: 1}, at=1), {A0: 7, A1: 1}),
+        (1, {1: snapshot(None, {A0: 5}), 2: snapshot(1, {A0: 7})}, property_of({A0: 7}, at=2), {A0: 5}),
+        (2, {1: snapshot(None, {A0: 5}), 2: snapshot(1, {A0: 3}, 1)}, property_of({A0: 5}, at=1), {A0: 3}),
+        (4, {4: snapshot(3, {B0: 1})}, {"kafka.connect.offsets.other": '{"a":{"0":8}}'}, {B0: 1}),
+    ],
+    ids=["nothing", "below a compaction", "expired", "noted", "killed before the property", "rolled back", "altered", "of another"],
+)
+def test_the_newest_watermark_counts_wherever_it_is(head: Any, snapshots: Any, properties: Any, counts: Any) -> None:
+    assert newest(head, snapshots, properties, "x").watermark == Watermark(counts)
 
 
 # -- routes -----------------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,17 @@
+"""Which implementation of `Tables` a configuration asks for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spark_sink.config import SinkConfig
+from spark_sink.tables.base import Tables, Writer
+from spark_sink.tables.iceberg import IcebergTables
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def open_tables(spark: SparkSession, config: SinkConfig, writer: Writer) -> Tables:
+    """The tables of the configuration's catalog."""
+    return IcebergTables(spark, config["catalog"], writer, config.table_properties)

@@ -1,0 +1,176 @@
+"""Exactly once in spite of the table's own maintenance, of a second task, of altered offsets. Real broker, real tables."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from connect_py.api.record import TopicPartition
+from connect_py.errors import BadRequestError, FatalTaskError, RetriableError
+from spark_sink import offsets
+from spark_sink.connector import SparkLakehouseSink
+from spark_sink.routing import TableName
+from tests.fix_spark import INT, TEXT, Lake, event
+
+pytestmark = [pytest.mark.services, pytest.mark.spark]
+
+T = "lake.public.t"
+
+
+def notes(*texts: str) -> list[tuple[bytes | None, bytes]]:
+    """Events without a key: each becomes a row of its own, so that a repeated one shows."""
+    return [event("c", None, {"note": text}, {"note": TEXT}) for text in texts]
+
+
+def found(lake: Lake) -> list[str]:
+    return sorted(row["note"] for row in lake.rows("t"))
+
+
+def test_compaction_and_expiry_to_one_snapshot_between_batches_lose_no_offset(lake: Lake) -> None:
+    topic = lake.topic("t")
+    config = lake.config(topic)
+    task = lake.start(config)
+    for text in ("a", "b"):
+        lake.produce(topic, notes(text))
+        lake.drain(task)
+    spark = task._spark
+    spark.sql("CALL lake.system.rewrite_data_files(table => 'public.t', options => map('rewrite-all', 'true'))").collect()
+    spark.sql("CALL lake.system.expire_snapshots(table => 'public.t', older_than => now(), retain_last => 1)").collect()
+    assert lake.snapshots("t") == 0, "the snapshots with offsets should be gone, or this tests nothing"
+    lake.context.group.clear()
+    lake.produce(topic, notes("c"))
+    lake.drain(task)
+    assert found(lake) == ["a", "b", "c"]
+    lake.context.group.clear()
+    lake.drain(lake.start(config))
+    assert found(lake) == ["a", "b", "c"]
+
+
+def test_a_kill_between_the_commit_and_the_property_is_mended_at_the_next_start(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = lake.topic("t")
+    config = lake.config(topic)
+    task = lake.start(config)
+    lake.produce(topic, notes("a"))
+    monkeypatch.setattr(task._tables, "_keep", killed)
+    with pytest.raises(RetriableError, match="killed"):
+        task.step()
+    assert "kafka.connect.offsets.lake" not in lake.table("t").properties
+    spark = task._spark
+    spark.sql("CALL lake.system.rewrite_data_files(table => 'public.t', options => map('rewrite-all', 'true'))").collect()
+    spark.sql("CALL lake.system.expire_snapshots(table => 'public.t', older_than => now(), retain_last => 1)").collect()
+    lake.drain(lake.start(config))
+    assert found(lake) == ["a"]
+    assert lake.watermark("t") == {topic: {"0": 1}}
+    assert list(lake.table("t").metadata.refs) == ["main"]
+
+
+def killed(*args: object) -> None:
+    raise RuntimeError("killed here")
+
+
+def test_of_two_tasks_alive_at_once_the_older_one_cannot_commit_and_no_row_is_doubled(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = lake.topic("t")
+    config = lake.config(topic)
+    lake.produce(topic, notes("a"))
+    zombie = lake.start(config)
+    lake.drain(zombie)
+    lake.produce(topic, notes("b"))
+    tables: Any = zombie._tables
+    publish = tables._publish
+    younger: list[Any] = []
+
+    def late(name: TableName, branch: str) -> Any:
+        """The zombie has written its rows, and hangs before the commit, while another task takes over."""
+        younger.append(lake.start(config))
+        lake.drain(younger[0])
+        return publish(name, branch)
+
+    monkeypatch.setattr(zombie._tables, "_publish", late)
+    with pytest.raises(FatalTaskError, match="younger task of connector lake"):
+        zombie.step()
+    assert found(lake) == ["a", "b"]
+    lake.produce(topic, notes("c"))
+    lake.drain(younger[0])
+    assert found(lake) == ["a", "b", "c"]
+    assert list(lake.table("t").metadata.refs) == ["main"]
+
+
+def test_a_commit_of_somebody_else_in_the_middle_of_a_batch_costs_a_repetition_only(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = lake.topic("t")
+    task = lake.start(lake.config(topic))
+    lake.produce(topic, notes("a"))
+    lake.drain(task)
+    tables: Any = task._tables
+    publish = tables._publish
+
+    def beside(name: TableName, branch: str) -> Any:
+        monkeypatch.undo()
+        task._spark.sql(f"INSERT INTO {T} (note) VALUES ('by hand')")
+        return publish(name, branch)
+
+    monkeypatch.setattr(task._tables, "_publish", beside)
+    lake.produce(topic, notes("b"))
+    with pytest.raises(RetriableError, match="changed by others"):
+        task.step()
+    lake.drain(task)
+    assert found(lake) == ["a", "b", "by hand"]
+
+
+def test_a_table_rolled_back_by_hand_gets_its_rows_again(lake: Lake) -> None:
+    topic = lake.topic("t")
+    config = lake.config(topic)
+    task = lake.start(config)
+    for text in ("a", "b"):
+        lake.produce(topic, notes(text))
+        lake.drain(task)
+    first = next(s.snapshot_id for s in lake.table("t").metadata.snapshots if "kafka.connect.commit-id" in s.summary.additional_properties)
+    task._spark.sql(f"CALL lake.system.rollback_to_snapshot('public.t', {first})").collect()
+    assert found(lake) == ["a"]
+    lake.drain(lake.start(config))
+    assert found(lake) == ["a", "b"]
+
+
+def test_tombstones_alone_are_not_read_again_at_a_restart(lake: Lake) -> None:
+    topic = lake.topic("t")
+    config = lake.config(topic)
+    created = event("c", 1, {"n": 1}, {"n": INT})
+    lake.produce(topic, [created, event("d", 1, {"n": 1}, {"n": INT})])
+    task = lake.start(config)
+    lake.drain(task)
+    lake.produce(topic, [(created[0], None)] * 3)
+    assert lake.drain(task) == 1
+    assert lake.drain(lake.start(config)) == 0
+    assert lake.snapshots("t") == 1
+
+
+@pytest.mark.timeout(300)
+def test_altered_offsets_become_the_tables_watermark_back_and_forth(lake: Lake) -> None:
+    topic = lake.topic("t")
+    config = lake.config(topic) | {"name": "lake"}
+    lake.produce(topic, notes("a", "b", "c"))
+    zombie = lake.start(config)
+    lake.drain(zombie)
+    connector = SparkLakehouseSink()
+    assert connector.alter_offsets(config, {(topic, 0): 1})
+    lake.context.group[TopicPartition(topic, 0)] = 1  # what the worker does next
+    assert lake.watermark("t") == {topic: {"0": 1}}
+    lake.drain(lake.start(config))
+    assert found(lake) == ["a", "b", "b", "c", "c"]
+    spark = zombie._spark
+    tables = zombie._tables
+    name = TableName(("public", "t"))
+    offsets.alter_tables(tables, {topic: [name]}, {TopicPartition(topic, 0): 9}, [])
+    lake.produce(topic, notes(*"defghijk"))
+    lake.context.group[TopicPartition(topic, 0)] = 9
+    lake.drain(lake.start(config))
+    assert found(lake)[5:] == ["j", "k"]
+    offsets.alter_tables(tables, {}, {}, offsets.written_tables(spark, "lake", "lake"))
+    assert lake.watermark("t") == {}
+    generations = [s.summary.additional_properties.get("kafka.connect.generation") for s in lake.table("t").metadata.snapshots]
+    assert [g for g in generations if g] == sorted(g for g in generations if g)
+    assert generations[-1] == "3"
+    with pytest.raises(BadRequestError, match="no lakehouse table yet"):
+        offsets.alter_tables(tables, {"x.y.z": [TableName(("y", "z"))]}, {TopicPartition("x.y.z", 0): 4}, [])
+    assert json.loads(lake.table("t").properties["kafka.connect.generation.lake"]) == 3
