@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from connect_py.errors import FatalTaskError
+from connect_py.errors import FatalTaskError, noted
 from connectors.engine.relational.table import TableId
 from connectors.postgres.catalog import ServerState
 from connectors.postgres.connection import Connection, quote_literal, quote_name
@@ -64,7 +64,13 @@ def ensure_publication(
     quoted = quote_name(name)
     if mode == "filtered":
         if not tables:
-            raise FatalTaskError(f"No table filters found for filtered publication {name}")
+            error = FatalTaskError(f"No table filters found for filtered publication {name}")
+            raise noted(
+                error,
+                f"No table of the database '{database}' matches the filters (schema.*.list, table.*.list), so the publication would be "
+                "empty. Nothing was created and nothing was read. Names are matched whole, as schema.table: correct the list, or create "
+                "the table, and restart this task.",
+            )
         if state.publication_all_tables:
             raise FatalTaskError(
                 f"A logical publication for all tables named '{name}' for plugin 'pgoutput' and database '{database}' is already active "

@@ -612,6 +612,13 @@ def test_a_missing_publication_is_named_when_it_may_not_be_made(runner: Runner) 
     assert text.startswith("Publication autocreation is disabled, please create one and restart the connector.")
 
 
+def test_filters_that_match_no_table_are_named_when_the_publication_would_be_empty(runner: Runner) -> None:
+    with pytest.raises(ConnectError, match="No table filters found for filtered publication pub") as caught:
+        runner.start(table_include_list="public.nothing", publication_autocreate_mode="filtered")
+        runner.idle()
+    assert "matches the filters" in caught.value.__notes__[0]
+
+
 def test_a_server_without_logical_decoding_is_told_so(postgres_without_logical: PostgresAddress) -> None:
     database = postgres_without_logical.create_database()
     runner = Runner(postgres_without_logical, database)
