@@ -7,6 +7,7 @@ statement again, which changes nothing any more.
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -25,6 +26,8 @@ from connectors.mysql.source_info import SourceBlock
 from offsets.schema_history import KafkaSchemaHistory
 
 log = logging.getLogger(__name__)
+
+_MAKES_DATABASE = re.compile(r"\s*(CREATE|DROP)\s+(DATABASE|SCHEMA)\b", re.IGNORECASE)
 
 
 class Schema:
@@ -108,12 +111,14 @@ class Schema:
             if self._is_stored(part_database, part_changes):
                 self._history.append(HistoryRecord(self._partition, position, now_ms, part_database, part, tuple(part_changes)).to_json())
             if self._records is not None and self._is_stored(part_database, part_changes):
-                rows.append(self._records.row(self._block(part_database, names, source), now_ms, part_database, part, part_changes))
+                rows.append(self._records.row(self._block(part_database, names, source, sql), now_ms, part_database, part, part_changes))
         return rows, changes
 
-    def _block(self, database: str, names: list[str], source: tuple[int, str, str, int, dict[str, Any]]) -> bytes:
+    def _block(self, database: str, names: list[str], source: tuple[int, str, str, int, dict[str, Any]], sql: str) -> bytes:
         ts_us, marker, file, pos, more = source
-        block = SourceBlock(self._config.connector, self._config.version, self._config.topic_prefix, database, ",".join(names) or None)
+        # the reference shows no table for databases made and dropped, and an empty name for all else that changes no table's structure
+        none = "" if marker == "false" and not _MAKES_DATABASE.match(sql) else None
+        block = SourceBlock(self._config.connector, self._config.version, self._config.topic_prefix, database, ",".join(names) or none)
         return block.render(ts_us, marker, file, pos, **more)
 
     def _is_stored(self, database: str, changes: list[Change]) -> bool:

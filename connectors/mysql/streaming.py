@@ -136,6 +136,9 @@ class ChangeStream:
         self._server_id = stored.server_id
         self._ts_us = (stored.ts_sec or 0) * 1_000_000
         self._tx_id = ""
+        self._counted: TransactionMonitor | None = None
+        # of the last event with rows; the reference shows it for statements too
+        self._row = 0
         self._last: MySqlOffset | None = None
 
     def close(self) -> None:
@@ -143,9 +146,9 @@ class ChangeStream:
         self._client.close()
 
     @property
-    def here(self) -> MySqlOffset:
-        """Where the source stands behind the last event."""
-        return self._offset(self._place.events if self._place.inside else 0, 0)
+    def here(self) -> MySqlOffset | None:
+        """Where the source stands behind the last event; None inside of a transaction."""
+        return None if self._place.inside else self._offset(0, 0)
 
     def read(self, seconds: float) -> tuple[list[EncodedRow], MySqlOffset | None]:
         """Records of the next events, up to a batch's bounds; waits up to `seconds` for the first event.
@@ -239,25 +242,28 @@ class ChangeStream:
         place.pos, place.events, place.inside = header.end - header.length, 0, True
         self._thread = thread
         self._tx_id = str(self._gtid) if self._gtid is not None else f"file={place.file},pos={place.pos}"
-        if self._monitor is not None:
-            row = self._monitor.begin(self._tx_id, self._tx_id, self._ts_us // 1000)
+        # prepared transactions have no boundaries among the records
+        self._counted = self._monitor if thread is not None else None
+        if self._counted is not None:
+            row = self._counted.begin(self._tx_id, self._tx_id, self._ts_us // 1000)
             if row is not None:
                 rows.append(row)
                 self._last = self._offset(0, 0)
 
     def _commit(self, header: Header, rows: list[EncodedRow]) -> None:
         place = self._place
-        was_inside = place.inside
+        if self._counted is not None:
+            row = self._counted.end(self._tx_id, self._ts_us // 1000)
+            # an offset that counts all events and no row is the one of this record
+            if row is not None and self._resume != (place.events, 0):
+                rows.append(row)
+                self._last = self._offset(place.events, 0)
+            self._counted = None
         self._complete_gtid()
         place.pos, place.events, place.inside = header.end, 0, False
         self._thread = self._query = None
         self._resume = None
         self._metrics.transactions += 1
-        if self._monitor is not None and was_inside:
-            row = self._monitor.end(self._tx_id, self._ts_us // 1000)
-            if row is not None:
-                rows.append(row)
-                self._last = self._offset(0, 0)
         self._gtid = None
 
     def _offset(self, events: int, row: int) -> MySqlOffset:
@@ -289,7 +295,7 @@ class ChangeStream:
         if not place.inside and header.end:
             place.pos = header.end
         offset = self._offset(place.events if place.inside else 0, 0)
-        shown = {"server_id": self._server_id, "gtid": self._shown_gtid, "thread": self._thread, "query": self._query}
+        shown = {"server_id": self._server_id, "gtid": self._shown_gtid, "thread": self._thread, "query": self._query, "row": self._row}
         source = (self._ts_us // 1000 * 1000, "false", place.file, header.end - header.length, shown)
         found, changes = self._schema.statement(sql, query.schema, offset.dump(), source, sql_mode=query.sql_mode or 0)
         for change in changes:
@@ -386,6 +392,7 @@ class ChangeStream:
         count = self._encode(header, event, table, passed, rows)
         if len(rows) > before:
             self._last = self._offset(self._place.events, count)
+        self._row = max(count - 1, 0)
         new = count - passed
         self._metrics.events(
             new,
@@ -403,7 +410,7 @@ class ChangeStream:
         head, end = self._block(captured, header)
         now_ns = time.time_ns()
         closing = tail(event.kind, now_ns)
-        monitor, name = self._monitor, str(captured.id)
+        monitor, name = self._counted, str(captured.id)
         if event.kind == "u":
             pairs = read_pairs(table.reader(event.present), table.reader(event.present_after), event.body)
             for row, (old, new) in enumerate(pairs[passed:], passed):
@@ -449,7 +456,7 @@ class ChangeStream:
         rows: list[EncodedRow],
     ) -> None:
         """A changed key: the old row's delete and tombstone, then the new row (mysql.md §7.4)."""
-        encoder, route, monitor, name = captured.encoder, captured.route, self._monitor, str(captured.id)
+        encoder, route, monitor, name = captured.encoder, captured.route, self._counted, str(captured.id)
 
         def close(op: str) -> bytes:
             return tail(op, now_ns) if monitor is None else tail(op, now_ns, monitor.event(name, self._tx_id))

@@ -222,9 +222,10 @@ class MySqlConnectorTask(SourceTask):
 
     def _batch(self, rows: list[EncodedRow], offset: MySqlOffset | None, stream: ChangeStream) -> EncodedBatch | None:
         self._is_well()
-        if self._heartbeat.is_due:
+        here = stream.here if self._heartbeat.is_due else None
+        if here is not None:
             rows.append(self._heartbeat.beat())
-            offset = stream.here
+            offset = here
         if not rows:
             return None
         found = offset or self._position
