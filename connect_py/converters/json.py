@@ -8,7 +8,8 @@ from typing import Any
 from connect_py.api.config import ConfigDef, ConfigKey, ConfigType, Importance, Width, one_of_ignoring_case
 from connect_py.converters.json_read import Reader, has_decimals, parse_json, payload_reader
 from connect_py.converters.json_schema import schema_from_json, schema_to_json
-from connect_py.converters.json_write import WriteOptions, Writer, payload_writer
+from connect_py.converters.json_struct import rows_writer
+from connect_py.converters.json_write import WriteOptions, Writer
 from connect_py.converters.types import CONVERTER_TYPE, HeadersLikeData
 from connect_py.data import Schema
 from connect_py.data.schema_cache import SchemaCache
@@ -111,9 +112,7 @@ class JsonConverter(HeadersLikeData):
         options = WriteOptions(self.numeric_decimals, replace)
 
         def writer(schema: Schema | None) -> tuple[bytes, Writer]:
-            return b'{"schema":%b,"payload":' % schema_to_json(schema, numeric_decimals=self.numeric_decimals), payload_writer(
-                schema, options
-            )
+            return b'{"schema":%b,"payload":' % schema_to_json(schema, numeric_decimals=self.numeric_decimals), rows_writer(schema, options)
 
         self._writers: SchemaCache[tuple[bytes, Writer]] = SchemaCache(writer, size)
         self._readers: SchemaCache[tuple[Reader, bool]] = SchemaCache(lambda s: (payload_reader(s, replace), has_decimals(s)), size)
@@ -136,7 +135,7 @@ class JsonConverter(HeadersLikeData):
             return None
         envelope, write = self._writers(schema)
         payload = write(value).encode()
-        return b"%b%b}" % (envelope, payload) if self.schemas_enabled else payload
+        return b"".join((envelope, payload, b"}")) if self.schemas_enabled else payload
 
     # -- reading -------------------------------------------------------------------------------------------------------------------
 

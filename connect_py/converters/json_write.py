@@ -222,11 +222,16 @@ def scale_of(schema: Schema) -> int:
 
 
 def _decimal(schema: Schema, options: WriteOptions) -> Writer:
+    scale: int | None = None
+
     def write(value: Any) -> str:
         if not isinstance(value, decimal.Decimal):
             raise DataError(f"Invalid type for Decimal, expected BigDecimal but was {java_class(value)}")
         if not options.numeric_decimals:
-            return _bytes(decimal_to_bytes(value, scale_of(schema)))
+            nonlocal scale
+            if scale is None:
+                scale = scale_of(schema)
+            return f'"{base64.b64encode(decimal_to_bytes(value, scale)).decode()}"'
         if not value.is_finite():
             raise DataError(f"{value} has no exact decimal form")
         return str(value)
@@ -252,6 +257,10 @@ _LOGICAL: Mapping[str | None, Callable[[Schema, WriteOptions], Writer]] = {
     TIME: _temporal("Time", time_to_millis, datetime.time),
     TIMESTAMP: _temporal("Timestamp", timestamp_to_millis, datetime.datetime),
 }
+
+
+#: Logical names that decide how a value is written, whatever its type.
+LOGICAL_NAMES = frozenset(name for name in _LOGICAL if name is not None)
 
 
 # -- without a schema --------------------------------------------------------------------------------------------------------------
