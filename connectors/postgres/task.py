@@ -390,7 +390,9 @@ class PostgresConnectorTask(SourceTask):
         side.after_read(stream)
         if self._position is not None and side.beat() and stream.settled is not None:
             offset = stream.settled
-        if offset is None and self._config.confirms_positions:
+        if offset is not None:
+            self._quiet_until = time.monotonic() + QUIET_SECONDS
+        elif self._config.confirms_positions:
             offset = self._quiet_offset(stream)
         return self._batch(offset)
 
@@ -453,6 +455,7 @@ class PostgresConnectorTask(SourceTask):
             metrics=self._streaming_metrics,
         )
         self._streaming_metrics.connected = True
+        self._quiet_until = time.monotonic() + QUIET_SECONDS
         if self._acknowledged and config.confirms_positions:
             stream.acknowledge(self._acknowledged)
         log.info("Streaming from slot '%s' at %s", config.slot, format_lsn(self._start_lsn()))
