@@ -6,13 +6,16 @@ texts and booleans are what the schema says and pass as they are, and a struct h
 
 from __future__ import annotations
 
+from binascii import a2b_base64
 from collections.abc import Callable
+from decimal import Decimal
 from operator import itemgetter
 from typing import Any
 
 from connect_py.converters.json_read import Reader, payload_reader
+from connect_py.converters.json_write import scale_of
 from connect_py.data import Schema, Struct, Type
-from connect_py.data.logical import DATE, DECIMAL, TIME, TIMESTAMP
+from connect_py.data.logical import DATE, DECIMAL, EXACT, TIME, TIMESTAMP
 
 _PASSES = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.STRING, Type.BOOLEAN)
 _CONVERTED = (DATE, DECIMAL, TIME, TIMESTAMP)
@@ -24,7 +27,7 @@ def row_reader(schema: Schema | None) -> Reader:
     The function raises DataError for what no encoder writes: a struct without one of its fields, a text that is no base64.
     """
     careful = payload_reader(schema, None)
-    if schema is None or schema.type is not Type.STRUCT or len(schema.fields) < 2:
+    if schema is None or schema.type is not Type.STRUCT or not schema.fields:
         return careful
     quick = _struct_reader(schema)
 
@@ -32,7 +35,7 @@ def row_reader(schema: Schema | None) -> Reader:
         if type(value) is dict:
             try:
                 return quick(value)
-            except (KeyError, TypeError):
+            except (KeyError, TypeError, ValueError):
                 pass  # not what an encoder writes: let the careful reader say what is wrong
         return careful(value)
 
@@ -40,12 +43,14 @@ def row_reader(schema: Schema | None) -> Reader:
 
 
 def _struct_reader(schema: Schema) -> Callable[[Any], Struct]:
-    fields_of = itemgetter(*(field.name for field in schema.fields))
+    names = [field.name for field in schema.fields]
+    fields_of = itemgetter(*names)
+    is_single = len(names) == 1
     conversions = [(i, reader) for i, field in enumerate(schema.fields) if (reader := _converter(field.schema)) is not None]
     new = Struct.__new__
 
     def read(value: Any) -> Struct:
-        values = list(fields_of(value))
+        values = [fields_of(value)] if is_single else list(fields_of(value))
         for index, convert in conversions:
             if values[index] is not None:
                 values[index] = convert(values[index])
@@ -59,9 +64,21 @@ def _struct_reader(schema: Schema) -> Callable[[Any], Struct]:
 
 def _converter(schema: Schema) -> Callable[[Any], Any] | None:
     """What a field's value needs, None when it is the value already."""
+    if schema.name == DECIMAL and schema.type is Type.BYTES:
+        return _decimal_reader(schema)
     if schema.name not in _CONVERTED:
         if schema.type in _PASSES:
             return None
-        if schema.type is Type.STRUCT and len(schema.fields) > 1:
+        if schema.type is Type.STRUCT and schema.fields:
             return _struct_reader(schema)
     return payload_reader(schema, None)
+
+
+def _decimal_reader(schema: Schema) -> Callable[[Any], Any]:
+    """Decimals of base64 texts. The function raises ValueError for a text that is none, and TypeError for what is no text."""
+    exponent = -scale_of(schema)
+
+    def read(value: Any) -> Decimal:
+        return Decimal(int.from_bytes(a2b_base64(value, strict_mode=True), "big", signed=True)).scaleb(exponent, EXACT)
+
+    return read

@@ -69,6 +69,8 @@ class Chain:
         self._tolerance = tolerance
         self._errors = errors
         self._headers: dict[Route, Headers | None] = {}
+        self._route: Route | None = None
+        self._route_headers: list[Header] = []
         self._readers: dict[Route, tuple[Callable[[bytes | None], Any], Callable[[bytes | None], Any]]] = {}
         self.is_passthrough = (
             not self._steps and _is_plain(self._key, config, worker, "key") and _is_plain(self._value, config, worker, "value")
@@ -96,8 +98,13 @@ class Chain:
 
     def records(self, batch: EncodedBatch) -> Iterator[SourceRecord]:
         """An encoded batch's rows as records, each with the batch's offset. Raises DataError."""
+        current: Route | None = None
         for route, key, value in batch.rows:
-            read_key, read_value = self._readers.get(route) or self._route_readers(route)
+            if route is not current:
+                current = route
+                read_key, read_value = self._readers.get(route) or self._route_readers(route)
+                headers = [Header(name, text, STRING) for name, text in route.headers]
+                self._route, self._route_headers = route, headers
             yield SourceRecord(
                 batch.source_partition,
                 batch.source_offset,
@@ -107,7 +114,7 @@ class Chain:
                 route.value_schema if value is not None else None,
                 read_value(value),
                 route.partition,
-                headers=[Header(name, text, STRING) for name, text in route.headers],
+                headers=headers.copy(),  # a transform may add to its record's
             )
 
     def convert(self, record: SourceRecord) -> Produced | None:
@@ -134,7 +141,9 @@ class Chain:
 
     def _serialise(self, record: SourceRecord) -> Produced | None:
         topic, run = record.topic, self._tolerance.run
-        passed, headers = run("HEADER_CONVERTER", self._header.java_name, lambda: self._convert_headers(record))
+        passed, headers = True, None
+        if record.headers:
+            passed, headers = run("HEADER_CONVERTER", self._header.java_name, lambda: self._convert_headers(record))
         if passed:
             passed, key = run(
                 "KEY_CONVERTER", self._key.java_name, lambda: self._key.from_connect_data(topic, record.key_schema, record.key)
@@ -146,6 +155,8 @@ class Chain:
         return Produced(topic, record.partition, _checked(record.timestamp), key, value, headers) if passed else self._errors.letter()
 
     def _convert_headers(self, record: SourceRecord) -> Headers | None:
+        if self._route is not None and record.headers == self._route_headers and record.topic == self._route.topic:
+            return self.headers_of(self._route)  # no transform touched them
         convert = self._header.from_connect_header
         return [(h.name, convert(record.topic, h.name, h.schema, h.value)) for h in record.headers] or None
 

@@ -1,0 +1,63 @@
+"""Headers of rows in a chain: those of a route are converted once, those that a transform changed are converted as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from connect_py.api import EncodedBatch, Header, Route, SourceRecord
+from connect_py.data.schema import STRING
+from connect_py.runtime.chain import Chain
+from connect_py.runtime.plugins import Plugins
+from connect_py.runtime.source_errors import SourceErrors
+from connect_py.runtime.tolerance import Tolerance
+
+JSON, TEXT, ODD = "org.apache.kafka.connect.json.JsonConverter", "org.apache.kafka.connect.storage.StringConverter", "x.MarksOddRows"
+PLUGINS = Plugins(
+    {ODD: "x:y", JSON: "connect_py.converters.json:JsonConverter", TEXT: "connect_py.converters.string:StringConverter"},
+)
+WORKER = {"key.converter": TEXT, "value.converter": TEXT, "header.converter": TEXT}
+
+
+class MarksOddRows:
+    """Adds a header in place, as a careless transform does, and gives one row another topic."""
+
+    java_name = ODD
+    version = "1"
+
+    def configure(self, config: Any) -> None:
+        pass
+
+    def apply(self, record: SourceRecord) -> SourceRecord:
+        if record.value in ("1", "3"):
+            record.headers.append(Header("odd", record.value, STRING))
+        if record.value == "2":
+            record.topic = "elsewhere"
+        return record
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_header_that_a_transform_adds_is_on_its_row_only(monkeypatch: Any) -> None:
+    find = PLUGINS.find
+    monkeypatch.setattr(PLUGINS, "find", lambda name, kind: MarksOddRows if name == ODD else find(name, kind))
+    config = {"transforms": "odd", "transforms.odd.type": ODD}
+    errors = SourceErrors("c", 0, config)
+    chain = Chain(PLUGINS, WORKER, config, Tolerance(config, lambda seconds: False, errors), errors)
+    calls: list[tuple[str, str, Any]] = []
+    convert = chain._header.from_connect_header
+
+    def counted(topic: str, name: str, schema: Any, value: Any) -> Any:
+        calls.append((topic, name, value))
+        return convert(topic, name, schema, value)
+
+    monkeypatch.setattr(chain._header, "from_connect_header", counted)
+    marked, bare = Route("a", STRING, STRING, headers=(("h", "x"),)), Route("b", STRING, STRING)
+    rows = [(route, b'"k"', b'"%d"' % n) for route, numbers in ((marked, range(5)), (bare, (0, 1)), (marked, (4,))) for n in numbers]
+    made = [chain.convert(record) for record in chain.records(EncodedBatch(rows, {}, {}))]
+    headers = [record.headers for record in made if record is not None]
+    h, odd = ("h", b"x"), [("odd", b"1"), ("odd", b"3")]
+    assert headers == [[h], [h, odd[0]], [h], [h, odd[1]], [h], None, [odd[0]], [h]]
+    assert [record.topic for record in made if record is not None] == [*"aa", "elsewhere", *"aabba"]
+    assert calls.count(("a", "h", "x")) == 3  # once for the route, and with each of the two rows that were changed
+    assert ("elsewhere", "h", "x") in calls
