@@ -26,6 +26,7 @@ from connectors.engine.properties import (
     P,
     S,
     arrange,
+    is_int,
     non_negative_int,
     non_negative_long,
     not_beside,
@@ -50,8 +51,21 @@ log = logging.getLogger(__name__)
 VERSION: Final = "3.6.1.Final"
 SYSTEM_DATABASES: Final = frozenset({"mysql", "performance_schema", "sys", "information_schema"})
 
+
+def _locking_mode(text: str | None, _: Config) -> str | None:
+    """`snapshot.locking.mode`, beside the check of its values: the reference says it twice."""
+    modes = ("minimal", "minimal_percona", "custom", "none", "minimal_percona_no_table_locks", "extended")
+    return None if text is None or text.strip().lower() in modes else "Must be a valid snapshot.locking.mode value"
+
+
+def _time_mode(text: str | None, _: Config) -> str | None:
+    """`time.precision.mode`: one of other connectors' is none of this one."""
+    adaptive = text is not None and text.strip().lower() == "adaptive"
+    return "The 'adaptive' time.precision.mode is no longer supported" if adaptive else None
+
+
 _OWN = (
-    prop("database.port", I, "3306", HIGH, WS, "Port", "Port of the database server.", positive_int),
+    prop("database.port", I, "3306", HIGH, WS, "Port", "Port of the database server.", is_int),
     prop("database.initial.statements", S, None, LOW, WL, "Initial statements", "Statements to run on every new connection, with `;` between them."),
     prop("database.server.id", L, None, HIGH, WL, "Cluster ID", "Number by which the server knows this connector as a replica; no other replica may have it.", required, positive_long),
     prop("database.server.id.offset", L, "10000", HIGH, WL, "Cluster ID offset", "Added to the number for further connections to the log."),
@@ -61,19 +75,20 @@ _OWN = (
     prop("database.ssl.truststore.password", P, None, MED, WM, "SSL Truststore Password", "Accepted; certificates to trust need none."),
     prop("database.jdbc.driver", C, "com.mysql.cj.jdbc.Driver", LOW, WM, "JDBC Driver Class Name", "Accepted and not used."),
     prop("database.protocol", S, "jdbc:mysql", LOW, WM, "JDBC Protocol", "Accepted and not used."),
-    prop("database.ssl.mode", S, "preferred", MED, WM, "SSL mode", "Whether connections are encrypted, and whose certificate is accepted.", values=("disabled", "preferred", "required", "verify_ca", "verify_identity")),
+    prop("database.ssl.mode", S, "preferred", MED, WM, "SSL mode", "Whether connections are encrypted, and whose certificate is accepted.", values=("verify_identity", "disabled", "preferred", "required", "verify_ca")),
     prop("connect.timeout.ms", I, "30000", MED, WS, "Connection Timeout (ms)", "How long a connection may take, in ms.", positive_int),
     prop("connect.keep.alive", B, "true", LOW, WS, "Keep connection alive (true/false)", "Accepted; a broken connection to the log is always noticed and made again."),
     prop("connect.keep.alive.interval.ms", L, "60000", LOW, WS, "Keep alive interval (ms)", "Accepted; the server's heartbeats come every ten seconds.", positive_long),
     prop("use.nongraceful.disconnect", B, "false", MED, WS, "Use Non-graceful Disconnect", "Accepted; connections to the log are always just closed."),
     prop("binlog.net.write.timeout", L, "0", MED, WS, "Binlog Net Write Timeout", "Server's limit in seconds for sending to us; 0 leaves it as it is.", non_negative_long),
     prop("binlog.net.read.timeout", L, "0", MED, WS, "Binlog Net Read Timeout", "Server's limit in seconds for hearing from us; 0 leaves it as it is.", non_negative_long),
-    prop("snapshot.mode", S, "initial", LOW, WS, "Snapshot mode", "When structures and present rows are read.", values=("always", "initial", "initial_only", "no_data", "recovery", "when_needed", "configuration_based", "custom", "never")),
-    prop("bigint.unsigned.handling.mode", S, "long", MED, WS, "The mode for handling bigint-unsigned values", "Whether the largest half of BIGINT UNSIGNED wraps around (long) or all are decimals (precise).", values=("long", "precise")),
+    prop("snapshot.mode", S, "initial", LOW, WS, "Snapshot mode", "When structures and present rows are read.", values=("always", "initial_only", "configuration_based", "when_needed", "initial", "custom", "no_data", "recovery")),
+    prop("time.precision.mode", S, "adaptive_time_microseconds", MED, WS, "Time Precision", "How dates and times look.", _time_mode, values=("adaptive", "adaptive_time_microseconds", "isostring", "microseconds", "nanoseconds", "connect")),
+    prop("bigint.unsigned.handling.mode", S, "long", MED, WS, "The mode for handling bigint-unsigned values", "Whether the largest half of BIGINT UNSIGNED wraps around (long) or all are decimals (precise).", values=("precise", "long")),
     prop("enable.time.adjuster", B, "true", LOW, WS, "Enable Time Adjuster", "Accepted; the server has made years of two digits whole before they are stored."),
     prop("min.row.count.to.stream.results", I, "1000", LOW, WM, "Stream result set of size", "Accepted; results are always streamed.", non_negative_int),
     prop("incremental.snapshot.allow.schema.changes", B, "false", LOW, WS, "Allow schema changes during incremental snapshot if supported.", "Whether structures may change while an incremental snapshot runs."),
-    prop("snapshot.locking.mode", S, "minimal", LOW, WS, "Snapshot locking mode", "How long a snapshot keeps others from writing.", values=("minimal", "minimal_percona", "minimal_percona_no_table_locks", "extended", "none", "custom")),
+    prop("snapshot.locking.mode", S, "minimal", LOW, WS, "Snapshot locking mode", "How long a snapshot keeps others from writing.", _locking_mode, values=("minimal", "minimal_percona", "custom", "none", "minimal_percona_no_table_locks", "extended")),
     prop("ddl.parser.type", S, "default", LOW, WS, "DDL Parser Type", "Accepted and not used.", values=("default", "legacy")),
     prop("schema.history.internal", C, "io.debezium.storage.kafka.history.KafkaSchemaHistory", LOW, WL, "Database schema history class", "Where the schema history is kept."),
     prop("schema.history.internal.skip.unparseable.ddl", B, "false", LOW, WS, "Skip DDL statements that cannot be parsed", "Whether statements that cannot be understood are passed over."),
@@ -84,8 +99,8 @@ _OWN = (
     prop("database.include.list", LIST, None, HIGH, WL, "Include Databases", "Regexes of the databases to capture; all without it.", regexes),
     prop("database.exclude.list", LIST, None, MED, WL, "Exclude Databases", "Regexes of databases that are not captured.", regexes, not_beside("database.include.list")),
     prop("binlog.buffer.size", I, "0", MED, WM, "Binlog reader buffer size", "Accepted; the server logs transactions when they are committed, so none is rolled back in the log.", non_negative_int),
-    prop("event.deserialization.failure.handling.mode", S, "fail", MED, WS, "Event deserialization failure handling", "Old name of event.processing.failure.handling.mode.", values=("fail", "skip", "warn", "ignore")),
-    prop("inconsistent.schema.handling.mode", S, "fail", MED, WS, "Inconsistent schema failure handling", "What to do with rows of a captured table whose structure is not known.", values=("fail", "skip", "warn")),
+    prop("event.deserialization.failure.handling.mode", S, "fail", MED, WS, "Event deserialization failure handling", "Old name of event.processing.failure.handling.mode.", values=("warn", "fail", "ignore", "skip")),
+    prop("inconsistent.schema.handling.mode", S, "fail", MED, WS, "Inconsistent schema failure handling", "What to do with rows of a captured table whose structure is not known.", values=("warn", "fail", "ignore", "skip")),
     prop("gtid.source.filter.dml.events", B, "true", MED, WS, "Filter DML events", "Whether changes of servers that the GTID filter leaves out make no records."),
     prop("gtid.ignore.on.recovery", B, "false", LOW, WS, "Ignore GTID on recovery", "Whether a start uses file and position although GTIDs are known."),
     prop("gtid.source.includes", LIST, None, HIGH, WL, "Include GTID sources", "Regexes of the UUIDs of servers whose transactions count."),
@@ -215,7 +230,7 @@ _LAYOUT = {
     ],
 }
 
-PROPERTIES: Final = arrange((*COMMON, *_OWN), _LAYOUT, {"time.precision.mode": "adaptive_time_microseconds"})
+PROPERTIES: Final = arrange((*COMMON, *_OWN), _LAYOUT)
 
 _OLD_NAMES: Final = {
     **{old: new for old, new in OLD_NAMES.items() if old != "event.deserialization.failure.handling.mode"},
@@ -357,6 +372,8 @@ def _warn_of_unbuilt(raw: Mapping[str, str]) -> None:
     for name in ("signal.data.collection", "notification.enabled.channels", "heartbeat.action.query", "converters"):
         if raw.get(name, "").strip():
             log.warning("%s is set, but the MySQL connector does nothing with it yet", name)
+    if raw["event.processing.failure.handling.mode"].strip().lower() != "fail":
+        log.warning("event.processing.failure.handling.mode: an event that cannot be decoded fails the task whatever it says")
     for name in ("read.only", "skip.messages.without.change"):
         if raw.get(name, "false").strip().lower() == "true":
             log.warning("%s is set, but the MySQL connector does nothing with it yet", name)
