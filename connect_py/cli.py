@@ -174,6 +174,7 @@ def _run(command: str, properties: Mapping[str, str], connector_files: Sequence[
             stop.wait()
             log.info("Stopping: tasks have %.0f s to finish", worker.graceful_shutdown_seconds)
     finally:
+        herder.begin_stop()
         metrics_server.stop(1.0)
         server.stop(5.0)
         herder.stop()

@@ -92,6 +92,7 @@ class KafkaLog:
         self._changed = threading.Condition()
         self._positions: dict[int, int] = {}
         self._stopping = False
+        self._has_given_up = False
         self._reader: threading.Thread | None = None
         self._failure: BaseException | None = None
         self._partitions: list[TopicPartition] = []
@@ -132,14 +133,18 @@ class KafkaLog:
         self.read_to_end(max(0.1, deadline - time.monotonic()))
 
     def stop(self) -> None:
-        """Stop following and let go of the clients. What was sent and not acknowledged within two seconds is given up."""
-        self._stopping = True
+        """Stop following and let go of the clients. What was sent and not acknowledged within two seconds, or by the end of a `flush` that
+        failed before, is given up; who waits for it in `write` gets a RetriableError."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
         reader, self._reader = self._reader, None
         if reader is None:
             return
         reader.join()
-        if self._producer.flush(2.0):
-            log.warning("Records for topic '%s' were not acknowledged before the worker stopped", self.topic)
+        left = self._producer.flush(0.0 if self._has_given_up else 2.0)
+        if left:
+            log.warning("%d record(s) for topic '%s' were not acknowledged before the worker stopped, and are given up", left, self.topic)
         self._consumer.close()
 
     def read_to_end(self, timeout: float) -> None:
@@ -164,6 +169,8 @@ class KafkaLog:
             self._produce(key, value, batch.delivered)
         while batch.left:
             left = deadline - time.monotonic()
+            if self._stopping:
+                raise RetriableError(f"Topic '{self.topic}' had not taken {batch.left} of {len(records)} records when the worker stopped.")
             if left <= 0:
                 raise RetriableError(f"Topic '{self.topic}' did not take {batch.left} of {len(records)} records within {timeout:g} s.")
             self._producer.poll(min(left, 0.05))
@@ -182,7 +189,9 @@ class KafkaLog:
 
     def flush(self, timeout: float) -> None:
         """Wait until what was sent is acknowledged or given up. Raises RetriableError after `timeout` seconds."""
+        self._has_given_up = False
         if self._producer.flush(timeout):
+            self._has_given_up = True
             raise RetriableError(f"Topic '{self.topic}' did not take all records within {timeout:g} s.")
 
     def _produce(self, key: bytes, value: bytes | None, delivered: Callable[[KafkaError | None, Message], None]) -> None:
@@ -211,7 +220,7 @@ class KafkaLog:
                 if self._failure is not None:
                     raise ConnectError(f"Reading topic '{self.topic}' has ended: {self._failure}") from self._failure
                 left = deadline - time.monotonic()
-                if left <= 0:
+                if left <= 0 or self._stopping:
                     raise RetriableError(f"Topic '{self.topic}' was not read to its end within {timeout:g} s.")
                 self._changed.wait(left)
 

@@ -42,10 +42,10 @@ class HerderThread:
         """Whether it works."""
         return self._thread.is_alive()
 
-    def stop(self) -> None:
-        """Finish what is queued, then end."""
+    def stop(self, timeout: float | None = None) -> None:
+        """Finish what is queued, then end; not waited for any longer than `timeout` seconds."""
         self._queue.put(None)
-        self._thread.join()
+        self._thread.join(timeout)
 
     def post(self, work: Callable[[], None], doing: str = "applying a change of the configuration") -> None:
         """Have something done; any thread may call this. `doing` completes the sentence "The worker is currently …"."""
