@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from connect_py.testing.services.mysql import MySqlAddress
 from connect_py.testing.services.postgres import PostgresAddress
 from connect_py.testing.services.worker import Worker
 from tests.fix_kafka import Kafka
@@ -102,6 +103,22 @@ SCENARIOS = [
     "pg_incremental_insert_delete",
     "pg_blocking_snapshot",
     "pg_heartbeat_transactions",
+    "mysql_tutorial",
+    "mysql_types_numbers",
+    "mysql_types_time",
+    "mysql_types_text",
+    "mysql_types_json_geometry",
+    "mysql_zero_dates",
+    "mysql_ddl",
+    "mysql_keys",
+    "mysql_columns",
+    "mysql_query",
+    "mysql_restart",
+    "mysql_snapshot_modes",
+    "mysql_lost_history",
+    "mysql_limited_user",
+    "mysql_transactions",
+    "mysql_compressed_transactions",
 ]
 #: Their tables have columns of extensions' types.
 NEED_EXTENSIONS = ("pg_types", "pg_toasted", "pg_propagate_types")
@@ -112,13 +129,13 @@ def run_kit(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env={**os.environ, **env}, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
-def give_reference_names(recording: Path, worker: Worker, kafka: Kafka, postgres: PostgresAddress) -> None:
+def give_reference_names(recording: Path, worker: Worker, kafka: Kafka, database: int, theirs: str) -> None:
     """The goldens hold the names and addresses of the servers they were recorded with: put these in place of ours."""
     text = recording.read_text()
     text = text.replace(f"{worker.group}-", "connect-")
-    for ours, theirs in ((str(postgres.port), "15432"), (kafka.bootstrap.rpartition(":")[2], "19092")):
+    for port, reference in ((str(database), theirs), (kafka.bootstrap.rpartition(":")[2], "19092")):
         for form in ('"{}"', ":{}", "port {}"):
-            text = text.replace(form.format(ours), form.format(theirs))
+            text = text.replace(form.format(port), form.format(reference))
     recording.write_text(text)
 
 
@@ -126,12 +143,18 @@ def give_reference_names(recording: Path, worker: Worker, kafka: Kafka, postgres
 def test_a_client_sees_what_the_reference_showed(
     scenario: str, worker: Worker, kafka: Kafka, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    server = "postgres_with_extensions" if scenario.startswith(NEED_EXTENSIONS) else "postgres"
-    postgres: PostgresAddress = request.getfixturevalue(server)
+    if scenario.startswith("mysql_"):
+        mysql: MySqlAddress = request.getfixturevalue("mysql")
+        port, theirs = mysql.port, "13306"
+        login = {"MYSQL_HOST": mysql.host, "MYSQL_PORT": str(mysql.port)}
+    else:
+        server = "postgres_with_extensions" if scenario.startswith(NEED_EXTENSIONS) else "postgres"
+        postgres: PostgresAddress = request.getfixturevalue(server)
+        port, theirs = postgres.port, "15432"
+        login = {"PG_HOST": postgres.host, "PG_PORT": str(port), "PG_USER": postgres.user, "PG_PASSWORD": postgres.password}
     topics = {f"{kind.upper()}_TOPIC": worker.topic(kind) for kind in ("config", "offset", "status")}
-    login = {"PG_HOST": postgres.host, "PG_PORT": str(postgres.port), "PG_USER": postgres.user, "PG_PASSWORD": postgres.password}
     record = run_kit("record", "--out", str(tmp_path), scenario, CONNECT_URL=worker.url, BOOTSTRAP=kafka.bootstrap, **topics, **login)
     assert record.returncode == 0, f"{record.stdout}\n\nThe end of the worker's log:\n{worker.service.log_tail(40)}"
-    give_reference_names(tmp_path / f"{scenario}.json", worker, kafka, postgres)
+    give_reference_names(tmp_path / f"{scenario}.json", worker, kafka, port, theirs)
     comparison = run_kit("compare", "--show", "20", str(HERE / "golden"), str(tmp_path), scenario)
     assert comparison.returncode == 0, comparison.stdout
