@@ -24,8 +24,8 @@ from connect_py.api import ConfigDef, ConfigType
 HIDDEN = "[hidden]"
 
 _SECRET_NAME = re.compile(r"password|passwd|secret|credential|jaas|token|private\.?key|api\.?key|authorization|user\.?info", re.IGNORECASE)
-#: The password of an address: up to the last @ before the host.
-_IN_ADDRESS = re.compile(r"(?P<before>\b[a-z][a-z0-9+.-]*://[^\s/:@?#\"']*:)(?P<secret>[^\s/?#\"']+)(?=@)", re.IGNORECASE)
+#: The password of an address: up to the last @ before the host. A scheme has a bound, else a long text with many dots takes minutes.
+_IN_ADDRESS = re.compile(r"(?P<before>\b[a-z][a-z0-9+.-]{0,40}://[^\s/:@?#\"']*:)(?P<secret>[^\s/?#\"']+)(?=@)", re.IGNORECASE)
 #: As in JAAS configurations, JDBC addresses and connection strings.
 _ASSIGNED = re.compile(
     r"(?P<before>\b(?:password|passwd|pwd|client_?secret)=)(?:\\?\"(?P<quoted>[^\"\\]+)\\?\"|'(?P<single>[^']+)'|(?P<secret>[^\s;,&\"'\[{$][^\s;,&\"']*))",

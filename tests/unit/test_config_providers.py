@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
@@ -299,3 +300,9 @@ def test_a_start_warns_of_variables_without_a_value(caplog: pytest.LogCaptureFix
     with caplog.at_level(logging.WARNING):
         made.resolve("c", {"database.password": "${file:/etc/x:pw}"})
     assert "${file:/etc/x:pw} in the property database.password stays as it is: this worker has no config provider 'file'" in caplog.text
+
+
+def test_a_value_of_many_colons_is_looked_through_at_once() -> None:
+    began = time.monotonic()
+    assert variables_in("${" + ":" * 1000) == []
+    assert time.monotonic() - began < 1, "Java's pattern takes ten seconds, and the whole worker waits"

@@ -14,7 +14,7 @@ from connect_py.api import ConfigDef, ConfigType
 from connect_py.errors import BadRequestError
 from connect_py.runtime.redact import HIDDEN, is_secret_name
 
-_PLACEHOLDERS = re.compile(r"(\$\{[^}]*:[^}]*\}\s*)+")
+_PLACEHOLDERS = re.compile(r"(\$\{[^}:]*:[^}]*\}\s*)+")
 
 
 def hidden(config: Mapping[str, str], definition: ConfigDef | None) -> dict[str, str]:
