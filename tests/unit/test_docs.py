@@ -26,6 +26,8 @@ from connect_py.runtime.sink_keys import SINK
 from connect_py.runtime.source_keys import SOURCE
 from connectors.file.sink import FileStreamSinkConnector
 from connectors.file.source import FileStreamSourceConnector
+from connectors.mysql import config as mysql
+from connectors.mysql.connector import MySqlConnector
 from connectors.postgres.config import _NOT_YET, _REFUSED, _REFUSED_VALUES, PROPERTIES, validate_config
 from connectors.postgres.connector import PostgresConnector
 from rest_api import routes
@@ -161,6 +163,9 @@ def test_example_configurations_are_valid(page: Path) -> None:
             case PostgresConnector.java_name:
                 problems = {value.name: value.errors for value in validate_config(config) if value.errors}
                 known = set(POSTGRES_KEYS)
+            case MySqlConnector.java_name:
+                problems = {value.name: value.errors for value in mysql.validate_config(config) if value.errors}
+                known = set(mysql.PROPERTIES) | {name for name in config if name.startswith("schema.history.internal.kafka.")}
             case "SparkLakehouseSink" | SparkLakehouseSink.java_name:
                 problems = {value.name: value.errors for value in SparkLakehouseSink().validate(config) if value.errors}
                 known = {name for name in config if name.startswith((*(sink.PREFIX + p for p in sink.OPEN_PREFIXES), "topics"))}
