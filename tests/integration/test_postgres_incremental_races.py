@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
@@ -53,7 +53,6 @@ class Race(SnapshotHooks):
     phase: str = ""
     count: int = -1
     change: str = ""
-    reached_phases: list[str] = field(default_factory=list)
 
     def place(self, phase: str, chunk: int, change: str) -> None:
         self.phase, self.count, self.change = phase, chunk, change
