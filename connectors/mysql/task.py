@@ -128,7 +128,7 @@ class MySqlConnectorTask(SourceTask):
         return [self._snapshot_metrics.group(), self._streaming_metrics.group()]
 
     def close(self) -> None:
-        """Let every connection go."""
+        """Let every connection go; also after a start that refused its configuration."""
         self._close_connections()
 
     # -- the state machine -------------------------------------------------------------------------------------------------------------
@@ -146,6 +146,8 @@ class MySqlConnectorTask(SourceTask):
     def _recover(self, error: ConnectError) -> None:
         """Close everything and plan the next attempt. Raises FatalTaskError when there shall be none."""
         self._close_connections()
+        self._streaming_metrics.connected = False
+        self._snapshot_metrics.end("aborted")
         self._state = State.CONNECT
         pause = self._backoff.next(error)
         begins = self._position is None or self._position.snapshot
@@ -161,8 +163,6 @@ class MySqlConnectorTask(SourceTask):
         if self._history is not None:
             self._history.close()
         self._stream = self._connection = self._history = self._snapshot = None
-        self._streaming_metrics.connected = False
-        self._snapshot_metrics.end("aborted")
 
     def _is_well(self) -> None:
         self._backoff.reset()
