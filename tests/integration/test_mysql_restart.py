@@ -1,0 +1,148 @@
+"""A MySQL task that is started from the offset of any batch gives exactly the rows that follow it."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import orjson
+import pytest
+
+from connect_py.api import EncodedBatch, JsonEncoding, SourceOffset, SourcePartition
+from connect_py.testing.services.mysql import MySqlAddress
+from connectors.mysql.task import MySqlConnectorTask
+from tests.fix_kafka import Kafka
+
+pytestmark = pytest.mark.services
+
+#: (topic's last part, operation, id) of a record, ("", "", 0) for a tombstone.
+Event = tuple[str, str, int]
+
+
+class Direct:
+    """A task in the test's thread. `batches` holds each batch's events with its offset."""
+
+    connector, task = "direct", 0
+    encoding = JsonEncoding(key_schemas=False, value_schemas=False)
+
+    def __init__(self, config: dict[str, str], offset: SourceOffset | None) -> None:
+        self._offset = offset
+        self.batches: list[tuple[list[Event], SourceOffset]] = []
+        self._task = MySqlConnectorTask()
+        self._task.start(config, self)
+
+    def offset(self, partition: SourcePartition) -> SourceOffset | None:
+        return self._offset
+
+    @property
+    def events(self) -> list[Event]:
+        return [event for events, _ in self.batches for event in events]
+
+    def poll_until(self, condition: Callable[[], object]) -> None:
+        deadline = time.monotonic() + 60
+        while not condition():
+            assert time.monotonic() < deadline, f"waited 60 s after {self.events[-5:]}"
+            batch = self._task.poll()
+            if isinstance(batch, EncodedBatch):
+                found = [_event(route.topic, value) for route, _, value in batch.rows]
+                self.batches.append((found, batch.source_offset))
+
+    def close(self) -> None:
+        self._task.stop()
+        self._task.close()
+
+
+def _event(topic: str, value: bytes | None) -> Event:
+    shown: Any = orjson.loads(value) if value else None
+    if shown is None or "op" not in shown:
+        return ("", "", 0)
+    return topic.rpartition(".")[2], shown["op"], (shown["after"] or shown["before"])["id"]
+
+
+@pytest.fixture
+def table(mysql: MySqlAddress) -> Iterator[tuple[str, Any]]:
+    """A database with a table `t`, and a cursor in it."""
+    name = f"restart_{uuid.uuid4().hex[:8]}"
+    with mysql.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {name}")
+        cursor.execute(f"USE {name}")
+        cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(40))")
+        cursor.execute("INSERT INTO t VALUES (0, 'old')")
+        yield name, cursor
+        cursor.execute(f"DROP DATABASE {name}")
+
+
+def config_of(mysql: MySqlAddress, kafka: Kafka, database: str, **more: str) -> dict[str, str]:
+    return {
+        "connector.class": "io.debezium.connector.mysql.MySqlConnector",
+        "database.hostname": mysql.host,
+        "database.port": str(mysql.port),
+        "database.user": mysql.user,
+        "database.password": mysql.password,
+        "database.server.id": str(uuid.uuid4().int % 1_000_000 + 1_000),
+        "topic.prefix": database,
+        "database.include.list": database,
+        "schema.history.internal.kafka.bootstrap.servers": kafka.bootstrap,
+        "schema.history.internal.kafka.topic": f"history_{database}",
+        **more,
+    }
+
+
+def insert(cursor: Any, first: int, last: int) -> None:
+    cursor.execute("INSERT INTO t (id, v) VALUES " + ",".join(f"({i},'row {i}')" for i in range(first, last)))
+
+
+@pytest.mark.parametrize("with_gtids", [True, False], ids=["GTID set", "file and position"])
+def test_a_start_from_any_batch_gives_the_rest_once(mysql: MySqlAddress, kafka: Kafka, table: tuple[str, Any], with_gtids: bool) -> None:
+    database, cursor = table
+    config = config_of(mysql, kafka, database, **{"gtid.ignore.on.recovery": str(not with_gtids).lower()})
+    first = Direct(config, None)
+    try:
+        first.poll_until(lambda: ("t", "r", 0) in first.events)
+        cursor.execute("BEGIN")
+        insert(cursor, 1, 4_000)
+        cursor.execute("UPDATE t SET v = 'changed' WHERE id < 10")
+        cursor.execute("DELETE FROM t WHERE id < 5")
+        insert(cursor, 4_000, 9_000)
+        cursor.execute("COMMIT")
+        cursor.execute("ALTER TABLE t ADD w INT")
+        insert(cursor, 9_000, 9_010)
+        first.poll_until(lambda: ("t", "c", 9_009) in first.events)
+    finally:
+        first.close()
+    inside = [(i, offset) for i, (_, offset) in enumerate(first.batches) if "event" in offset]
+    assert len(inside) > 3, "the transaction went out in one batch: nothing to go on from"
+    for i, offset in inside[::2]:
+        assert ("gtids" in offset) is with_gtids
+        left = [event for events, _ in first.batches[i + 1 :] for event in events]
+        cursor.execute("INSERT INTO t (id) VALUES (%s)", (100_000 + i,))
+        again = Direct(config, offset)
+        try:
+            again.poll_until(lambda again=again, i=i: ("t", "c", 100_000 + i) in again.events)  # type: ignore[misc]
+        finally:
+            again.close()
+        later = [("t", "c", 100_000 + j) for j, _ in inside[::2] if j <= i]
+        assert again.events == left + later
+
+
+def test_rows_come_in_the_structure_of_their_time(mysql: MySqlAddress, kafka: Kafka, table: tuple[str, Any]) -> None:
+    database, cursor = table
+    config = config_of(mysql, kafka, database)
+    first = Direct(config, None)
+    try:
+        first.poll_until(lambda: ("t", "r", 0) in first.events)
+    finally:
+        first.close()
+    insert(cursor, 1, 2)
+    cursor.execute("ALTER TABLE t DROP COLUMN v, ADD a INT FIRST, ADD b INT")
+    cursor.execute("INSERT INTO t VALUES (7, 2, 8)")
+    cursor.execute("RENAME TABLE t TO u")
+    cursor.execute("INSERT INTO u VALUES (7, 3, 8)")
+    again = Direct(config, first.batches[-1][1])
+    try:
+        again.poll_until(lambda: ("u", "c", 3) in again.events)
+    finally:
+        again.close()
+    assert [event for event in again.events if event[0]] == [("t", "c", 1), ("t", "c", 2), ("u", "c", 3)]
