@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 
 from connect_py.api.record import TopicPartition
 from connect_py.errors import FatalTaskError
-from spark_sink.changes import Batch, Group
+from spark_sink.changes import Batch, Group, Truncate
 from spark_sink.config import SinkConfig
-from spark_sink.decode import metadata_columns
+from spark_sink.decode import UNAVAILABLE, metadata_columns
 from spark_sink.evolve import plan_evolution, wider
 from spark_sink.merge import Shape, reduce, unify
 from spark_sink.planning import Range
 from spark_sink.records import Form
 from spark_sink.routing import TableName
 from spark_sink.tables.base import Tables, TableState
+from spark_sink.watermark import Watermark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,9 +56,19 @@ def apply_table(change: TableChange, batch: Batch, spark: SparkSession, tables: 
     state = tables.load(change.table)
     if state is not None and state.watermark.covers(change.ranges):
         return False
-    groups = [group for group in change.groups if group.schema.form is not Form.TOMBSTONE or (state is not None and group.schema.keys)]
+    watermark = (Watermark() if state is None else state.watermark).advanced({tp: end for tp, (_, end) in change.ranges.items()})
+    changelog = config["tables.write-mode"] == "append"
+    truncate = None if changelog else _truncate(change, state, config)
+    groups = [group for group in change.groups if changelog or group.truncates < group.count]
+    groups = [
+        group for group in groups if group.schema.form is not Form.TOMBSTONE or (state is not None and group.schema.keys and not changelog)
+    ]
     if not groups:
-        return False
+        if state is not None and truncate is not None:
+            tables.empty(change.table, watermark, soft=config["tables.truncate-mode"] == "soft")
+        elif state is not None:
+            tables.note(change.table, watermark)
+        return state is not None and truncate is not None
     shape = _shape(change, groups, config)
     rows = [group for group in groups if group.schema.form is not Form.TOMBSTONE]
     if state is None:
@@ -77,30 +88,63 @@ def apply_table(change: TableChange, batch: Batch, spark: SparkSession, tables: 
         for group in groups
     ]
     frame = functools.reduce(lambda one, other: one.unionAll(other), frames)
-    watermark = state.watermark.advanced({tp: end for tp, (_, end) in change.ranges.items()})
+    if not changelog:
+        frame = frame.where(_wanted(truncate, config))
+    first = None if truncate is None else config["tables.truncate-mode"]
     try:
         if shape.keys:
             reduce(frame, shape).createOrReplaceTempView(_VIEW)
-            tables.merge(change.table, _VIEW, shape, watermark)
+            tables.merge(change.table, _VIEW, shape, watermark, first)
         else:
             frame.createOrReplaceTempView(_VIEW)
-            tables.append(change.table, _VIEW, shape, watermark)
+            tables.append(change.table, _VIEW, shape, watermark, first)
     finally:
         spark.catalog.dropTempView(_VIEW)
     return True
 
 
+def _truncate(change: TableChange, state: TableState | None, config: SinkConfig) -> Truncate | None:
+    """The last truncate that has not been applied yet, and must be."""
+    mode = config["tables.truncate-mode"]
+    applied = {} if state is None else state.watermark.offsets
+    found = [
+        group.truncate
+        for group in change.groups
+        if group.truncate is not None
+        and applied.get(TopicPartition(group.fingerprint.topic, group.truncate.partition), 0) <= group.truncate.offset
+    ]
+    if found and mode == "fail":
+        raise FatalTaskError(
+            f"Table {change.table} was truncated in the source (partition {max(found).partition}, offset {max(found).offset}) and "
+            "lakehouse.tables.truncate-mode=fail. Nothing was written; choose apply, soft or ignore and restart the task."
+        )
+    return max(found) if found and mode != "ignore" else None
+
+
+def _wanted(truncate: Truncate | None, config: SinkConfig) -> str:
+    """SQL: rows that an upsert table takes. Of other partitions' records those count that are younger than the truncate."""
+    dropped = "'t', 'd'" if config["tables.delete-mode"] == "ignore" else "'t'"
+    # `$op` once only: of an expression that occurs twice in a filter Spark makes one that it evaluates first, for rows of other groups too,
+    # and their decoding raises.
+    conditions = [f"`$op` NOT IN ({dropped})"]
+    if truncate is not None and config["tables.truncate-mode"] == "apply":
+        here = f"`$partition` = {truncate.partition}"
+        conditions.append(f"IF({here}, `$offset` > {truncate.offset}, unix_micros(`$time`) >= {truncate.time})")
+    return " AND ".join(conditions)
+
+
 def _shape(change: TableChange, groups: Sequence[Group], config: SinkConfig) -> Shape:
     rows = [group for group in groups if group.schema.form is not Form.TOMBSTONE]
     described = rows or groups
-    keys = {tuple(column.name for column in group.schema.keys) for group in groups}
+    changelog = config["tables.write-mode"] == "append"
+    keys = {() if changelog else tuple(column.name for column in group.schema.keys) for group in groups}
     if len(keys) > 1:
         shown = " and ".join(sorted(f"({', '.join(key)})" for key in keys))
         raise FatalTaskError(
             f"The key of table {change.table} changes within {', '.join(sorted({g.fingerprint.topic for g in groups}))}: {shown}. "
             "Rows can be matched by one key only. Nothing was written; load the table anew under another connector name."
         )
-    if not next(iter(keys)) and config["tables.no-key"] == "fail":
+    if not changelog and not next(iter(keys)) and config["tables.no-key"] == "fail":
         raise FatalTaskError(
             f"Records for table {change.table} have no key, so rows cannot be matched. Give the source table a key (message.key.columns), "
             "or set lakehouse.tables.no-key=append."
@@ -115,11 +159,15 @@ def _shape(change: TableChange, groups: Sequence[Group], config: SinkConfig) -> 
                     "This sink does not convert between them. Nothing was written."
                 )
             types[column.name] = common
-    unknown = [name for name in types if name not in next(iter(keys)) and any(_may_be_unknown(name, group) for group in rows)]
-    if rows:
+    key = next(iter(keys))
+    soft = bool(key) and config["tables.delete-mode"] == "soft"
+    unknown = [name for name in types if name not in key and (soft or any(_may_be_unknown(name, group) for group in rows))]
+    if rows or soft:
         types |= metadata_columns(config)
+    if changelog:
+        types[UNAVAILABLE] = "array<string>"
     partitions = {(tp.topic, tp.partition) for tp in change.ranges}
-    return Shape(next(iter(keys)), types, tuple(unknown), len(partitions) > 1)
+    return Shape(key, types, tuple(unknown), len(partitions) > 1, soft, UNAVAILABLE if changelog else None)
 
 
 def _may_be_unknown(name: str, group: Group) -> bool:

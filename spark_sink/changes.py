@@ -63,6 +63,15 @@ class Meaning:
     route: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, order=True, slots=True)
+class Truncate:
+    """Where the last truncate of some records stands. `time` is the record's timestamp, microseconds since 1970."""
+
+    time: int
+    partition: int
+    offset: int
+
+
 @dataclass(frozen=True)
 class Group:
     """Records of a batch that share a fingerprint, and so a form and a table.
@@ -71,6 +80,8 @@ class Group:
         table: None for records that never become rows, and for tombstones that say nothing new.
         placeholder: whether the unavailable-value placeholder occurs in some of them.
         route: the parts of the source block that chose the table, for the check that every record has them.
+        truncate: the last truncate among them, if there is one.
+        truncates: how many of them are truncates.
     """
 
     fingerprint: Fingerprint
@@ -79,6 +90,8 @@ class Group:
     count: int
     placeholder: bool = False
     route: Mapping[str, str] = field(default_factory=dict)
+    truncate: Truncate | None = None
+    truncates: int = 0
 
 
 class Batch:
@@ -151,7 +164,12 @@ class Reader:
     def _groups(self, rows: DataFrame, ranges: Mapping[TopicPartition, Range]) -> list[Group]:
         placeholder = self._config["unavailable.value.placeholder"]
         found = rows.selectExpr(
-            "topic", "kfp", "vfp", "struct(partition, offset) place", f"{_has_placeholder('value', placeholder)} placeholder"
+            "topic",
+            "kfp",
+            "vfp",
+            "struct(partition, offset) place",
+            f"{_has_placeholder('value', placeholder)} placeholder",
+            f"IF({_IS_TRUNCATE}, struct(unix_micros(timestamp), partition, offset), NULL) truncated",
         )
         counted = found.groupBy("topic", "kfp", "vfp").agg(*_aggregates())
         summary = sorted(counted.collect(), key=lambda row: (row["vfp"] is None, row["topic"], row["place"]["offset"]))
@@ -170,7 +188,18 @@ class Reader:
                 self._with_envelope.add(fingerprint.topic)
             if fingerprint.value is None and fingerprint.topic in self._with_envelope:
                 meaning = Meaning(RecordSchema(Form.IGNORED))
-            groups.append(Group(fingerprint, meaning.schema, meaning.table, row["n"], bool(row["placeholder"]), meaning.route))
+            groups.append(
+                Group(
+                    fingerprint,
+                    meaning.schema,
+                    meaning.table,
+                    row["n"],
+                    bool(row["placeholder"]),
+                    meaning.route,
+                    None if row["truncated"] is None else Truncate(*row["truncated"]),
+                    row["truncates"],
+                )
+            )
         return groups
 
     def _learn(self, places: Mapping[Fingerprint, tuple[TopicPartition, int]]) -> None:
@@ -220,7 +249,17 @@ def _source_of(value: str) -> dict[str, Any]:
 def _aggregates() -> list[Any]:
     from pyspark.sql import functions as f
 
-    return [f.expr("count(1) n"), f.expr("min(place) place"), f.expr("bool_or(placeholder) placeholder")]
+    return [
+        f.expr("count(1) n"),
+        f.expr("min(place) place"),
+        f.expr("bool_or(placeholder) placeholder"),
+        f.expr("max(truncated) truncated"),
+        f.expr("count(truncated) truncates"),
+    ]
+
+
+#: SQL: only a text that might be a truncate is parsed.
+_IS_TRUNCATE = """contains(value, '"op":"t"') AND get_json_object(value, '$.op') = 't'"""
 
 
 def _has_placeholder(column: str, placeholder: str) -> str:
@@ -230,7 +269,8 @@ def _has_placeholder(column: str, placeholder: str) -> str:
 
 
 def _equals(column: str, fingerprint: int | None) -> str:
-    return f"{column} IS NULL" if fingerprint is None else f"{column} = {fingerprint}L"
+    # False, not unknown, for tombstones: of `unknown AND x` Spark evaluates x too, and x may be a check that raises.
+    return f"{column} IS NULL" if fingerprint is None else f"{column} <=> {fingerprint}L"
 
 
 def _head(text: str) -> str:

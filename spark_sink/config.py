@@ -85,11 +85,24 @@ CONFIG_DEF = ConfigDef(
         _key(
             "tables.write-mode",
             "upsert",
-            "upsert: one row a key, changed by updates and removed by deletes.",
-            validator=one_of("upsert"),
+            "upsert: one row a key, changed by updates and removed by deletes. append: a row for each event, with its operation and place.",
+            validator=one_of("upsert", "append"),
             group="Writing",
         ),
-        _key("tables.delete-mode", "hard", "hard: a delete removes the row.", validator=one_of("hard"), group="Writing"),
+        _key(
+            "tables.delete-mode",
+            "hard",
+            "Of upserts. hard: a delete removes the row; soft: it sets __deleted and leaves the values; ignore: the row stays.",
+            validator=one_of("hard", "soft", "ignore"),
+            group="Writing",
+        ),
+        _key(
+            "tables.truncate-mode",
+            "apply",
+            "Of upserts. apply: a truncate empties the table; soft: it sets __deleted in all rows; ignore; fail: it stops the task.",
+            validator=one_of("apply", "soft", "ignore", "fail"),
+            group="Writing",
+        ),
         _key(
             "tables.no-key",
             "append",

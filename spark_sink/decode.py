@@ -26,14 +26,28 @@ METADATA = {
     "topic": ("__topic", "string"),
     "partition": ("__partition", "int"),
     "offset": ("__offset", "bigint"),
+    "deleted": ("__deleted", "boolean"),
 }
+
+#: Column of a changelog that names the columns whose value the source did not send.
+UNAVAILABLE = "__unavailable"
+
+_OF_CHANGELOG = ("op", "ts_ms", "source.ts_ms", "topic", "partition", "offset")
 
 _PLACE = ("`topic`", "`partition`", "`offset`", "`timestamp`")
 
 
 def metadata_columns(config: SinkConfig) -> dict[str, str]:
     """Metadata columns of every table and their types."""
-    return dict(METADATA[name] for name in config["tables.metadata-columns"])
+    return dict(METADATA[name] for name in _metadata_names(config))
+
+
+def _metadata_names(config: SinkConfig) -> tuple[str, ...]:
+    chosen = tuple(config["tables.metadata-columns"])
+    if config["tables.write-mode"] == "append":
+        return (*chosen, *(name for name in _OF_CHANGELOG if name not in chosen))
+    soft = "soft" in (config["tables.delete-mode"], config["tables.truncate-mode"])
+    return (*chosen, "deleted") if soft else chosen
 
 
 def decode_sql(schema: RecordSchema, route: Mapping[str, str], config: SinkConfig) -> list[list[str]]:
@@ -42,10 +56,11 @@ def decode_sql(schema: RecordSchema, route: Mapping[str, str], config: SinkConfi
     Args:
         route: fields of the source block that all records must share, since they chose the table.
     """
-    return [_parse(schema), _row(schema, route, config)]
+    deleted_row = not schema.keys or config["tables.write-mode"] == "append"
+    return [_parse(schema, deleted_row=deleted_row), _row(schema, route, config, deleted_row=deleted_row)]
 
 
-def _parse(schema: RecordSchema) -> list[str]:
+def _parse(schema: RecordSchema, *, deleted_row: bool) -> list[str]:
     steps = [*_PLACE]
     if schema.keys:
         steps.append(_from_json("key", {column.field: column.type.read for column in schema.keys}, "k"))
@@ -55,7 +70,7 @@ def _parse(schema: RecordSchema) -> list[str]:
     if schema.form is Form.ENVELOPE:
         row = "struct<" + ",".join(f"{quote(name)}:{type_}" for name, type_ in fields.items()) + ">"
         read = {"op": "string", "after": row}
-        if not schema.keys:
+        if deleted_row:
             read["before"] = row
         read |= {"ts_ms": "bigint"} if "ts_ms" in schema.extras else {}
         source = {"ts_ms": "bigint", "db": "string", "schema": "string", "table": "string", "collection": "string"}
@@ -79,9 +94,9 @@ def _from_json(column: str, fields: Mapping[str, str], alias: str) -> str:
     return f"from_json({column}, {shape}, map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{_CORRUPT}')) {alias}"
 
 
-def _row(schema: RecordSchema, route: Mapping[str, str], config: SinkConfig) -> list[str]:
+def _row(schema: RecordSchema, route: Mapping[str, str], config: SinkConfig, *, deleted_row: bool) -> list[str]:
     row = {Form.ENVELOPE: "v.`after`", Form.FLAT: "v", Form.TOMBSTONE: ""}[schema.form]
-    if schema.form is Form.ENVELOPE and not schema.keys:
+    if schema.form is Form.ENVELOPE and deleted_row:
         row = "IF(v.`op` = 'd', v.`before`, v.`after`)"
     steps = [f"{_operation(schema, route)} `$op`", "`partition` `$partition`", "`offset` `$offset`", "`timestamp` `$time`"]
     for column in schema.columns:
@@ -90,7 +105,7 @@ def _row(schema: RecordSchema, route: Mapping[str, str], config: SinkConfig) -> 
         steps.append(
             f"CAST({value} AS {column.type.spark}) {quote(column.name)}" if not column.type.same else f"{value} {quote(column.name)}"
         )
-    for name in config["tables.metadata-columns"]:
+    for name in _metadata_names(config):
         column_name, type_ = METADATA[name]
         steps.append(f"CAST({_metadata(name, schema)} AS {type_}) {quote(column_name)}")
     return steps
@@ -100,6 +115,8 @@ def _metadata(name: str, schema: RecordSchema) -> str:
     match name:
         case "op":
             return _plain_operation(schema)
+        case "deleted":
+            return f"coalesce({_plain_operation(schema)} = 'd', false)"
         case "ts_ms" | "source.ts_ms":
             flat = "__" + name.replace(".", "_")
             if schema.form is Form.FLAT and flat in schema.extras:
@@ -132,10 +149,10 @@ def _operation(schema: RecordSchema, route: Mapping[str, str]) -> str:
     if schema.form is not Form.TOMBSTONE:
         checks.append((f"v IS NULL OR v.{_CORRUPT} IS NOT NULL", "the value is not what its schema says"))
     operation = _plain_operation(schema)
-    checks.append((f"{operation} = 't'", "a truncate (op t) cannot be applied; set skipped.operations=t in the source connector"))
-    checks.append((f"coalesce({operation}, '') NOT IN ('c', 'r', 'u', 'd')", "the operation (op) is unknown"))
+    known = "'c', 'r', 'u', 'd', 't'" if schema.form is Form.ENVELOPE else "'c', 'r', 'u', 'd'"
+    checks.append((f"coalesce({operation}, '') NOT IN ({known})", "the operation (op) is unknown"))
     if schema.form is Form.ENVELOPE:
-        checks.append((f"{operation} <> 'd' AND v.`after` IS NULL", "the event has no row (after is null)"))
+        checks.append((f"{operation} NOT IN ('d', 't') AND v.`after` IS NULL", "the event has no row (after is null)"))
         several = " OR ".join(f"NOT v.`source`.{quote(name)} <=> {literal(text)}" for name, text in route.items())
         if several:
             checks.append((several, "the topic carries several tables under one schema, which this sink cannot tell apart"))

@@ -25,12 +25,16 @@ class Shape:
         types: every column's type, metadata columns included, in order.
         unknown: columns that may hold no known value in some rows.
         several_partitions: whether a key might come from more than one topic partition.
+        soft: whether a delete keeps the row and its values.
+        unavailable: a column that takes the names of unknown columns, in a table that keeps every event.
     """
 
     keys: tuple[str, ...]
     types: Mapping[str, str]
     unknown: tuple[str, ...] = ()
     several_partitions: bool = False
+    soft: bool = False
+    unavailable: str | None = None
 
 
 def flag(column: str) -> str:
@@ -46,18 +50,26 @@ def unify(frame: DataFrame, shape: Shape, placeholder: str | None, text_columns:
         text_columns: columns in which the placeholder can stand.
     """
     has = set(frame.columns)
-    select = [f"{quote(name)}" for name in ("$op", "$partition", "$offset", "$time")]
-    for name, type_ in shape.types.items():
-        select.append(f"CAST({quote(name) if name in has else 'NULL'} AS {type_}) {quote(name)}")
+    unknown: dict[str, str] = {}
     for name in shape.unknown:
         if name not in has:
-            unknown = "true"
+            unknown[name] = "true"
         elif placeholder and name in text_columns:
-            unknown = f"coalesce({quote(name)} = {_placeholder_of(shape.types[name], placeholder)}, false)"
+            unknown[name] = f"coalesce({quote(name)} = {_placeholder_of(shape.types[name], placeholder)}, false)"
         else:
-            unknown = "false"
-        select.append(f"{unknown} {quote(flag(name))}")
-    return frame.selectExpr(*select)
+            unknown[name] = "false"
+        if shape.soft:
+            unknown[name] = f"(`$op` = 'd' OR {unknown[name]})"
+    select = [f"{quote(name)}" for name in ("$op", "$partition", "$offset", "$time")]
+    for name, type_ in shape.types.items():
+        value = quote(name) if name in has else "NULL"
+        if name == shape.unavailable:
+            names = ", ".join(f"IF({condition}, {literal(column)}, NULL)" for column, condition in unknown.items() if column in has)
+            value = f"nullif(array_compact(array({names})), array())" if names else "NULL"
+        elif not shape.keys and name in unknown:
+            value = f"IF({unknown[name]}, NULL, {value})"
+        select.append(f"CAST({value} AS {type_}) {quote(name)}")
+    return frame.selectExpr(*select, *(f"{condition} {quote(flag(name))}" for name, condition in unknown.items()))
 
 
 def _placeholder_of(type_: str, placeholder: str) -> str:
@@ -87,7 +99,8 @@ def _last(frame: DataFrame, keys: str, order: str) -> DataFrame:
 def _with_known_values(frame: DataFrame, shape: Shape, by_key: str) -> DataFrame:
     from pyspark.sql import functions as f
 
-    deleted_at = f"max(IF(`$op` = 'd', `$offset`, NULL)) OVER (PARTITION BY {by_key}, `$partition`)"
+    ends_row = "false" if shape.soft else "`$op` = 'd'"
+    deleted_at = f"max(IF({ends_row}, `$offset`, NULL)) OVER (PARTITION BY {by_key}, `$partition`)"
     columns = [quote(name) for name in frame.columns]
     known = [
         f"max_by(struct({quote(name)} value), `$offset`) FILTER (WHERE NOT {quote(flag(name))} AND `$offset` > coalesce(`$deleted`, -1))"
@@ -129,10 +142,12 @@ def merge_sql(table: str, source: str, shape: Shape) -> str:
     update = f" WHEN MATCHED THEN UPDATE SET {sets}" if columns else ""
     names = ", ".join(quote(name) for name in shape.types)
     values = ", ".join(f"s.{quote(name)}" for name in shape.types)
-    return (
-        f"MERGE INTO {table} t USING {source} s ON {on} WHEN MATCHED AND s.`$op` = 'd' THEN DELETE{update}"
-        f" WHEN NOT MATCHED AND s.`$op` <> 'd' THEN INSERT ({names}) VALUES ({values})"
+    delete, insert = (
+        ("", " WHEN NOT MATCHED AND s.`$op` IS NOT NULL")
+        if shape.soft
+        else (" WHEN MATCHED AND s.`$op` = 'd' THEN DELETE", " WHEN NOT MATCHED AND s.`$op` <> 'd'")
     )
+    return f"MERGE INTO {table} t USING {source} s ON {on}{delete}{update}{insert} THEN INSERT ({names}) VALUES ({values})"
 
 
 def _kept(name: str) -> str:

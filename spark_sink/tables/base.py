@@ -69,8 +69,11 @@ class Tables(Protocol):
         """Add nullable columns at the end and widen types, in commits of their own."""
         ...
 
-    def merge(self, name: TableName, view: str, shape: Shape, watermark: Watermark) -> None:
+    def merge(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
         """Upsert and delete the rows of a view and store the watermark, in one commit.
+
+        Args:
+            truncate: ``apply`` empties the table first, ``soft`` marks its rows as deleted first; readers never see the state between.
 
         Raises:
             RetriableError: the table has changed since it was loaded; nothing was written.
@@ -78,8 +81,12 @@ class Tables(Protocol):
         """
         ...
 
-    def append(self, name: TableName, view: str, shape: Shape, watermark: Watermark) -> None:
+    def append(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
         """Insert the rows of a view and store the watermark, in one commit. Raises as `merge`."""
+        ...
+
+    def empty(self, name: TableName, watermark: Watermark, *, soft: bool) -> None:
+        """Remove all rows, or mark them as deleted, and store the watermark, in one commit. Raises as `merge`."""
         ...
 
     def note(self, name: TableName, watermark: Watermark) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -133,13 +133,17 @@ class IcebergTables:
         for column, type_ in evolution.widened.items():
             self._spark.sql(f"ALTER TABLE {table} ALTER COLUMN {quote(column)} TYPE {type_}")
 
-    def merge(self, name: TableName, view: str, shape: Shape, watermark: Watermark) -> None:
+    def merge(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
         """See `Tables.merge`."""
-        self._commit(name, lambda table: merge_sql(table, view, shape), watermark)
+        self._commit(name, lambda table: [*_first(table, truncate), merge_sql(table, view, shape)], watermark)
 
-    def append(self, name: TableName, view: str, shape: Shape, watermark: Watermark) -> None:
+    def append(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
         """See `Tables.append`."""
-        self._commit(name, lambda table: append_sql(table, view, list(shape.types)), watermark)
+        self._commit(name, lambda table: [*_first(table, truncate), append_sql(table, view, list(shape.types))], watermark)
+
+    def empty(self, name: TableName, watermark: Watermark, *, soft: bool) -> None:
+        """See `Tables.empty`."""
+        self._commit(name, lambda table: [*_first(table, "soft" if soft else "apply"), _nothing(table)], watermark)
 
     def note(self, name: TableName, watermark: Watermark) -> None:
         """See `Tables.note`."""
@@ -149,13 +153,15 @@ class IcebergTables:
 
     def alter(self, name: TableName, watermark: Watermark) -> None:
         """See `Tables.alter`."""
-        self._commit(name, lambda table: f"INSERT INTO {table} SELECT * FROM {table} LIMIT 0", watermark, raise_generation=True)
+        self._commit(name, lambda table: [_nothing(table)], watermark, raise_generation=True)
 
     def forget(self) -> None:
         """See `Tables.forget`."""
         self._known.clear()
 
-    def _commit(self, name: TableName, statement: Callable[[str], str], watermark: Watermark, *, raise_generation: bool = False) -> None:
+    def _commit(
+        self, name: TableName, statements: Callable[[str], Sequence[str]], watermark: Watermark, *, raise_generation: bool = False
+    ) -> None:
         known = self._known[name]
         generation = known.stored.generation + raise_generation
         branch = self._branches + uuid.uuid4().hex[:12]
@@ -163,7 +169,8 @@ class IcebergTables:
         self._spark.sql(f"ALTER TABLE {self._quoted(name)} CREATE BRANCH {quote(branch)}{version}")
         try:
             with self._identity(watermark, generation):
-                self._spark.sql(statement(f"{self._quoted(name)}.{quote('branch_' + branch)}"))
+                for statement in statements(f"{self._quoted(name)}.{quote('branch_' + branch)}"):
+                    self._spark.sql(statement)
             head = self._publish(name, branch)
         except BaseException as error:
             del self._known[name]
@@ -221,3 +228,18 @@ class IcebergTables:
 
     def _quoted(self, name: TableName) -> str:
         return ".".join(quote(part) for part in (self._catalog, *name.parts))
+
+
+def _nothing(table: str) -> str:
+    """A commit without rows, for what its summary says."""
+    return f"INSERT INTO {table} SELECT * FROM {table} LIMIT 0"
+
+
+def _first(table: str, truncate: str | None) -> list[str]:
+    match truncate:
+        case "apply":
+            return [f"DELETE FROM {table} WHERE true"]
+        case "soft":
+            return [f"UPDATE {table} SET {quote('__deleted')} = true WHERE NOT coalesce({quote('__deleted')}, false)"]
+        case _:
+            return []

@@ -60,6 +60,8 @@ def test_two_spellings_of_one_property_must_agree() -> None:
     [
         ({"lakehouse.tables.auto-create": "true"}, "lakehouse.tables.auto-create", "is not a property"),
         ({"lakehouse.format": "hudi"}, "lakehouse.format", "must be one of: iceberg"),
+        ({"lakehouse.tables.write-mode": "scd2"}, "lakehouse.tables.write-mode", "must be one of: upsert, append"),
+        ({"lakehouse.tables.truncate-mode": "hard"}, "lakehouse.tables.truncate-mode", "must be one of: apply, soft, ignore, fail"),
         ({"lakehouse.tables.metadata-columns": "op,when"}, "lakehouse.tables.metadata-columns", "when"),
         ({"lakehouse.tables.route-pattern": "{shema}.{table}"}, "lakehouse.tables.route-pattern", "placeholders are"),
         ({"lakehouse.max-offsets-per-trigger": "0"}, "lakehouse.max-offsets-per-trigger", "at least 1"),

@@ -299,6 +299,13 @@ def test_a_merge_names_its_columns_matches_null_safe_and_keeps_unknown_values() 
     )
 
 
+def test_a_soft_delete_is_an_update() -> None:
+    statement = merge_sql("t", "v", Shape(("a",), {"a": "int", "c": "string"}, unknown=("c",), soft=True))
+    assert "DELETE" not in statement
+    assert "WHEN MATCHED THEN UPDATE" in statement
+    assert "WHEN NOT MATCHED AND s.`$op` IS NOT NULL THEN INSERT" in statement  # which uses `$op`, and so the checks behind it
+
+
 def test_names_and_texts_are_quoted() -> None:
     assert quote("a`b") == "`a``b`"
     assert literal("it's \\ it") == "'it\\'s \\\\ it'"
