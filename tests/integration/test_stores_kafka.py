@@ -202,7 +202,7 @@ def test_a_record_that_is_too_large_is_refused_with_a_text_that_says_so(properti
     store = KafkaConfigStore(properties)
     store.start(Listener())
     with pytest.raises(
-        ConnectError, match=r"Error writing connector configuration to Kafka: A record of .* is larger than .*max.request.size"
+        ConnectError, match=r"Error writing connector configuration to Kafka: The request included a message larger than the max message size"
     ):
         store.put_connector("c", {"name": "c", "x": "y" * 2_000_000})
     assert dict(store.snapshot().connectors) == {}

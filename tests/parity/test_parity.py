@@ -121,7 +121,7 @@ SCENARIOS = [
     "mysql_compressed_transactions",
 ]
 #: Their tables have columns of extensions' types.
-NEED_EXTENSIONS = ("pg_types", "pg_toasted", "pg_propagate_types")
+NEED_EXTENSIONS = ("pg_types", "pg_toasted", "pg_propagate_types", "pg_column_rules")
 
 
 def run_kit(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:

@@ -10,7 +10,10 @@ from connectors.engine.snapshot.java_object import JavaValue, decode_key, encode
 HEAD = "aced0005757200135b4c6a6176612e6c616e672e4f626a6563743b90ce589f1073296c0200007870"
 INTEGER = "7200116a6176612e6c616e672e496e746567657212e2a0a4f781873802000149000576616c7565"
 NUMBER = "787200106a6176612e6c616e672e4e756d62657286ac951d0b94e08b0200007870"
-BIG_DECIMAL = "7200146a6176612e6d6174682e426967446563696d616c54c71557f981284f0300024900057363616c654c0006696e7456616c7400164c6a6176612f6d6174682f426967496e74656765723b"
+BIG_DECIMAL = (
+    "7200146a6176612e6d6174682e426967446563696d616c54c71557f981284f0300024900057363616c654c0006696e7456616c"
+    "7400164c6a6176612f6d6174682f426967496e74656765723b"
+)
 BIG_INTEGER = (
     "7200146a6176612e6d6174682e426967496e74656765728cfc9f1fa93bfb1d030006490008626974436f756e744900096269744c656e67746849001366697273744e6f6e"
     "7a65726f427974654e756d49000c6c6f776573745365744269744900067369676e756d5b00096d61676e69747564657400025b427871007e0004"
@@ -80,7 +83,7 @@ VALUES = st.one_of(
     st.uuids().map(lambda found: JavaValue("java.util.UUID", str(found))),
     st.dates().map(lambda found: JavaValue("java.sql.Date", found.isoformat())),
     st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**20), max_value=10**20, places=4).map(
-        lambda found: JavaValue("java.math.BigDecimal", f"{abs(found) if not found else found:f}")
+        lambda found: JavaValue("java.math.BigDecimal", f"{found or abs(found):f}")
     ),
     st.booleans().map(lambda found: JavaValue("java.lang.Boolean", "t" if found else "f")),
 )
