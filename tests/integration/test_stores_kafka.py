@@ -201,9 +201,7 @@ def test_a_task_writes_where_its_worker_reads(properties: dict[str, str]) -> Non
 def test_a_record_that_is_too_large_is_refused_with_a_text_that_says_so(properties: dict[str, str]) -> None:
     store = KafkaConfigStore(properties)
     store.start(Listener())
-    with pytest.raises(
-        ConnectError, match=r"Error writing connector configuration to Kafka: The request included a message larger than the max message size"
-    ):
+    with pytest.raises(ConnectError, match=r"Error writing connector configuration to Kafka: The request included a message larger than"):
         store.put_connector("c", {"name": "c", "x": "y" * 2_000_000})
     assert dict(store.snapshot().connectors) == {}
     store.stop()
