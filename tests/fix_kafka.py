@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 
 from connect_py.testing.services.kafka import KafkaBroker
 
@@ -32,7 +33,7 @@ class Kafka:
             known = consumer.list_topics(timeout=20).topics
             for number in known[topic].partitions if topic in known else ():
                 partition = TopicPartition(topic, number, OFFSET_BEGINNING)
-                end = consumer.get_watermark_offsets(partition, timeout=20)[1]
+                end = next_offset(consumer, partition)
                 consumer.assign([partition])
                 while end and consumer.position([partition])[0].offset < end:
                     found += [message for message in consumer.consume(10_000, 0.2) if message.error() is None]
@@ -46,9 +47,22 @@ class Kafka:
         try:
             known = consumer.list_topics(timeout=20).topics
             numbers = known[topic].partitions if topic in known else ()
-            return sum(consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=20)[1] for number in numbers)
+            return sum(next_offset(consumer, TopicPartition(topic, number)) for number in numbers)
         finally:
             consumer.close()
+
+
+def next_offset(consumer: Consumer, partition: TopicPartition) -> int:
+    """Of a partition; one that was made a moment ago has no leader for a while."""
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            end: int = consumer.get_watermark_offsets(partition, timeout=20)[1]
+            return end
+        except KafkaException:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
 
 
 @pytest.fixture(scope="session")

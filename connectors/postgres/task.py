@@ -402,7 +402,9 @@ class PostgresConnectorTask(SourceTask):
         The offset goes to the offsets topic like any other, and only then to the server: a start finds both at the same place.
         """
         found = stream.quiet
-        passed = found.start_lsn - self._start_lsn() if found is not None else 0
+        # the first offset of all is worth nothing in bytes, so that it waits its time
+        base = self._start_lsn() if self._position is not None else found.start_lsn - 1 if found is not None else 0
+        passed = found.start_lsn - base if found is not None else 0
         now = time.monotonic()
         if passed <= 0 or self._side.pending.rows or (passed < QUIET_BYTES and now < self._quiet_until):
             return None
