@@ -161,3 +161,41 @@ def with_present_names(config: Config, old_names: Mapping[str, str]) -> tuple[di
             else:
                 warnings.append(f"'{old}' is an old name of '{new}', which is given too; the old one was left out")
     return present, warnings
+
+
+def with_defaults(properties: Mapping[str, Property], present: Config) -> dict[str, str]:
+    """What is given, and the defaults of what is not, where they are texts."""
+    raw = {name: p.key.default for name, p in properties.items() if isinstance(p.key.default, str)}
+    raw.update({name: text for name, text in present.items() if text is not None})
+    return raw
+
+
+def skipped_operations(raw: Mapping[str, str]) -> frozenset[str]:
+    """The letters of `skipped.operations`; `none` stands for no letter."""
+    return frozenset(part.strip().lower() for part in raw["skipped.operations"].split(",") if part.strip()) - {"none"}
+
+
+class ParsedConfig:
+    """Reads properties of a valid configuration by their types.
+
+    Attributes:
+        raw: the texts of all properties that are given or have a default, by present names.
+    """
+
+    raw: Mapping[str, str]
+
+    def flag(self, name: str) -> bool:
+        """A BOOLEAN property."""
+        return self.raw[name].strip().lower() == "true"
+
+    def seconds(self, name: str) -> float:
+        """A property that is in milliseconds."""
+        return int(self.raw[name]) / 1000
+
+    def number(self, name: str) -> int:
+        """An INT or LONG property."""
+        return int(self.raw[name])
+
+    def choice(self, name: str, default: str = "") -> str:
+        """A property with a few values, in small letters."""
+        return self.raw.get(name, default).strip().lower()

@@ -9,7 +9,7 @@ from typing import Final
 
 from connect_py.api.config import ConfigType, ConfigValue, parse_value
 from connect_py.errors import ConfigError
-from connectors.engine.config import COMMON, OLD_NAMES, with_present_names
+from connectors.engine.config import COMMON, OLD_NAMES, ParsedConfig, skipped_operations, with_defaults, with_present_names
 from connectors.engine.properties import (
     HIGH,
     LIST,
@@ -266,7 +266,7 @@ def validate_config(config: Config) -> list[ConfigValue]:
 
 
 @dataclass(frozen=True)
-class MySqlConfig:
+class MySqlConfig(ParsedConfig):
     """A valid configuration, parsed. `raw` has the present names and every default that is a text.
 
     Attributes:
@@ -286,22 +286,6 @@ class MySqlConfig:
     gtid_sources: NameFilter
     skipped: frozenset[str]
     version: str = VERSION
-
-    def flag(self, name: str) -> bool:
-        """A BOOLEAN property."""
-        return self.raw[name].strip().lower() == "true"
-
-    def seconds(self, name: str) -> float:
-        """A property that is in milliseconds."""
-        return int(self.raw[name]) / 1000
-
-    def number(self, name: str) -> int:
-        """An INT or LONG property."""
-        return int(self.raw[name])
-
-    def choice(self, name: str, default: str = "") -> str:
-        """A property with a few values, in small letters."""
-        return self.raw.get(name, default).strip().lower()
 
     @property
     def statements(self) -> dict[str, str]:
@@ -337,9 +321,7 @@ def parse_config(config: Config, connector: str = "mysql") -> MySqlConfig:
     problems += _history_problems(present)
     if problems:
         raise ConfigError("Error configuring an instance of MySqlConnectorTask: " + " ".join(problems))
-    raw = {name: p.key.default for name, p in PROPERTIES.items() if isinstance(p.key.default, str)}
-    raw.update({name: text for name, text in present.items() if text is not None})
-    parts = [part.strip().lower() for part in raw["skipped.operations"].split(",") if part.strip()]
+    raw = with_defaults(PROPERTIES, present)
     mode = raw["snapshot.mode"].strip().lower()
     if mode not in MODES and mode != "configuration_based":
         raise ConfigError(f"snapshot.mode={mode} is not built for this connector yet; choose one of {', '.join(sorted(MODES))}")
@@ -363,7 +345,7 @@ def parse_config(config: Config, connector: str = "mysql") -> MySqlConfig:
         values=ValueOptions.from_config(raw),
         column_rules=ColumnRules.parse(raw),
         gtid_sources=NameFilter.parse(raw.get("gtid.source.includes"), raw.get("gtid.source.excludes")),
-        skipped=frozenset(parts) - {"none"},
+        skipped=skipped_operations(raw),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from connect_py.api import ConfigType, ConfigValue, Password
 from connect_py.api.config import parse_value
 from connect_py.errors import ConfigError
-from connectors.engine.config import COMMON, OLD_NAMES, with_present_names
+from connectors.engine.config import COMMON, OLD_NAMES, ParsedConfig, skipped_operations, with_defaults, with_present_names
 from connectors.engine.properties import (
     HIGH,
     LIST,
@@ -318,7 +318,7 @@ def validate_config(config: Config) -> list[ConfigValue]:
 
 
 @dataclass(frozen=True)
-class PostgresConfig:
+class PostgresConfig(ParsedConfig):
     """A valid configuration, parsed. `raw` has the present names and every default that is a text."""
 
     raw: Mapping[str, str]
@@ -349,25 +349,9 @@ class PostgresConfig:
         """`database.user`."""
         return self.connection.user
 
-    def flag(self, name: str) -> bool:
-        """A BOOLEAN property."""
-        return self.raw[name].strip().lower() == "true"
-
-    def seconds(self, name: str) -> float:
-        """A property that is in milliseconds."""
-        return int(self.raw[name]) / 1000
-
-    def number(self, name: str) -> int:
-        """An INT or LONG property."""
-        return int(self.raw[name])
-
     def names(self, name: str) -> list[str]:
         """A LIST property of names, in small letters."""
         return [part.strip().lower() for part in self.raw.get(name, "").split(",") if part.strip()]
-
-    def choice(self, name: str, default: str = "") -> str:
-        """A property with a few values, in small letters."""
-        return self.raw.get(name, default).strip().lower()
 
     @property
     def confirms_positions(self) -> bool:
@@ -391,9 +375,7 @@ def parse_config(config: Config) -> PostgresConfig:
     problems = [error for value in validate_config(present) for error in value.errors]
     if problems:
         raise ConfigError("Error configuring an instance of PostgresConnectorTask: " + " ".join(problems))
-    raw = {name: p.key.default for name, p in PROPERTIES.items() if isinstance(p.key.default, str)}
-    raw.update({name: text for name, text in present.items() if text is not None})
-    parts = [part.strip().lower() for part in raw["skipped.operations"].split(",") if part.strip()]
+    raw = with_defaults(PROPERTIES, present)
     signal_tables = [part.strip() for part in raw.get("signal.data.collection", "").split(",") if part.strip()]
     return PostgresConfig(
         raw=raw,
@@ -415,7 +397,7 @@ def parse_config(config: Config) -> PostgresConfig:
         keys=KeyRules.parse(raw.get("message.key.columns")),
         values=ValueOptions.from_config(raw),
         column_rules=ColumnRules.parse(raw),
-        skipped=frozenset(parts) - {"none"},
+        skipped=skipped_operations(raw),
         skipped_explicitly=present.get("skipped.operations") is not None,
         signal_table=_table_id(signal_tables[0]) if signal_tables else None,
         statements=_statements(raw),

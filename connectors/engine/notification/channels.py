@@ -26,15 +26,13 @@ VALUE_SCHEMA = struct(
     name="io.debezium.connector.common.Notification",
     version=1,
 )
-#: Channels that can be named.
-CHANNELS = ("sink", "log")
 
 
 class Notifier:
     """Hands notifications to the channels.
 
     Args:
-        channels: names of `CHANNELS`.
+        channels: `sink`, `log`, or both.
         topic: of the channel `sink`; None without it.
         emit: takes the records of `sink`.
     """

@@ -151,10 +151,6 @@ class InitialEvents(_Events):
             status=ScanStatus.SUCCEEDED.value,
         )
 
-    def scan_failed(self, collection: str) -> None:
-        """A collection cannot be read."""
-        self._send(None, "TABLE_SCAN_COMPLETED", scanned_collection=collection, status=ScanStatus.SQL_EXCEPTION.value)
-
     def completed(self) -> None:
         """All is read."""
         self._send(None, "COMPLETED")
