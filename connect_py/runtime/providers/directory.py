@@ -4,35 +4,27 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 
-from connect_py.api.provider import ConfigData, ConfigProvider
+from connect_py.api.provider import ConfigData
 from connect_py.errors import ConfigError
-from connect_py.runtime.providers.paths import ALLOWED_PATHS, AllowedPaths
+from connect_py.runtime.providers.paths import PathProvider
 
 log = logging.getLogger(__name__)
 
 
-class DirectoryConfigProvider(ConfigProvider):
+class DirectoryConfigProvider(PathProvider):
     """The key is the name of a regular file, the value its whole text, a last line end included."""
 
     java_name = "org.apache.kafka.common.config.provider.DirectoryConfigProvider"
-
-    def __init__(self) -> None:
-        self._paths = AllowedPaths(None)
-
-    def configure(self, parameters: Mapping[str, str]) -> None:
-        """Take ``allowed.paths``. Raises ConfigError."""
-        self._paths = AllowedPaths(parameters.get(ALLOWED_PATHS))
 
     def get(self, path: str, keys: Collection[str]) -> ConfigData:
         """Texts of files; a path that is no directory, or lies outside of ``allowed.paths``, has none. Raises ConfigError."""
         if not path:
             return ConfigData({})
-        directory = self._paths.permit(path)
+        directory = self.permit(path)
         if directory is None:
-            log.warning("The path %s is not allowed to be accessed: it lies outside of %s", path, ALLOWED_PATHS)
             return ConfigData({})
         if not directory.is_dir():
             log.warning("The path %s is not a directory", path)

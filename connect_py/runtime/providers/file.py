@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
-from connect_py.api.provider import ConfigData, ConfigProvider
+from connect_py.api.provider import ConfigData
 from connect_py.errors import ConfigError
 from connect_py.runtime.properties import parse_properties
-from connect_py.runtime.providers.paths import ALLOWED_PATHS, AllowedPaths
+from connect_py.runtime.providers.paths import PathProvider
 
 log = logging.getLogger(__name__)
 
 
-class FileConfigProvider(ConfigProvider):
+class FileConfigProvider(PathProvider):
     """Reads the file anew each time, so a rotated secret is seen by the next start."""
 
     java_name = "org.apache.kafka.common.config.provider.FileConfigProvider"
-
-    def __init__(self) -> None:
-        self._paths = AllowedPaths(None)
-
-    def configure(self, parameters: Mapping[str, str]) -> None:
-        """Take ``allowed.paths``. Raises ConfigError."""
-        self._paths = AllowedPaths(parameters.get(ALLOWED_PATHS))
 
     def get(self, path: str, keys: Collection[str]) -> ConfigData:
         """Values of a properties file; a path outside of ``allowed.paths`` has none. Raises ConfigError."""
         if not path:
             return ConfigData({})
-        file = self._paths.permit(path)
+        file = self.permit(path)
         if file is None:
-            log.warning("The path %s is not allowed to be accessed: it lies outside of %s", path, ALLOWED_PATHS)
             return ConfigData({})
         try:
             found = parse_properties(file.read_text(encoding="utf-8"))

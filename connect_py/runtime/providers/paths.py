@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
+from connect_py.api.provider import ConfigProvider
 from connect_py.errors import ConfigError
+
+log = logging.getLogger(__name__)
 
 #: The property, below ``config.providers.NAME.param.``.
 ALLOWED_PATHS = "allowed.paths"
@@ -36,3 +41,21 @@ def _absolute(path: str) -> Path:
     if not normal.exists():
         raise ConfigError(f"Path {normal} does not exist")
     return normal
+
+
+class PathProvider(ConfigProvider):
+    """What providers share that read paths: the parameter ``allowed.paths``, and what is said of a path outside of it."""
+
+    def __init__(self) -> None:
+        self._paths = AllowedPaths(None)
+
+    def configure(self, parameters: Mapping[str, str]) -> None:
+        """Take ``allowed.paths``. Raises ConfigError."""
+        self._paths = AllowedPaths(parameters.get(ALLOWED_PATHS))
+
+    def permit(self, path: str) -> Path | None:
+        """The path to read; None, with a warning, when it lies outside of ``allowed.paths``."""
+        permitted = self._paths.permit(path)
+        if permitted is None:
+            log.warning("The path %s is not allowed to be accessed: it lies outside of %s", path, ALLOWED_PATHS)
+        return permitted
