@@ -1,36 +1,13 @@
-"""The command ``connect-py``: puts stores, herder and REST server together. The only module that imports the sibling packages, and only
-when a command needs them.
+"""The command ``connect-py``: finds the module of a command and runs it.
 
-    connect-py distributed [worker.properties]
-    connect-py standalone worker.properties [connector.properties | connector.json ...]
-    connect-py demo
-
-Exit codes are Connect's: 1 bad usage or a failed worker, 2 a start-up error, 3 a connector of the command line that could not be created.
+Modules are imported when their command runs: a task's process starts often and shall not wait for a REST server's imports.
 """
 
 from __future__ import annotations
 
-import functools
-import logging
-import os
-import signal
+import importlib
 import sys
-import threading
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from connect_py.errors import ConfigError, ConnectError, RetriableError
-
-if TYPE_CHECKING:
-    from connect_py.api.config import ConfigDef
-    from connect_py.api.storage import OffsetWriter
-    from connect_py.kafka.admin import KafkaAdmin
-    from connect_py.runtime.config import WorkerConfig
-    from connect_py.runtime.herder.distributed import DistributedHerder
-    from connect_py.runtime.plugins import Plugins
-
-log = logging.getLogger("connect_py.worker")
+from collections.abc import Sequence
 
 _USAGE = """\
 usage: connect-py COMMAND ...
@@ -45,19 +22,19 @@ usage: connect-py COMMAND ...
 The worker answers Kafka Connect's REST API, by default on http://localhost:8083.
 """
 
-#: A task's process is this program again, with its own composition of the task's parts; the task's name follows, for `ps`.
-_TASK_COMMAND = (sys.executable, "-m", "connect_py.cli", "task")
-
-#: After how long a start that waits for Kafka says so; a broker that is there answers in a fraction of it.
-_SILENCE_SECONDS = 3.0
+#: By name, the module and the function of a command: (its arguments, the usage) → exit code.
+_COMMANDS = {
+    "task": ("connect_py.commands.task", "task"),
+    "distributed": ("connect_py.commands.worker", "distributed"),
+    "standalone": ("connect_py.commands.worker", "standalone"),
+    "demo": ("connect_py.commands.demo", "demo"),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     command, rest = (arguments[0], arguments[1:]) if arguments else ("--help", [])
-    if command == "task":
-        return _task()
     if command in ("-h", "--help", "help"):
         print(_USAGE, end="")
         return 0 if arguments else 1
@@ -66,228 +43,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         print(f"connect-py {__version__}")
         return 0
-    if command == "demo":
-        from connect_py.demo import main as demo
-
-        return int(demo(rest) or 0)
-    if command in ("distributed", "standalone"):
-        return _worker(command, rest)
-    print(f"connect-py: unknown command {command!r}\n\n{_USAGE}", file=sys.stderr, end="")
-    return 1
-
-
-def _task() -> int:
-    """A task's process; started by the worker, never by hand."""
-    from connect_py.runtime.task_main import main as task_main
-
-    return task_main(_offset_writer)
-
-
-def _offset_writer(worker: Mapping[str, str], connector: str, task: int) -> OffsetWriter:
-    from offsets.writer import TaskOffsetWriter
-
-    return TaskOffsetWriter(worker, connector, task)
-
-
-def _worker(command: str, arguments: Sequence[str]) -> int:
-    from connect_py.runtime import logging as line_logging
-    from connect_py.runtime.loggers import PROCESS, levels_from_environment
-    from connect_py.runtime.redact import redactor, secret_values
-
-    root, levels = levels_from_environment(os.environ)
-    formatter = line_logging.configure(root)
-    for name, level in levels.items():
-        PROCESS.set_level(name, level)
-    if (command == "distributed" and len(arguments) > 1) or (command == "standalone" and not arguments) or "--help" in arguments:
-        print(_USAGE, file=sys.stderr, end="")
+    if command not in _COMMANDS:
+        print(f"connect-py: unknown command {command!r}\n\n{_USAGE}", file=sys.stderr, end="")
         return 1
-    try:
-        properties = _properties(arguments[0] if arguments else None)
-        formatter.redact = redactor(secret_values(properties))
-        return _run(command, properties, arguments[1:])
-    except ConnectError as error:
-        log.error("The worker did not start: %s", error)
-        return 2
-
-
-def _properties(path: str | None) -> dict[str, str]:
-    from connect_py.runtime.environment import worker_properties
-    from connect_py.runtime.properties import parse_properties
-
-    if path is None:
-        return worker_properties(os.environ)
-    try:
-        return parse_properties(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"The worker's properties cannot be read from {path}: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
-
-
-def _run(command: str, properties: Mapping[str, str], connector_files: Sequence[str]) -> int:
-    from connect_py.runtime.config import DISTRIBUTED, STANDALONE, WorkerConfig
-    from connect_py.runtime.worker_warnings import worker_warnings
-    from rest_api.app import create_admin_app, create_app, create_metrics_app
-    from rest_api.config import RestConfig
-    from rest_api.gate import Gate
-    from rest_api.server import Server
-
-    starting, stop = threading.Event(), threading.Event()
-    starting.set()
-
-    def end(_number: int, _frame: object) -> None:
-        stop.set()
-        if starting.is_set():  # nobody waits for the event yet, and a cluster that does not answer is waited for a minute
-            starting.clear()
-            raise SystemExit(0)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, end)
-    definition = DISTRIBUTED if command == "distributed" else STANDALONE
-    properties = _with_values(properties, definition)
-    for warning in worker_warnings(properties, definition):
-        log.warning("%s", warning)
-    worker = WorkerConfig.parse(properties, definition)
-    rest = RestConfig.from_worker(properties)
-    server, metrics_server = Server(rest.listeners, rest.admin_listeners or ()), Server(rest.metrics_listeners or ())
-    urls = server.bind()
-    metrics_server.bind()
-    gate, admin_gate = Gate(), Gate()
-    server.start(gate, admin_gate)
-    build = _distributed if command == "distributed" else _standalone
-    try:
-        herder = build(worker, worker.worker_id(urls))
-    except BaseException:
-        server.stop(1.0)
-        raise
-    try:
-        herder.start()
-        starting.clear()
-        gate.open(create_app(herder, rest))
-        admin_gate.open(create_admin_app(herder, rest))
-        if metrics_server.urls:
-            metrics_server.start(create_metrics_app(herder, rest))
-            log.info("Metrics: %s", ", ".join(f"{url}/metrics" for url in metrics_server.urls))
-        log.info("Worker ready: %s (cluster %s)", ", ".join(urls), worker.group_id or "standalone")
-        code = _create_connectors(herder, connector_files)
-        if code == 0:
-            stop.wait()
-            log.info("Stopping: tasks have %.0f s to finish", worker.graceful_shutdown_seconds)
-    finally:
-        herder.begin_stop()
-        metrics_server.stop(1.0)
-        server.stop(5.0)
-        herder.stop()
-    log.info("Stopped")
-    return code
-
-
-def _with_values(properties: Mapping[str, str], definition: ConfigDef) -> Mapping[str, str]:
-    """The worker's properties with the values behind their variables (`config.providers`)."""
-    from connect_py.api.config import ConfigType, parse_value
-    from connect_py.runtime.providers.resolver import PROVIDERS, resolve_worker_properties
-
-    if not properties.get(PROVIDERS, "").strip():
-        return properties
-    folders = parse_value("plugin.path", properties.get("plugin.path"), ConfigType.LIST) or ()
-    return resolve_worker_properties(properties, _plugins(tuple(folders)).load, shown=definition.keys)
-
-
-@functools.cache
-def _plugins(folders: tuple[str, ...]) -> Plugins:
-    """What is installed. Looked up once: a folder from which a provider has been loaded would then look like the worker's environment."""
-    from connect_py.runtime.plugins import Plugins
-
-    return Plugins.discover(folders)
-
-
-def _worker_plugins(worker: WorkerConfig) -> Plugins:
-    """What is installed for a worker. Raises ConfigError, as Kafka Connect does, when one of its own converters is not."""
-    plugins = _plugins(tuple(worker.plugin_path))
-    for key in ("key.converter", "value.converter", "header.converter"):
-        name = worker.raw.get(key, "").strip()
-        if name and plugins.resolve(name) is None:
-            raise ConfigError(f"Invalid value {name} for configuration {key}: Class {name} could not be found.")
-    return plugins
-
-
-def _cluster_id(admin: KafkaAdmin, worker: WorkerConfig) -> str:
-    """Ask the brokers who they are; the first thing that a worker needs of them. A wait for them is said."""
-    servers = worker.raw.get("bootstrap.servers", "localhost:9092")
-    waiting = threading.Timer(_SILENCE_SECONDS, log.warning, ("No Kafka broker has answered at %s yet; it is asked again.", servers))
-    waiting.daemon = True
-    waiting.start()
-    try:
-        return admin.cluster_id()
-    except RetriableError as error:
-        raise ConnectError(
-            f"No Kafka broker answered at {servers}. Is the address right, is the broker up, and do security.protocol and sasl.* fit? "
-            f"({error})"
-        ) from error
-    finally:
-        waiting.cancel()
-
-
-def _distributed(worker: WorkerConfig, worker_id: str) -> DistributedHerder:
-    from connect_py.kafka.admin import KafkaAdmin
-    from connect_py.kafka.client import internal_properties
-    from connect_py.runtime.herder.assignment import SoleWorker
-    from connect_py.runtime.herder.distributed import DistributedHerder
-    from offsets.config_store import KafkaConfigStore
-    from offsets.offset_store import KafkaOffsetStore
-    from offsets.status_store import KafkaStatusStore
-
-    admin = KafkaAdmin(internal_properties(worker.raw, "shared-admin"))
-    return DistributedHerder(
-        worker,
-        _worker_plugins(worker),
-        KafkaConfigStore(worker.raw, admin),
-        KafkaStatusStore(worker.raw, admin, worker_id=worker_id),
-        KafkaOffsetStore(worker.raw, admin),
-        admin,
-        SoleWorker(),
-        worker_id=worker_id,
-        cluster_id=_cluster_id(admin, worker),
-        task_command=_TASK_COMMAND,
-    )
-
-
-def _standalone(worker: WorkerConfig, worker_id: str) -> DistributedHerder:
-    from connect_py.kafka.admin import KafkaAdmin
-    from connect_py.kafka.client import internal_properties
-    from connect_py.runtime.herder.assignment import SoleWorker
-    from connect_py.runtime.herder.standalone import StandaloneHerder
-    from offsets.file_store import FileOffsetStore
-    from offsets.memory import MemoryConfigStore, MemoryStatusStore
-
-    admin = KafkaAdmin(internal_properties(worker.raw, "shared-admin"))
-    return StandaloneHerder(
-        worker,
-        _worker_plugins(worker),
-        MemoryConfigStore(),
-        MemoryStatusStore(),
-        FileOffsetStore(worker.raw),
-        admin,
-        SoleWorker(),
-        worker_id=worker_id,
-        cluster_id=_cluster_id(admin, worker),
-        task_command=_TASK_COMMAND,
-        offsets_by_pipe=True,
-    )
-
-
-def _create_connectors(herder: DistributedHerder, paths: Sequence[str]) -> int:
-    from connect_py.runtime.connector_file import read_connector_file
-
-    for path in paths:
-        try:
-            wanted = read_connector_file(path)
-            herder.put_connector(wanted.name, wanted.config, may_replace=False, state=wanted.state)
-        except ConnectError as error:
-            log.error("The connector of %s could not be created; the worker ends: %s", path, error)
-            return 3
-        log.info("Created connector %s", wanted.name)
-    return 0
+    module, function = _COMMANDS[command]
+    return int(getattr(importlib.import_module(module), function)(rest, _USAGE))
 
 
 if __name__ == "__main__":
