@@ -1,3 +1,11 @@
 """Fixtures for all tests: the servers, started once a session. See `fix_*.py`; no import of the project happens here."""
 
-pytest_plugins = ["tests.fix_kafka", "tests.fix_mysql", "tests.fix_postgres", "tests.fix_registry", "tests.fix_spark", "tests.fix_worker"]
+pytest_plugins = [
+    "tests.fix_kafka",
+    "tests.fix_mariadb",
+    "tests.fix_mysql",
+    "tests.fix_postgres",
+    "tests.fix_registry",
+    "tests.fix_spark",
+    "tests.fix_worker",
+]
