@@ -180,9 +180,11 @@ class ParsedConfig:
 
     Attributes:
         raw: the texts of all properties that are given or have a default, by present names.
+        topic_prefix: `topic.prefix`.
     """
 
     raw: Mapping[str, str]
+    topic_prefix: str
 
     def flag(self, name: str) -> bool:
         """A BOOLEAN property."""
@@ -199,3 +201,7 @@ class ParsedConfig:
     def choice(self, name: str, default: str = "") -> str:
         """A property with a few values, in small letters."""
         return self.raw.get(name, default).strip().lower()
+
+    def names(self, name: str) -> list[str]:
+        """A LIST property of names, in small letters."""
+        return [part.strip().lower() for part in self.raw.get(name, "").split(",") if part.strip()]

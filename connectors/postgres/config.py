@@ -349,10 +349,6 @@ class PostgresConfig(ParsedConfig):
         """`database.user`."""
         return self.connection.user
 
-    def names(self, name: str) -> list[str]:
-        """A LIST property of names, in small letters."""
-        return [part.strip().lower() for part in self.raw.get(name, "").split(",") if part.strip()]
-
     @property
     def confirms_positions(self) -> bool:
         """Whether we tell the server what it may discard (`lsn.flush.mode` other than manual)."""

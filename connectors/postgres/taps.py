@@ -13,9 +13,8 @@ from typing import Protocol
 from connectors.engine.encode.table import KeyChange, TableEncoder
 from connectors.engine.encode.tuples import read_tuple
 from connectors.engine.relational.table import TableId
-from connectors.engine.signal.records import SignalRecord
+from connectors.engine.signal.records import SignalRecord, deleted, inserted
 from connectors.engine.transactions import TransactionMonitor
-from connectors.postgres.watermarks import CLOSE
 
 _HEAD = b'"transaction":null'
 
@@ -140,14 +139,14 @@ def _listen(taps: Taps, width: int, columns: int, to: RowFunctions) -> None:
     def signal_insert(message: bytes, at: int, source: bytes, tail: bytes) -> Encoded:
         id_, type_, data = _row(message, at, width, columns)
         if id_ is not None and type_ is not None:
-            taps.on_signal(SignalRecord(id_, type_, data, "source"))
+            taps.on_signal(inserted(id_, type_, data))
         return insert(message, at, source, tail)
 
     def signal_delete(message: bytes, at: int, source: bytes, tail: bytes) -> Encoded:
         if taps.deletes_close:
             id_, _, data = _row(message, at, width, columns)
             if id_ is not None:
-                taps.on_signal(SignalRecord(id_.replace("open", "close"), CLOSE, data, "source"))
+                taps.on_signal(deleted(id_, data))
         return delete(message, at, source, tail)
 
     to.insert, to.delete = signal_insert, signal_delete

@@ -26,7 +26,7 @@ from connectors.engine.relational.filters import compile_java_regex
 from connectors.engine.relational.table import Table, TableId
 from connectors.engine.retry import Backoff, Outage
 from connectors.engine.signal.actions import BlockingRequest
-from connectors.engine.snapshot.incremental import SnapshotHooks
+from connectors.engine.snapshot.hooks import SnapshotHooks
 from connectors.postgres import catalog, identity, slot
 from connectors.postgres.beside import Beside
 from connectors.postgres.catalog import ServerState
@@ -387,7 +387,7 @@ class PostgresConnectorTask(SourceTask):
             self._begin_blocking(side.blocking.popleft())
             return self._batch(None)
         offset = stream.read(IDLE_SECONDS)
-        side.after_read(stream)
+        side.after_read()
         if self._position is not None and side.beat() and stream.settled is not None:
             offset = stream.settled
         if offset is not None:

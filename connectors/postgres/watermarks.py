@@ -1,59 +1,55 @@
-"""Watermarks of PostgreSQL's incremental snapshot: rows of the signal table, or, where nothing may be written, positions of the log
-(postgres.md §16; debezium-common §11.2).
+"""Watermarks of PostgreSQL's incremental snapshot (postgres.md §16): rows of the signal table, or positions of the log.
 
 `read.only=true`. Debezium compares transaction numbers of `pg_current_snapshot()` with those of the stream, and needs traffic or
 heartbeats to get on. Here the high watermark is the log's position after the chunk: every transaction that the chunk can have seen has
-committed before it, and the server tells a stream that has caught up how far it is, also when nothing happens. A window is open from the
-moment the chunk is read; an event that is older than the chunk then drops its row too, which is right: the event's own row, and all that
-follow it, are in the stream.
+committed before it, and the server tells a stream that has caught up how far it is, also when nothing happens.
 """
 
 from __future__ import annotations
 
-import datetime
-import json
-import time
 from collections.abc import Callable
 
 from connectors.engine.relational.table import TableId
+from connectors.engine.snapshot.watermarks import Watermarks, WrittenWatermarks
+from connectors.postgres.config import PostgresConfig
 from connectors.postgres.connection import Connection, quote_literal, quote_name
 from connectors.postgres.errors import ServerError, translate
 from connectors.postgres.lsn import parse_lsn
 
-OPEN, CLOSE = "snapshot-window-open", "snapshot-window-close"
 
-
-class SignalTable:
-    """Writes watermarks into the signal table, each in a transaction of its own.
+def watermarks_of(config: PostgresConfig, general: Callable[[], Connection], received: Callable[[], int]) -> Watermarks | None:
+    """The way that the configuration asks for; None without any.
 
     Args:
         general: the connection of now.
-        deletes: ``incremental.snapshot.watermarking.strategy=insert_delete``: the high watermark is the deletion of the low one.
+        received: up to where the stream was read.
     """
+    if config.choice("read.only") == "true":
+        return LogPositions(general, received, user=config.user, database=config.database)
+    if config.signal_table is None:
+        return None
+    table = SignalTable(general, config.signal_table, user=config.user, database=config.database)
+    deletes = config.choice("incremental.snapshot.watermarking.strategy") == "insert_delete"
+    return WrittenWatermarks(table.insert, table.delete if deletes else None)
 
-    def __init__(self, general: Callable[[], Connection], table: TableId, *, deletes: bool, user: str, database: str) -> None:
+
+class SignalTable:
+    """Writes to the signal table, each time in a transaction of its own. Raises ConnectError."""
+
+    def __init__(self, general: Callable[[], Connection], table: TableId, *, user: str, database: str) -> None:
         self._general = general
         self._name = f"{quote_name(table.schema)}.{quote_name(table.table)}"
         self._table = table
-        self._deletes = deletes
         self._user, self._database = user, database
-        self._opened = ""
 
-    def low(self, chunk: str) -> None:
-        """See `Watermarks`."""
-        self._opened = _instant()
-        self._insert(f"{chunk}-open", OPEN, {"openWindowTimestamp": self._opened})
-
-    def high(self, chunk: str) -> None:
-        """See `Watermarks`."""
-        if self._deletes:
-            self._run(f"DELETE FROM {self._name} WHERE id = {quote_literal(f'{chunk}-open')}")
-        else:
-            self._insert(f"{chunk}-close", CLOSE, {"openWindowTimestamp": self._opened, "closeWindowTimestamp": _instant()})
-
-    def _insert(self, id_: str, type_: str, data: dict[str, str]) -> None:
-        values = ", ".join(quote_literal(value) for value in (id_, type_, json.dumps(data)))
+    def insert(self, id_: str, type_: str, data: str) -> None:
+        """Insert a row."""
+        values = ", ".join(quote_literal(value) for value in (id_, type_, data))
         self._run(f"INSERT INTO {self._name} VALUES ({values})")
+
+    def delete(self, id_: str) -> None:
+        """Delete a row."""
+        self._run(f"DELETE FROM {self._name} WHERE id = {quote_literal(id_)}")
 
     def _run(self, sql: str) -> None:
         try:
@@ -63,24 +59,21 @@ class SignalTable:
             raise translate(error, what, user=self._user, database=self._database) from None
 
 
-class LogPositions:
-    """Positions of the log as watermarks.
+class LogPositions(Watermarks):
+    """See the module."""
 
-    Attributes:
-        chunk: the one whose window waits; empty when none does.
-        position: where the window ends; None while the chunk is read.
-    """
+    open_at_once = True
 
-    def __init__(self, general: Callable[[], Connection], opened: Callable[[str], None], *, user: str, database: str) -> None:
+    def __init__(self, general: Callable[[], Connection], received: Callable[[], int], *, user: str, database: str) -> None:
         self._general = general
-        self._opened = opened
+        self._received = received
         self._user, self._database = user, database
-        self.chunk = ""
-        self.position: int | None = None
+        self._chunk = ""
+        self._end: int | None = None
 
     def low(self, chunk: str) -> None:
         """See `Watermarks`."""
-        self.chunk, self.position = chunk, None
+        self._chunk, self._end = chunk, None
 
     def high(self, chunk: str) -> None:
         """See `Watermarks`."""
@@ -90,18 +83,11 @@ class LogPositions:
             )
         except ServerError as error:
             raise translate(error, "Cannot read the log's position", user=self._user, database=self._database) from None
-        self.position = parse_lsn(str(lsn))
-        self._opened(chunk)
+        self._end = parse_lsn(str(lsn))
 
-    def passed(self, received: int) -> str:
-        """The chunk whose high watermark the stream has passed; empty for none."""
-        if self.position is None or received < self.position:
+    def passed(self) -> str:
+        """See `Watermarks`."""
+        if self._end is None or self._received() < self._end:
             return ""
-        chunk, self.chunk, self.position = self.chunk, "", None
+        chunk, self._chunk, self._end = self._chunk, "", None
         return chunk
-
-
-def _instant() -> str:
-    now = time.time_ns()
-    seconds = datetime.datetime.fromtimestamp(now // 1_000_000_000, datetime.UTC)
-    return f"{seconds:%Y-%m-%dT%H:%M:%S}.{now % 1_000_000_000:09d}Z"

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from connect_py.testing.services.postgres import PostgresAddress
-from connectors.engine.snapshot.incremental import SnapshotHooks
+from connectors.engine.snapshot.hooks import SnapshotHooks
 from tests.fix_postgres import postgres_source
 from tests.postgres_task import DirectTask, fold_events
 

@@ -11,9 +11,12 @@ from hypothesis import strategies as st
 
 from connect_py.errors import FatalTaskError, RetriableError
 from connectors.engine.notification.events import IncrementalEvents, Notification
-from connectors.engine.snapshot.incremental import Chunk, IncrementalSnapshot, SnapshotHooks, UnknownCollectionError
+from connectors.engine.snapshot.hooks import SnapshotHooks
+from connectors.engine.snapshot.incremental import IncrementalSnapshot
 from connectors.engine.snapshot.incremental_offset import IncrementalOffset, StoredKey, WantedCollection
 from connectors.engine.snapshot.java_object import JavaValue
+from connectors.engine.snapshot.reader import Chunk, UnknownCollectionError
+from connectors.engine.snapshot.watermarks import Watermarks
 from connectors.engine.snapshot.window import Window
 
 
@@ -62,8 +65,10 @@ OPERATIONS = st.one_of(
 
 
 @dataclass
-class Table(SnapshotHooks):
+class Table(SnapshotHooks, Watermarks):
     """Rows, a log of what was done to them, and a plan of what others do at each phase."""
+
+    structure = None
 
     rows: dict[int, int]
     plan: list[list[Operation]] = field(default_factory=list)

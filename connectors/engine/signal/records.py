@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from connectors.engine.snapshot.watermarks import CLOSE
+
 
 @dataclass(frozen=True, slots=True)
 class SignalRecord:
@@ -53,3 +55,13 @@ def parse_document(text: str, channel: str, *, default_id: str | None = None, **
         raise ValueError("'id' and 'type' must be strings and 'data' an object")
     more = document.get("additionalData")
     return SignalRecord(id_, type_, json.dumps(data), channel, {**(more if isinstance(more, dict) else {}), **additional})
+
+
+def inserted(id_: str, type_: str, data: str | None) -> SignalRecord:
+    """The signal that a row (document) inserted into the signal table is."""
+    return SignalRecord(id_, type_, data, "source")
+
+
+def deleted(id_: str, data: str | None) -> SignalRecord:
+    """The signal that a row's deletion is, where deletions are high watermarks (``insert_delete``)."""
+    return SignalRecord(id_.replace("open", "close"), CLOSE, data, "source")

@@ -18,13 +18,15 @@ import logging
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from connect_py.data.java_regex import compile_java_regex
 from connect_py.errors import ConfigError, ConnectError, RetriableError
 from connectors.engine.notification.events import IncrementalEvents, ScanStatus
+from connectors.engine.snapshot.hooks import SnapshotHooks
 from connectors.engine.snapshot.incremental_offset import IncrementalOffset, StoredKey, WantedCollection
+from connectors.engine.snapshot.reader import BusyError, ChunkReader, NoKeyError, UnknownCollectionError
+from connectors.engine.snapshot.watermarks import Watermarks
 from connectors.engine.snapshot.window import Window
 
 log = logging.getLogger(__name__)
@@ -33,70 +35,6 @@ R = TypeVar("R")
 
 #: A chunk whose statement the server refuses is read once more, with the table's structure as it is then: a column may just have gone.
 CHUNK_ATTEMPTS = 2
-
-
-class UnknownCollectionError(ConnectError):
-    """There is no such collection, or it is not captured."""
-
-
-class NoKeyError(ConnectError):
-    """The collection has no key to cut chunks by."""
-
-
-class BusyError(ConnectError):
-    """The collection cannot be read just now: try again after some streaming."""
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk(Generic[R]):
-    """Rows in key order.
-
-    Attributes:
-        rows: message keys, encoded as the stream encodes them, and whatever `emit` takes.
-        last: the chunk key of the last row; None without rows.
-    """
-
-    rows: Sequence[tuple[bytes | None, R]]
-    last: StoredKey | None
-
-
-class ChunkReader(Protocol[R]):
-    """What a connector reads for a snapshot. Every method raises ConnectError; RetriableError for what passes."""
-
-    def names(self) -> Sequence[str]:
-        """The collections that are captured, as signals name them."""
-        ...
-
-    def maximum(self, wanted: WantedCollection) -> StoredKey | None:
-        """The largest key that the collection has now under the condition; None when it is empty.
-
-        Raises:
-            UnknownCollectionError, NoKeyError: it cannot be read in chunks.
-        """
-        ...
-
-    def read(self, wanted: WantedCollection, after: StoredKey | None, until: StoredKey, limit: int) -> Chunk[R]:
-        """Rows behind `after` up to `until`; from the beginning, and without an end, when `after` is None."""
-        ...
-
-
-class Watermarks(Protocol):
-    """How a chunk's place in the source's log is marked. When the stream gets there, `window_opened` and `window_closed` are called."""
-
-    def low(self, chunk: str) -> None:
-        """Mark the place before the chunk is read. Raises ConnectError."""
-        ...
-
-    def high(self, chunk: str) -> None:
-        """Mark the place after it. Raises ConnectError."""
-        ...
-
-
-class SnapshotHooks:
-    """Places at which a test puts a race (`SnapshotPhaseHooks` of flink-cdc); does nothing by itself."""
-
-    def reached(self, phase: str) -> None:
-        """Called at before_low, after_low, before_chunk, after_chunk, before_high and after_high."""
 
 
 class IncrementalSnapshot(Generic[R]):
@@ -271,6 +209,19 @@ class IncrementalSnapshot(Generic[R]):
         self._watch(None)
         self.advance()
 
+    def stream_read(self) -> None:
+        """The stream was read for a while: close a window that ends at a position of the log."""
+        chunk = self._watermarks.passed()
+        if chunk:
+            self.window_closed(chunk)
+
+    def structure_seen(self, structure: object) -> None:
+        """The stream uses a structure of the watched collection from here on: a chunk that was read in another one is read again."""
+        if structure != self._reader.structure:
+            log.info("The structure of %s changed while a chunk of it was read; the chunk is read again", self.watched)
+            self._clear_window()
+            self._end = self._sent
+
     def event(self, key: bytes | None) -> None:
         """The stream shows a change of this key in the watched collection."""
         self._window.drop(key)
@@ -278,12 +229,6 @@ class IncrementalSnapshot(Generic[R]):
     def truncated(self) -> None:
         """The stream shows a truncate of the watched collection."""
         self._window.drop_all()
-
-    def structure_changed(self) -> None:
-        """The stream shows the watched collection in a new structure: the chunk is read again."""
-        log.info("The structure of %s changed while a chunk of it was read; the chunk is read again", self.watched)
-        self._clear_window()
-        self._end = self._sent
 
     def _clear_window(self) -> None:
         self._window.begin("")
@@ -312,6 +257,8 @@ class IncrementalSnapshot(Generic[R]):
             self._hooks.reached("after_low")
             self._window.begin(chunk)
             self._fill()
+            if self._watermarks.open_at_once:
+                self._window.opens(chunk)
             self._watch(self.watched)
             self._hooks.reached("before_high")
             self._watermarks.high(chunk)

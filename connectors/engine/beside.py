@@ -1,0 +1,183 @@
+"""What goes on beside a source's stream: signals, the snapshots that they ask for, notifications, transaction metadata, heartbeats.
+
+A connector subclasses `Beside` and gives what only it knows:
+
+- `reader`: chunks of a collection by key, in the database's own order (`ChunkReader`);
+- `watermarks`: how a chunk's place in its log is marked (`Watermarks`, `WrittenWatermarks`); None when it is not configured for
+  incremental snapshots;
+- `records`: records of a chunk's rows, with the source block of the place where the stream is when they are sent;
+- `watch`: whose events the stream has to show to `incremental.event` and `incremental.truncated`;
+- `position`: where the source stands, for the signal `log`;
+- `execute`: runs a statement of the user's.
+
+Its stream calls `signal` for every row of the signal table that it shows, before it goes on (a chunk is read there and then, so that the
+order of everything is Debezium's), `incremental.structure_seen` when the watched collection changes, and puts its rows to `pending`. Its
+task calls `before_read` and `after_read` around each read of the stream, takes from `blocking` what was asked for, puts `fields` into the
+offset of every batch, and calls `restore` with those of its last batch after a failure, so that state and records agree again.
+
+Owned by the task's thread.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+from connect_py.api import JsonEncoding
+from connect_py.api.record import EncodedRow
+from connect_py.errors import ConnectError, RetriableError
+from connectors.engine.config import ParsedConfig
+from connectors.engine.heartbeat import Heartbeat
+from connectors.engine.notification.channels import Notifier
+from connectors.engine.notification.events import IncrementalEvents, InitialEvents
+from connectors.engine.pending import PendingRows
+from connectors.engine.signal.actions import BlockingRequest, standard_actions
+from connectors.engine.signal.channels import SignalInbox
+from connectors.engine.signal.open_channels import open_channels
+from connectors.engine.signal.processor import SignalProcessor
+from connectors.engine.signal.records import SignalRecord
+from connectors.engine.snapshot.hooks import SnapshotHooks
+from connectors.engine.snapshot.incremental import IncrementalSnapshot
+from connectors.engine.snapshot.reader import ChunkReader
+from connectors.engine.snapshot.watermarks import Watermarks
+from connectors.engine.topic_naming import TopicNaming
+from connectors.engine.transactions import TransactionMonitor
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+Fields = Mapping[str, bool | int | str | None]
+
+
+class Beside(ABC, Generic[R]):
+    """See the module.
+
+    Args:
+        connector: the connector's name, for signals from code of this process.
+        reader: see the module; so are the watermarks.
+        hooks: places for races, in tests.
+
+    Attributes:
+        pending: records that wait for a batch.
+        events: notifications of initial and blocking snapshots.
+        blocking: blocking snapshots that were asked for.
+        monitor: transaction metadata; None without them.
+        incremental: None when the connector is not configured for incremental snapshots.
+        signal: carries out a signal of the signal table; may add to `pending`. Raises RetriableError.
+    """
+
+    def __init__(
+        self,
+        config: ParsedConfig,
+        connector: str,
+        encoding: JsonEncoding,
+        reader: ChunkReader[R],
+        watermarks: Watermarks | None,
+        hooks: SnapshotHooks | None = None,
+    ) -> None:
+        self._query = config.raw.get("heartbeat.action.query")
+        self.pending = PendingRows()
+        naming = TopicNaming.from_config(config.raw)
+        notifier = Notifier(
+            config.names("notification.enabled.channels"), config.raw.get("notification.sink.topic.name"), encoding, self.pending.add
+        )
+        self.events = InitialEvents(config.topic_prefix, notifier)
+        self.heartbeat = Heartbeat(config.seconds("heartbeat.interval.ms"), naming, encoding)
+        self.monitor = TransactionMonitor(naming, encoding) if config.flag("provide.transaction.metadata") else None
+        self.incremental: IncrementalSnapshot[R] | None = None
+        if watermarks is not None:
+            self.incremental = IncrementalSnapshot(
+                reader,
+                watermarks,
+                chunk_size=config.number("incremental.snapshot.chunk.size"),
+                emit=lambda rows: self.pending.extend(self.records(rows)),
+                tell=IncrementalEvents(config.topic_prefix, notifier),
+                watch=self.watch,
+                hooks=hooks,
+            )
+        self.blocking: deque[BlockingRequest] = deque()
+        processor = SignalProcessor(standard_actions(self.incremental, self.blocking.append, self.position))
+        self.signal: Callable[[SignalRecord], None] = processor.process
+        self._inbox = SignalInbox(open_channels(config, connector), config.seconds("signal.poll.interval.ms"))
+
+    # -- what a connector gives --------------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def records(self, rows: list[R]) -> list[EncodedRow]:
+        """Records of rows that go out at the stream's present place."""
+
+    @abstractmethod
+    def watch(self, collection: str | None) -> None:
+        """The collection, as signals name it, whose events must be shown to `incremental` from now on; None for none."""
+
+    @abstractmethod
+    def position(self) -> Mapping[str, Any]:
+        """The offset of the last batch; empty before the first."""
+
+    @abstractmethod
+    def execute(self, statement: str) -> None:
+        """Run a statement of the user's. Raises ConnectError; RetriableError when the connection is gone."""
+
+    # -- the offset's part -------------------------------------------------------------------------------------------------------------
+
+    def fields(self) -> Fields:
+        """What the offset of a batch holds besides the position."""
+        if self.monitor is None:
+            return self.incremental.offset() if self.incremental else {}
+        return {**self.monitor.offset(), **(self.incremental.offset() if self.incremental else {})}
+
+    def restore(self, fields: Fields) -> None:
+        """Go on from the fields of the last batch, or of the stored offset. Raises ConfigError: they cannot be read."""
+        self.pending.take()
+        if self.monitor is not None:
+            self.monitor.restore(fields)
+        if self.incremental is not None:
+            self.incremental.restore(fields)
+            if self.incremental.is_running:
+                log.info("The incremental snapshot goes on: %s", ", ".join(self.incremental.collections))
+
+    # -- around the stream's reads -----------------------------------------------------------------------------------------------------
+
+    def before_read(self) -> None:
+        """Carry out signals, read the next chunk. Raises ConnectError and the connector's own passing errors; nothing that was given out is
+        lost by it."""
+        self.take_signals()
+        if self.incremental is not None:
+            self.incremental.advance()
+
+    def after_read(self) -> None:
+        """Close a window that ends at a position of the log."""
+        if self.incremental is not None:
+            self.incremental.stream_read()
+
+    def take_signals(self) -> None:
+        """Carry out what the channels bring. Raises RetriableError: it is taken again."""
+        while (record := self._inbox.poll()) is not None:
+            self.signal(record)
+            self._inbox.done()
+
+    def beat(self) -> bool:
+        """Make a heartbeat when it is due, and run `heartbeat.action.query`. Returns whether there is one. Raises RetriableError when the
+        connection is gone."""
+        if not self.heartbeat.is_due:
+            return False
+        self.pending.add(self.heartbeat.beat())
+        if self._query:
+            try:
+                self.execute(self._query)
+            except RetriableError:
+                raise
+            except ConnectError as error:
+                log.error("Could not execute heartbeat action query (heartbeat.action.query), streaming goes on: %s", error)
+        return True
+
+    def committed(self) -> None:
+        """The offsets topic holds a batch's offset."""
+        self._inbox.committed()
+
+    def close(self) -> None:
+        """Close the channels."""
+        self._inbox.close()
