@@ -16,7 +16,7 @@ from pymysql.constants import COMMAND
 from connectors.mysql.binlog.errors import MalformedEventError
 from connectors.mysql.binlog.events import Body, FormatDescription, Header, TransactionPayload, decode_event, inner_events
 from connectors.mysql.binlog.zstd import unpack_transaction
-from connectors.mysql.connection import Connection
+from connectors.mysql.connection import Connection, quote_literal
 from connectors.mysql.errors import LostConnectionError, server_error
 from connectors.mysql.settings import ConnectionSettings
 
@@ -26,6 +26,10 @@ _OK, _END, _ERROR = 0, 0xFE, 0xFF
 #: An idle server tells that it is alive so often.
 _HEARTBEAT_SECONDS = 10
 _THROUGH_GTID = 0x04
+#: MariaDB: statements are sent before the rows that they changed, where the server logs them.
+_ANNOTATE_ROWS = 0x02
+#: Behind the magic number of a log file.
+_FIRST_EVENT = 4
 #: MariaDB: this client knows GTID events and annotated rows (`@mariadb_slave_capability`).
 _MARIADB_CAPABILITY = 4
 
@@ -43,10 +47,10 @@ class BinlogClient:
     def __init__(self, settings: ConnectionSettings, server_id: int, *, mariadb: bool = False) -> None:
         self._where = f"{settings.host}:{settings.port}"
         self._server_id = server_id
+        self._mariadb = mariadb
         self._connection = Connection(settings)
-        self._connection.execute(
-            "SET @master_binlog_checksum = @@global.binlog_checksum, @source_binlog_checksum = @@global.binlog_checksum"
-        )
+        self._connection.execute("SET @master_binlog_checksum = @@global.binlog_checksum")
+        self._connection.execute("SET @source_binlog_checksum = @@global.binlog_checksum")
         self._connection.execute(f"SET @master_heartbeat_period = {_HEARTBEAT_SECONDS * 10**9}")
         if mariadb:
             self._connection.execute(f"SET @mariadb_slave_capability = {_MARIADB_CAPABILITY}")
@@ -58,12 +62,20 @@ class BinlogClient:
     def dump_from(self, file: str, position: int) -> None:
         """Begin at a place. Raises ServerError."""
         self._register()
-        self._send(COMMAND.COM_BINLOG_DUMP, struct.pack("<IHI", position, 0, self._server_id) + file.encode())
+        flags = _ANNOTATE_ROWS if self._mariadb else 0
+        self._send(COMMAND.COM_BINLOG_DUMP, struct.pack("<IHI", position, flags, self._server_id) + file.encode())
+
+    def dump_behind(self, position: str) -> None:
+        """MariaDB: begin behind the last transaction of each domain. Raises ServerError."""
+        self._connection.execute(f"SET @slave_connect_state = {quote_literal(position)}")
+        # other servers' transactions of the domain may be ahead of ours, and a replica of several masters may see one twice
+        self._connection.execute("SET @slave_gtid_strict_mode = 0, @slave_gtid_ignore_duplicates = 0")
+        self.dump_from("", _FIRST_EVENT)
 
     def dump_after(self, gtids: bytes) -> None:
         """Begin with the first transaction that is not in a set, in its binary form. Raises ServerError."""
         self._register()
-        head = struct.pack("<HIIQ", _THROUGH_GTID, self._server_id, 0, 4)
+        head = struct.pack("<HIIQ", _THROUGH_GTID, self._server_id, 0, _FIRST_EVENT)
         self._send(COMMAND.COM_BINLOG_DUMP_GTID, head + struct.pack("<I", len(gtids)) + gtids)
 
     def _register(self) -> None:

@@ -24,6 +24,7 @@ from connectors.engine.properties import (
     I,
     L,
     P,
+    Property,
     S,
     arrange,
     is_int,
@@ -232,6 +233,36 @@ _LAYOUT = {
 
 PROPERTIES: Final = arrange((*COMMON, *_OWN), _LAYOUT)
 
+
+def properties_of(connector: str) -> dict[str, Property]:
+    """Of `mysql` or `mariadb`."""
+    return MARIADB_PROPERTIES if connector == "mariadb" else PROPERTIES
+
+
+def _of_mariadb() -> dict[str, Property]:
+    """MySQL's but for the driver's and the parser's, with MariaDB's own modes (mysql.md §21; `MariaDbConnectorConfig.java`)."""
+    own = {property_.key.name: property_ for property_ in _OWN if property_.key.name not in _NOT_OF_MARIADB}
+    for property_ in _OF_MARIADB:
+        own[property_.key.name] = property_
+    layout = {
+        "MariaDB" if group == "MySQL" else group: [name for name in names if name not in _NOT_OF_MARIADB]
+        for group, names in _LAYOUT.items()
+    }
+    return arrange((*COMMON, *own.values()), layout)
+
+
+_NOT_OF_MARIADB: Final = ("database.jdbc.driver", "database.protocol", "ddl.parser.type")
+_OF_MARIADB: Final = (
+    prop("database.ssl.mode", S, "disable", MED, WM, "SSL mode", "Whether connections are encrypted, and whose certificate is accepted.", values=("disable", "trust", "verify-ca", "verify-full")),
+    prop("snapshot.locking.mode", S, "minimal", LOW, WS, "Snapshot locking mode", "How long a snapshot keeps others from writing.", _locking_mode, values=("custom", "minimal", "extended", "none")),
+    prop("sourceinfo.struct.maker", C, "io.debezium.connector.mariadb.MariaDbSourceInfoStructMaker", LOW, WM, "Source info struct maker class", "Accepted and not used."),
+    prop("gtid.source.includes", LIST, None, HIGH, WL, "Include GTID sources", "Regexes of the sources, as domain-server, whose transactions count."),
+    prop("gtid.source.excludes", S, None, MED, WL, "Exclude GTID sources", "Regexes of the sources, as domain-server, whose transactions do not count.", not_beside("gtid.source.includes")),
+)  # fmt: skip
+MARIADB_PROPERTIES: Final = _of_mariadb()
+#: MariaDB's TLS modes by the names of MySQL's.
+_TLS_MODES: Final = {"disable": "disabled", "trust": "required", "verify-ca": "verify_ca", "verify-full": "verify_identity"}
+
 _OLD_NAMES: Final = {
     **{old: new for old, new in OLD_NAMES.items() if old != "event.deserialization.failure.handling.mode"},
     "database.history": "schema.history.internal",
@@ -260,9 +291,9 @@ def present_config(config: Config) -> tuple[dict[str, str | None], list[str]]:
     return present, warnings
 
 
-def validate_config(config: Config) -> list[ConfigValue]:
+def validate_config(config: Config, connector: str = "mysql") -> list[ConfigValue]:
     """Every property's value and problems, without asking the server. Does not raise."""
-    return validate(PROPERTIES, present_config(config)[0])
+    return validate(properties_of(connector), present_config(config)[0])
 
 
 @dataclass(frozen=True)
@@ -317,11 +348,12 @@ def parse_config(config: Config, connector: str = "mysql") -> MySqlConfig:
     present, warnings = present_config(config)
     for warning in warnings:
         log.warning(warning)
-    problems = [error for value in validate_config(present) for error in value.errors]
+    problems = [error for value in validate_config(present, connector) for error in value.errors]
     problems += _history_problems(present)
     if problems:
-        raise ConfigError("Error configuring an instance of MySqlConnectorTask: " + " ".join(problems))
-    raw = with_defaults(PROPERTIES, present)
+        task = "MariaDbConnectorTask" if connector == "mariadb" else "MySqlConnectorTask"
+        raise ConfigError(f"Error configuring an instance of {task}: " + " ".join(problems))
+    raw = with_defaults(properties_of(connector), present)
     mode = raw["snapshot.mode"].strip().lower()
     if mode not in MODES and mode != "configuration_based":
         raise ConfigError(f"snapshot.mode={mode} is not built for this connector yet; choose one of {', '.join(sorted(MODES))}")
@@ -385,7 +417,7 @@ def _settings(raw: Mapping[str, str]) -> ConnectionSettings:
         user=raw["database.user"].strip(),
         password=None if password is None else parse_value("database.password", password, ConfigType.PASSWORD),
         connect_timeout=int(raw["connect.timeout.ms"]) / 1000,
-        ssl_mode=raw["database.ssl.mode"].strip().lower(),
+        ssl_mode=_TLS_MODES.get(mode := raw["database.ssl.mode"].strip().lower(), mode),
         ssl_ca=raw.get("database.ssl.truststore"),
         ssl_cert=raw.get("database.ssl.keystore"),
         ssl_key=raw.get("database.ssl.keystore"),

@@ -9,7 +9,7 @@ from connect_py.api import ConfigDef, ConfigValue, SourceConnector, SourceOffset
 from connect_py.errors import BadRequestError, ConfigError
 from connectors.engine.config import OLD_NAMES, OPEN_PREFIXES
 from connectors.engine.properties import definition
-from connectors.mysql.config import PROPERTIES, VERSION, validate_config
+from connectors.mysql.config import VERSION, properties_of, validate_config
 from connectors.mysql.offset import MySqlOffset
 
 
@@ -20,23 +20,25 @@ class MySqlConnector(SourceConnector):
     java_task_name: ClassVar[str] = "io.debezium.connector.mysql.MySqlConnectorTask"
     version: ClassVar[str] = VERSION
     open_prefixes: ClassVar[tuple[str, ...]] = (*OPEN_PREFIXES, *OLD_NAMES, "database.history")
+    #: As records call it.
+    connector: ClassVar[str] = "mysql"
 
     _config: Mapping[str, str]
 
     @classmethod
     def config_def(cls) -> ConfigDef:
         """Every property."""
-        return definition(PROPERTIES)
+        return definition(properties_of(cls.connector))
 
     def validate(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
         """Every property's value and problems; when there are none, a connection to the server is tried (`database.hostname` shows its
         failure)."""
-        found = validate_config(config)
+        found = validate_config(config, self.connector)
         if not any(value.errors for value in found):
             # the driver is loaded only here: a worker that hosts no MySQL connector needs none
             from connectors.mysql.validation import connection_problem
 
-            problem = connection_problem(config)
+            problem = connection_problem(config, self.connector)
             if problem:
                 next(value for value in found if value.name == "database.hostname").errors.append(problem)
         return found
@@ -69,3 +71,17 @@ class MySqlConnector(SourceConnector):
             except ConfigError as error:
                 raise BadRequestError(f"This offset could not be read back: {error}") from None
         return True
+
+
+class MariaDbConnector(MySqlConnector):
+    """Captures the changes of one MariaDB server (mysql.md §21)."""
+
+    java_name: ClassVar[str] = "io.debezium.connector.mariadb.MariaDbConnector"
+    java_task_name: ClassVar[str] = "io.debezium.connector.mariadb.MariaDbConnectorTask"
+    connector: ClassVar[str] = "mariadb"
+
+    def task_class(self) -> type[SourceTask]:
+        """One task class."""
+        from connectors.mysql.task import MariaDbConnectorTask
+
+        return MariaDbConnectorTask

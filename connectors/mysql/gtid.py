@@ -11,10 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from connect_py.errors import DataError
+from connectors.mysql.mariadb_gtid import MariadbGtidSet
 
 _INTERVAL = re.compile(r"(\d+)(?:-(\d+))?").fullmatch
 _TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}").fullmatch
 _TAGGED_FORMAT = 1
+_OF_MARIADB = re.compile(r"\s*\d+-\d+-\d+\s*(,|$)").match
 
 #: First and last number, both inside.
 Interval = tuple[int, int]
@@ -112,6 +114,22 @@ class GtidSet:
             # the end is the first number that is not inside
             parts += [first.to_bytes(8, "little") + (last + 1).to_bytes(8, "little") for first, last in intervals]
         return b"".join(parts)
+
+
+#: Transactions of either kind of server; no operation mixes the two.
+Transactions = GtidSet | MariadbGtidSet
+
+
+def parse_transactions(text: str) -> Transactions:
+    """Of either kind, which the text shows; an empty one is MySQL's. Raises DataError."""
+    return MariadbGtidSet.parse(text) if _OF_MARIADB(text) else GtidSet.parse(text)
+
+
+def covers(transactions: Transactions, others: Transactions) -> bool:
+    """Whether all of the others are among the transactions; those of another kind of server never are."""
+    if isinstance(transactions, MariadbGtidSet):
+        return transactions.contains(others) if isinstance(others, MariadbGtidSet) else not others
+    return transactions.contains(others) if isinstance(others, GtidSet) else not others
 
 
 def starting_set(stored: GtidSet, executed: GtidSet, purged: GtidSet, wanted: Callable[[str], bool]) -> GtidSet:

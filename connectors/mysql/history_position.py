@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from connectors.mysql.gtid import GtidSet
+from connectors.mysql.gtid import covers, parse_transactions
 
 
 def is_at_or_before(recorded: Mapping[str, Any], desired: Mapping[str, Any], wanted: Callable[[str], bool]) -> bool:
@@ -20,10 +20,10 @@ def is_at_or_before(recorded: Mapping[str, Any], desired: Mapping[str, Any], wan
     if desired_gtids is not None:
         if recorded_gtids is None:
             return True
-        ours = GtidSet.parse(str(recorded_gtids)).filtered(wanted)
-        limit = GtidSet.parse(str(desired_gtids)).filtered(wanted)
+        ours = parse_transactions(str(recorded_gtids)).filtered(wanted)
+        limit = parse_transactions(str(desired_gtids)).filtered(wanted)
         if ours != limit:
-            return limit.contains(ours)
+            return covers(limit, ours)
         if _in_snapshot(desired) and not _in_snapshot(recorded):
             return False
         return _number(recorded, "event") <= _number(desired, "event")

@@ -12,13 +12,18 @@ from connectors.engine.relational.table import TableId
 from connectors.mysql.config import SYSTEM_DATABASES, MySqlConfig
 from connectors.mysql.connection import Connection, quote_literal, quote_name
 from connectors.mysql.errors import LostConnectionError, ServerError
-from connectors.mysql.gtid import GtidSet
+from connectors.mysql.gtid import GtidSet, Transactions, covers, parse_transactions, starting_set
+from connectors.mysql.mariadb_gtid import MariadbGtidSet
 from connectors.mysql.offset import MySqlOffset
 
 log = logging.getLogger(__name__)
 
 #: The first version whose statement is SHOW BINARY LOG STATUS (8.2) by the reference's reckoning: older ones may lack it.
 _NEW_STATEMENT = (8, 4)
+#: A busy MariaDB is asked so often for a place and GTIDs that belong together.
+_STATUS_ATTEMPTS = 10
+#: Behind the magic number of a log file.
+_FIRST_EVENT = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +32,7 @@ class LogStatus:
 
     file: str
     position: int
-    gtids: GtidSet | None
+    gtids: Transactions | None
 
 
 def open_connection(config: MySqlConfig) -> Connection:
@@ -46,17 +51,24 @@ def variable(connection: Connection, name: str) -> str:
     return rows[0][1] if rows else ""
 
 
-def has_gtids(connection: Connection) -> bool:
+def is_mariadb(config: MySqlConfig) -> bool:
+    """Whether the connector is MariaDB's, whose transactions all have GTIDs of another form."""
+    return config.connector == "mariadb"
+
+
+def has_gtids(connection: Connection, config: MySqlConfig) -> bool:
     """Whether every transaction has a GTID. Raises ServerError."""
-    return variable(connection, "GTID_MODE").upper() == "ON"
+    return is_mariadb(config) or variable(connection, "GTID_MODE").upper() == "ON"
 
 
-def status_statement(connection: Connection) -> str:
+def status_statement(connection: Connection, config: MySqlConfig) -> str:
     """The statement that shows where the log ends.
 
     Raises:
         ServerError: the connection broke, or a server that must know the statement refused it.
     """
+    if is_mariadb(config):
+        return "SHOW MASTER STATUS"
     try:
         connection.query("SHOW BINARY LOG STATUS")
         return "SHOW BINARY LOG STATUS"
@@ -72,26 +84,70 @@ def status_statement(connection: Connection) -> str:
         return "SHOW MASTER STATUS"
 
 
-def log_status(connection: Connection) -> LogStatus:
+def log_status(connection: Connection, config: MySqlConfig) -> LogStatus:
     """Where the log ends.
 
     Raises:
         FatalTaskError: the server keeps no log, or does not show it.
         ServerError: it cannot be asked.
     """
-    statement = status_statement(connection)
+    statement = status_statement(connection, config)
+    row = _status(connection, statement)
+    if is_mariadb(config):
+        return _mariadb_status(connection, statement, row)
+    gtids = GtidSet.parse(row[4]) if len(row) > 4 and row[4] else None
+    return LogStatus(row[0], int(row[1]), gtids)
+
+
+def _status(connection: Connection, statement: str) -> tuple[str, ...]:
     rows = connection.texts(statement)
     if not rows:
         raise FatalTaskError(
             f"Cannot read the binlog filename and position via '{statement}'. Make sure your server is correctly configured"
         )
-    gtids = GtidSet.parse(rows[0][4]) if len(rows[0]) > 4 and rows[0][4] else None
-    return LogStatus(rows[0][0], int(rows[0][1]), gtids)
+    return rows[0]
 
 
-def purged_gtids(connection: Connection) -> GtidSet:
+def _mariadb_status(connection: Connection, statement: str, row: tuple[str, ...]) -> LogStatus:
+    """The statement does not show GTIDs: they are asked for besides, and belong to the place if the log did not grow meanwhile."""
+    for _ in range(_STATUS_ATTEMPTS):
+        gtids = connection.texts("SELECT @@global.gtid_binlog_pos")[0][0]
+        again = _status(connection, statement)
+        if again[:2] == row[:2]:
+            return LogStatus(row[0], int(row[1]), MariadbGtidSet.parse(gtids))
+        row = again
+    # a log that never stands still: the server can count them from the file's beginning
+    gtids = connection.texts(f"SELECT BINLOG_GTID_POS({quote_literal(row[0])}, {int(row[1])})")[0][0]
+    return LogStatus(row[0], int(row[1]), MariadbGtidSet.parse(gtids))
+
+
+def purged_gtids(connection: Connection, config: MySqlConfig) -> Transactions:
     """Transactions whose log the server has thrown away. Raises ServerError."""
-    return GtidSet.parse(connection.texts("SELECT @@global.gtid_purged")[0][0])
+    if not is_mariadb(config):
+        return GtidSet.parse(connection.texts("SELECT @@global.gtid_purged")[0][0])
+    files = connection.texts("SHOW BINARY LOGS")
+    if not files:
+        return MariadbGtidSet()
+    # what was before the first event of the oldest file; the answer is NULL where it cannot be known
+    return MariadbGtidSet.parse(connection.texts(f"SELECT BINLOG_GTID_POS({quote_literal(files[0][0])}, {_FIRST_EVENT})")[0][0])
+
+
+def left_out(connection: Connection, config: MySqlConfig, position: MySqlOffset) -> Transactions | None:
+    """What a dump from a stored position is told to leave out; None where it begins at a file's position.
+
+    Raises:
+        ServerError: the server cannot be asked.
+        DataError: the stored position is none.
+    """
+    if position.gtids is None or config.flag("gtid.ignore.on.recovery") or not has_gtids(connection, config):
+        return None
+    if is_mariadb(config):
+        return MariadbGtidSet.parse(position.gtids).filtered(config.gtid_sources)
+    executed, purged = log_status(connection, config).gtids, purged_gtids(connection, config)
+    assert isinstance(purged, GtidSet)
+    return starting_set(
+        GtidSet.parse(position.gtids), executed if isinstance(executed, GtidSet) else GtidSet(), purged, config.gtid_sources
+    )
 
 
 def check_log_format(connection: Connection) -> None:
@@ -116,18 +172,24 @@ def check_log_format(connection: Connection) -> None:
 def is_available(connection: Connection, config: MySqlConfig, position: MySqlOffset) -> bool:
     """Whether the server's log still holds everything from a position on (mysql.md §5). Raises ServerError."""
     if position.gtids is not None and not config.flag("gtid.ignore.on.recovery"):
-        stored = GtidSet.parse(position.gtids).filtered(config.gtid_sources)
+        stored = parse_transactions(position.gtids).filtered(config.gtid_sources)
         if not position.gtids.strip():
             return True
-        executed = log_status(connection).gtids
-        if executed is None:
+        executed = log_status(connection, config).gtids
+        if not executed or not covers(executed.filtered(config.gtid_sources), stored):
             return False
-        executed = executed.filtered(config.gtid_sources)
-        missing = executed.minus(stored)
-        return executed.contains(stored) and missing.minus(purged_gtids(connection)).contains(missing)
+        return _still_has(executed.filtered(config.gtid_sources), stored, purged_gtids(connection, config))
     if not position.file:
         return True
     return any(row[0] == position.file for row in connection.texts("SHOW BINARY LOGS"))
+
+
+def _still_has(executed: Transactions, stored: Transactions, purged: Transactions) -> bool:
+    """Whether nothing of what is still to be read was thrown away."""
+    if isinstance(executed, GtidSet) and isinstance(stored, GtidSet) and isinstance(purged, GtidSet):
+        missing = executed.minus(stored)
+        return missing.minus(purged).contains(missing)
+    return not isinstance(purged, MariadbGtidSet) or covers(stored, purged)
 
 
 def all_tables(connection: Connection, *, with_system: bool) -> list[TableId]:

@@ -13,11 +13,14 @@ class Kind(enum.Enum):
     BEGIN = "begin"
     COMMIT = "commit"
     XA_BEGIN = "xa begin"
+    XA_END = "xa end"
     ROWS = "rows"
     IGNORED = "ignored"
     DDL = "ddl"
 
 
+#: What follows XA; MariaDB logs the last two inside of a transaction, MySQL by themselves.
+_XA: Final = {"START": Kind.XA_BEGIN, "BEGIN": Kind.XA_BEGIN, "COMMIT": Kind.XA_END, "ROLLBACK": Kind.XA_END}
 _FLAGS: Final = re.IGNORECASE | re.DOTALL
 _SET_STATEMENT: Final = re.compile(r"\s*SET\s+STATEMENT\s.*?\sFOR\s+", _FLAGS)
 _ROWS: Final = re.compile(r"(INSERT|UPDATE|DELETE|REPLACE)\s", _FLAGS)
@@ -53,7 +56,7 @@ def kind_of(sql: str) -> Kind:
         return Kind.COMMIT
     text = _SET_STATEMENT.sub("", text, count=1) if text[:4].upper() == "SET " else text
     if text[:3].upper() == "XA ":
-        return Kind.XA_BEGIN if text[3:].lstrip()[:5].upper() in ("START", "BEGIN") else Kind.IGNORED
+        return _XA.get(text[3:].split(None, 1)[0].upper() if text[3:].strip() else "", Kind.IGNORED)
     if any(pattern.fullmatch(text) for pattern in _FILTERED):
         return Kind.IGNORED
     if _ROWS.match(text):

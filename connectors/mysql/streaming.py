@@ -27,12 +27,12 @@ from connectors.engine.transactions import TransactionMonitor
 from connectors.mysql.binlog.codes import EventType
 from connectors.mysql.binlog.errors import MalformedEventError
 from connectors.mysql.binlog.events import Body, Header, Heartbeat, Incident, Query, Rotate, Rows, RowsQuery, TransactionPayload, Xid
-from connectors.mysql.binlog.gtid_events import Gtid
+from connectors.mysql.binlog.gtid_events import Gtid, MariadbGtid
 from connectors.mysql.binlog.rows import Reader, read_images, read_pairs, row_reader
 from connectors.mysql.binlog.table_map import TableMap
 from connectors.mysql.binlog_client import BinlogClient
 from connectors.mysql.config import MySqlConfig
-from connectors.mysql.gtid import GtidSet
+from connectors.mysql.gtid import Transactions
 from connectors.mysql.offset import MySqlOffset
 from connectors.mysql.schema import Schema
 from connectors.mysql.statement_kinds import Kind, kind_of
@@ -83,7 +83,7 @@ class _Place:
 
     file: str
     pos: int
-    gtids: GtidSet | None
+    gtids: Transactions | None
     events: int = 0
     inside: bool = False
 
@@ -104,7 +104,7 @@ class ChangeStream:
         client: BinlogClient,
         config: MySqlConfig,
         stored: MySqlOffset,
-        gtids: GtidSet | None,
+        gtids: Transactions | None,
         schema: Schema,
         tables: CapturedTables,
         *,
@@ -207,6 +207,10 @@ class ChangeStream:
         elif isinstance(body, Xid) or header.type == EventType.XA_PREPARE:
             self._commit(header, rows)
             return
+        elif isinstance(body, MariadbGtid):
+            self._on_gtid(body.of_server(header.server_id))
+            if not body.standalone:
+                self._begin(header, None, rows)
         elif isinstance(body, RowsQuery):
             if self._shows_query:
                 self._query = body.sql.decode("utf-8", "replace")
@@ -237,13 +241,15 @@ class ChangeStream:
         if self._gtid is not None and self._place.gtids is not None:
             self._place.gtids = self._place.gtids.with_gtid(self._gtid.source, self._gtid.number)
 
-    def _begin(self, header: Header, thread: int | None, rows: list[EncodedRow]) -> None:
+    def _begin(self, header: Header, thread: int | None, rows: list[EncodedRow], *, counted: bool = True) -> None:
+        """Args:
+        counted: whether records show the transaction's boundaries.
+        """
         place = self._place
         place.pos, place.events, place.inside = header.end - header.length, 0, True
         self._thread = thread
         self._tx_id = str(self._gtid) if self._gtid is not None else f"file={place.file},pos={place.pos}"
-        # prepared transactions have no boundaries among the records
-        self._counted = self._monitor if thread is not None else None
+        self._counted = self._monitor if counted else None
         if self._counted is not None:
             row = self._counted.begin(self._tx_id, self._tx_id, self._ts_us // 1000)
             if row is not None:
@@ -279,8 +285,9 @@ class ChangeStream:
         if kind is Kind.BEGIN:
             self._begin(header, query.thread_id, rows)
         elif kind is Kind.XA_BEGIN:
-            self._begin(header, None, rows)
-        elif kind is Kind.COMMIT:
+            # prepared transactions have no boundaries among the records
+            self._begin(header, None, rows, counted=False)
+        elif kind is Kind.COMMIT or (kind is Kind.XA_END and self._place.inside):
             self._commit(header, rows)
         elif kind is Kind.ROWS:
             log.warning(

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 from connect_py.api import EncodedBatch, MetricGroup, SourceTask, SourceTaskContext
 from connect_py.api.record import EncodedRow
@@ -31,7 +32,7 @@ from connectors.mysql.binlog_client import BinlogClient
 from connectors.mysql.config import parse_config
 from connectors.mysql.connection import Connection
 from connectors.mysql.errors import PurgedPositionError
-from connectors.mysql.gtid import GtidSet, starting_set
+from connectors.mysql.mariadb_gtid import MariadbGtidSet
 from connectors.mysql.offset import MySqlOffset
 from connectors.mysql.preparation import prepare
 from connectors.mysql.schema import Schema
@@ -58,7 +59,13 @@ class State(enum.Enum):
 
 
 class MySqlConnectorTask(SourceTask):
-    """Snapshot, then stream, one server."""
+    """Snapshot, then stream, one server.
+
+    Attributes:
+        connector: as records call it.
+    """
+
+    connector: ClassVar[str] = "mysql"
 
     def __init__(self) -> None:
         self._stop = threading.Event()
@@ -78,7 +85,7 @@ class MySqlConnectorTask(SourceTask):
 
     def start(self, config: Mapping[str, str], context: SourceTaskContext) -> None:
         """Take the configuration and the stored offset; the server is first asked in `poll`. Raises ConfigError."""
-        self._config = parse_config(config)
+        self._config = parse_config(config, self.connector)
         parsed = self._config
         self._partition = {"server": parsed.topic_prefix}
         queue = parsed.number("max.queue.size")
@@ -236,19 +243,18 @@ class MySqlConnectorTask(SourceTask):
     def _open_stream(self) -> ChangeStream:
         config, position = self._config, self._position
         assert self._connection is not None and self._schema is not None and self._tables is not None and position is not None
-        with_gtids = server.has_gtids(self._connection) and not config.flag("gtid.ignore.on.recovery")
-        gtids: GtidSet | None = None
-        if with_gtids and position.gtids is not None:
-            executed = server.log_status(self._connection).gtids or GtidSet()
-            gtids = starting_set(GtidSet.parse(position.gtids), executed, server.purged_gtids(self._connection), config.gtid_sources)
+        with_gtids = server.has_gtids(self._connection, config) and not config.flag("gtid.ignore.on.recovery")
+        gtids = server.left_out(self._connection, config, position)
         if self._monitor is not None:
             self._monitor.restore(position.more)
         # the session has nothing more to do, and an idle one would be cut some day
         self._connection.close()
         self._connection = None
-        client = BinlogClient(config.connection, config.server_id)
+        client = BinlogClient(config.connection, config.server_id, mariadb=server.is_mariadb(config))
         try:
-            if gtids is not None:
+            if isinstance(gtids, MariadbGtidSet):
+                client.dump_behind(gtids.position())
+            elif gtids is not None:
                 client.dump_after(gtids.encode())
             else:
                 client.dump_from(position.file, position.pos)
@@ -269,3 +275,9 @@ class MySqlConnectorTask(SourceTask):
             monitor=self._monitor,
             metrics=self._streaming_metrics,
         )
+
+
+class MariaDbConnectorTask(MySqlConnectorTask):
+    """The same for MariaDB."""
+
+    connector: ClassVar[str] = "mariadb"

@@ -13,10 +13,10 @@ from connectors.mysql.errors import LostConnectionError, ServerError
 log = logging.getLogger(__name__)
 
 
-def connection_problem(config: Mapping[str, str | None]) -> str | None:
+def connection_problem(config: Mapping[str, str | None], connector: str) -> str | None:
     """What is wrong with the connection, as the text of an error on `database.hostname`; None when it works."""
     try:
-        parsed = parse_config(config)
+        parsed = parse_config(config, connector)
     except ConnectError:
         # what the connection does not need is for the task to say, as the reference has it
         return None

@@ -22,7 +22,7 @@ NONE, UNFINISHED, STREAMING = StoredPosition.NONE, StoredPosition.UNFINISHED_SNA
         ("ROLLBACK TO `s1`", Kind.IGNORED),
         ("XA START X'78',X'',1", Kind.XA_BEGIN),
         ("XA END X'78',X'',1", Kind.IGNORED),
-        ("XA COMMIT X'78',X'',1", Kind.IGNORED),
+        ("XA COMMIT X'78',X'',1", Kind.XA_END),
         ("CREATE DEFINER=`root`@`localhost` PROCEDURE `p`()\nSELECT 1", Kind.IGNORED),
         ("create or replace algorithm=merge definer=`a`@`%` sql security invoker view v as select 1", Kind.IGNORED),
         ("ANALYZE TABLE t", Kind.IGNORED),

@@ -21,14 +21,16 @@ class Gtid:
         source: the server's UUID as text, with `:tag` behind it where there is one.
         number: of the transaction.
         commit_micros: microseconds since 1970 of its commit on the server where it began; 0 for unknown.
+        mark: between source and number.
     """
 
     source: str
     number: int
     commit_micros: int
+    mark: str = ":"
 
     def __str__(self) -> str:
-        return f"{self.source}:{self.number}"
+        return f"{self.source}{self.mark}{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +42,15 @@ class AnonymousGtid:
 
 @dataclass(frozen=True, slots=True)
 class MariadbGtid:
-    """The transaction that follows; the server's id is in the event's header. `standalone` ones have no COMMIT."""
+    """The transaction that follows, and its BEGIN; the server's id is in the event's header. `standalone` ones have no COMMIT."""
 
     domain: int
     sequence: int
     standalone: bool
+
+    def of_server(self, server_id: int) -> Gtid:
+        """As a name of the transaction."""
+        return Gtid(f"{self.domain}-{server_id}", self.sequence, 0, "-")
 
 
 def read_gtid(cursor: Cursor) -> Gtid:
