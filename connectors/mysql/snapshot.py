@@ -22,7 +22,7 @@ from connectors.engine.encode.tuples import Text
 from connectors.engine.envelope import tail
 from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.relational.table import TableId
-from connectors.engine.snapshot.initial import InitialSnapshot, whole_tables
+from connectors.engine.snapshot.initial import InitialSnapshot
 from connectors.engine.snapshot.markers import Marker
 from connectors.mysql import error_codes, server
 from connectors.mysql.config import MySqlConfig
@@ -149,7 +149,7 @@ class MySqlSnapshot:
         chosen = config.filters.snapshot_order(captured) if data else []
         present = [table for table in chosen if schema.is_known(table)]
         self._tables = tables
-        self._engine = InitialSnapshot(whole_tables(present), lambda chunk: self._open(chunk.table))
+        self._engine = InitialSnapshot(present, self._open)
         metrics.begin(len(present))
         log.info("Snapshot of %d tables at %s:%d: %s", len(present), self.offset.file, self.offset.pos, ", ".join(map(str, present)))
 
