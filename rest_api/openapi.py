@@ -12,7 +12,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from rest_api.schemas import CONFIG_EXAMPLE, ERROR_EXAMPLES, SCHEMAS, STATUS_EXAMPLE, Shape
+from rest_api.schemas import CONFIG_EXAMPLE, ERROR_EXAMPLES, NOTIFICATIONS_EXAMPLE, SCHEMAS, STATUS_EXAMPLE, Shape
 
 #: A path that cannot be read, a head that is too long, a client that may not call or wants no JSON, a request that took too long.
 _ALWAYS = (400, 401, 406, 414, 431, 500)
@@ -35,6 +35,10 @@ def _body(schema: Shape, example: Any) -> Shape:
 CONFIG_BODY = _body(_ref("Config"), CONFIG_EXAMPLE)
 CREATE_BODY = _body(_ref("CreateConnector"), {"name": "lines", "config": CONFIG_EXAMPLE, "initial_state": "RUNNING"})
 OFFSETS_BODY = _body(_ref("AlterOffsets"), {"offsets": [{"partition": {"filename": "/data/lines.txt"}, "offset": {"position": 8}}]})
+SIGNAL_BODY = _body(
+    _ref("Signal"),
+    {"id": "orders-again", "type": "execute-snapshot", "data": {"data-collections": ["public.orders"], "type": "incremental"}},
+)
 LEVEL_BODY = _body(_ref("SetLevel"), {"level": "DEBUG"})
 
 
@@ -85,6 +89,8 @@ _OPERATIONS: dict[tuple[str, str], _Operation] = {
     ("delete", f"{_CONNECTOR}/offsets"): _Operation(
         {200: _ref("Message")}, (404, 409), {"message": "The offsets for this connector have been reset successfully"}
     ),
+    ("post", f"{_CONNECTOR}/signals"): _Operation({202: _ref("SignalTaken")}, (*_BODY, 404, 409, 503), {"id": "orders-again"}),
+    ("get", f"{_CONNECTOR}/notifications"): _Operation({200: _ref("Notifications")}, (404,), NOTIFICATIONS_EXAMPLE),
     ("get", "/connector-plugins"): _Operation(
         {200: _list(_ref("Plugin"))},
         (),

@@ -15,6 +15,20 @@ CONFIG_EXAMPLE: Shape = {
 _STATE = {"state": "RUNNING", "worker_id": "10.0.0.5:8083", "version": "4.3.1"}
 STATUS_EXAMPLE: Shape = {"name": "lines", "connector": _STATE, "tasks": [{"id": 0, **_STATE}], "type": "source"}
 
+NOTIFICATIONS_EXAMPLE: Shape = {
+    "notifications": [
+        {
+            "sequence": 1795244592289001,
+            "task": 0,
+            "id": "orders-again",
+            "aggregate_type": "Incremental Snapshot",
+            "type": "STARTED",
+            "additional_data": {"connector_name": "dbserver1", "data_collections": "public.orders"},
+            "timestamp": 1795244592289,
+        }
+    ]
+}
+
 #: What each status of a refusal means, and a message.
 ERROR_EXAMPLES: dict[int, tuple[str, str]] = {
     400: ("The request is wrong, or the configuration is", "Connector configuration is invalid and contains the following 1 error(s): …"),
@@ -29,6 +43,7 @@ ERROR_EXAMPLES: dict[int, tuple[str, str]] = {
     415: ("The body is no JSON", "HTTP 415 Unsupported Media Type"),
     431: ("The headers are too long", "HTTP 431 Request Header Fields Too Large"),
     500: ("The worker failed, or took too long", "Request timed out. The worker is currently …"),
+    503: ("No task runs that could take it; try again", "No task of connector shop runs on this worker just now (task 0 is RESTARTING). …"),
 }
 
 _TEXT: Shape = {"type": "string"}
@@ -53,6 +68,7 @@ _STATE_FIELDS: dict[str, Shape] = {
     "trace": {"type": "string", "description": "Why it failed; left out otherwise"},
 }
 _TASK_ID = _object(connector=_TEXT, task=_NUMBER)
+_MORE: dict[str, Shape] = {"additional-data": {"type": "object"}}
 _CONFIG: Shape = {
     "type": "object",
     "description": "Properties; numbers and booleans are kept as their text.",
@@ -120,6 +136,30 @@ SCHEMAS: dict[str, Shape] = {
         }
     ),
     "Message": _object(message=_TEXT),
+    "Signal": {
+        **_object(
+            ("id", "data", "additional-data"),
+            id={"type": "string", "minLength": 1, "description": "Notifications bear it; made up when left out"},
+            type={"type": "string", "minLength": 1, "description": "Such as execute-snapshot"},
+            data={"type": "object"},
+            **_MORE,
+        ),
+        "additionalProperties": False,
+    },
+    "SignalTaken": _object(id=_TEXT),
+    "Notifications": _object(
+        notifications=_list(
+            _object(
+                sequence={"type": "integer", "description": "Grows from one notification to the next"},
+                task=_NUMBER,
+                id=_TEXT,
+                aggregate_type=_TEXT,
+                type=_TEXT,
+                additional_data={"type": "object", "additionalProperties": _TEXT},
+                timestamp={"type": "integer", "description": "Epoch milliseconds"},
+            )
+        )
+    ),
     "Plugin": _object(
         ("version",),
         **{

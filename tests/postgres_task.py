@@ -23,9 +23,13 @@ class Context:
 
     def __init__(self, offset: SourceOffset | None) -> None:
         self._offset = offset
+        self.notifications: list[dict[str, Any]] = []
 
     def offset(self, partition: SourcePartition) -> SourceOffset | None:
         return self._offset
+
+    def notify(self, notification: Mapping[str, Any]) -> None:
+        self.notifications.append(dict(notification))
 
 
 class DirectTask:
@@ -42,7 +46,8 @@ class DirectTask:
         self.events: list[Event] = []
         self.batches: list[tuple[list[Event], SourceOffset]] = []
         self.offset = offset
-        self.task.start(config, Context(offset))
+        self.context = Context(offset)
+        self.task.start(config, self.context)
 
     def poll(self) -> list[Event]:
         """One poll; returns its events."""

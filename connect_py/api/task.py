@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from connect_py.api.metrics import MetricGroup
 from connect_py.api.offset import SourceOffset, SourcePartition
 from connect_py.api.record import EncodedBatch, JsonEncoding, SinkRecord, SourceRecord, TopicPartition
+from connect_py.errors import ConfigError
 
 
 class SourceTaskContext(Protocol):
@@ -34,6 +35,10 @@ class SourceTaskContext(Protocol):
 
     def offset(self, partition: SourcePartition) -> SourceOffset | None:
         """The committed offset of a source partition (integers come back as int, decimals as float), None if there is none."""
+        ...
+
+    def notify(self, notification: Mapping[str, Any]) -> None:
+        """Show something to clients of the worker (``GET /connectors/{name}/notifications``): a small JSON object. Never raises."""
         ...
 
 
@@ -61,6 +66,17 @@ class SourceTask(ABC):
 
     def offsets_committed(self, offsets: Sequence[tuple[SourcePartition, SourceOffset]]) -> None:  # noqa: B027
         """The offsets topic holds these now: a source may discard what lies before them, and nothing else."""
+
+    def take_signal(self, signal: Mapping[str, Any]) -> None:
+        """Take what a client of the worker asks for (``POST /connectors/{name}/signals``); it is carried out in a later `poll`.
+
+        Args:
+            signal: ``id``, ``type`` (texts), ``data`` and ``additional-data`` (objects).
+
+        Raises:
+            ConfigError: it is refused; the text, which the client sees, says why and what to do.
+        """
+        raise ConfigError("This connector takes no signals.")
 
     def keep_alive(self) -> None:  # noqa: B027
         """Called about once a second while the runtime cannot take records (Kafka is away): answer the server's pings."""

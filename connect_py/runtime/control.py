@@ -6,6 +6,7 @@ looks and waits. Everything else of a task belongs to the task's thread alone.
 
 from __future__ import annotations
 
+import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -32,6 +33,7 @@ class TaskControl:
         self._deadline: float | None = None
         self._forget_topics = False
         self._on_stop: list[Callable[[], None]] = []
+        self._asked: queue.SimpleQueue[Mapping[str, Any]] = queue.SimpleQueue()
 
     @property
     def is_paused(self) -> bool:
@@ -76,6 +78,14 @@ class TaskControl:
         """Whether that was asked since the last call."""
         asked, self._forget_topics = self._forget_topics, False
         return asked
+
+    def ask(self, message: Mapping[str, Any]) -> None:
+        """Ask the task for something that it has to answer."""
+        self._asked.put(message)
+
+    def take_asked(self) -> Mapping[str, Any] | None:
+        """What was asked next; None when nothing was."""
+        return None if self._asked.empty() else self._asked.get()
 
     def wait(self, seconds: float) -> bool:
         """Sleep, but no longer than until a stop; returns whether the task should end."""

@@ -18,15 +18,16 @@ from __future__ import annotations
 
 import datetime
 import enum
+import itertools
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from connect_py.api.storage import Status, StatusStore
-from connect_py.errors import ConnectError
+from connect_py.errors import ConnectError, RetriableError
 from connect_py.runtime.metrics.worker import WorkerMetrics
 from connect_py.runtime.restart_policy import RestartPolicy, Restarts
 from connect_py.runtime.task_process import Event, Exited, TaskProcess
@@ -83,6 +84,7 @@ class _Hosted:
     deaths: int = 0
     launched: float = 0.0
     began_to_run: float = 0.0
+    asked: dict[int, Future[str | None]] = field(default_factory=dict)
     restarts: Restarts = field(default_factory=lambda: Restarts(RestartPolicy()))
 
 
@@ -96,6 +98,7 @@ class TaskHost:
         store_offsets: keeps offsets that a task reports by its pipe (standalone).
         status: builds a `Status` of this worker.
         metrics: hears of starts and states, and gets what the tasks report.
+        notified: gets what a connector's task shows to clients.
     """
 
     def __init__(
@@ -110,6 +113,7 @@ class TaskHost:
         status: Callable[[str, str | None, str | None], Status],
         stop_timeout: float,
         metrics: WorkerMetrics | None = None,
+        notified: Callable[[TaskId, Mapping[str, Any]], None] = lambda task_id, notification: None,
     ) -> None:
         self._statuses = statuses
         self._pool = pool
@@ -120,6 +124,8 @@ class TaskHost:
         self._status = status
         self._stop_timeout = stop_timeout
         self._metrics = metrics or WorkerMetrics()
+        self._notified = notified
+        self._questions = itertools.count(1)
         self._wanted: dict[TaskId, TaskSpec] = {}
         self._paused: set[str] = set()
         self._hosted: dict[TaskId, _Hosted] = {}
@@ -158,6 +164,21 @@ class TaskHost:
         for task_id, hosted in self._hosted.items():
             if task_id[0] == connector and hosted.process is not None:
                 hosted.process.send({"type": "forget_topics"})
+
+    def signal(self, connector: str, signal: Mapping[str, Any]) -> list[Future[str | None]]:
+        """Hand a signal to every task of a connector that runs.
+
+        Returns:
+            What each says of it: None when it has taken it, or why it has not. A task whose process ends before it answers raises
+            RetriableError. Empty when no task runs.
+        """
+        answers: list[Future[str | None]] = []
+        for task_id, hosted in self._hosted.items():
+            if task_id[0] == connector and hosted.phase is _Phase.ALIVE and not hosted.failed and hosted.process is not None:
+                question = next(self._questions)
+                answers.append(hosted.asked.setdefault(question, Future()))
+                hosted.process.send({"type": "signal", "id": question, "signal": signal})
+        return answers
 
     def specs(self, connector: str) -> dict[int, TaskSpec]:
         """The wanted tasks of a connector."""
@@ -269,6 +290,12 @@ class TaskHost:
                     self._statuses.put_topic(*task_id, event["topic"])
             case "metrics":
                 self._metrics.task_reported(task_id, event)
+            case "notification":
+                self._notified(task_id, event["notification"])
+            case "answer":
+                answer = hosted.asked.pop(event["id"], None)
+                if answer is not None:
+                    answer.set_result(event["problem"])
             case "offsets":
                 self._pool.submit(self._keep_offsets, task_id[0], hosted, event)
 
@@ -284,6 +311,9 @@ class TaskHost:
     def _on_exit(self, task_id: TaskId, hosted: _Hosted, end: Exited) -> None:
         was_stopping = hosted.phase is _Phase.STOPPING
         hosted.phase = _Phase.ENDED
+        for answer in hosted.asked.values():
+            answer.set_exception(RetriableError(f"Task {task_id[0]}-{task_id[1]} ended before it had taken it."))
+        hosted.asked.clear()
         if was_stopping:
             self._finished(task_id, hosted, ran=True)
             return

@@ -49,15 +49,27 @@ class SourceProducer(RecordProducer, Protocol):
 class TaskContext:
     """`SourceTaskContext`: the offsets are those that the offsets topic held when the task was started."""
 
-    def __init__(self, connector: str, task: int, encoding: JsonEncoding, offsets: Sequence[tuple[SourcePartition, SourceOffset]]) -> None:
+    def __init__(
+        self,
+        connector: str,
+        task: int,
+        encoding: JsonEncoding,
+        offsets: Sequence[tuple[SourcePartition, SourceOffset]],
+        report: Report = lambda message: None,
+    ) -> None:
         self.connector = connector
         self.task = task
         self.encoding = encoding
+        self._report = report
         self._offsets = {tuple(sorted(partition.items())): offset for partition, offset in offsets}
 
     def offset(self, partition: SourcePartition) -> SourceOffset | None:
         """The committed offset of a source partition, whatever the order of its keys."""
         return self._offsets.get(tuple(sorted(partition.items())))
+
+    def notify(self, notification: Mapping[str, Any]) -> None:
+        """Hand a notification to the worker."""
+        self._report({"type": "notification", "notification": dict(notification)})
 
 
 class SourceTaskLoop:
@@ -170,9 +182,19 @@ class SourceTaskLoop:
         self._send_letters()
         self._raise_failure()
         self._offsets.serve()
+        self._take_signals()
         if self._unreported:
             self._report_topics()
         self._report_metrics()
+
+    def _take_signals(self) -> None:
+        while (message := self._control.take_asked()) is not None:
+            problem = None
+            try:
+                self._task.take_signal(message["signal"])
+            except ConnectError as error:
+                problem = str(error)
+            self._report({"type": "answer", "id": message["id"], "problem": problem})
 
     def _report_metrics(self) -> None:
         if self._metrics.is_due():
@@ -271,6 +293,7 @@ class SourceTaskLoop:
         if self._control.is_stopping:
             raise TaskStopped
         self._offsets.serve()
+        self._take_signals()
         self._report_metrics()
         self._task.keep_alive()
 

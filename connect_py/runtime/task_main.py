@@ -3,8 +3,10 @@
 The worker starts it (`connect_py.runtime.task_process`), sends one ``start`` message on its standard input and then wishes; the process
 answers on what was its standard output. Both are JSON, one message a line:
 
-    worker → task   start · pause · resume · stop {timeout} · forget_topics · log_level {logger, level} · offsets_written {id, error}
-    task → worker   state {state} · failed {trace} · stopped · topic {topic} · metrics {…} · offsets {id, offsets}
+    worker → task   start · pause · resume · stop {timeout} · forget_topics · log_level {logger, level} · offsets_written {id, error} ·
+                    signal {id, signal}
+    task → worker   state {state} · failed {trace} · stopped · topic {topic} · metrics {…} · offsets {id, offsets} ·
+                    answer {id, problem} · notification {notification}
 
 Standard output is moved aside before any plugin runs, so that nothing a library prints can be taken for a message.
 
@@ -109,6 +111,8 @@ def _read_wishes(wishes: BinaryIO, control: TaskControl, pipe_writer: PipeOffset
                 logging.getLogger(message["logger"]).setLevel(message["level"])
             case "offsets_written":
                 pipe_writer.answer(message["id"], message["error"])
+            case "signal":
+                control.ask(message)
     if os.getpgrp() == os.getpid():
         os.killpg(os.getpgrp(), signal.SIGKILL)
     os._exit(1)
@@ -206,7 +210,7 @@ def _run_source(
     )
     offsets = [(partition, offset) for partition, offset in start["offsets"]]
     try:
-        loop.run(start["task_config"], TaskContext(name, number, chain.encoding, offsets))
+        loop.run(start["task_config"], TaskContext(name, number, chain.encoding, offsets, channel.report))
     finally:
         writer.close(0.0)
         producer.close(0.0)

@@ -9,11 +9,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from connect_py.api.config import ConfigDef, ConfigKey, ConfigType, ConfigValue, Importance, between, non_empty_without_control_characters
 from connect_py.api.metrics import MetricGroup
 from connect_py.api.storage import Status, TargetState
 from connect_py.errors import AlreadyExistsError, BadRequestError, NotFoundError
+from connect_py.runtime.herder import signals
 from connect_py.runtime.herder.base import (
     ConfigInfos,
     ConnectorInfo,
@@ -26,6 +28,7 @@ from connect_py.runtime.herder.base import (
 )
 from connect_py.runtime.herder.session_key import InternalSignature
 from connect_py.runtime.metrics.worker import WorkerMetrics
+from connect_py.runtime.notifications import Notifications
 from connect_py.runtime.redact import HIDDEN, is_secret_name
 
 WORKER_ID = "127.0.0.1:8083"
@@ -58,6 +61,7 @@ class MemoryHerder:
     """Implements `Herder`."""
 
     def __init__(self) -> None:
+        self._notifications = Notifications()
         self._lock = threading.RLock()
         self._connectors: dict[str, _Connector] = {}
         #: What `PUT /admin/loggers/{logger}?scope=cluster` asked for.
@@ -181,6 +185,21 @@ class MemoryHerder:
 
     def offsets(self, name: str) -> Sequence[OffsetEntry]:
         return list(self._get(name, f"Connector {name} not found").offsets)
+
+    def send_signal(self, name: str, signal: Mapping[str, Any]) -> None:
+        """Taken by a running connector, which tells of it at once. Raises NotFoundError, RestError 409."""
+        found = self._get(name, f"Connector {name} not found")
+        signals.require_source(name, "source", found.state)
+        self._notifications.add(
+            name,
+            0,
+            {"id": signal["id"], "aggregate_type": "Signal", "type": signal["type"], "additional_data": {}, "timestamp": 0},
+        )
+
+    def notifications(self, name: str, since: int | None, limit: int) -> Sequence[Mapping[str, Any]]:
+        """What signals left. Raises NotFoundError."""
+        self._get(name, f"Connector {name} not found")
+        return self._notifications.of(name, since, limit)
 
     def _stopped(self, name: str) -> _Connector:
         found = self._get(name, f"Connector {name} not found")

@@ -154,6 +154,9 @@ class _Context:
         """The committed offset of a source partition."""
         return self._offsets.get(tuple(sorted(partition.items())))
 
+    def notify(self, notification: Mapping[str, Any]) -> None:
+        """Nobody looks."""
+
 
 def _decoded(batch: EncodedBatch) -> list[SourceRecord]:
     def read(schema: Any, data: bytes | None) -> Any:

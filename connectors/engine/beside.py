@@ -12,31 +12,33 @@ A connector subclasses `Beside` and gives what only it knows:
 
 Its stream calls `signal` for every row of the signal table that it shows, before it goes on (a chunk is read there and then, so that the
 order of everything is Debezium's), `incremental.structure_seen` when the watched collection changes, and puts its rows to `pending`. Its
-task calls `before_read` and `after_read` around each read of the stream, takes from `blocking` what was asked for, puts `fields` into the
-offset of every batch, and calls `restore` with those of its last batch after a failure, so that state and records agree again.
+task hands on `take_signal`, calls `before_read` and `after_read` around each read of the stream, takes from `blocking` what was asked for,
+puts `fields` into the offset of every batch, and calls `restore` with those of its last batch after a failure, so that state and records
+agree again.
 
 Owned by the task's thread.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
-from connect_py.api import JsonEncoding
+from connect_py.api import SourceTaskContext
 from connect_py.api.record import EncodedRow
-from connect_py.errors import ConnectError, RetriableError
+from connect_py.errors import ConfigError, ConnectError, RetriableError
 from connectors.engine.config import ParsedConfig
 from connectors.engine.heartbeat import Heartbeat
-from connectors.engine.notification.channels import Notifier
+from connectors.engine.notification.channels import Notifier, open_notification_channels
 from connectors.engine.notification.events import IncrementalEvents, InitialEvents
 from connectors.engine.pending import PendingRows
-from connectors.engine.signal.actions import BlockingRequest, standard_actions
+from connectors.engine.signal.actions import BlockingRequest, require_snapshot, standard_actions
 from connectors.engine.signal.channels import SignalInbox
-from connectors.engine.signal.open_channels import open_channels
+from connectors.engine.signal.open_channels import open_channels, takes_rest
 from connectors.engine.signal.processor import SignalProcessor
 from connectors.engine.signal.records import SignalRecord
 from connectors.engine.snapshot.hooks import SnapshotHooks
@@ -56,7 +58,7 @@ class Beside(ABC, Generic[R]):
     """See the module.
 
     Args:
-        connector: the connector's name, for signals from code of this process.
+        context: the task's.
         reader: see the module; so are the watermarks.
         hooks: places for races, in tests.
 
@@ -72,8 +74,7 @@ class Beside(ABC, Generic[R]):
     def __init__(
         self,
         config: ParsedConfig,
-        connector: str,
-        encoding: JsonEncoding,
+        context: SourceTaskContext,
         reader: ChunkReader[R],
         watermarks: Watermarks | None,
         hooks: SnapshotHooks | None = None,
@@ -81,9 +82,8 @@ class Beside(ABC, Generic[R]):
         self._query = config.raw.get("heartbeat.action.query")
         self.pending = PendingRows()
         naming = TopicNaming.from_config(config.raw)
-        notifier = Notifier(
-            config.names("notification.enabled.channels"), config.raw.get("notification.sink.topic.name"), encoding, self.pending.add
-        )
+        encoding = context.encoding
+        notifier = Notifier(open_notification_channels(config, context, self.pending.add))
         self.events = InitialEvents(config.topic_prefix, notifier)
         self.heartbeat = Heartbeat(config.seconds("heartbeat.interval.ms"), naming, encoding)
         self.monitor = TransactionMonitor(naming, encoding) if config.flag("provide.transaction.metadata") else None
@@ -99,9 +99,10 @@ class Beside(ABC, Generic[R]):
                 hooks=hooks,
             )
         self.blocking: deque[BlockingRequest] = deque()
-        processor = SignalProcessor(standard_actions(self.incremental, self.blocking.append, self.position))
-        self.signal: Callable[[SignalRecord], None] = processor.process
-        self._inbox = SignalInbox(open_channels(config, connector), config.seconds("signal.poll.interval.ms"))
+        self._processor = SignalProcessor(standard_actions(self.incremental, self.blocking.append, self.position))
+        self.signal: Callable[[SignalRecord], None] = self._processor.process
+        self._takes_rest = takes_rest(config)
+        self._inbox = SignalInbox(open_channels(config, context.connector), config.seconds("signal.poll.interval.ms"))
 
     # -- what a connector gives --------------------------------------------------------------------------------------------------------
 
@@ -158,6 +159,16 @@ class Beside(ABC, Generic[R]):
         while (record := self._inbox.poll()) is not None:
             self.signal(record)
             self._inbox.done()
+
+    def take_signal(self, signal: Mapping[str, Any]) -> None:
+        """See `SourceTask.take_signal`."""
+        if not self._takes_rest:
+            raise ConfigError("This connector takes no signals by REST: add 'rest' to its property signal.enabled.channels.")
+        record = SignalRecord(signal["id"], signal["type"], json.dumps(signal["data"]), "rest", signal["additional-data"])
+        self._processor.require(record)
+        if record.type == "execute-snapshot":
+            require_snapshot(signal["data"], has_incremental=self.incremental is not None)
+        self._inbox.put(record)
 
     def beat(self) -> bool:
         """Make a heartbeat when it is due, and run `heartbeat.action.query`. Returns whether there is one. Raises RetriableError when the

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from struct import Struct
 from typing import Any
 
-from connect_py.api import JsonEncoding
+from connect_py.api import SourceTaskContext
 from connect_py.api.record import EncodedRow
 from connectors.engine import beside
 from connectors.engine.relational.table import TableId
@@ -28,8 +28,8 @@ class Beside(beside.Beside[ChunkRow]):
     """See the module.
 
     Args:
+        context: the task's.
         general: the general connection of now.
-        connector: the connector's name, for signals from code of this process.
         position: where the source stands.
         hooks: places for races, in tests.
 
@@ -40,8 +40,7 @@ class Beside(beside.Beside[ChunkRow]):
     def __init__(
         self,
         config: PostgresConfig,
-        connector: str,
-        encoding: JsonEncoding,
+        context: SourceTaskContext,
         factory: TableFactory,
         general: Callable[[], Connection],
         position: Callable[[], PostgresOffset | None],
@@ -51,7 +50,7 @@ class Beside(beside.Beside[ChunkRow]):
         self._position = position
         self._stream: ChangeStream | None = None
         self._chunks = PostgresChunks(general, config, factory, while_waiting=self._keep_alive, streamed=self._streamed)
-        super().__init__(config, connector, encoding, self._chunks, watermarks_of(config, general, self._received), hooks)
+        super().__init__(config, context, self._chunks, watermarks_of(config, general, self._received), hooks)
         self.taps = Taps(
             signal_table=config.signal_table if "source" in config.names("signal.enabled.channels") else None,
             on_signal=self.signal,

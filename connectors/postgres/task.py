@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from connect_py.api import EncodedBatch, MetricGroup, SourceOffset, SourcePartition, SourceTask, SourceTaskContext
 from connect_py.errors import ConnectError, RetriableError
@@ -103,9 +104,7 @@ class PostgresConnectorTask(SourceTask):
         if self._config.flag("extended.headers.enabled"):
             headers = context_headers(self._config.topic_prefix, context.task, CONNECTOR_NAME, new_run_id())
         self._factory = TableFactory(self._config, context.encoding, headers)
-        self._beside = Beside(
-            self._config, context.connector, context.encoding, self._factory, self._general_connection, lambda: self._position, self.hooks
-        )
+        self._beside = Beside(self._config, context, self._factory, self._general_connection, lambda: self._position, self.hooks)
         self._beside.restore(self._position.more if self._position else {})
         self._messages = MessageEncoder(
             self._config.version,
@@ -141,6 +140,10 @@ class PostgresConnectorTask(SourceTask):
     def stop(self) -> None:
         """Make `poll` return soon."""
         self._stop.set()
+
+    def take_signal(self, signal: Mapping[str, Any]) -> None:
+        """Take a signal that came by REST. Raises ConfigError."""
+        self._side.take_signal(signal)
 
     def keep_alive(self) -> None:
         """Tell the server that we live, while Kafka takes nothing."""

@@ -6,12 +6,12 @@ from fastapi import APIRouter
 
 from connect_py.runtime.herder.base import Herder
 from rest_api.config import RestConfig
-from rest_api.routes import connectors, internal, loggers, metrics, offsets, plugins, root, tasks, topics
+from rest_api.routes import connectors, internal, loggers, metrics, offsets, plugins, root, signals, tasks, topics
 
 
 def all_of(herder: Herder, config: RestConfig) -> list[APIRouter]:
     """Every resource that the settings allow."""
-    found = [module.routes(herder) for module in (root, connectors, tasks, topics, offsets, plugins, internal)]
+    found = [module.routes(herder) for module in (root, connectors, tasks, topics, offsets, signals, plugins, internal)]
     if config.metrics_listeners is None:
         found.append(metrics.routes(herder))
     return [*found, loggers.routes(herder, config)] if config.admin_listeners is None else found

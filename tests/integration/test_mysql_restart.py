@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -35,6 +35,9 @@ class Direct:
 
     def offset(self, partition: SourcePartition) -> SourceOffset | None:
         return self._offset
+
+    def notify(self, notification: Mapping[str, Any]) -> None:
+        pass
 
     @property
     def events(self) -> list[Event]:

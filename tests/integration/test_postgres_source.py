@@ -37,6 +37,9 @@ class Context:
         assert partition == {"server": PREFIX}
         return self.stored
 
+    def notify(self, notification: Any) -> None:
+        pass
+
 
 class Record:
     """One emitted row, decoded."""

@@ -13,6 +13,9 @@ class Context:
     def offset(self, partition: SourcePartition) -> SourceOffset | None:
         return None
 
+    def notify(self, notification: Mapping[str, object]) -> None:
+        pass
+
 
 def started(path: Path, **more: str) -> FileStreamSourceTask:
     config: Mapping[str, str] = {"file": str(path), "topic": "t", **more}

@@ -169,6 +169,24 @@ class Herder(Protocol):
         """Returns the answer's message."""
         ...
 
+    def send_signal(self, name: str, signal: Mapping[str, Any]) -> None:
+        """Hand a signal to the tasks of a source (ours); returns when they have taken it.
+
+        Args:
+            signal: ``id``, ``type``, ``data``, ``additional-data``.
+
+        Raises:
+            NotFoundError: no such connector.
+            BadRequestError: it is no source, or its tasks refuse the signal; the text says why.
+            RestError: 409, it is paused or stopped; 503, no task runs just now, or it did not take the signal in time.
+        """
+        ...
+
+    def notifications(self, name: str, since: int | None, limit: int) -> Sequence[Mapping[str, Any]]:
+        """What a connector's tasks have shown, oldest first (ours): the first `limit` behind the number `since`, or the last ones.
+        Raises NotFoundError."""
+        ...
+
     def plugins(self) -> Sequence[PluginInfo]: ...
     def plugin_config(self, plugin: str, version: str | None = None) -> Sequence[ConfigKey]:
         """Definitions of any plugin, by class name or alias, in a version or range of versions (KIP-891; None is whatever is there).

@@ -31,6 +31,7 @@ from connect_py.runtime.herder.thread import HerderThread
 from connect_py.runtime.hosted_connectors import ConnectorHost, TaskConfigs
 from connect_py.runtime.hosted_tasks import TaskHost, TaskSpec
 from connect_py.runtime.metrics.worker import WorkerMetrics
+from connect_py.runtime.notifications import Notifications
 from connect_py.runtime.plugins import Plugins
 from connect_py.runtime.providers.reload import Reloads
 from connect_py.runtime.providers.resolver import Resolver
@@ -104,6 +105,7 @@ class HerderCore:
         self._has_closed_configs = False
         self._incarnations = 0
         self._metrics = WorkerMetrics(self._rebalances)
+        self._notifications = Notifications()
         self._variables = Resolver.from_worker(worker.raw, plugins.load)
         self._reloads = Reloads(self._variables, self._thread, self._reload)
         self._connectors = ConnectorHost(
@@ -127,6 +129,7 @@ class HerderCore:
             status=self._status,
             stop_timeout=worker.graceful_shutdown_seconds,
             metrics=self._metrics,
+            notified=lambda task_id, notification: self._notifications.add(*task_id, notification),
         )
 
     # -- life of the worker
@@ -266,6 +269,7 @@ class HerderCore:
         self._tasks.pause(name, False)
         self._statuses.delete_connector(name)
         self._statuses.delete_topics(name)
+        self._notifications.forget(name)
         log.info("Connector %s is deleted", name)
 
     def _enter_target_state(self, name: str) -> None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from typing import Any
 
 from connect_py.api import ConfigKey, SinkConnector, SourceConnector
 from connect_py.api.metrics import MetricGroup
@@ -19,7 +20,7 @@ from connect_py.errors import AlreadyExistsError, BadRequestError, ConfigError, 
 from connect_py.runtime import logging as line_logging
 from connect_py.runtime.connector_config import CONNECTOR_CLASS, NAME, sink_group
 from connect_py.runtime.herder import offsets as offset_requests
-from connect_py.runtime.herder import validation
+from connect_py.runtime.herder import signals, validation
 from connect_py.runtime.herder.base import (
     REQUEST_TIMEOUT_SECONDS,
     ConfigInfos,
@@ -260,6 +261,20 @@ class DistributedHerder(ClusterHerder):
             self._tasks.forget_topics(name)
 
         self._thread.post(lambda: self._thread.post_later(_TOPICS_RESET_SECONDS, work))
+
+    # -- requests: signals and notifications
+
+    def send_signal(self, name: str, signal: Mapping[str, Any]) -> None:
+        """Hand a signal to a source's tasks. Raises NotFoundError, BadRequestError, RestError."""
+        snapshot = self._configs.snapshot()
+        signals.require_source(name, self._type_of(self._config_of(snapshot, name)), snapshot.target_state(name))
+        answers = self._thread.call(lambda: self._tasks.signal(name, signal), doing=f"handing a signal to connector {name}")
+        signals.await_answers(name, answers, {number: status.state for number, status in self._statuses.tasks(name).items()})
+
+    def notifications(self, name: str, since: int | None, limit: int) -> Sequence[Mapping[str, Any]]:
+        """What a connector's tasks have shown lately. Raises NotFoundError."""
+        self._config_of(self._configs.snapshot(), name)
+        return self._notifications.of(name, since, limit)
 
     # -- requests: offsets
 

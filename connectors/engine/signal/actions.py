@@ -14,6 +14,12 @@ from connectors.engine.signal.records import Signal
 
 log = logging.getLogger(__name__)
 
+NOT_CONFIGURED = (
+    "Incremental snapshot is not properly configured, either signalling data collection is not provided or connector-specific "
+    "snapshotting not set. Set signal.data.collection to a table with the columns id, type and data that the connector may write, or "
+    "read.only=true where the connector has it."
+)
+
 
 class Incremental(Protocol):
     """What signals do to an incremental snapshot; see `IncrementalSnapshot`."""
@@ -72,8 +78,18 @@ def _log(signal: Signal, offset: Callable[[], Mapping[str, Any]]) -> None:
     log.info("%s", message.replace("{}", json.dumps(dict(offset())), 1))
 
 
+def require_snapshot(data: Mapping[str, Any], *, has_incremental: bool) -> None:
+    """Look at an `execute-snapshot` before it is carried out. Raises ConfigError: it will not be, with the reason."""
+    if not _collections(data):
+        raise ConfigError("'data-collections' is missing from data or is empty; it lists the collections to read.")
+    _conditions(data)
+    _surrogate(data)
+    if _kind(data) == "INCREMENTAL" and not has_incremental:
+        raise ConfigError(NOT_CONFIGURED)
+
+
 def _execute(signal: Signal, incremental: Incremental | None, begin_blocking: Callable[[BlockingRequest], None]) -> None:
-    collections = _collections(signal)
+    collections = _collections(signal.data)
     if not collections:
         log.warning(
             "Execute snapshot signal '%s' has arrived but the requested field '%s' is missing from data or is empty",
@@ -81,11 +97,13 @@ def _execute(signal: Signal, incremental: Incremental | None, begin_blocking: Ca
             "data-collections",
         )
         return
-    kind = _kind(signal)
-    conditions = _conditions(signal)
-    surrogate = signal.data.get("surrogate-key")
-    if surrogate is not None and not isinstance(surrogate, str):
-        raise ConfigError("'surrogate-key' must be the name of a column")
+    kind = _kind(signal.data)
+    conditions = _conditions(signal.data)
+    surrogate = _surrogate(signal.data)
+    if "additional-condition" in signal.data:
+        log.warning(
+            "Signal '%s' has an 'additional-condition', which is not read since Debezium 2.4: use 'additional-conditions'", signal.id
+        )
     log.info(
         "Requested '%s' snapshot of data collections '%s' with additional conditions '%s' and surrogate key '%s'",
         kind,
@@ -96,18 +114,14 @@ def _execute(signal: Signal, incremental: Incremental | None, begin_blocking: Ca
     if kind == "BLOCKING":
         begin_blocking(BlockingRequest(signal.id, tuple(collections), tuple(conditions)))
     elif incremental is None:
-        raise ConfigError(
-            "Incremental snapshot is not properly configured, either signalling data collection is not provided or connector-specific "
-            "snapshotting not set. Set signal.data.collection to a table with the columns id, type and data that the connector may write, "
-            "or read.only=true where the connector has it."
-        )
+        raise ConfigError(NOT_CONFIGURED)
     else:
-        incremental.begin(signal.id, collections, conditions, (surrogate or "").strip() or None)
+        incremental.begin(signal.id, collections, conditions, surrogate)
 
 
 def _stop(signal: Signal, incremental: Incremental | None) -> None:
-    collections = _collections(signal)
-    kind = _kind(signal)
+    collections = _collections(signal.data)
+    kind = _kind(signal.data)
     log.info("Requested stop of snapshot '%s' for data collections '%s'", kind, collections)
     if kind != "INCREMENTAL":
         raise ConfigError("only incremental snapshots can be stopped by a signal")
@@ -125,28 +139,29 @@ def _schema_changes(signal: Signal) -> None:
     log.info("Signal '%s' (schema-changes) needs no work here: structures are read from the server and its stream", signal.id)
 
 
-def _collections(signal: Signal) -> list[str]:
-    found = signal.data.get("data-collections") or []
+def _collections(data: Mapping[str, Any]) -> list[str]:
+    found = data.get("data-collections") or []
     if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
         raise ConfigError("'data-collections' must be a list of strings")
     return [name.strip() for name in found]
 
 
-def _kind(signal: Signal) -> str:
-    kind = signal.data.get("type") or "INCREMENTAL"
+def _kind(data: Mapping[str, Any]) -> str:
+    kind = data.get("type") or "INCREMENTAL"
     if not isinstance(kind, str) or kind.upper() not in ("INCREMENTAL", "BLOCKING"):
         raise ConfigError(f"Detected an unexpected snapshot type '{kind}'. It must be incremental or blocking")
     return kind.upper()
 
 
-def _conditions(signal: Signal) -> list[tuple[str, str]]:
-    conditions = signal.data.get("additional-conditions") or []
-    if "additional-condition" in signal.data:
-        log.warning(
-            "Signal '%s' has an 'additional-condition', which is not read since Debezium 2.4: use 'additional-conditions'", signal.id
-        )
+def _conditions(data: Mapping[str, Any]) -> list[tuple[str, str]]:
     try:
-        found = [(str(entry["data-collection"]), str(entry["filter"])) for entry in conditions]
+        return [(str(entry["data-collection"]), str(entry["filter"])) for entry in data.get("additional-conditions") or []]
     except (TypeError, KeyError):
         raise ConfigError('\'additional-conditions\' must be a list of {"data-collection": …, "filter": …}') from None
-    return found
+
+
+def _surrogate(data: Mapping[str, Any]) -> str | None:
+    surrogate = data.get("surrogate-key")
+    if surrogate is not None and not isinstance(surrogate, str):
+        raise ConfigError("'surrogate-key' must be the name of a column")
+    return (surrogate or "").strip() or None

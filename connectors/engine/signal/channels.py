@@ -152,6 +152,10 @@ class SignalInbox:
                 self._waiting += channel.read()
         return self._waiting[0] if self._waiting else None
 
+    def put(self, record: SignalRecord) -> None:
+        """A signal that was handed to the task; given with the next `poll`."""
+        self._waiting.append(record)
+
     def done(self) -> None:
         """The signal of the last `poll` was carried out."""
         self._waiting.popleft()

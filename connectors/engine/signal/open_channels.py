@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from connect_py.errors import ConfigError
@@ -11,15 +12,29 @@ from connectors.engine.signal.channels import FileChannel, InProcessChannel, Sig
 
 log = logging.getLogger(__name__)
 
+#: Entry points of packages that add channels: the name is the channel's, the value a function of the connector's properties and name that
+#: opens a `SignalChannel`.
+ENTRY_POINTS = "connect_py.signal_channels"
+#: Channels that need nothing to be opened: the stream itself, code of this process, the worker's REST API.
+_OPEN = ("source", "in-process", "rest")
+
+
+def takes_rest(config: ParsedConfig) -> bool:
+    """Whether signals may come by the worker's REST API: when the list names `rest`, and when nobody chose channels at all."""
+    names = config.names("signal.enabled.channels")
+    return "rest" in names or names == ["source"]
+
 
 def open_channels(config: ParsedConfig, connector: str) -> list[SignalChannel]:
-    """Every channel but `source`, which the stream is. Code of the same process can always send.
+    """Every channel that has to be polled. Code of the same process can always send.
 
     Raises:
-        ConfigError: there is no such channel.
+        ConfigError: there is no such channel, or it cannot be opened.
     """
     found: list[SignalChannel] = [InProcessChannel(connector)]
     for name in config.names("signal.enabled.channels"):
+        if name in _OPEN:
+            continue
         if name == "file":
             found.append(FileChannel(Path(config.raw.get("signal.file") or "file-signals.txt")))
         elif name == "kafka":
@@ -28,7 +43,18 @@ def open_channels(config: ParsedConfig, connector: str) -> list[SignalChannel]:
 
             found.append(KafkaChannel(config.raw, config.topic_prefix))
         elif name == "jmx":
-            log.warning("signal.enabled.channels: there is no JMX here; use the channel kafka, file or source instead of jmx")
-        elif name not in ("source", "in-process"):
-            raise ConfigError(f"signal.enabled.channels: there is no channel '{name}'; choose of source, kafka, file, in-process")
+            log.warning("signal.enabled.channels: there is no JMX here; use the channel rest, kafka, file or source instead of jmx")
+        else:
+            found.append(_custom(name, config, connector))
     return found
+
+
+def _custom(name: str, config: ParsedConfig, connector: str) -> SignalChannel:
+    for entry in entry_points(group=ENTRY_POINTS):
+        if entry.name.lower() == name:
+            channel: SignalChannel = entry.load()(dict(config.raw), connector)
+            return channel
+    raise ConfigError(
+        f"signal.enabled.channels: there is no channel '{name}'; choose of source, kafka, file, rest, in-process, or install the package "
+        f"that adds it ({ENTRY_POINTS})"
+    )

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 
-from connect_py.errors import ConnectError, RetriableError
+from connect_py.errors import ConfigError, ConnectError, RetriableError
 from connectors.engine.signal.records import Signal, SignalRecord
 
 log = logging.getLogger(__name__)
@@ -32,6 +32,11 @@ class SignalProcessor:
 
     def __init__(self, actions: Mapping[str, Action]) -> None:
         self._actions = {**custom_actions(), **actions}
+
+    def require(self, record: SignalRecord) -> None:
+        """Raises ConfigError when nobody knows the type of a signal."""
+        if record.type not in self._actions:
+            raise ConfigError(f"There is no signal of the type '{record.type}'; known are {', '.join(sorted(self._actions))}.")
 
     def process(self, record: SignalRecord) -> None:
         """Carry out one signal.
