@@ -39,15 +39,16 @@ class BinlogClient:
 
     Args:
         server_id: ours; no other replica of the server may have it.
+        annotated: whether MariaDB sends statements before their rows: they count as events of their transaction.
 
     Raises:
         ServerError: the login fails, or the server refuses to dump.
     """
 
-    def __init__(self, settings: ConnectionSettings, server_id: int, *, mariadb: bool = False) -> None:
+    def __init__(self, settings: ConnectionSettings, server_id: int, *, mariadb: bool = False, annotated: bool = False) -> None:
         self._where = f"{settings.host}:{settings.port}"
         self._server_id = server_id
-        self._mariadb = mariadb
+        self._flags = _ANNOTATE_ROWS if mariadb and annotated else 0
         self._connection = Connection(settings)
         self._connection.execute("SET @master_binlog_checksum = @@global.binlog_checksum")
         self._connection.execute("SET @source_binlog_checksum = @@global.binlog_checksum")
@@ -62,8 +63,7 @@ class BinlogClient:
     def dump_from(self, file: str, position: int) -> None:
         """Begin at a place. Raises ServerError."""
         self._register()
-        flags = _ANNOTATE_ROWS if self._mariadb else 0
-        self._send(COMMAND.COM_BINLOG_DUMP, struct.pack("<IHI", position, flags, self._server_id) + file.encode())
+        self._send(COMMAND.COM_BINLOG_DUMP, struct.pack("<IHI", position, self._flags, self._server_id) + file.encode())
 
     def dump_behind(self, position: str) -> None:
         """MariaDB: begin behind the last transaction of each domain. Raises ServerError."""

@@ -14,7 +14,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from connect_py.api import Route
 from connect_py.api.record import EncodedRow
@@ -131,6 +131,8 @@ class ChangeStream:
         self._resume: tuple[int, int] | None = (stored.event, stored.row) if stored.event or stored.row else None
         self._gtid: Gtid | None = None
         self._foreign = False
+        # where the event stands that names the transaction of a single statement
+        self._alone: int | None = None
         self._thread: int | None = None
         self._query: str | None = None
         self._server_id = stored.server_id
@@ -209,6 +211,7 @@ class ChangeStream:
             return
         elif isinstance(body, MariadbGtid):
             self._on_gtid(body.of_server(header.server_id))
+            self._alone = header.end - header.length if body.standalone else None
             if not body.standalone:
                 self._begin(header, None, rows)
         elif isinstance(body, RowsQuery):
@@ -302,6 +305,9 @@ class ChangeStream:
         if not place.inside and header.end:
             place.pos = header.end
         offset = self._offset(place.events if place.inside else 0, 0)
+        if self._alone is not None:
+            # to the reference MariaDB's event before a statement is a transaction's first
+            offset = replace(offset, pos=self._alone, event=1)
         shown = {"server_id": self._server_id, "gtid": self._shown_gtid, "thread": self._thread, "query": self._query, "row": self._row}
         source = (self._ts_us // 1000 * 1000, "false", place.file, header.end - header.length, shown)
         found, changes = self._schema.statement(sql, query.schema, offset.dump(), source, sql_mode=query.sql_mode or 0)
@@ -313,6 +319,7 @@ class ChangeStream:
         if found and not self._known_statement():
             rows += found
             self._last = offset
+        self._alone = None
         if not place.inside:
             # a transaction of its own: the history holds it, a start need not read it again
             self._complete_gtid()

@@ -250,7 +250,9 @@ class MySqlConnectorTask(SourceTask):
         # the session has nothing more to do, and an idle one would be cut some day
         self._connection.close()
         self._connection = None
-        client = BinlogClient(config.connection, config.server_id, mariadb=server.is_mariadb(config))
+        client = BinlogClient(
+            config.connection, config.server_id, mariadb=server.is_mariadb(config), annotated=config.flag("include.query")
+        )
         try:
             if isinstance(gtids, MariadbGtidSet):
                 client.dump_behind(gtids.position())

@@ -39,6 +39,9 @@ def column_plan(column: MyColumn, options: ValueOptions) -> ColumnPlan | None:
 def meaning_of(column: MyColumn) -> Meaning:
     """What the reader of the binlog needs to know of a column."""
     charset = (column.charset or "utf8mb4") if column.base_type in _TEXTUAL else ""
+    if column.base_type == "JSON":
+        # MariaDB's, which is text; MySQL's own has a form of its own in the log
+        charset = "utf8mb4"
     return Meaning(unsigned=column.unsigned, charset=charset, labels=column.labels)
 
 

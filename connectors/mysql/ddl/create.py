@@ -13,12 +13,16 @@ from connectors.mysql.model import MyTable
 _KEYS = ("PRIMARY", "UNIQUE", "KEY", "INDEX", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK", "PERIOD", "VECTOR")
 
 
-def create_table(reader: Reader, tables: Tables, database: str) -> list[Change]:
-    """The rest of a statement after CREATE TABLE. Raises DdlError."""
+def create_table(reader: Reader, tables: Tables, database: str, *, replaces: bool = False) -> list[Change]:
+    """The rest of a statement after CREATE TABLE. Raises DdlError.
+
+    Args:
+        replaces: MariaDB's OR REPLACE: a table of the name is gone.
+    """
     reader.takes("IF", "NOT", "EXISTS")
     schema, name = reader.qualified_name()
     id_ = TableId(schema or database, name)
-    if id_ in tables.tables:
+    if id_ in tables.tables and not replaces:
         return []
     if reader.takes("LIKE") or reader.takes("(", "LIKE"):
         source_schema, source_name = reader.qualified_name()

@@ -51,10 +51,10 @@ def apply(sql: str, tables: Tables, database: str, *, sql_mode: int = 0) -> list
 
 
 def _create(reader: Reader, tables: Tables, database: str) -> list[Change]:
-    reader.takes("OR", "REPLACE")
+    replaces = reader.takes("OR", "REPLACE")
     reader.takes("TEMPORARY")
     if reader.takes("TABLE"):
-        return create_table(reader, tables, database)
+        return create_table(reader, tables, database, replaces=replaces)
     if reader.takes_any("DATABASE", "SCHEMA"):
         reader.takes("IF", "NOT", "EXISTS")
         return _database(reader, tables, reader.name())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import struct
 import uuid
 
@@ -22,6 +23,7 @@ _SHAPES = (*("GEOMETRY", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING
 _BLOBS = ("TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB", "LONG VARBINARY")
 #: Bytes of the WKB of a point.
 _POINT_SIZE = 21
+_ADDRESS_SIZES = {"UUID": 16, "INET4": 4, "INET6": 16}
 
 
 def octets(text: str) -> bytes:
@@ -83,9 +85,29 @@ def _vector(text: str) -> str:
 
 
 def uuid_(column: MyColumn, options: ValueOptions) -> ColumnPlan:
-    """MariaDB's UUID: sixteen bytes in the binlog, text in results."""
+    """MariaDB's UUID: in the binlog sixteen bytes without the zeros at the end, text in results."""
     schema = Schema(Type.STRING, name="io.debezium.data.Uuid", version=1)
-    return ColumnPlan(column.name, schema, lambda text: quote(str(uuid.UUID(bytes=octets(text)))) if len(text) == 16 else quote(text))
+    return ColumnPlan(column.name, schema, _uuid_text, fallback='"00000000-0000-0000-0000-000000000000"')
+
+
+def _uuid_text(text: str) -> str:
+    if len(text) > _ADDRESS_SIZES["UUID"]:
+        return quote(text)
+    return quote(str(uuid.UUID(bytes=octets(text).ljust(16, bytes(1)))))
+
+
+def address(column: MyColumn, options: ValueOptions) -> ColumnPlan:
+    """MariaDB's INET4 and INET6: in the binlog bytes without the zeros at the end, text in results."""
+    size = _ADDRESS_SIZES[column.base_type]
+
+    def shown(text: str) -> str:
+        if "." in text or ":" in text:
+            return quote(text)
+        data = octets(text).ljust(size, bytes(1))
+        found = ipaddress.IPv4Address(data) if size == 4 else ipaddress.IPv6Address(data)
+        return quote(str(found))
+
+    return ColumnPlan(column.name, STRING, shown, fallback='"0.0.0.0"' if size == 4 else '"::"')
 
 
 FAMILIES: dict[str, Family] = {
@@ -94,4 +116,6 @@ FAMILIES: dict[str, Family] = {
     **dict.fromkeys(_SHAPES, shape),
     "VECTOR": vector,
     "UUID": uuid_,
+    "INET4": address,
+    "INET6": address,
 }
