@@ -9,8 +9,9 @@ from connect_py.api import ConfigDef, ConfigValue, SourceConnector, SourceOffset
 from connect_py.errors import BadRequestError, ConfigError
 from connectors.engine.config import OLD_NAMES, OPEN_PREFIXES
 from connectors.engine.properties import definition
-from connectors.postgres.config import PROPERTIES, VERSION, parse_config, validate_config
+from connectors.postgres.config import VERSION, parse_config, validate_config
 from connectors.postgres.offset import PostgresOffset
+from connectors.postgres.properties import EXTENSIONS, PROPERTIES
 
 
 class PostgresConnector(SourceConnector):
@@ -19,7 +20,7 @@ class PostgresConnector(SourceConnector):
     java_name: ClassVar[str] = "io.debezium.connector.postgresql.PostgresConnector"
     java_task_name: ClassVar[str] = "io.debezium.connector.postgresql.PostgresConnectorTask"
     version: ClassVar[str] = VERSION
-    open_prefixes: ClassVar[tuple[str, ...]] = (*OPEN_PREFIXES, *OLD_NAMES)
+    open_prefixes: ClassVar[tuple[str, ...]] = (*OPEN_PREFIXES, *OLD_NAMES, *EXTENSIONS)
 
     _config: Mapping[str, str]
 

@@ -1,4 +1,4 @@
-"""Decoding of the pgoutput plug-in's messages, protocol version 1: bytes in, values out, no I/O.
+"""Decoding of the pgoutput plug-in's messages, protocol versions 1 and 2: bytes in, values out, no I/O.
 
 Layouts: PostgreSQL's manual, "Logical Replication Message Formats" and "Streaming Replication Protocol". Integers are big-endian, names
 end with a zero byte, times are microseconds since 2000-01-01 UTC. Row messages (`I`, `U`, `D`) are not
@@ -153,3 +153,41 @@ def decode_origin(data: bytes, at: int = WAL_HEADER) -> Origin:
     """An `O` message."""
     (lsn,) = _INT64.unpack_from(data, at + 1)
     return Origin(lsn, _text(data, at + 9)[0])
+
+
+# -- protocol version 2: transactions that are sent while they are open ----------------------------------------------------------------
+
+#: Kinds of the messages around segments of an open transaction.
+STREAM_START, STREAM_STOP, STREAM_COMMIT, STREAM_ABORT = 0x53, 0x45, 0x63, 0x41
+
+
+def decode_stream_start(data: bytes, at: int = WAL_HEADER) -> int:
+    """An `S` message: the transaction whose changes follow, up to the next `E`."""
+    xid: int = _UINT32.unpack_from(data, at + 1)[0]
+    return xid
+
+
+def decode_stream_abort(data: bytes, at: int = WAL_HEADER) -> tuple[int, int]:
+    """An `A` message: the transaction, and the sub-transaction whose changes never happened; the same number when all is rolled back."""
+    return _UINT32.unpack_from(data, at + 1)[0], _UINT32.unpack_from(data, at + 5)[0]
+
+
+def decode_stream_commit(data: bytes, at: int = WAL_HEADER) -> int:
+    """A `c` message: the transaction that committed. The rest is as in a `C` message; see `begin_of` and `commit_of`."""
+    return decode_stream_start(data, at)
+
+
+def begin_of(stream_commit: bytes, first_lsn: int, at: int = WAL_HEADER) -> bytes:
+    """The `B` message with which version 1 would have sent the transaction of a `c` message.
+
+    Args:
+        first_lsn: the position that the message is to carry.
+    """
+    (xid,) = _UINT32.unpack_from(stream_commit, at + 1)
+    _, commit_lsn, _, clock = _COMMIT.unpack_from(stream_commit, at + 5)
+    return b"w" + _INT64.pack(first_lsn) + stream_commit[9:at] + b"B" + _BEGIN.pack(commit_lsn, clock, xid)
+
+
+def commit_of(stream_commit: bytes, at: int = WAL_HEADER) -> bytes:
+    """The `C` message of version 1 for a `c` message."""
+    return stream_commit[:at] + b"C" + stream_commit[at + 5 :]

@@ -30,6 +30,11 @@ from connectors.postgres.slot_wait import SlotWait
 
 log = logging.getLogger(__name__)
 
+#: Since when the plug-in sends what `pg_logical_emit_message` wrote, and transactions that are open.
+MESSAGES_VERSION = SEGMENTS_VERSION = 140000
+#: Options that say what the decoder has to understand.
+_OURS = frozenset(("proto_version", "streaming", "binary", "two_phase"))
+
 
 class SlotBusyError(RetriableError):
     """Another session reads or creates the slot: a predecessor that is going away, or a second connector."""
@@ -195,6 +200,7 @@ def start_replication(
     publication: str,
     *,
     parameters: str = "",
+    in_segments: bool = False,
     should_stop: Callable[[], bool],
 ) -> Connection:
     """Open a connection on which changes flow.
@@ -202,6 +208,7 @@ def start_replication(
     Args:
         lsn: transactions that committed before it are not sent; 0, or anything before it, stands for the slot's confirmed position.
         parameters: more options of the plug-in, `name=value` joined by `;` (`slot.stream.params`).
+        in_segments: whether large transactions are sent while they are open; the server must be of version 14 or later.
 
     Raises:
         FatalTaskError: the slot or its WAL is gone.
@@ -209,12 +216,14 @@ def start_replication(
         Stopped: a stop was asked for.
     """
     connection = _replication_connection(settings, should_stop)
-    options = [("proto_version", "1"), ("publication_names", quote_name(publication))]
-    if connection.server_version >= 140000:
-        options.append(("messages", "true"))
-    options += _parse_parameters(parameters)
+    options = {"proto_version": "1", "publication_names": quote_name(publication)}
+    if in_segments:
+        options |= {"proto_version": "2", "streaming": "on"}
+    if connection.server_version >= MESSAGES_VERSION:
+        options["messages"] = "true"
+    options |= _parse_parameters(parameters)
     # the grammar of replication commands knows no E'…'
-    listed = ", ".join(f"{quote_name(name)} " + "'" + value.replace("'", "''") + "'" for name, value in options)
+    listed = ", ".join(f"{quote_name(name)} " + "'" + value.replace("'", "''") + "'" for name, value in options.items())
     try:
         connection.start_copy(f"START_REPLICATION SLOT {quote_name(slot)} LOGICAL {format_lsn(lsn)} ({listed})")
     except ServerError as error:
@@ -233,14 +242,19 @@ def start_replication(
     return connection
 
 
-def _parse_parameters(text: str) -> list[tuple[str, str]]:
-    found = []
+def _parse_parameters(text: str) -> dict[str, str]:
+    found = {}
     for part in filter(None, (part.strip() for part in text.split(";"))):
         name, equals, value = part.partition("=")
         if not equals or not name.strip():
             log.warning("slot.stream.params: '%s' is not name=value and was left out", part)
             continue
-        found.append((name.strip(), value.strip()))
+        if name.strip() in _OURS:
+            log.warning(
+                "slot.stream.params: %s is for the connector to set and was left out; see large.transaction.streaming", name.strip()
+            )
+            continue
+        found[name.strip()] = value.strip()
     return found
 
 

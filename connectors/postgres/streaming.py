@@ -25,6 +25,7 @@ from connectors.postgres.connection import Connection
 from connectors.postgres.errors import ServerError
 from connectors.postgres.messages import COLLECTION, MessageEncoder
 from connectors.postgres.offset import PostgresOffset
+from connectors.postgres.open_transactions import SegmentedMessages
 from connectors.postgres.resume import ResumePoint
 from connectors.postgres.tables import CapturedTable
 from connectors.postgres.taps import Taps
@@ -81,6 +82,7 @@ class ChangeStream:
         pending: takes the rows; what others put there goes with them.
         taps: what listens to tables.
         on_structure: told of every captured table's structure as the stream begins to use it.
+        segments: between the connection and the stream where the server sends transactions that are open.
     """
 
     def __init__(
@@ -98,6 +100,7 @@ class ChangeStream:
         taps: Taps,
         on_structure: Callable[[CapturedTable], None] = lambda _: None,
         metrics: StreamingMetrics | None = None,
+        segments: SegmentedMessages | None = None,
     ) -> None:
         self._pending = pending
         self._taps = taps
@@ -105,6 +108,8 @@ class ChangeStream:
         self._recent: deque[int] = deque(maxlen=RECENT_TRANSACTIONS)
         self._settled: tuple[int, int | None, int] | None = None
         self._connection = connection
+        self._segments = segments
+        self._get = segments.get if segments is not None else connection.pgconn.get_copy_data
         self._resolve = resolve
         self._messages = messages
         self._skipped = skipped
@@ -161,6 +166,8 @@ class ChangeStream:
                 self.send_status()
             except ServerError as error:
                 log.debug("The last status did not reach the server: %s", error)
+        if self._segments is not None:
+            self._segments.close()
         self._connection.close()
 
     def tap(self) -> None:
@@ -201,6 +208,11 @@ class ChangeStream:
         """The end of the last whole transaction, and the position of the last event."""
         return self._last_commit, self._lsn or self._last_commit
 
+    @property
+    def open_transactions(self) -> tuple[int, int, int]:
+        """How many large ones are open, and their bytes here in memory and in files."""
+        return self._segments.sizes if self._segments is not None else (0, 0, 0)
+
     def recent_transactions(self) -> frozenset[int]:
         """Numbers of the transactions that were shown last."""
         return frozenset(self._recent)
@@ -225,7 +237,7 @@ class ChangeStream:
         size = 0
         last: tuple[int, int, int, int | None, int, int | None] | None = None
         deadline = time.monotonic() + seconds
-        get = self._connection.pgconn.get_copy_data
+        get = self._get
         unpack = _LSN.unpack_from
         tables = self._tables
         skip_inserts, skip_deletes = "c" in self._skipped, "d" in self._skipped

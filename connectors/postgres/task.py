@@ -37,6 +37,7 @@ from connectors.postgres.errors import ServerError, translate
 from connectors.postgres.lsn import format_lsn
 from connectors.postgres.messages import MessageEncoder
 from connectors.postgres.offset import PostgresOffset, acknowledged_lsn
+from connectors.postgres.open_transactions import SegmentedMessages
 from connectors.postgres.pgoutput import Relation
 from connectors.postgres.preparation import open_general, prepare
 from connectors.postgres.snapshot import PostgresSnapshot
@@ -175,6 +176,12 @@ class PostgresConnectorTask(SourceTask):
             slot_figures |= {
                 "received-lsn": self._stream.received,
                 "unconfirmed-bytes": max(0, self._stream.received - self._acknowledged) if self._acknowledged else 0,
+            }
+            transactions, in_memory, in_files = self._stream.open_transactions
+            slot_figures |= {
+                "open-large-transactions": transactions,
+                "open-large-transactions-bytes": in_memory + in_files,
+                "open-large-transactions-file-bytes": in_files,
             }
         return [
             self._snapshot_metrics.group(),
@@ -432,12 +439,17 @@ class PostgresConnectorTask(SourceTask):
         identities = identity.parse_identities(config.raw.get("replica.identity.autoset.values"))
         if identities:
             identity.set_identities(self._general, identities, self._tables)
+        in_segments = config.flag("large.transaction.streaming")
+        if in_segments and server.version < slot.SEGMENTS_VERSION:
+            log.warning("large.transaction.streaming: this server keeps large transactions itself, since it is older than version 14")
+            in_segments = False
         connection = slot.start_replication(
             config.connection,
             config.slot,
             self._start_lsn(),
             config.publication,
             parameters=config.raw.get("slot.stream.params", ""),
+            in_segments=in_segments,
             should_stop=self._stop.is_set,
         )
         self._slot_backoff.reset()
@@ -458,6 +470,7 @@ class PostgresConnectorTask(SourceTask):
             taps=self._side.taps,
             on_structure=self._side.structure_seen,
             metrics=self._streaming_metrics,
+            segments=self._segments(connection, server) if in_segments else None,
         )
         self._streaming_metrics.connected = True
         self._quiet_until = time.monotonic() + QUIET_SECONDS
@@ -465,6 +478,14 @@ class PostgresConnectorTask(SourceTask):
             stream.acknowledge(self._acknowledged)
         log.info("Streaming from slot '%s' at %s", config.slot, format_lsn(self._start_lsn()))
         return stream
+
+    def _segments(self, connection: Connection, server: ServerState) -> SegmentedMessages:
+        return SegmentedMessages(
+            connection.pgconn.get_copy_data,
+            memory_bytes=self._config.number("large.transaction.memory.bytes"),
+            directory=self._config.raw.get("large.transaction.directory", "").strip() or None,
+            sends_empty=server.version < 150000,
+        )
 
     def _resolve(self, relation: Relation, known: CapturedTable | None) -> CapturedTable | None:
         """The captured table of a RELATION message, `known` itself when nothing changed, None when it is not captured."""

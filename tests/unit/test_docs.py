@@ -28,8 +28,9 @@ from connectors.file.sink import FileStreamSinkConnector
 from connectors.file.source import FileStreamSourceConnector
 from connectors.mysql import config as mysql
 from connectors.mysql.connector import MySqlConnector
-from connectors.postgres.config import _NOT_YET, _REFUSED, _REFUSED_VALUES, PROPERTIES, validate_config
+from connectors.postgres.config import _NOT_YET, _REFUSED, _REFUSED_VALUES, validate_config
 from connectors.postgres.connector import PostgresConnector
+from connectors.postgres.properties import EXTENSIONS, PROPERTIES
 from rest_api import routes
 from rest_api.config import RestConfig
 from spark_sink import config as sink
@@ -82,7 +83,7 @@ def shown_default(key: ConfigKey) -> str:
 
 
 WORKER_KEYS = {**DISTRIBUTED.keys, **STANDALONE.keys}
-POSTGRES_KEYS = {name: known.key for name, known in PROPERTIES.items()}
+POSTGRES_KEYS = {name: known.key for name, known in {**PROPERTIES, **EXTENSIONS}.items()}
 TABLES: list[tuple[str, dict[str, ConfigKey], tuple[str, ...]]] = [
     ("configuration.md", WORKER_KEYS, ()),
     ("errors.md", {**{key.name: key for key in (*COMMON, *SINK)}, **RESTARTS.keys}, ()),

@@ -1,0 +1,256 @@
+"""Properties of the PostgreSQL connector: definitions, checks and order (postgres.md §2, §3). What is read of them is `config.py`'s."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from connectors.engine.config import COMMON
+from connectors.engine.properties import (
+    HIGH,
+    LIST,
+    LOW,
+    MED,
+    WL,
+    WM,
+    WS,
+    B,
+    C,
+    Config,
+    I,
+    L,
+    N,
+    P,
+    S,
+    arrange,
+    is_boolean,
+    is_int,
+    more_than_zero,
+    non_negative_long,
+    not_beside,
+    positive_int,
+    positive_long,
+    prop,
+    regexes,
+    required,
+)
+
+_SLOT_NAME = re.compile(r"[a-z0-9_]{1,63}")
+_IDENTITY_ENTRY = r"^\s*([^\s:]+):(DEFAULT|FULL|NOTHING|INDEX [^:]+)\s*$"
+
+
+def _slot_name(text: str | None, _: Config) -> str | None:
+    if text is None or _SLOT_NAME.fullmatch(text.strip()):
+        return None
+    return "Valid replication slot name must contain only digits, lowercase characters and underscores with length <= 63"
+
+
+def _plugin(text: str | None, _: Config) -> str | None:
+    if text is not None and text.strip().lower() == "decoderbufs":
+        return "decoderbufs is not supported here; set plugin.name=pgoutput, which is part of PostgreSQL since version 10 and needs nothing installed"
+    return None
+
+
+#: As Debezium's message shows it.
+_SHOWN_IDENTITY_ENTRY = r"(?i)^\s*(?<tablepredicate>[^\s:]+):(?<replicaidentity>DEFAULT|(INDEX) (?<indexname>.\w*)|FULL|NOTHING)\s*$"
+
+
+def _replica_identities(text: str | None, _: Config) -> str | None:
+    if text is None:
+        return None
+    if not text.strip():
+        return "Must not be empty"
+    for entry in text.split(","):
+        if not re.match(_IDENTITY_ENTRY, entry, re.IGNORECASE):
+            return f"{entry} has an invalid format (expecting '{_SHOWN_IDENTITY_ENTRY}')"
+    return None
+
+
+_OWN = (
+    prop("database.port", I, "5432", HIGH, WS, "Port", "Port of the database server.", is_int),
+    prop("database.dbname", S, None, HIGH, WM, "Database", "The database whose changes are captured.", required),
+    prop("plugin.name", S, "pgoutput", MED, WM, "Plugin", "The server's decoding plug-in. Always pgoutput here.", _plugin, values=("decoderbufs", "pgoutput")),
+    prop("slot.name", S, "debezium", MED, WM, "Slot", "Replication slot of this connector; created when it is missing. One connector a slot.", _slot_name),
+    prop("publication.name", S, "dbz_publication", MED, WM, "Publication", "Publication that says which tables' changes the server sends."),
+    prop("publication.autocreate.mode", S, "all_tables", MED, WM, "Publication Auto Create Mode", "Whether a missing publication is made: for all tables, for the captured ones (filtered), without tables, or not (disabled).", values=("no_tables", "filtered", "disabled", "all_tables")),
+    prop("replica.identity.autoset.values", S, None, MED, WL, "Replica Identity Auto Set Values", "Replica identities to set: `<table regex>:<DEFAULT|FULL|NOTHING|INDEX name>`, comma-separated.", _replica_identities),
+    prop("slot.drop.on.stop", B, "false", MED, N, "Drop slot on stop", "Whether an orderly stop drops the slot. Changes made while stopped are then lost."),
+    prop("slot.failover", B, "false", MED, N, "Create failover slot", "Whether the slot is made to survive a fail-over (server version 17 and later)."),
+    prop("slot.stream.params", S, None, LOW, WL, "Optional parameters to pass to the logical decoder when the stream is started.", "More options of the plug-in: `name=value`, joined by semicolons."),
+    prop("database.initial.statements", S, None, LOW, WL, "Initial statements", "SQL that each ordinary connection runs first, separated by semicolons."),
+    prop("database.sslmode", S, "prefer", MED, WM, "SSL mode", "libpq's sslmode.", values=("allow", "prefer", "disable", "verify-ca", "require", "verify-full")),
+    prop("database.sslcert", S, None, MED, WL, "SSL Client Certificate", "File of the client's certificate."),
+    prop("database.sslpassword", P, None, MED, WM, "SSL Client Key Password", "Password of the client's key."),
+    prop("database.sslrootcert", S, None, MED, WL, "SSL Root Certificate", "File of the authorities' certificates."),
+    prop("database.sslkey", S, None, MED, WL, "SSL Client Key", "File of the client's key (PEM)."),
+    prop("slot.max.retries", I, "6", LOW, N, "Retry count", "How often a slot that is in use is tried again.", is_int),
+    prop("slot.retry.delay.ms", L, "10000", LOW, N, "Retry delay", "Longest pause between those tries, in ms; the first ones come sooner.", is_int, more_than_zero),
+    prop("database.sslfactory", S, None, MED, WL, "SSL Root Certificate", "A Java class; accepted and not used."),
+    prop("status.update.interval.ms", I, "10000", MED, WS, "Status update interval (ms)", "How often the server hears that we are alive, in ms.", positive_int),
+    prop("lsn.flush.timeout.ms", L, "30000", MED, WS, "LSN flush timeout (ms)", "How long a confirmation to the server may take, in ms.", positive_int),
+    prop("lsn.flush.timeout.action", S, "fail", MED, WM, "LSN flush timeout action", "What to do when it takes longer.", values=("fail", "warn", "ignore")),
+    prop("database.tcpKeepAlive", B, "true", MED, WS, "TCP keep-alive probe", "Whether TCP probes idle connections.", is_boolean),
+    prop("xmin.fetch.interval.ms", L, "0", MED, WS, "Xmin fetch interval (ms)", "How often the slot's xmin is read for `source.xmin`, in ms; 0 is never.", non_negative_long),
+    prop("lsn.flush.mode", S, None, LOW, WS, "LSN flush mode", "Who confirms positions to the server: connector, connector_and_driver or manual.", values=("connector_and_driver", "connector", "manual")),
+    prop("flush.lsn.source", B, "true", LOW, WS, "Boolean to determine if Debezium should flush LSN in the source database", "Old form of lsn.flush.mode: false is manual.", is_boolean),
+    prop("memory.management.schemas.class", C, "io.debezium.relational.ConcurrentMapTableMappingStorage", LOW, WL, "Schema storage class", "Accepted and not used."),
+    prop("memory.management.tables.class", C, "io.debezium.relational.ConcurrentMapTableMappingStorage", LOW, WL, "Table storage class", "Accepted and not used."),
+    prop("snapshot.mode", S, "initial", MED, WS, "Snapshot mode", "When the present rows are read: initial, initial_only, no_data, always, when_needed, configuration_based.", values=("always", "initial_only", "configuration_based", "when_needed", "initial", "custom", "no_data")),
+    prop("snapshot.isolation.mode", S, "serializable", LOW, WS, "Snapshot isolation mode", "Accepted; a snapshot is always one REPEATABLE READ transaction.", values=("read_uncommitted", "repeatable_read", "read_committed", "serializable")),
+    prop("snapshot.locking.mode", S, "none", LOW, WS, "Snapshot locking mode", "Whether a snapshot locks its tables.", values=("shared", "custom", "none")),
+    prop("hstore.handling.mode", S, "json", LOW, WM, "HStore Handling", "How hstore columns look.", values=("json", "map")),
+    prop("interval.handling.mode", S, "numeric", LOW, WM, "Interval Handling", "How intervals look.", values=("string", "numeric")),
+    prop("schema.refresh.mode", S, "columns_diff", MED, WS, "Schema refresh mode", "Accepted; pgoutput tells of every change of structure.", values=("columns_diff", "columns_diff_exclude_unchanged_toast")),
+    prop("message.prefix.include.list", LIST, None, MED, WL, "Include Logical Decoding Message Prefixes", "Regexes of the prefixes of logical messages to capture.", regexes),
+    prop("message.prefix.exclude.list", LIST, None, MED, WL, "Exclude Logical Decoding Message Prefixes", "Regexes of the prefixes to leave out.", regexes, not_beside("message.prefix.include.list")),
+    prop("publish.via.partition.root", B, "false", MED, WS, "Publish via partition root", "Whether a publication made here sends partitions' changes as the root table's.", is_boolean),
+    prop("include.unknown.datatypes", B, "false", MED, WS, "Include unknown datatypes", "Whether columns of unknown types appear, as binary."),
+    prop("sourceinfo.struct.maker", C, "io.debezium.connector.postgresql.PostgresSourceInfoStructMaker", LOW, WM, "Source info struct maker class", "Accepted and not used."),
+)  # fmt: skip
+
+_LAYOUT = {
+    "Postgres": [
+        "topic.prefix",
+        "database.hostname",
+        "database.port",
+        "database.user",
+        "database.password",
+        "database.dbname",
+        "database.query.timeout.ms",
+        "plugin.name",
+        "slot.name",
+        "publication.name",
+        "publication.autocreate.mode",
+        "replica.identity.autoset.values",
+        "slot.drop.on.stop",
+        "slot.failover",
+        "slot.stream.params",
+        "database.initial.statements",
+        "database.sslmode",
+        "database.sslcert",
+        "database.sslpassword",
+        "database.sslrootcert",
+        "database.sslkey",
+        "slot.max.retries",
+        "slot.retry.delay.ms",
+        "database.sslfactory",
+        "status.update.interval.ms",
+        "lsn.flush.timeout.ms",
+        "lsn.flush.timeout.action",
+        "database.tcpKeepAlive",
+        "xmin.fetch.interval.ms",
+        "skipped.operations",
+        "lsn.flush.mode",
+        "flush.lsn.source",
+    ],
+    "Connector": [
+        "event.processing.failure.handling.mode",
+        "max.batch.size",
+        "max.queue.size",
+        "poll.interval.ms",
+        "max.queue.size.in.bytes",
+        "provide.transaction.metadata",
+        "snapshot.delay.ms",
+        "streaming.delay.ms",
+        "snapshot.include.collection.list",
+        "snapshot.fetch.size",
+        "snapshot.max.threads",
+        "snapshot.max.threads.multiplier",
+        "legacy.snapshot.max.threads",
+        "snapshot.mode.custom.name",
+        "snapshot.mode.configuration.based.snapshot.data",
+        "snapshot.mode.configuration.based.snapshot.schema",
+        "snapshot.mode.configuration.based.start.stream",
+        "snapshot.mode.configuration.based.snapshot.on.schema.error",
+        "snapshot.mode.configuration.based.snapshot.on.data.error",
+        "retriable.restart.connector.wait.ms",
+        "query.fetch.size",
+        "errors.max.retries",
+        "incremental.snapshot.watermarking.strategy",
+        "connection.validation.timeout.ms",
+        "executor.shutdown.timeout.ms",
+        "extended.headers.enabled",
+        "guardrail.collections.max",
+        "guardrail.collections.limit.action",
+        "custom.sanitize.pattern",
+        "statistics.metrics.enabled",
+        "decimal.handling.mode",
+        "time.precision.mode",
+        "snapshot.lock.timeout.ms",
+        "memory.management.schemas.class",
+        "memory.management.tables.class",
+        "snapshot.mode",
+        "snapshot.isolation.mode",
+        "snapshot.query.mode",
+        "snapshot.query.mode.custom.name",
+        "snapshot.locking.mode.custom.name",
+        "snapshot.locking.mode",
+        "hstore.handling.mode",
+        "binary.handling.mode",
+        "schema.name.adjustment.mode",
+        "interval.handling.mode",
+        "schema.refresh.mode",
+        "incremental.snapshot.chunk.size",
+        "unavailable.value.placeholder",
+        "message.prefix.include.list",
+        "message.prefix.exclude.list",
+        "publish.via.partition.root",
+    ],
+    "Events": [
+        "converters",
+        "post.processors",
+        "tombstones.on.delete",
+        "heartbeat.interval.ms",
+        "heartbeat.topics.prefix",
+        "signal.data.collection",
+        "signal.poll.interval.ms",
+        "signal.enabled.channels",
+        "topic.naming.strategy",
+        "notification.enabled.channels",
+        "notification.sink.topic.name",
+        "transaction.metadata.factory",
+        "custom.metric.tags",
+        "column.include.list",
+        "column.exclude.list",
+        "table.include.list",
+        "table.exclude.list",
+        "table.ignore.builtin",
+        "schema.include.list",
+        "schema.exclude.list",
+        "message.key.columns",
+        "snapshot.select.statement.overrides",
+        "column.mask.hash.([^.]+).with.salt.(.+)",
+        "column.mask.with.(d+).chars",
+        "column.truncate.to.(d+).chars",
+        "include.schema.comments",
+        "column.propagate.source.type",
+        "datatype.propagate.source.type",
+        "snapshot.tables.order.by.row.count",
+        "heartbeat.action.query",
+        "include.unknown.datatypes",
+        "sourceinfo.struct.maker",
+    ],
+}
+
+PROPERTIES: Final = arrange((*COMMON, *_OWN), _LAYOUT)
+
+
+def _directory(text: str | None, _: Config) -> str | None:
+    if not text or Path(text.strip()).is_dir():
+        return None
+    return (
+        f"There is no directory {text.strip()} on the worker's machine; create it, or leave the property out to use {tempfile.gettempdir()}"
+    )
+
+
+#: Properties that Debezium does not have. Answers show one only where it is given, so that all others are Debezium's own.
+EXTENSIONS: Final = {
+    known.key.name: known
+    for known in (
+        prop("large.transaction.streaming", B, "false", LOW, WS, "Stream large transactions", "Whether the server sends large transactions while they are open (protocol version 2 of pgoutput, server version 14 and later), so that they wait here and not on its disk.", is_boolean),
+        prop("large.transaction.memory.bytes", L, "16777216", LOW, WM, "Memory for open transactions", "How much of open transactions is kept in memory before the largest goes to a temporary file.", positive_long),
+        prop("large.transaction.directory", S, None, LOW, WL, "Directory of open transactions", "Where those files are; the system's directory for temporary files without it.", _directory),
+    )
+}  # fmt: skip
