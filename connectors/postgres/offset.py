@@ -2,7 +2,9 @@
 loads the other's.
 
 What it says. While a snapshot runs, `snapshot` is there and `snapshot_completed` is false: a start takes the snapshot again. Once it is
-complete, `lsn` is the position from which streaming goes on: every transaction that committed before it is in the snapshot. While
+complete, `lsn` is the position from which streaming goes on: every transaction that committed before it is in the snapshot. A field of
+our own beside them tells what of the snapshot is done (`connectors.engine.snapshot.progress`): a start of ours then streams what has
+changed since, and reads what is left (`snapshot_life.py`); the position is then a streaming one while the snapshot is unfinished. While
 streaming, the offset names the last event that was sent: its transaction (`txId`), its position (`lsn` = `lsn_proc`), how many events of
 that position were sent where there are several (`lsn_events_processed`), and the end of the last transaction that was sent whole
 (`lsn_commit`).
@@ -16,8 +18,10 @@ from typing import Final
 
 from connect_py.api import SourceOffset
 from connect_py.errors import ConfigError
+from connectors.engine.snapshot.progress import FIELD as PROGRESS
 
-#: `snapshot` of an offset that a blocking snapshot sent.
+#: `snapshot` of an offset that an initial snapshot sent, or a blocking one.
+INITIAL: Final = "INITIAL"
 BLOCKING: Final = "BLOCKING"
 _MORE = ("incremental_snapshot_", "transaction_")
 
@@ -41,6 +45,7 @@ class PostgresOffset:
 
     Attributes:
         snapshot: INITIAL while an initial snapshot runs, BLOCKING while a blocking one interrupts the stream, else None.
+        progress: what of an initial snapshot is done, while it runs; None when nothing is.
         more: fields of an incremental snapshot and of a transaction that are under way, as the engine makes and reads them.
     """
 
@@ -54,6 +59,7 @@ class PostgresOffset:
     snapshot: str | None = None
     snapshot_completed: bool = False
     last_snapshot_record: bool = False
+    progress: str | None = None
     more: Mapping[str, bool | int | str | None] = field(default_factory=dict)
 
     @classmethod
@@ -77,9 +83,10 @@ class PostgresOffset:
             lsn_commit=lsn_proc if lsn_commit is None else lsn_commit,
             message_type=None if message_type is None else str(message_type),
             events_processed=_number(stored, "lsn_events_processed") or 0,
-            snapshot=("INITIAL" if snapshot in (True, "true") else str(snapshot)) if in_snapshot else None,
+            snapshot=(INITIAL if snapshot in (True, "true") else str(snapshot)) if in_snapshot else None,
             snapshot_completed=bool(stored.get("last_snapshot_record" if old_form else "snapshot_completed")),
             last_snapshot_record=bool(stored.get("last_snapshot_record")),
+            progress=str(stored[PROGRESS]) if stored.get(PROGRESS) else None,
             more={name: value for name, value in stored.items() if name.startswith(_MORE) and not isinstance(value, float)},
         )
 
@@ -97,6 +104,7 @@ class PostgresOffset:
             ("snapshot", self.snapshot),
             ("snapshot_completed", self.snapshot_completed if in_snapshot else None),
             ("lsn_events_processed", self.events_processed if self.events_processed > 1 else None),
+            (PROGRESS, self.progress if in_snapshot else None),
         ]
         return {**{name: value for name, value in fields if value is not None}, **self.more}
 

@@ -35,6 +35,7 @@ class Start:
         to_read: tables of the snapshot to take, in order; None when none is taken.
         snapshot_lsn: where streaming goes on after the snapshot; None when nothing follows it.
         exported: the moment that the snapshot reads, when a slot was made; to be released once the reading transaction has begun.
+        goes_on: whether the snapshot is the rest of one that was interrupted.
     """
 
     server: ServerState
@@ -43,6 +44,7 @@ class Start:
     to_read: list[TableId] | None
     snapshot_lsn: int | None
     exported: slot.ExportedSnapshot | None
+    goes_on: bool = False
 
 
 def open_general(config: PostgresConfig, should_stop: Callable[[], bool]) -> Connection:
@@ -118,10 +120,11 @@ def prepare(
     if server.slot is None:
         failover = config.flag("slot.failover") and server.version >= 170000 and not server.is_standby
         exported = slot.create_slot(config.connection, config.slot, failover=failover, observer=general, should_stop=should_stop)
-    elif reads and position is not None and not position.is_snapshot_unfinished:
+    goes_on = reads and _can_go_on(position, server)
+    if server.slot is not None and reads and position is not None and (goes_on or not position.is_snapshot_unfinished):
         exported = slot.export_snapshot_beside(config.connection, config.slot, observer=general, should_stop=should_stop)
     lsn = server.slot.confirmed_lsn if server.slot else None
-    return Start(server, tables, position, to_read, exported.lsn if exported else lsn, exported)
+    return Start(server, tables, position, to_read, exported.lsn if exported else lsn, exported, goes_on)
 
 
 def _check_number(tables: Sequence[TableId], config: PostgresConfig) -> None:
@@ -162,6 +165,21 @@ def _reads_data(position: PostgresOffset | None, config: PostgresConfig, *, snap
     if snapshot_begun and stored is StoredPosition.STREAMING:
         return False
     return config.snapshot_mode.reads_data(stored)
+
+
+def _can_go_on(position: PostgresOffset | None, server: ServerState) -> bool:
+    """Whether what an interrupted snapshot left can be read alone: the slot must still give every change since then."""
+    if position is None or not position.is_snapshot_unfinished or position.progress is None:
+        return False
+    confirmed = server.slot.confirmed_lsn if server.slot is not None else None
+    if confirmed is None or confirmed > position.start_lsn:
+        log.warning(
+            "The snapshot that was interrupted at %s cannot go on and begins anew: the replication slot %s",
+            format_lsn(position.start_lsn),
+            "is gone" if confirmed is None else f"begins at {format_lsn(confirmed)}",
+        )
+        return False
+    return True
 
 
 def _is_lost(position: PostgresOffset | None, server: ServerState, config: PostgresConfig) -> bool:

@@ -83,6 +83,9 @@ class ChangeStream:
         taps: what listens to tables.
         on_structure: told of every captured table's structure as the stream begins to use it.
         segments: between the connection and the stream where the server sends transactions that are open.
+
+    Attributes:
+        until: the stream stops before the first transaction that committed here or later; None lets it go on.
     """
 
     def __init__(
@@ -130,6 +133,8 @@ class ChangeStream:
         self._lsn = 0
         self._events = 0
         self._inside = False
+        self.until: int | None = None
+        self._beyond: bytes | None = None
         # what the server hears, and what it says
         self._looked_through = 0
         self._received = 0
@@ -146,6 +151,11 @@ class ChangeStream:
     def received(self) -> int:
         """Up to where the server's log was read."""
         return max(self._received, self._lsn, self._last_commit or 0)
+
+    @property
+    def has_reached_end(self) -> bool:
+        """Whether everything before `until` was read."""
+        return self.until is not None and (self._beyond is not None or (not self._inside and self._looked_through >= self.until))
 
     def send_status(self) -> None:
         """A standby status update. Raises ServerError."""
@@ -246,6 +256,11 @@ class ChangeStream:
         others = len(rows) - self._pending.beside
         now_ns = time.time_ns()
         created, updated, deleted = tail("c", now_ns), tail("u", now_ns), tail("d", now_ns)
+        if self._beyond is not None:
+            if self.until is not None:
+                return None
+            message, self._beyond = self._beyond, None
+            self._begin(pgoutput.decode_begin(message), unpack(message, 1)[0])
         while size < MAX_BYTES and len(rows) < MAX_ROWS:
             length, data = get(1)
             if length <= 0:
@@ -325,7 +340,11 @@ class ChangeStream:
                 if len(rows) > before:
                     last = (lsn, self._events, kind, self._xid, self._commit_us, self._last_commit)
             elif kind == 0x42:
-                self._begin(pgoutput.decode_begin(message), unpack(message, 1)[0])
+                begin = pgoutput.decode_begin(message)
+                if self.until is not None and begin.final_lsn >= self.until:
+                    self._beyond = message
+                    break
+                self._begin(begin, unpack(message, 1)[0])
             elif kind == _COMMIT:
                 if self._commit(pgoutput.decode_commit(message)):
                     last = (self._last_commit or 0, 0, _COMMIT, self._xid, self._commit_us, self._last_commit)

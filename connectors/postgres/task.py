@@ -1,8 +1,8 @@
 """The task of the PostgreSQL connector: a state machine that `poll` drives, on the runtime's one thread.
 
-    CONNECT ──> SNAPSHOT ──> STREAMING          any of them ──(passing failure)──> CONNECT, after a pause
-        └───────────────────────^ └──> DONE     (modes that do not stream)
-                    ^──(a signal)──┘
+    CONNECT ──────────────> SNAPSHOT ──> STREAMING      any of them ──(passing failure)──> CONNECT, after a pause
+        ├───> CATCH_UP ────────^ ^──(a signal)──┤       CATCH_UP streams up to where what is left of a snapshot is read
+        └───────────────────────────────────────┴─> DONE (modes that do not stream)
 
 There is no thread and no queue between the socket and the producer, so memory is bounded by a batch and a slow Kafka slows reading.
 `position` is the offset of the last batch that was given out; after a failure the task goes on from it, exactly as a new process would
@@ -23,7 +23,6 @@ from connect_py.api import EncodedBatch, MetricGroup, SourceOffset, SourcePartit
 from connect_py.errors import ConnectError, RetriableError
 from connectors.engine.headers import context_headers, new_run_id
 from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
-from connectors.engine.relational.filters import compile_java_regex
 from connectors.engine.relational.table import Table, TableId
 from connectors.engine.retry import Backoff, Outage
 from connectors.engine.signal.actions import BlockingRequest
@@ -41,6 +40,7 @@ from connectors.postgres.open_transactions import SegmentedMessages
 from connectors.postgres.pgoutput import Relation
 from connectors.postgres.preparation import open_general, prepare
 from connectors.postgres.snapshot import PostgresSnapshot
+from connectors.postgres.snapshot_life import SnapshotLife
 from connectors.postgres.streaming import ChangeStream
 from connectors.postgres.tables import CapturedTable, TableFactory, table_of_relation
 from connectors.postgres.values import PgColumn
@@ -59,6 +59,7 @@ class State(enum.Enum):
     """See the module."""
 
     CONNECT = "connect"
+    CATCH_UP = "catch up"
     SNAPSHOT = "snapshot"
     STREAMING = "streaming"
     DONE = "done"
@@ -77,17 +78,16 @@ class PostgresConnectorTask(SourceTask):
         self._stop = threading.Event()
         self._state = State.CONNECT
         self._general: Connection | None = None
-        self._snapshot: PostgresSnapshot | None = None
         self._stream: ChangeStream | None = None
         self._position: PostgresOffset | None = None
         self._acknowledged = 0
         self._server: ServerState | None = None
         self._tables: list[TableId] = []
-        self._snapshot_begun = False
         self._not_before = 0.0
         self._quiet_until = 0.0
         self._outage = Outage()
         self._beside: Beside | None = None
+        self._snapshots: SnapshotLife | None = None
 
     # -- the contract ------------------------------------------------------------------------------------------------------------
 
@@ -117,6 +117,14 @@ class PostgresConnectorTask(SourceTask):
         )
         self._backoff = Backoff(self._config.seconds("retriable.restart.connector.wait.ms"), self._config.number("errors.max.retries"))
         self._slot_backoff = Backoff(self._config.seconds("slot.retry.delay.ms"), self._config.number("slot.max.retries"))
+        self._snapshots = SnapshotLife(
+            self._config,
+            self._factory,
+            events=self._beside.events,
+            metrics=self._snapshot_metrics,
+            while_waiting=self._hold_stream,
+            should_stop=self._stop.is_set,
+        )
         if self._snapshot_is_due() or self._config.snapshot_mode.when_finished:
             self._not_before = time.monotonic() + self._config.seconds("snapshot.delay.ms")
 
@@ -215,6 +223,8 @@ class PostgresConnectorTask(SourceTask):
             return None
         if self._state is State.CONNECT:
             self._connect()
+        if self._state is State.CATCH_UP:
+            return self._catch_up()
         if self._state is State.SNAPSHOT:
             return self._read_snapshot()
         if self._state is State.STREAMING:
@@ -231,6 +241,11 @@ class PostgresConnectorTask(SourceTask):
         assert self._beside is not None
         return self._beside
 
+    @property
+    def _life(self) -> SnapshotLife:
+        assert self._snapshots is not None
+        return self._snapshots
+
     def _general_connection(self) -> Connection:
         if self._general is None:
             self._general = open_general(self._config, self._stop.is_set)
@@ -240,7 +255,7 @@ class PostgresConnectorTask(SourceTask):
         """Close everything and plan the next attempt. Raises the error itself, or FatalTaskError, when there shall be none."""
         if not isinstance(error, RetriableError):
             raise error
-        interrupted = self._snapshot
+        interrupted = self._life.running
         if interrupted is not None and interrupted.is_blocking:
             self._position = interrupted.after
             log.error("The blocking snapshot was interrupted and is not taken again; to have it, send the signal anew. %s", error)
@@ -251,7 +266,9 @@ class PostgresConnectorTask(SourceTask):
         self._state = State.CONNECT
         backoff = self._slot_backoff if isinstance(error, slot.SlotBusyError) else self._backoff
         pause = backoff.next(error)
-        at = "the snapshot begins again" if self._snapshot_is_due() else f"reading goes on from {format_lsn(self._start_lsn())}"
+        at = f"reading goes on from {format_lsn(self._start_lsn())}"
+        if self._position is None or self._position.is_snapshot_unfinished:
+            at = "the snapshot goes on" if self._position and self._position.progress else "the snapshot begins again"
         level = logging.WARNING if self._outage.is_news(str(error)) else logging.DEBUG
         log.log(level, "%s. Trying again in %.1f s; %s, nothing is lost", error, pause, at)
 
@@ -260,7 +277,9 @@ class PostgresConnectorTask(SourceTask):
             self._stream.close(say_goodbye=False)
         if self._general is not None:
             self._general.close()
-        self._stream = self._general = self._snapshot = None
+        if self._snapshots is not None:
+            self._snapshots.end()
+        self._stream = self._general = None
         if self._beside is not None:
             self._beside.attach(None)
         self._streaming_metrics.connected = False
@@ -275,9 +294,6 @@ class PostgresConnectorTask(SourceTask):
         if attempts:
             log.info("The server answers again, after %d attempts", attempts)
 
-    def _lock_timeout_ms(self) -> int | None:
-        return self._config.number("snapshot.lock.timeout.ms") if self._config.choice("snapshot.locking.mode") == "shared" else None
-
     def _start_lsn(self) -> int:
         return self._position.start_lsn if self._position else 0
 
@@ -285,43 +301,39 @@ class PostgresConnectorTask(SourceTask):
         config = self._config
         stop = self._stop.is_set
         self._general = open_general(config, stop)
-        start = prepare(self._general, config, self._position, snapshot_begun=self._snapshot_begun, should_stop=stop)
+        start = prepare(self._general, config, self._position, snapshot_begun=self._life.has_begun, should_stop=stop)
         self._server, self._tables, self._position = start.server, start.tables, start.position
         try:
             if start.to_read is None:
-                if not self._snapshot_begun:
+                if not self._life.has_begun:
                     self._snapshot_metrics.end("skipped")
                     self._side.events.skipped()
                 self._state = self._after_snapshot()
                 return
-            moment = start.exported.name if start.exported else None
-            self._snapshot = PostgresSnapshot(
-                self._general,
-                moment,
-                start.snapshot_lsn,
-                start.to_read,
-                self._factory,
-                user=config.user,
-                database=config.database,
-                statements=config.statements,
-                lock_timeout_ms=self._lock_timeout_ms(),
-                captured=[*start.to_read, *(table for table in self._tables if str(table) in config.filters.forced)],
-                events=self._side.events,
-                metrics=self._snapshot_metrics,
-            )
-            self._snapshot_begun = True
-            self._position = self._snapshot.offset
-            self._state = State.SNAPSHOT
+            self._position = self._life.begin(self._general, start).offset
+            self._state = State.SNAPSHOT if self._life.catch_up_to is None else State.CATCH_UP
         finally:
             # a temporary slot may go, and a lasting one is free for the stream
             if start.exported is not None:
                 start.exported.release()
 
+    def _catch_up(self) -> EncodedBatch | None:
+        """Stream up to the moment at which what is left of a snapshot is read."""
+        stream = self._open()
+        stream.until = self._life.catch_up_to
+        if stream.has_reached_end:
+            stream.until = None
+            self._position = self._life.caught_up(self._position or PostgresOffset(), stream.quiet)
+            self._state = State.SNAPSHOT
+            return None
+        offset = stream.read(IDLE_SECONDS)
+        self._side.after_read()
+        return self._batch(offset)
+
     def _read_snapshot(self) -> EncodedBatch | None:
-        snapshot = self._snapshot
+        snapshot = self._life.running
         assert snapshot is not None
-        if self._stream is not None:
-            self._stream.keep_alive()
+        self._hold_stream()
         try:
             rows = snapshot.next_rows()
         except RetriableError:
@@ -344,36 +356,23 @@ class PostgresConnectorTask(SourceTask):
             self._end_snapshot(snapshot)
         return batch
 
+    def _hold_stream(self) -> None:
+        """Answer the server's pings while the stream is not read."""
+        if self._stream is not None:
+            self._stream.keep_alive()
+
     def _end_snapshot(self, snapshot: PostgresSnapshot) -> None:
         self._position = snapshot.after
-        self._snapshot = None
+        self._life.end()
         self._state = self._after_snapshot()
-        if not snapshot.is_blocking:
+        if self._stream is None:
             self._not_before = time.monotonic() + self._config.seconds("streaming.delay.ms")
 
     def _begin_blocking(self, request: BlockingRequest) -> None:
         """Interrupt streaming for a snapshot that a signal asked for; what cannot be done is logged."""
         try:
             self._tables = catalog.captured_tables(catalog.read_table_ids(self._general_connection()), self._config.filters.is_captured)[0]
-            patterns = [compile_java_regex(name) for name in request.collections]
-            tables = self._config.filters.snapshot_order(self._tables, patterns)
-            if not tables:
-                log.warning("The blocking snapshot '%s' matches no captured table: %s", request.signal, ", ".join(request.collections))
-            base = self._position or PostgresOffset()
-            self._snapshot = PostgresSnapshot(
-                self._general_connection(),
-                None,
-                base.lsn,
-                tables,
-                self._factory,
-                user=self._config.user,
-                database=self._config.database,
-                events=self._side.events,
-                statements=dict(request.statements),
-                lock_timeout_ms=self._lock_timeout_ms(),
-                base=replace(base, snapshot=None, snapshot_completed=False, last_snapshot_record=False),
-                metrics=self._snapshot_metrics,
-            )
+            self._life.begin_blocking(self._general_connection(), request, self._position or PostgresOffset(), self._tables)
             self._state = State.SNAPSHOT
         except RetriableError:
             raise
@@ -388,10 +387,7 @@ class PostgresConnectorTask(SourceTask):
 
     def _read_stream(self) -> EncodedBatch | None:
         side = self._side
-        stream = self._stream
-        if stream is None:
-            stream = self._stream = self._open_stream()
-            side.attach(stream)
+        stream = self._open()
         side.before_read()
         if side.blocking:
             self._begin_blocking(side.blocking.popleft())
@@ -405,6 +401,12 @@ class PostgresConnectorTask(SourceTask):
         elif self._config.confirms_positions:
             offset = self._quiet_offset(stream)
         return self._batch(offset)
+
+    def _open(self) -> ChangeStream:
+        if self._stream is None:
+            self._stream = self._open_stream()
+            self._side.attach(self._stream)
+        return self._stream
 
     def _quiet_offset(self, stream: ChangeStream) -> PostgresOffset | None:
         """An offset that lets the server discard its log although no captured table changes; None while that is not worth a record.
@@ -429,7 +431,7 @@ class PostgresConnectorTask(SourceTask):
         if not rows and (offset is None or offset == before) and fields == before.more:
             return None
         self._is_well()
-        self._position = replace(offset or before, more=fields)
+        self._position = self._life.mark(replace(offset or before, more=fields))
         return EncodedBatch(rows, self._partition, self._position.dump())
 
     def _open_stream(self) -> ChangeStream:

@@ -29,7 +29,8 @@ class Rows:
 
 
 def run(tables: list[list[list[bytes]]]) -> list[tuple[bytes, str]]:
-    snapshot = InitialSnapshot(tables, Rows)
+    named = {f"table {number}": table for number, table in enumerate(tables)}
+    snapshot = InitialSnapshot(named, lambda name: Rows(named[name]))
     out = []
     while not snapshot.finished:
         out += [(key, value.decode()) for _, key, value in snapshot.next_rows()]

@@ -66,7 +66,12 @@ def where_sql(query: ChunkQuery, dialect: SqlDialect) -> str:
         terms += _bounds(query.key, query.after, query.until, dialect)
     if query.condition:
         terms.append(f"({query.condition})")
-    return " WHERE " + " AND ".join(terms) if terms else ""
+    return _where(terms)
+
+
+def range_sql(key: Sequence[KeyColumn], after: Key | None, until: Key | None, dialect: SqlDialect) -> str:
+    """The WHERE clause of all keys behind `after` up to `until`, None being no bound, with a leading space; empty when there is neither."""
+    return _where(_bounds(key, after, until, dialect))
 
 
 def order_sql(query: ChunkQuery, dialect: SqlDialect) -> str:
@@ -76,15 +81,22 @@ def order_sql(query: ChunkQuery, dialect: SqlDialect) -> str:
     return f" ORDER BY {names} LIMIT {query.limit}"
 
 
-def _bounds(key: Sequence[KeyColumn], after: Key, until: Key, dialect: SqlDialect) -> list[str]:
+def _where(terms: Sequence[str]) -> str:
+    return " WHERE " + " AND ".join(terms) if terms else ""
+
+
+def _bounds(key: Sequence[KeyColumn], after: Key | None, until: Key | None, dialect: SqlDialect) -> list[str]:
+    bounds = [(">", after), ("<=", until)]
     if dialect.row_values and not any(column.nullable for column in key):
         names = [dialect.quote_name(column.name) for column in key]
         if len(key) == 1:
-            return [f"{names[0]} > {_literal(after[0], dialect)}", f"{names[0]} <= {_literal(until[0], dialect)}"]
+            return [f"{names[0]} {sign} {_literal(bound[0], dialect)}" for sign, bound in bounds if bound is not None]
         row = f"ROW({', '.join(names)})"
-        low, high = (", ".join(_literal(value, dialect) for value in bound) for bound in (after, until))
-        return [f"{row} > ROW({low})", f"{row} <= ROW({high})"]
-    return [_behind(key, after, dialect), f"NOT {_behind(key, until, dialect)}"]
+        return [
+            f"{row} {sign} ROW({', '.join(_literal(value, dialect) for value in bound)})" for sign, bound in bounds if bound is not None
+        ]
+    low = [] if after is None else [_behind(key, after, dialect)]
+    return low if until is None else [*low, f"NOT {_behind(key, until, dialect)}"]
 
 
 def _behind(key: Sequence[KeyColumn], bound: Key, dialect: SqlDialect) -> str:
