@@ -356,6 +356,8 @@ class ChangeStream:
             self._unknown(id_)
             self._tables[map_.table_id] = None
             return
+        if map_.problem is not None:
+            raise MalformedEventError(map_.problem)
         known = self._tables.get(map_.table_id)
         if known is None or known.captured is not captured or known.map.columns != map_.columns:
             self._tables[map_.table_id] = TableStream(captured, map_)

@@ -67,6 +67,8 @@ class ColumnType(IntEnum):
     TIMESTAMP2 = 17
     DATETIME2 = 18
     TIME2 = 19
+    BLOB_COMPRESSED = 140
+    VARCHAR_COMPRESSED = 141
     VECTOR = 242
     JSON = 245
     NEWDECIMAL = 246
@@ -90,6 +92,8 @@ METADATA_SIZE = {
     ColumnType.TIMESTAMP2: 1,
     ColumnType.DATETIME2: 1,
     ColumnType.TIME2: 1,
+    ColumnType.BLOB_COMPRESSED: 1,
+    ColumnType.VARCHAR_COMPRESSED: 2,
     ColumnType.VECTOR: 1,
     ColumnType.JSON: 1,
     ColumnType.NEWDECIMAL: 2,

@@ -7,6 +7,8 @@ import zlib
 from connectors.mysql.binlog.cursor import Cursor
 from connectors.mysql.binlog.errors import MalformedEventError
 
+_DEFLATE, _RAW, _SIZE_BITS = 8, 8, 7
+
 
 def unpacked(cursor: Cursor) -> bytes:
     """The rest of an event: a byte with the length's size and the algorithm, the length big-endian, zlib."""
@@ -18,4 +20,30 @@ def unpacked(cursor: Cursor) -> bytes:
     found = worker.decompress(cursor.rest(), size)
     if len(found) != size or worker.unconsumed_tail:
         raise MalformedEventError(f"a compressed event unpacks to other than {size} bytes")
+    return found
+
+
+def unpacked_value(data: bytes) -> bytes:
+    """A value of a COMPRESSED column: nothing for the empty value, else a byte with the algorithm and the size of the length, the length,
+    raw deflate or zlib; an algorithm of 0 is no compression.
+
+    Raises:
+        MalformedEventError: it is none.
+    """
+    if not data:
+        return data
+    method = data[0]
+    if method == 0:
+        return data[1:]
+    size_bytes = method & _SIZE_BITS
+    if method >> 4 != _DEFLATE or not 1 <= size_bytes <= 4:
+        raise MalformedEventError(f"{method} is no known compression of a value")
+    size = int.from_bytes(data[1 : 1 + size_bytes], "big")
+    worker = zlib.decompressobj(-zlib.MAX_WBITS if method & _RAW else zlib.MAX_WBITS)
+    try:
+        found = worker.decompress(data[1 + size_bytes :], size + 1)
+    except zlib.error as error:
+        raise MalformedEventError(f"a compressed value could not be unpacked: {error}") from error
+    if len(found) != size:
+        raise MalformedEventError(f"a compressed value unpacks to other than {size} bytes")
     return found

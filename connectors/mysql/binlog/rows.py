@@ -16,6 +16,7 @@ from connectors.engine.encode.tuples import UNCHANGED, Text
 from connectors.mysql.binlog import temporal
 from connectors.mysql.binlog.charsets import decoder
 from connectors.mysql.binlog.codes import ColumnType
+from connectors.mysql.binlog.compression import unpacked_value
 from connectors.mysql.binlog.decimals import decimal_reader, stored_size
 from connectors.mysql.binlog.errors import MalformedEventError
 from connectors.mysql.binlog.json_text import json_text
@@ -106,6 +107,10 @@ def _column(index: int, column: StoredColumn, meaning: Meaning, names: dict[str,
     if type_ in _BLOBS or type_ in _BYTES_ONLY or type_ is ColumnType.JSON:
         return _sized(c, index, column.size, "json" if type_ is ColumnType.JSON else meaning.charset, names)
     match type_:
+        case ColumnType.VARCHAR_COMPRESSED | ColumnType.BLOB_COMPRESSED:
+            length_size = column.size if type_ is ColumnType.BLOB_COMPRESSED else 2 if column.size > 255 else 1
+            names["unpacked_value"], names[f"decode{index}"] = unpacked_value, decoder(meaning.charset or "binary")
+            return _sized(c, index, length_size, "compressed", names)
         case ColumnType.VARCHAR | ColumnType.VAR_STRING | ColumnType.STRING:
             return _sized(c, index, 2 if column.size > 255 else 1, meaning.charset, names)
         case ColumnType.FLOAT:
@@ -158,6 +163,8 @@ def _sized(c: str, index: int, length_size: int, charset: str, names: dict[str, 
     length = "d[p]" if length_size == 1 else f"int.from_bytes(d[p:p + {length_size}], 'little')"
     if charset == "json":
         shown = "json_text(d[p:q])"
+    elif charset == "compressed":
+        shown = f"decode{index}(unpacked_value(d[p:q]))"
     elif charset == "":
         shown = "d[p:q].decode('latin-1')"
     elif charset in ("utf8mb4", "utf8mb3", "utf8"):

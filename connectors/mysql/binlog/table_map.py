@@ -34,6 +34,7 @@ class TableMap:
 
     Attributes:
         metadata: what ``binlog_row_metadata`` adds: (field number, bytes) pairs.
+        problem: why the columns could not be read, which is no harm while nobody wants the rows.
     """
 
     table_id: int
@@ -41,6 +42,7 @@ class TableMap:
     table: str
     columns: tuple[StoredColumn, ...]
     metadata: tuple[tuple[int, bytes], ...] = ()
+    problem: str | None = None
 
 
 def read_table_map(cursor: Cursor) -> TableMap:
@@ -52,6 +54,9 @@ def read_table_map(cursor: Cursor) -> TableMap:
     width = cursor.packed()
     types = cursor.take(width)
     metadata = Cursor(cursor.take(cursor.packed()))
+    unknown = [code for code in types if code not in _KNOWN]
+    if unknown:
+        return TableMap(table_id, schema, table, (), problem=f"{unknown[0]} is no known type of a column of {schema}.{table}")
     columns = tuple(_column(code, metadata) for code in types)
     cursor.take((width + 7) // 8)  # which columns may be null
     return TableMap(table_id, schema, table, columns, tuple(_optional_metadata(cursor)))
@@ -64,8 +69,6 @@ def _name(cursor: Cursor) -> str:
 
 
 def _column(code: int, metadata: Cursor) -> StoredColumn:
-    if code not in _KNOWN:
-        raise MalformedEventError(f"{code} is no known type of a column")
     type_ = ColumnType(code)
     octets = metadata.take(METADATA_SIZE.get(type_, 0))
     match type_:

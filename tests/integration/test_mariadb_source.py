@@ -1,0 +1,93 @@
+"""MariaDB's own: what its log holds that MySQL's does not. What both share is held by the parity scenarios, run against MariaDB too."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from connect_py.testing.services.mysql import MySqlAddress
+from tests.fix_kafka import Kafka
+from tests.mysql_task import DirectTask, task_config
+
+pytestmark = pytest.mark.services
+
+
+@pytest.fixture
+def database(mariadb: MySqlAddress) -> Iterator[tuple[str, Any]]:
+    """A database of its own, and a cursor in it."""
+    name = f"own_{uuid.uuid4().hex[:8]}"
+    with mariadb.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {name}")
+        cursor.execute(f"USE {name}")
+        yield name, cursor
+        cursor.execute(f"DROP DATABASE {name}")
+
+
+def test_uuids_addresses_and_compressed_columns_are_the_same_in_snapshot_and_stream(
+    mariadb: MySqlAddress, kafka: Kafka, database: tuple[str, Any]
+) -> None:
+    name, cursor = database
+    cursor.execute(
+        "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, u UUID, i6 INET6, i4 INET4, v VARCHAR(3000) COMPRESSED, "
+        "b BLOB COMPRESSED, j JSON)"
+    )
+    insert = (
+        "INSERT INTO t (u, i6, i4, v, b, j) VALUES "
+        "('123e4567-e89b-12d3-a456-426655440000', '2001:db8::ff00:0', '10.0.0.0', REPEAT('é', 900), REPEAT('x', 5000), '{\"é\": 1}'), "
+        "('00000000-0000-0000-0000-000000000000', '::', '0.0.0.0', 'short', '', '1'), (NULL, NULL, NULL, NULL, NULL, NULL)"
+    )
+    cursor.execute(insert)
+    with DirectTask(task_config(mariadb, kafka, name, mariadb=True, **{"binary.handling.mode": "hex"})) as task:
+        task.poll_until(lambda: len(task.rows("t")) == 3)
+        cursor.execute(insert)
+        task.poll_until(lambda: len(task.rows("t")) == 6)
+    read, streamed = [[{**row, "id": 0} for op, row in task.rows("t") if op == wanted] for wanted in ("r", "c")]
+    assert read == streamed
+    assert read[0] == {
+        "id": 0,
+        "u": "123e4567-e89b-12d3-a456-426655440000",
+        "i6": "2001:db8::ff00:0",
+        "i4": "10.0.0.0",
+        "v": "é" * 900,
+        "b": "78" * 5000,
+        "j": '{"é": 1}',
+    }
+    assert read[1]["u"] == "00000000-0000-0000-0000-000000000000"
+
+
+def test_a_compressed_log_gives_the_same_rows(mariadb: MySqlAddress, kafka: Kafka, database: tuple[str, Any]) -> None:
+    name, cursor = database
+    cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, v TEXT)")
+    cursor.execute("INSERT INTO t VALUES (1, 'old')")
+    with DirectTask(task_config(mariadb, kafka, name, mariadb=True)) as task:
+        task.poll_until(lambda: task.rows("t"))
+        cursor.execute("SET GLOBAL log_bin_compress = ON, GLOBAL log_bin_compress_min_len = 10")
+        try:
+            cursor.execute("INSERT INTO t VALUES (2, REPEAT('a', 4000)), (3, REPEAT('b', 4000))")
+            cursor.execute("UPDATE t SET v = REPEAT('c', 4000) WHERE id = 2")
+            cursor.execute(f"ALTER TABLE t ADD w VARCHAR(200) DEFAULT '{'d' * 100}' COMMENT '{'e' * 900}'")
+            cursor.execute("DELETE FROM t WHERE id = 3")
+        finally:
+            cursor.execute("SET GLOBAL log_bin_compress = OFF")
+        task.poll_until(lambda: len(task.rows("t")) == 5)
+    assert task.rows("t")[1:4] == [
+        ("c", {"id": 2, "v": "a" * 4000}),
+        ("c", {"id": 3, "v": "b" * 4000}),
+        ("u", {"id": 2, "v": "c" * 4000}),
+    ]
+    assert task.rows("t")[4] == ("d", {"id": 3, "v": "b" * 4000, "w": "d" * 100})
+
+
+def test_create_or_replace_gives_a_table_a_new_structure(mariadb: MySqlAddress, kafka: Kafka, database: tuple[str, Any]) -> None:
+    name, cursor = database
+    cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)")
+    cursor.execute("INSERT INTO t VALUES (1, 1, 1)")
+    with DirectTask(task_config(mariadb, kafka, name, mariadb=True)) as task:
+        task.poll_until(lambda: task.rows("t"))
+        cursor.execute("CREATE OR REPLACE TABLE t (v VARCHAR(5), id INT PRIMARY KEY)")
+        cursor.execute("INSERT INTO t VALUES ('new', 2)")
+        task.poll_until(lambda: len(task.rows("t")) == 2)
+    assert task.rows("t")[1] == ("c", {"v": "new", "id": 2})
