@@ -15,6 +15,7 @@ from connectors.engine.snapshot.hooks import SnapshotHooks
 from connectors.engine.snapshot.incremental import IncrementalSnapshot
 from connectors.engine.snapshot.incremental_offset import IncrementalOffset, StoredKey, WantedCollection
 from connectors.engine.snapshot.java_object import JavaValue
+from connectors.engine.snapshot.pace import PAUSES, WIDEST, ChunkSize
 from connectors.engine.snapshot.reader import Chunk, UnknownCollectionError
 from connectors.engine.snapshot.watermarks import Watermarks
 from connectors.engine.snapshot.window import Window
@@ -128,12 +129,20 @@ class Run:
         self.table, self.chunk_size = table, chunk_size
         self.topic: dict[int, int] = {}
         self.read_at = 0
+        self.now = 0.0
         self.notes: list[Notification] = []
         self.snapshot = self.new()
 
     def new(self) -> IncrementalSnapshot[tuple[int, int]]:
         tell = IncrementalEvents("p", self.notes.append)
-        return IncrementalSnapshot(self.table, self.table, chunk_size=self.chunk_size, emit=self.topic_put, tell=tell, hooks=self.table)
+        return IncrementalSnapshot(
+            self.table, self.table, chunk_size=self.chunk_size, emit=self.topic_put, tell=tell, hooks=self.table, clock=self.clock
+        )
+
+    def clock(self) -> float:
+        """Time passes whenever somebody looks."""
+        self.now += 1.0
+        return self.now
 
     def topic_put(self, rows: list[tuple[int, int]]) -> None:
         self.topic.update(rows)
@@ -213,19 +222,68 @@ def test_the_topic_is_the_table_after_restarts_and_lost_connections(
     assert run.topic == table.rows
 
 
-@pytest.mark.parametrize(
-    ("refusals", "status"),
-    [([], "SUCCEEDED"), ([True], "SUCCEEDED"), ([True, False, True], "SUCCEEDED"), ([False, True, True], "SQL_EXCEPTION")],
-)
-def test_a_chunk_that_is_refused_is_tried_again_and_then_left_out(refusals: list[bool], status: str) -> None:
+@pytest.mark.parametrize("refusals", [[], [True], [True, False, True], [False, *[True] * len(PAUSES)]])
+def test_a_chunk_that_is_refused_is_read_again(refusals: list[bool]) -> None:
     table = Table(rows={1: 1, 2: 2, 3: 3}, failures=[FatalTaskError("refused") if refused else None for refused in refusals])
     run = Run(table, 1)
     run.snapshot.begin("s", ["s.t", "s.other"])
     run.finish()
     scans = [note.additional_data for note in run.notes if note.type == "TABLE_SCAN_COMPLETED"]
-    assert [scan["status"] for scan in scans] == [status, "UNKNOWN_SCHEMA"]
+    assert [scan["status"] for scan in scans] == ["SUCCEEDED", "UNKNOWN_SCHEMA"]
+    assert run.topic == table.rows
+
+
+def test_a_chunk_that_is_refused_for_good_pauses_the_snapshot_until_somebody_has_looked_at_it() -> None:
+    attempts = 1 + len(PAUSES)
+    table = Table(rows={1: 1, 2: 2, 3: 3}, failures=[None, *[FatalTaskError("refused")] * (2 * attempts)])
+    run = Run(table, 1)
+    run.snapshot.begin("s", ["s.t", "s.u"])
+    for round_number in range(2):
+        for _ in range(60):
+            run.batch()
+        assert run.snapshot.is_paused
+        assert run.snapshot.collections == ["s.t", "s.u"], "it is not left for the next collection"
+        assert run.topic == {1: 1}
+        paused = [note for note in run.notes if note.type == "PAUSED"]
+        assert [note.additional_data["error"] for note in paused] == ["refused"] * (round_number + 1)
+        run.snapshot.resume()
+    run.finish()
+    assert run.topic == table.rows
     assert run.notes[-1].type == "COMPLETED"
-    assert run.topic == (table.rows if status == "SUCCEEDED" else {1: 1})
+
+
+def test_a_collection_whose_chunk_is_refused_can_be_stopped() -> None:
+    table = Table(rows={1: 1, 2: 2}, failures=[FatalTaskError("refused")] * (1 + len(PAUSES)))
+    run = Run(table, 1)
+    run.snapshot.begin("s", ["s.t", "s.other"])
+    for _ in range(60):
+        run.batch()
+    run.snapshot.stop(["s.t"])
+    run.snapshot.resume()
+    run.finish()
+    assert [note.type for note in run.notes][-2:] == ["TABLE_SCAN_COMPLETED", "COMPLETED"]
+    assert run.topic == {}
+
+
+@given(st.integers(1, 5000), st.floats(0.01, 10), st.lists(st.floats(1e-6, 1e-2), min_size=1, max_size=60))
+def test_a_chunk_size_follows_its_time_within_bounds(rows: int, seconds: float, costs: list[float]) -> None:
+    """`costs` are seconds a row, the last one for a long while: there the size settles, or lies at a bound."""
+    size = ChunkSize(rows, seconds)
+    for cost in [*costs, *[costs[-1]] * 60]:
+        before = size.rows
+        size.took(cost * before, before)
+        assert max(1, rows // WIDEST) <= size.rows <= rows * WIDEST
+        assert size.rows <= 2 * before
+    expected = min(rows * WIDEST, max(max(1, rows // WIDEST), seconds / costs[-1]))
+    assert abs(size.rows - expected) <= max(2, expected * 0.1)
+    size.took(100.0, size.rows - 1)
+    assert abs(size.rows - expected) <= max(2, expected * 0.1), "the last, short chunk says nothing"
+
+
+def test_chunks_keep_their_size_unless_a_time_is_asked_for() -> None:
+    size = ChunkSize(100)
+    size.took(1000.0, 100)
+    assert size.rows == 100
 
 
 def test_an_offset_comes_back() -> None:

@@ -24,6 +24,7 @@ _ORDER = (
     "data_collections",
     "last_processed_key",
     "status",
+    "error",
 )
 
 
@@ -88,9 +89,10 @@ class IncrementalEvents(_Events):
         """Collections were asked for."""
         self._send(signal, "STARTED", data_collections=_joined(collections))
 
-    def paused(self, signal: str | None, collections: Sequence[str]) -> None:
-        """No chunk is read for now."""
-        self._send(signal, "PAUSED", data_collections=_joined(collections))
+    def paused(self, signal: str | None, collections: Sequence[str], error: str | None = None) -> None:
+        """No chunk is read for now; `error` (ours) says why when nobody asked for it."""
+        more = {} if error is None else {"error": error}
+        self._send(signal, "PAUSED", data_collections=_joined(collections), **more)
 
     def resumed(self, signal: str | None, collections: Sequence[str]) -> None:
         """Chunks are read again."""

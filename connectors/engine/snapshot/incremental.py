@@ -9,22 +9,26 @@ All calls are made on the task's thread, most of them while the stream makes a b
 everything is Debezium's. A failure in the middle loses the batch that is being made and nothing else: the task goes on from the offset of
 its last batch by `restore`, and the stream shows the same events again.
 
-A failing collection never stops the stream: what cannot be read is logged, told, and left out; what passes (a lost connection) is raised.
+Failures never stop the stream. What passes (a lost connection) is raised. A collection that cannot be read at all (unknown, without a key,
+a condition that is no SQL) is logged, told, and left out: nothing of it was sent. A chunk that the server refuses is read again, at once
+and after growing pauses; in the end the snapshot *pauses* where it is, says so in the log and in a notification, and goes on at the signal
+`resume-snapshot`, or without the collection after `stop-snapshot`. A collection is never left half read for the next one.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 import uuid
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from connect_py.data.java_regex import compile_java_regex
-from connect_py.errors import ConfigError, ConnectError, RetriableError
+from connect_py.errors import ConnectError, RetriableError
 from connectors.engine.notification.events import IncrementalEvents, ScanStatus
 from connectors.engine.snapshot.hooks import SnapshotHooks
-from connectors.engine.snapshot.incremental_offset import IncrementalOffset, StoredKey, WantedCollection
+from connectors.engine.snapshot.incremental_offset import StoredKey
+from connectors.engine.snapshot.incremental_queue import IncrementalQueue
+from connectors.engine.snapshot.pace import ChunkSize, Retries
 from connectors.engine.snapshot.reader import BusyError, ChunkReader, NoKeyError, UnknownCollectionError
 from connectors.engine.snapshot.watermarks import Watermarks
 from connectors.engine.snapshot.window import Window
@@ -33,9 +37,6 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
-#: A chunk whose statement the server refuses is read once more, with the table's structure as it is then: a column may just have gone.
-CHUNK_ATTEMPTS = 2
-
 
 class IncrementalSnapshot(Generic[R]):
     """The state machine; see the module.
@@ -43,11 +44,13 @@ class IncrementalSnapshot(Generic[R]):
     Args:
         reader: reads chunks.
         watermarks: marks the log.
-        chunk_size: rows of a chunk at most.
+        chunk_size: rows of a chunk.
         emit: takes the rows of a window that has closed.
         watch: told of the collection whose events must be shown to `event` from now on; None for none.
         tell: takes notifications.
         hooks: see `SnapshotHooks`.
+        chunk_seconds: how long a chunk should take; 0 leaves chunks at one size.
+        clock: monotonic seconds.
     """
 
     def __init__(
@@ -60,23 +63,20 @@ class IncrementalSnapshot(Generic[R]):
         tell: IncrementalEvents,
         watch: Callable[[str | None], None] = lambda _: None,
         hooks: SnapshotHooks | None = None,
+        chunk_seconds: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._watch = watch
         self._reader = reader
         self._watermarks = watermarks
-        self._chunk_size = chunk_size
         self._emit = emit
         self._tell = tell
         self._hooks = hooks or SnapshotHooks()
+        self._clock = clock
+        self._size = ChunkSize(chunk_size, chunk_seconds)
+        self._retries = Retries(clock)
         self._window: Window[R] = Window()
-        self._queue: deque[WantedCollection] = deque()
-        self._sent: StoredKey | None = None
-        self._end: StoredKey | None = None
-        self._maximum: StoredKey | None = None
-        self._correlation: str | None = None
-        self._scanned = 0
-        self._stops: list[str] = []
-        self._offset: Mapping[str, str | None] = {}
+        self._queue = IncrementalQueue(reader.names)
         self.is_paused = False
 
     # -- state -------------------------------------------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ class IncrementalSnapshot(Generic[R]):
     @property
     def watched(self) -> str | None:
         """The collection whose events `event` must be told of now; None when no window waits."""
-        return self._queue[0].id if self._queue and self._window.chunk else None
+        return self._queue.first.id if self._queue and self._window.chunk else None
 
     @property
     def chunk(self) -> str:
@@ -99,11 +99,11 @@ class IncrementalSnapshot(Generic[R]):
     @property
     def collections(self) -> list[str]:
         """What is left, the current one first."""
-        return [wanted.id for wanted in self._queue]
+        return self._queue.ids
 
     def offset(self) -> Mapping[str, str | None]:
         """The fields of the source offset; empty when nothing runs."""
-        return self._offset
+        return self._queue.offset()
 
     def restore(self, stored: Mapping[str, object]) -> None:
         """Go on from an offset: the chunk behind the last sent key is read anew, watermarks of before mean nothing.
@@ -111,17 +111,8 @@ class IncrementalSnapshot(Generic[R]):
         Raises:
             ConfigError: the fields cannot be read.
         """
-        found = IncrementalOffset.load(stored)
         self._clear_window()
-        self._queue = deque(found.collections)
-        self._sent = self._end = found.sent
-        self._maximum = found.maximum
-        self._correlation = found.correlation_id
-        self._stops.clear()
-        self._changed()
-
-    def _changed(self) -> None:
-        self._offset = IncrementalOffset(tuple(self._queue), self._sent, self._maximum, self._correlation).dump()
+        self._queue.restore(stored)
 
     # -- signals -----------------------------------------------------------------------------------------------------------------------
 
@@ -143,18 +134,12 @@ class IncrementalSnapshot(Generic[R]):
             ConfigError: a regex is malformed.
             ConnectError: the names cannot be looked up.
         """
-        rules = [(compile_java_regex(f"(?i){name}"), condition) for name, condition in conditions]
         idle = not self._queue
-        for name in self._expanded(collections):
-            condition = next((condition for pattern, condition in rules if pattern.fullmatch(name)), None)
-            self._queue.append(WantedCollection(name, condition or None, surrogate_key or None))
-        self._correlation = signal or None
-        self._changed()
+        self._queue.add(signal, collections, conditions, surrogate_key)
         log.info("Incremental snapshot '%s': %s %s", signal, "of" if idle else "now also of", ", ".join(self.collections))
         if idle:
-            self._sent = self._end = self._maximum = None
-            self._changed()
-            self._tell.started(self._correlation, self.collections)
+            self._retries.reset()
+            self._tell.started(self._queue.correlation, self.collections)
             self.advance()
 
     def pause(self) -> None:
@@ -162,31 +147,20 @@ class IncrementalSnapshot(Generic[R]):
         if self._queue and not self.is_paused:
             self.is_paused = True
             log.info("The incremental snapshot pauses")
-            self._tell.paused(self._correlation, self.collections)
+            self._tell.paused(self._queue.correlation, self.collections)
 
     def resume(self) -> None:
         """Undo `pause`."""
         if self._queue and self.is_paused:
             self.is_paused = False
             log.info("The incremental snapshot goes on")
-            self._tell.resumed(self._correlation, self.collections)
+            self._tell.resumed(self._queue.correlation, self.collections)
             self.advance()
 
     def stop(self, collections: Sequence[str] = ()) -> None:
         """Take collections out of the queue, all of them when none is named; the window that waits is finished before."""
         if self._queue:
-            self._stops += collections or [".*"]
-
-    def _expanded(self, patterns: Iterable[str]) -> list[str]:
-        names = self._reader.names()
-        found: dict[str, None] = {}
-        for text in patterns:
-            try:
-                pattern = compile_java_regex(text)
-            except ConfigError as error:
-                raise ConfigError(f"'{text}' in data-collections is no regular expression: {error}") from None
-            found.update(dict.fromkeys([name for name in names if pattern.fullmatch(name)] or [text]))
-        return list(found)
+            self._queue.want_stop(collections)
 
     # -- the stream --------------------------------------------------------------------------------------------------------------------
 
@@ -204,8 +178,7 @@ class IncrementalSnapshot(Generic[R]):
         if rows:
             self._emit(rows)
         # what was dropped is in the stream, before this place
-        self._sent = self._end
-        self._changed()
+        self._queue.sent_all()
         self._watch(None)
         self.advance()
 
@@ -220,7 +193,7 @@ class IncrementalSnapshot(Generic[R]):
         if structure != self._reader.structure:
             log.info("The structure of %s changed while a chunk of it was read; the chunk is read again", self.watched)
             self._clear_window()
-            self._end = self._sent
+            self._queue.end = self._queue.sent
 
     def event(self, key: bytes | None) -> None:
         """The stream shows a change of this key in the watched collection."""
@@ -245,10 +218,10 @@ class IncrementalSnapshot(Generic[R]):
         """
         if not self._queue or self._window.chunk:
             return False
-        if self._stops:
+        if self._queue.has_stops:
             self._apply_stops()
             return True
-        if self.is_paused:
+        if self.is_paused or self._retries.is_waiting:
             return False
         chunk = str(uuid.uuid4())
         try:
@@ -263,6 +236,7 @@ class IncrementalSnapshot(Generic[R]):
             self._hooks.reached("before_high")
             self._watermarks.high(chunk)
             self._hooks.reached("after_high")
+            self._retries.reset()
         except RetriableError:
             raise
         except BusyError as error:
@@ -270,79 +244,103 @@ class IncrementalSnapshot(Generic[R]):
             self._clear_window()
         except ConnectError as error:
             self._clear_window()
+            self._queue.end = self._queue.sent
             if self._queue:
-                self._skip(ScanStatus.SQL_EXCEPTION, f"The watermarks of a chunk cannot be written: {error}")
+                self._failed(error)
         return True
 
     def _fill(self) -> None:
         """Rows of the first collection that has some; those before it are finished."""
-        attempts = 0
-        while self._queue:
-            wanted = self._queue[0]
-            try:
-                if self._maximum is None:
-                    self._maximum = self._reader.maximum(wanted)
-                    self._changed()
-                if self._maximum is None:
-                    log.info("Incremental snapshot of %s: it is empty", wanted.id)
-                    self._finish(ScanStatus.EMPTY)
+        queue = self._queue
+        while queue:
+            if queue.maximum is None:
+                queue.maximum = self._maximum()
+                if queue.maximum is None:
                     continue
-                self._hooks.reached("before_chunk")
-                chunk = self._reader.read(wanted, self._end, self._maximum, self._chunk_size)
-                self._hooks.reached("after_chunk")
+            self._hooks.reached("before_chunk")
+            began, limit = self._clock(), self._size.rows
+            try:
+                chunk = self._reader.read(queue.first, queue.end, queue.maximum, limit)
+            except UnknownCollectionError as error:
+                self._skip(ScanStatus.UNKNOWN_SCHEMA, error)
+                continue
+            except NoKeyError as error:
+                self._skip(ScanStatus.NO_PRIMARY_KEY, error)
+                continue
+            self._size.took(self._clock() - began, len(chunk.rows))
+            self._hooks.reached("after_chunk")
+            if chunk.last is None:
+                log.info("Incremental snapshot of %s: %d rows read", queue.first.id, queue.scanned)
+                self._finish(ScanStatus.SUCCEEDED)
+                continue
+            self._window.fill(chunk.rows)
+            queue.end = chunk.last
+            queue.scanned += len(chunk.rows)
+            self._tell.in_progress(queue.correlation, self.collections, queue.maximum, chunk.last)
+            return
+
+    def _maximum(self) -> StoredKey | None:
+        """The largest key of the first collection; None when it is done with, since it is empty or cannot be read."""
+        wanted = self._queue.first
+        for attempt in (1, 2):
+            try:
+                found = self._reader.maximum(wanted)
             except (RetriableError, BusyError):
                 raise
             except UnknownCollectionError as error:
-                self._skip(ScanStatus.UNKNOWN_SCHEMA, str(error))
+                self._skip(ScanStatus.UNKNOWN_SCHEMA, error)
+                return None
             except NoKeyError as error:
-                self._skip(ScanStatus.NO_PRIMARY_KEY, str(error))
+                self._skip(ScanStatus.NO_PRIMARY_KEY, error)
+                return None
             except ConnectError as error:
-                attempts += 1
-                if attempts < CHUNK_ATTEMPTS:
-                    log.warning("A chunk of %s could not be read and is tried again: %s", wanted.id, error)
-                    continue
-                self._skip(ScanStatus.SQL_EXCEPTION, str(error))
+                if attempt == 2:
+                    self._skip(ScanStatus.SQL_EXCEPTION, error)
+                    return None
+                log.warning("The largest key of %s could not be read and is asked for again: %s", wanted.id, error)
             else:
-                if chunk.last is not None:
-                    self._window.fill(chunk.rows)
-                    self._end = chunk.last
-                    self._scanned += len(chunk.rows)
-                    self._tell.in_progress(self._correlation, self.collections, self._maximum, chunk.last)
-                    return
-                log.info("Incremental snapshot of %s: %d rows read", wanted.id, self._scanned)
-                self._finish(ScanStatus.SUCCEEDED)
-            attempts = 0
+                if found is None:
+                    log.info("Incremental snapshot of %s: it is empty", wanted.id)
+                    self._finish(ScanStatus.EMPTY)
+                return found
+        return None
 
-    def _skip(self, status: ScanStatus, reason: str) -> None:
-        log.error("The incremental snapshot leaves out %s; streaming goes on. %s", self._queue[0].id, reason)
+    def _failed(self, error: ConnectError) -> None:
+        """A chunk was refused, or its watermarks."""
+        current = self._queue.first.id
+        if self._retries.failed():
+            log.warning("A chunk of %s could not be read and is tried again: %s", current, error)
+            return
+        self.is_paused = True
+        log.error(
+            "The incremental snapshot pauses in %s, since a chunk of it could not be read; streaming goes on, and nothing is lost. Send "
+            "the signal resume-snapshot when the cause is gone, or stop-snapshot to do without the rest of it. %s",
+            current,
+            error,
+        )
+        self._tell.paused(self._queue.correlation, self.collections, str(error))
+
+    def _skip(self, status: ScanStatus, error: ConnectError) -> None:
+        log.error("The incremental snapshot leaves out %s; streaming goes on. %s", self._queue.first.id, error)
         self._finish(status)
 
     def _finish(self, status: ScanStatus) -> None:
         """The first collection is done with."""
-        self._tell.scan_completed(self._correlation, self.collections, self._scanned, status)
+        self._tell.scan_completed(self._queue.correlation, self.collections, self._queue.scanned, status)
         self._next()
 
     def _next(self) -> None:
-        self._queue.popleft()
-        self._sent = self._end = self._maximum = None
-        self._scanned = 0
+        correlation = self._queue.correlation
+        self._queue.next()
+        self._retries.reset()
         if not self._queue:
-            self._tell.completed(self._correlation)
-            self._correlation = None
+            self._tell.completed(correlation)
             self.is_paused = False
-        self._changed()
 
     def _apply_stops(self) -> None:
-        named, self._stops = self._expanded(self._stops), []
-        current = self._queue[0].id
-        stopped = []
-        for name in named:
-            if name != current and any(wanted.id == name for wanted in self._queue):
-                stopped.append(name)
-        self._queue = deque(wanted for wanted in self._queue if wanted.id == current or wanted.id not in stopped)
-        if current in named:
-            stopped.append(current)
+        current = self._queue.first.id
+        stopped = self._queue.apply_stops()
+        if current in stopped:
             self._next()
-        self._changed()
         log.info("The incremental snapshot of %s was stopped by a signal", ", ".join(stopped) or "nothing that was under way")
-        self._tell.aborted(self._correlation, stopped)
+        self._tell.aborted(self._queue.correlation, stopped)

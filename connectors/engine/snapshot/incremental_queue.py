@@ -1,0 +1,150 @@
+"""What an incremental snapshot has to read and how far it is: the part of its state that the source offset holds, and what signals change.
+
+Owned by `IncrementalSnapshot`. The first collection of the queue is the one that is read.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from connect_py.data.java_regex import compile_java_regex
+from connect_py.errors import ConfigError
+from connectors.engine.snapshot.incremental_offset import IncrementalOffset, StoredKey, WantedCollection
+
+
+class IncrementalQueue:
+    """See the module.
+
+    Args:
+        names: the collections that are captured, as signals name them. Raises ConnectError.
+
+    Attributes:
+        sent: chunk key of the last row of the first collection that was sent.
+        end: of the last row that was read; ahead of `sent` while a window waits.
+        correlation: id of the signal that asked for a snapshot last.
+        scanned: rows of the first collection that were read.
+    """
+
+    def __init__(self, names: Callable[[], Sequence[str]]) -> None:
+        self._names = names
+        self._wanted: deque[WantedCollection] = deque()
+        self._stops: list[str] = []
+        self._maximum: StoredKey | None = None
+        self._offset: Mapping[str, str | None] = {}
+        self.sent: StoredKey | None = None
+        self.end: StoredKey | None = None
+        self.correlation: str | None = None
+        self.scanned = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._wanted)
+
+    @property
+    def first(self) -> WantedCollection:
+        """The collection that is read now."""
+        return self._wanted[0]
+
+    @property
+    def ids(self) -> list[str]:
+        """What is left, the current one first."""
+        return [wanted.id for wanted in self._wanted]
+
+    @property
+    def maximum(self) -> StoredKey | None:
+        """The largest key that the first collection had when its snapshot began; None before that is known."""
+        return self._maximum
+
+    @maximum.setter
+    def maximum(self, key: StoredKey | None) -> None:
+        self._maximum = key
+        self._note()
+
+    # -- the offset --------------------------------------------------------------------------------------------------------------------
+
+    def offset(self) -> Mapping[str, str | None]:
+        """The fields of the source offset; empty when nothing is left."""
+        return self._offset
+
+    def restore(self, stored: Mapping[str, object]) -> None:
+        """Go on from an offset. Raises ConfigError: the fields cannot be read."""
+        found = IncrementalOffset.load(stored)
+        self._wanted = deque(found.collections)
+        self.sent = self.end = found.sent
+        self._maximum = found.maximum
+        self.correlation = found.correlation_id
+        self._stops.clear()
+        self._note()
+
+    def _note(self) -> None:
+        self._offset = IncrementalOffset(tuple(self._wanted), self.sent, self._maximum, self.correlation).dump()
+
+    # -- reading -----------------------------------------------------------------------------------------------------------------------
+
+    def sent_all(self) -> None:
+        """Everything that was read was sent."""
+        self.sent = self.end
+        self._note()
+
+    def next(self) -> None:
+        """The first collection is done with."""
+        self._wanted.popleft()
+        self._begin()
+        if not self._wanted:
+            self.correlation = None
+        self._note()
+
+    def _begin(self) -> None:
+        self.sent = self.end = self._maximum = None
+        self.scanned = 0
+
+    # -- signals -----------------------------------------------------------------------------------------------------------------------
+
+    def add(
+        self, signal: str, collections: Sequence[str], conditions: Sequence[tuple[str, str]], surrogate_key: str | None
+    ) -> Sequence[WantedCollection]:
+        """Append collections; see `IncrementalSnapshot.begin`. Returns what was appended."""
+        rules = [(compile_java_regex(f"(?i){name}"), condition) for name, condition in conditions]
+        added = []
+        for name in self.expanded(collections):
+            condition = next((condition for pattern, condition in rules if pattern.fullmatch(name)), None)
+            added.append(WantedCollection(name, condition or None, surrogate_key or None))
+        if not self._wanted:
+            self._begin()
+        self._wanted += added
+        self.correlation = signal or None
+        self._note()
+        return added
+
+    @property
+    def has_stops(self) -> bool:
+        """Whether collections wait to be taken out."""
+        return bool(self._stops)
+
+    def want_stop(self, collections: Sequence[str]) -> None:
+        """Note regexes of collections to take out, all of them when there is none."""
+        self._stops += collections or [".*"]
+
+    def apply_stops(self) -> list[str]:
+        """Take out what was to be taken out. Returns the names; raises ConnectError."""
+        named = self.expanded(self._stops)
+        self._stops = []
+        current, stopped = self.first.id, [name for name in named if name in self.ids]
+        self._wanted = deque(wanted for wanted in self._wanted if wanted.id == current or wanted.id not in stopped)
+        if current in stopped:
+            # the one that is read comes last, as in Debezium's notification
+            stopped = [*(name for name in stopped if name != current), current]
+        self._note()
+        return stopped
+
+    def expanded(self, patterns: Iterable[str]) -> list[str]:
+        """The names that match regexes; a regex that matches none is taken as a name. Raises ConfigError: one is malformed."""
+        names = self._names()
+        found: dict[str, None] = {}
+        for text in patterns:
+            try:
+                pattern = compile_java_regex(text)
+            except ConfigError as error:
+                raise ConfigError(f"'{text}' in data-collections is no regular expression: {error}") from None
+            found.update(dict.fromkeys([name for name in names if pattern.fullmatch(name)] or [text]))
+        return list(found)
