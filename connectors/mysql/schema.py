@@ -115,7 +115,7 @@ class Schema:
             now_ms = time.time_ns() // 1_000_000
             if self._is_stored(part_database, part_changes):
                 self._history.append(HistoryRecord(self._partition, position, now_ms, part_database, part, tuple(part_changes)).to_json())
-            if self._records is not None and self._is_stored(part_database, part_changes):
+            if self._records is not None and self._is_told(part_database, part_changes, source[1]):
                 rows.append(self._records.row(self._block(part_database, names, source, sql), now_ms, part_database, part, part_changes))
         return rows, changes
 
@@ -133,6 +133,11 @@ class Schema:
         if self._only_tables:
             return any(filters.is_captured(change.id) or (change.previous and filters.is_captured(change.previous)) for change in changes)
         return not self._only_databases or filters.schemas(database)
+
+    def _is_told(self, database: str, changes: list[Change], marker: str) -> bool:
+        # a snapshot tells how databases are made even where the history keeps only captured tables
+        of_snapshot = marker != "false" and not changes
+        return self._is_stored(database, changes) or (of_snapshot and self._config.filters.schemas(database))
 
     def is_known(self, id_: TableId) -> bool:
         """Whether there is a model of a table."""

@@ -119,6 +119,14 @@ SCENARIOS = [
     "mysql_limited_user",
     "mysql_transactions",
     "mysql_compressed_transactions",
+    "mysql_time_modes",
+    "mysql_current_time_defaults",
+    "mysql_column_rules",
+    "mysql_propagate_types",
+    "mysql_names",
+    "mysql_key_types",
+    "mysql_topic_names",
+    "mysql_snapshot_parts",
 ]
 #: Their tables have columns of extensions' types.
 NEED_EXTENSIONS = ("pg_types", "pg_toasted", "pg_propagate_types", "pg_column_rules")

@@ -61,8 +61,13 @@ def test_truncation_comes_before_a_mask_and_a_mask_before_the_type():
 
 def test_a_column_that_cannot_be_longer_is_not_marked_as_cut():
     rules = ColumnRules.parse({"column.truncate.to.4.chars": ".*"})
-    assert rules.apply(TEXT, facts(length=4)) is TEXT
+    assert rules.apply(TEXT, facts(length=4)).schema is TEXT.schema
     assert rules.apply(TEXT, facts(length=5)).schema.parameters == (("truncateLength", "4"),)
+
+
+def test_a_rule_that_has_nothing_to_cut_still_decides_alone():
+    rules = ColumnRules.parse({"column.truncate.to.4.chars": ".*", "column.propagate.source.type": ".*"})
+    assert rules.apply(TEXT, facts(length=4)).schema is TEXT.schema
 
 
 def test_keys_and_values_of_other_types_are_spared():

@@ -54,11 +54,8 @@ class _Rule:
     patterns: tuple[re.Pattern[str], ...]
     change: Callable[[ColumnPlan, ColumnFacts], ColumnPlan]
     by_type: bool = False
-    longer_than: int | None = None
 
     def matches(self, column: ColumnFacts) -> bool:
-        if self.longer_than is not None and column.length is not None and column.length <= self.longer_than:
-            return False
         return matches_any(self.patterns, column.type_id if self.by_type else column.id)
 
 
@@ -82,7 +79,7 @@ class ColumnRules:
             ConfigError: a regex is malformed, or there is no such hash algorithm.
         """
         rules = [
-            *(_rule(text, _truncate(int(found[1])), longer_than=int(found[1])) for found, text in _given(config, _TRUNCATE)),
+            *(_rule(text, _truncate(int(found[1]))) for found, text in _given(config, _TRUNCATE)),
             *(_rule(text, _mask(int(found[1]))) for found, text in _given(config, _MASK)),
             *(_rule(text, _propagate) for text in [config.get("column.propagate.source.type")] if text),
             *(_rule(text, _propagate, by_type=True) for text in [config.get("datatype.propagate.source.type")] if text),
@@ -104,10 +101,8 @@ def _given(config: Mapping[str, str], name: re.Pattern[str]) -> list[tuple[re.Ma
     return [(found, text) for found, text in matches if found is not None and text]
 
 
-def _rule(
-    text: str, change: Callable[[ColumnPlan, ColumnFacts], ColumnPlan], *, by_type: bool = False, longer_than: int | None = None
-) -> _Rule:
-    return _Rule(tuple(parse_regexes(text)), change, by_type, longer_than)
+def _rule(text: str, change: Callable[[ColumnPlan, ColumnFacts], ColumnPlan], *, by_type: bool = False) -> _Rule:
+    return _Rule(tuple(parse_regexes(text)), change, by_type)
 
 
 def _with_parameters(plan: ColumnPlan, more: Mapping[str, str]) -> ColumnPlan:
@@ -119,6 +114,8 @@ def _with_parameters(plan: ColumnPlan, more: Mapping[str, str]) -> ColumnPlan:
 
 def _truncate(length: int) -> Callable[[ColumnPlan, ColumnFacts], ColumnPlan]:
     def change(plan: ColumnPlan, column: ColumnFacts) -> ColumnPlan:
+        if column.length is not None and column.length <= length:
+            return plan
         marked = _with_parameters(plan, {"truncateLength": str(length)})
         cut = _cutter(plan, length)
         return marked if cut is None else _mapped(marked, cut)

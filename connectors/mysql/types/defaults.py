@@ -13,6 +13,8 @@ from connectors.engine.encode.plan import ColumnPlan, StandsForNull
 from connectors.mysql.model import MyColumn
 
 _MAX_LONG = (1 << 63) - 1
+#: What stands for a default of CURRENT_TIMESTAMP and its synonyms.
+CURRENT_TIME = "1970-01-01 00:00:00"
 _BITS = ("BIT",)
 _BYTES = ("BINARY", "VARBINARY")
 
@@ -22,10 +24,12 @@ def default_of(column: MyColumn, plan: ColumnPlan) -> Any:
     text = column.default or ""
     if column.base_type not in ("CHAR", "VARCHAR", "ENUM", "SET", *_BYTES):
         text = text.strip()
+    if column.base_type == "TIMESTAMP" and column.nullable and text == CURRENT_TIME:
+        return None
     try:
         return _value(column, plan, text)
     except StandsForNull:
-        return None if column.nullable else _value(column, plan, "1970-01-01 00:00:00" if " " in text else "1970-01-01")
+        return None if column.nullable else _value(column, plan, CURRENT_TIME if " " in text else CURRENT_TIME[:10])
     except (ValueError, ArithmeticError):
         return None
 
@@ -67,7 +71,7 @@ def _moment(column: MyColumn, plan: ColumnPlan, text: str) -> Any:
         text = text[:10]
     elif column.base_type in ("DATETIME", "TIMESTAMP"):
         text = text if " " in text else f"{text} 00:00:00"
-    elif text == "1970-01-01 00:00:00":
+    elif text == CURRENT_TIME:
         text = "00:00:00"
     convert = plan.snapshot or plan.convert
     assert convert is not None
