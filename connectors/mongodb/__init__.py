@@ -1,0 +1,1 @@
+"""The MongoDB connectors: change streams into Kafka, and change events into MongoDB."""

@@ -1,0 +1,114 @@
+"""Texts of BSON's scalar values in MongoDB's three forms of extended JSON, as the Java driver writes them (`org.bson.json.*Converter`).
+
+Every function is pure. Texts hold the characters themselves; `bson_json.escaped` turns what Java escapes into ``\\uXXXX`` once a document.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+import unicodedata
+from binascii import b2a_base64
+from codecs import register_error
+from datetime import datetime, timedelta
+
+from connect_py.data.java_text import reformat
+
+#: `RelaxedExtendedJsonDateTimeConverter`: later dates keep the canonical form, and so do those before 1970.
+LAST_MS_OF_YEAR_9999 = 253402300799999
+#: Without a zone, as BSON's dates are; an aware one would print +00:00.
+_EPOCH = datetime(1970, 1, 1)
+_EXPONENT_BIAS = 6176
+_SIGNIFICAND = (1 << 113) - 1
+#: The categories that `StrictCharacterStreamJsonWriter.writeStringHelper` writes as they are; it escapes all others, modifier letters
+#: and combining marks too. Characters beyond the BMP reach it as two surrogates and are escaped.
+_WRITTEN_AS_IS = frozenset(
+    ("Lu", "Ll", "Lt", "Lo", "Nd", "Nl", "No", "Zs", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sc", "Sk", "So")
+)
+
+
+def decode_text(data: bytes) -> str:
+    """UTF-8 as `new String(bytes, UTF_8)` reads it: what is malformed becomes U+FFFD, as in the reference's events."""
+    return data.decode("utf-8", "java-replace")
+
+
+def double_text(value: float) -> str:
+    """`Double.toString`: `1.5`, `1.0E10`, `NaN`, `-Infinity`. (Drivers later than 5.6 write `1.0E+10`; Debezium 3.6 has 5.6.)"""
+    return repr(value) if 0.001 <= value < 1e7 or -1e7 < value <= -0.001 else reformat(repr(value))
+
+
+def date_text(milliseconds: int) -> str:
+    """An instant of the years 1970 to 9999 as ISO 8601 in UTC; the fraction without needless zeros."""
+    moment = (_EPOCH + timedelta(milliseconds=milliseconds)).isoformat()
+    return f"{moment.rstrip('0')}Z" if len(moment) > 19 else f"{moment}Z"
+
+
+def base64_text(data: bytes) -> str:
+    """Base64 with padding, in one line."""
+    return b2a_base64(data, newline=False).decode("ascii")
+
+
+def decimal_text(low: int, high: int) -> str:
+    """A decimal128 from its two unsigned halves (`org.bson.types.Decimal128.toString`)."""
+    sign = "-" if high >> 63 else ""
+    if high & 0x7C00000000000000 == 0x7C00000000000000:
+        return "NaN"
+    if high & 0x7C00000000000000 == 0x7800000000000000:
+        return f"{sign}Infinity"
+    if high & 0x6000000000000000 == 0x6000000000000000:
+        exponent, digits = (high >> 47 & 0x3FFF) - _EXPONENT_BIAS, "0"  # its digits would be more than 34: not canonical, so zero
+    else:
+        exponent, digits = (high >> 49 & 0x3FFF) - _EXPONENT_BIAS, str((high << 64 | low) & _SIGNIFICAND)
+    adjusted = exponent + len(digits) - 1
+    if exponent > 0 or adjusted < -6:
+        fraction = f".{digits[1:]}" if len(digits) > 1 else ""
+        return f"{sign}{digits[0]}{fraction}E{'+' if adjusted > 0 else ''}{adjusted}"
+    if exponent == 0:
+        return sign + digits
+    padded = digits.rjust(1 - exponent, "0")
+    return f"{sign}{padded[:exponent]}.{padded[exponent:]}"
+
+
+def escaped(text: str) -> str:
+    """JSON text in which the characters that Java's writer escapes are ``\\uXXXX``; quotes and controls below U+0020 are so already."""
+    if text.isascii():
+        return text.replace("\x7f", "\\u007f") if "\x7f" in text else text
+    return _unprinted().sub(_escape, text)
+
+
+@functools.cache
+def _unprinted() -> re.Pattern[str]:
+    """The characters to escape, among those of the BMP; the tables of this Python's Unicode, as Java's are its runtime's."""
+    ranges: list[list[int]] = []
+    for code in [*range(0x7F, 0x10000)]:
+        if unicodedata.category(chr(code)) in _WRITTEN_AS_IS:
+            continue
+        if ranges and ranges[-1][1] == code - 1:
+            ranges[-1][1] = code
+        else:
+            ranges.append([code, code])
+    ranges.append([0x10000, sys.maxunicode])
+    return re.compile("[" + "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in ranges) + "]")
+
+
+def _escape(found: re.Match[str]) -> str:
+    return _escape_one(found[0])
+
+
+@functools.lru_cache(maxsize=4096)
+def _escape_one(char: str) -> str:
+    units = char.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+def _java_replace(error: UnicodeError) -> tuple[str, int]:
+    """One U+FFFD where Java's decoder puts one: a surrogate in three bytes counts as one fault there, as three in Python."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    found = error.object[error.start : error.start + 3]
+    surrogate = len(found) == 3 and found[0] == 0xED and 0xA0 <= found[1] <= 0xBF and 0x80 <= found[2] <= 0xBF
+    return "\ufffd", error.start + 3 if surrogate else error.end
+
+
+register_error("java-replace", _java_replace)
