@@ -23,6 +23,7 @@ from connectors.mysql.history_records import HistoryRecord, apply_changes
 from connectors.mysql.offset import MySqlOffset
 from connectors.mysql.schema_changes import SchemaChangeRecords, parts_of
 from connectors.mysql.source_info import SourceBlock
+from connectors.mysql.statement_kinds import without_settings
 from offsets.schema_history import KafkaSchemaHistory
 
 log = logging.getLogger(__name__)
@@ -100,6 +101,7 @@ class Schema:
             DdlError: it cannot be understood, and is not to be skipped.
             RetriableError: the history was not written.
         """
+        sql = without_settings(sql)
         try:
             changes = apply(sql, self.tables, database, sql_mode=sql_mode)
         except DdlError as error:

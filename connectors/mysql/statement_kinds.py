@@ -54,7 +54,7 @@ def kind_of(sql: str) -> Kind:
     if text.upper() in ("COMMIT", "ROLLBACK"):
         # rows of tables without transactions are in the log although their transaction was rolled back
         return Kind.COMMIT
-    text = _SET_STATEMENT.sub("", text, count=1) if text[:4].upper() == "SET " else text
+    text = without_settings(text)
     if text[:3].upper() == "XA ":
         return _XA.get(text[3:].split(None, 1)[0].upper() if text[3:].strip() else "", Kind.IGNORED)
     if any(pattern.fullmatch(text) for pattern in _FILTERED):
@@ -62,3 +62,8 @@ def kind_of(sql: str) -> Kind:
     if _ROWS.match(text):
         return Kind.ROWS
     return Kind.DDL
+
+
+def without_settings(sql: str) -> str:
+    """A statement without MariaDB's `SET STATEMENT … FOR` before it, which holds for its run only."""
+    return _SET_STATEMENT.sub("", sql, count=1) if sql.lstrip()[:4].upper() == "SET " else sql

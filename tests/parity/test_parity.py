@@ -128,6 +128,19 @@ SCENARIOS = [
     "mysql_topic_names",
     "mysql_snapshot_parts",
 ]
+#: Held against a MariaDB server and `golden_mariadb`, recorded with Debezium 3.5.0, the last one that its archive has for MariaDB.
+MARIADB_SCENARIOS = [
+    "mysql_tutorial",
+    "mysql_ddl",
+    "mysql_keys",
+    "mysql_restart",
+    "mysql_lost_history",
+    "mysql_types_text",
+    "mysql_types_time",
+    "mariadb_types",
+    "mariadb_ddl",
+    "mariadb_query",
+]
 #: Their tables have columns of extensions' types.
 NEED_EXTENSIONS = ("pg_types", "pg_toasted", "pg_propagate_types", "pg_column_rules")
 
@@ -165,4 +178,21 @@ def test_a_client_sees_what_the_reference_showed(
     assert record.returncode == 0, f"{record.stdout}\n\nThe end of the worker's log:\n{worker.service.log_tail(40)}"
     give_reference_names(tmp_path / f"{scenario}.json", worker, kafka, port, theirs)
     comparison = run_kit("compare", "--show", "20", str(HERE / "golden"), str(tmp_path), scenario)
+    assert comparison.returncode == 0, comparison.stdout
+
+
+@pytest.mark.parametrize("scenario", MARIADB_SCENARIOS)
+def test_mariadb_gives_what_the_reference_showed(
+    scenario: str, worker: Worker, kafka: Kafka, mariadb: MySqlAddress, tmp_path: Path
+) -> None:
+    server = {
+        "MYSQL_HOST": mariadb.host,
+        "MYSQL_PORT": str(mariadb.port),
+        "MYSQL_CONNECTOR": "io.debezium.connector.mariadb.MariaDbConnector",
+    }
+    topics = {f"{kind.upper()}_TOPIC": worker.topic(kind) for kind in ("config", "offset", "status")}
+    record = run_kit("record", "--out", str(tmp_path), scenario, CONNECT_URL=worker.url, BOOTSTRAP=kafka.bootstrap, **topics, **server)
+    assert record.returncode == 0, f"{record.stdout}\n\nThe end of the worker's log:\n{worker.service.log_tail(40)}"
+    give_reference_names(tmp_path / f"{scenario}.json", worker, kafka, mariadb.port, "18291")
+    comparison = run_kit("compare", "--show", "20", str(HERE / "golden_mariadb"), str(tmp_path), scenario)
     assert comparison.returncode == 0, comparison.stdout

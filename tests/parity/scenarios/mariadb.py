@@ -36,7 +36,7 @@ def mariadb_types(run: Run):
         "INSERT INTO shapes (p,l,g) VALUES (ST_GeomFromText('POINT(1 -2.5)'),ST_GeomFromText('LINESTRING(0 0,1 1,2 3)'),ST_GeomFromText('POINT(3 4)',3857)),(NULL,NULL,NULL)",
         "INSERT INTO ids (u) VALUES ('123e4567-e89b-12d3-a456-426655440000'),('00000000-0000-0000-0000-000000000000'),(NULL)",
         "INSERT INTO moments (d,dt,dt6,ts,ts6,t,t6) VALUES ('1000-01-01','9999-12-31 23:59:59','1969-12-31 23:59:59.999999','1970-01-01 00:00:01','2038-01-19 03:14:07.5','-838:59:59','838:59:58.999999')",
-    ], ["UPDATE own SET j='[]' WHERE id=1", "UPDATE ids SET u=NULL WHERE id=1"],
+    ], ["UPDATE own SET j='[]', up='1999-12-31 00:00:01.5' WHERE id=1", "UPDATE ids SET u=NULL WHERE id=1"],
         ["own", "shapes", "ids", "moments"], {"my": {}, "more": {"decimal.handling.mode": "string", "bigint.unsigned.handling.mode": "precise",
                                                                 "binary.handling.mode": "hex", "time.precision.mode": "connect",
                                                                 "table.include.list": f"db_{run.tag}.own,db_{run.tag}.fence"}})
