@@ -130,6 +130,8 @@ OPEN_PREFIXES = (
     "driver.",
     "internal.",
     "openlineage.",
+    # not among the reference's definitions, which reads it all the same
+    "read.only",
     "schema.history.internal.",
     "signal.",
     "notification.",

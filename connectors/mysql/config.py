@@ -316,7 +316,13 @@ class MySqlConfig(ParsedConfig):
     column_rules: ColumnRules
     gtid_sources: NameFilter
     skipped: frozenset[str]
+    signal_table: TableId | None = None
     version: str = VERSION
+
+    @property
+    def read_only(self) -> bool:
+        """`read.only`: nothing is written to the server, not even watermarks."""
+        return self.choice("read.only") == "true"
 
     @property
     def statements(self) -> dict[str, str]:
@@ -358,6 +364,7 @@ def parse_config(config: Config, connector: str = "mysql") -> MySqlConfig:
     if mode not in MODES and mode != "configuration_based":
         raise ConfigError(f"snapshot.mode={mode} is not built for this connector yet; choose one of {', '.join(sorted(MODES))}")
     _warn_of_unbuilt(raw)
+    signal_tables = [part.strip() for part in raw.get("signal.data.collection", "").split(",") if part.strip()]
     return MySqlConfig(
         raw=raw,
         connector=connector,
@@ -371,26 +378,31 @@ def parse_config(config: Config, connector: str = "mysql") -> MySqlConfig:
             columns=NameFilter.parse(raw.get("column.include.list"), raw.get("column.exclude.list")),
             snapshot=NameFilter.parse(raw.get("snapshot.include.collection.list"), None),
             is_system=is_system_table if raw["table.ignore.builtin"].strip().lower() == "true" else lambda _: False,
-            forced=frozenset(part.strip() for part in raw.get("signal.data.collection", "").split(",") if part.strip()),
+            forced=frozenset(signal_tables),
         ),
         keys=KeyRules.parse(raw.get("message.key.columns")),
         values=ValueOptions.from_config(raw),
         column_rules=ColumnRules.parse(raw),
         gtid_sources=NameFilter.parse(raw.get("gtid.source.includes"), raw.get("gtid.source.excludes")),
         skipped=skipped_operations(raw),
+        signal_table=_table_id(signal_tables[0]) if signal_tables else None,
     )
+
+
+def _table_id(name: str) -> TableId:
+    """`db.table`; the reference cuts at the first point too."""
+    schema, _, table = name.replace("`", "").partition(".")
+    return TableId(schema, table)
 
 
 def _warn_of_unbuilt(raw: Mapping[str, str]) -> None:
     """Properties whose work is not done by this connector yet: nobody shall wait for it."""
-    for name in ("signal.data.collection", "notification.enabled.channels", "heartbeat.action.query", "converters"):
-        if raw.get(name, "").strip():
-            log.warning("%s is set, but the MySQL connector does nothing with it yet", name)
+    if raw.get("converters", "").strip():
+        log.warning("converters is set, but the MySQL connector does nothing with it yet")
     if raw["event.processing.failure.handling.mode"].strip().lower() != "fail":
         log.warning("event.processing.failure.handling.mode: an event that cannot be decoded fails the task whatever it says")
-    for name in ("read.only", "skip.messages.without.change"):
-        if raw.get(name, "false").strip().lower() == "true":
-            log.warning("%s is set, but the MySQL connector does nothing with it yet", name)
+    if raw.get("skip.messages.without.change", "false").strip().lower() == "true":
+        log.warning("skip.messages.without.change is set, but the MySQL connector does nothing with it yet")
 
 
 def is_system_table(table: TableId) -> bool:

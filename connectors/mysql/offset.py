@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from connect_py.api import SourceOffset
 from connect_py.errors import ConfigError
 
+BLOCKING: Final = "BLOCKING"
 _MORE = ("incremental_snapshot_", "transaction_")
 
 
@@ -61,6 +63,11 @@ class MySqlOffset:
             snapshot=None if snapshot in (None, False, "false", "") else "INITIAL" if snapshot in (True, "true") else str(snapshot),
             more={name: value for name, value in stored.items() if name.startswith(_MORE) and not isinstance(value, float)},
         )
+
+    @property
+    def is_snapshot_unfinished(self) -> bool:
+        """Whether the initial snapshot has to be taken (again). A blocking one that was interrupted is not: streaming goes on."""
+        return self.snapshot not in (None, BLOCKING)
 
     def dump(self) -> dict[str, bool | int | str | None]:
         """For the offsets topic; the order is the one of Debezium's map, which every reader of the topic sees."""

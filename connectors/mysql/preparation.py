@@ -51,7 +51,7 @@ def prepare(
         raise FatalTaskError("Could not find existing redo log information while attempting schema only recovery snapshot")
     stored = StoredPosition.NONE
     if position is not None:
-        stored = StoredPosition.UNFINISHED_SNAPSHOT if position.snapshot else StoredPosition.STREAMING
+        stored = StoredPosition.UNFINISHED_SNAPSHOT if position.is_snapshot_unfinished else StoredPosition.STREAMING
     if stored is StoredPosition.UNFINISHED_SNAPSHOT and not mode.keeps_position:
         log.info("Previous snapshot was cancelled before completion; a new snapshot will be taken.")
     if snapshot_done and stored is StoredPosition.STREAMING:

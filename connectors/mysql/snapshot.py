@@ -12,86 +12,31 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from connect_py.api.record import EncodedRow
 from connect_py.errors import FatalTaskError
-from connectors.engine.encode.tuples import Text
-from connectors.engine.envelope import tail
 from connectors.engine.metrics import SnapshotMetrics
+from connectors.engine.notification.events import InitialEvents
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.initial import InitialSnapshot
-from connectors.engine.snapshot.markers import Marker
 from connectors.mysql import error_codes, server
 from connectors.mysql.config import MySqlConfig
-from connectors.mysql.connection import Connection, Row, quote_name
+from connectors.mysql.connection import Connection, quote_name
 from connectors.mysql.errors import LostConnectionError, ServerError
 from connectors.mysql.offset import MySqlOffset
+from connectors.mysql.place import StreamPlace
 from connectors.mysql.schema import Schema
-from connectors.mysql.tables import CapturedTable, CapturedTables
-from connectors.mysql.values import is_text
+from connectors.mysql.table_rows import MAX_ROWS, TableRows
+from connectors.mysql.tables import CapturedTables
 
 log = logging.getLogger(__name__)
 
-#: A batch ends at whichever comes first (see the PostgreSQL connector's).
-MAX_ROWS = 2_000
-MAX_BYTES = 4_000_000
-#: Rows that are asked of the driver at a time, so that a batch of large ones ends near its bound.
-_FETCH_ROWS = 250
 _CONSISTENT = ("minimal", "minimal_percona", "minimal_percona_no_table_locks")
 _LOCKS = {"minimal": "FLUSH TABLES WITH READ LOCK", "extended": "FLUSH TABLES WITH READ LOCK"}
 _PERCONA_LOCK = "LOCK TABLES FOR BACKUP"
-
-
-class TableRows:
-    """One table being read; `TableRows` of the snapshot engine. Raises ServerError from every method."""
-
-    def __init__(
-        self, connection: Connection, table: CapturedTable, offset: MySqlOffset, metrics: SnapshotMetrics, statement: str | None
-    ) -> None:
-        self._table = table
-        self._metrics = metrics
-        columns = [table.model.columns[place] for place in table.places]
-        self._charsets = ["utf-8" if is_text(column) else "latin-1" for column in columns]
-        # the server's clock has whole seconds
-        ts_us = int(time.time()) * 1_000_000
-        self._sources = {marker: table.block.render(ts_us, marker.value, offset.file, offset.pos) for marker in Marker}
-        names = ", ".join(quote_name(column.name) for column in columns)
-        source = quote_name(table.id.schema, table.id.table)
-        if statement is not None:
-            source = f"({statement.rstrip().rstrip(';')}\n) AS chosen"
-        self._batches: Iterator[Sequence[Row]] = connection.stream(f"SELECT {names} FROM {source}", _FETCH_ROWS)  # noqa: S608  # quoted names; an override is the user's own
-
-    def read(self) -> list[Row] | None:
-        """Up to MAX_ROWS or MAX_BYTES; None after the last one."""
-        rows: list[Row] = []
-        size = 0
-        for batch in self._batches:
-            rows += batch
-            size += sum(len(value) for row in batch for value in row if value is not None)
-            if len(rows) >= MAX_ROWS or size >= MAX_BYTES:
-                break
-        self._metrics.scanned(str(self._table.id), len(rows))
-        if not rows:
-            self._metrics.table_done()
-            return None
-        return rows
-
-    def encode(self, rows: Sequence[Row], marker: Marker) -> list[EncodedRow]:
-        """Rows as records. Raises DataError."""
-        table, charsets = self._table, self._charsets
-        image, value, route = table.encoder.image, table.encoder.value, table.route
-        source, end = self._sources[marker], tail("r", time.time_ns())
-        out: list[EncodedRow] = []
-        for row in rows:
-            texts: list[Text] = [
-                None if octets is None else octets.decode(charset, "replace") for octets, charset in zip(row, charsets, strict=True)
-            ]
-            key, shown = image(texts, snapshot=True)
-            out.append((route, key, value(None, shown, source, end)))
-        return out
 
 
 class MySqlSnapshot:
@@ -118,6 +63,7 @@ class MySqlSnapshot:
         schema: Schema,
         tables: CapturedTables,
         metrics: SnapshotMetrics,
+        events: InitialEvents,
         *,
         data: bool,
         base: MySqlOffset | None = None,
@@ -126,12 +72,14 @@ class MySqlSnapshot:
         self._config = config
         self._schema = schema
         self._metrics = metrics
+        self._events = events
         self._base = base
         self._started = time.monotonic()
         self._rows: list[EncodedRow] = []
         self._delayed: list[TableId] = []
         self._table_locks = False
         self._mode = config.choice("snapshot.locking.mode", "minimal")
+        events.started()
         self.finished = False
         only_captured = config.flag("schema.history.internal.store.only.captured.tables.ddl")
         known = server.all_tables(connection, with_system=not config.flag("table.ignore.builtin"))
@@ -149,6 +97,8 @@ class MySqlSnapshot:
         chosen = config.filters.snapshot_order(captured) if data else []
         present = [table for table in chosen if schema.is_known(table)]
         self._tables = tables
+        self._names = [str(table) for table in present]
+        self._captured = [str(table) for table in captured]
         self._engine = InitialSnapshot(present, self._open)
         metrics.begin(len(present))
         log.info("Snapshot of %d tables at %s:%d: %s", len(present), self.offset.file, self.offset.pos, ", ".join(map(str, present)))
@@ -179,6 +129,7 @@ class MySqlSnapshot:
         self.offset = self._base if self._base is not None else replace(self.offset, snapshot=None)
         self.finished = True
         self._metrics.end("completed")
+        self._events.completed()
         log.info("Snapshot finished: %d rows in %.1f s", self._engine.rows_sent, time.monotonic() - self._started)
         return rows
 
@@ -265,6 +216,14 @@ class MySqlSnapshot:
         self._rows += rows
 
     def _open(self, table: TableId) -> TableRows:
-        captured = self._tables.get(table)
+        captured, name = self._tables.get(table), str(table)
         assert captured is not None
-        return TableRows(self._connection, captured, self.offset, self._metrics, self._config.statements.get(str(table)))
+        self._events.in_progress(name, self._names)
+        return TableRows(
+            self._connection,
+            captured,
+            StreamPlace(self.offset.file, self.offset.pos),
+            self._metrics,
+            self._config.statements.get(name),
+            lambda rows: self._events.scan_completed(name, self._captured, rows),
+        )

@@ -22,6 +22,7 @@ from connect_py.errors import FatalTaskError
 from connectors.engine.encode.tuples import Text
 from connectors.engine.envelope import tail
 from connectors.engine.metrics import StreamingMetrics
+from connectors.engine.pending import PendingRows
 from connectors.engine.relational.table import TableId
 from connectors.engine.transactions import TransactionMonitor
 from connectors.mysql.binlog.codes import EventType
@@ -32,11 +33,14 @@ from connectors.mysql.binlog.rows import Reader, read_images, read_pairs, row_re
 from connectors.mysql.binlog.table_map import TableMap
 from connectors.mysql.binlog_client import BinlogClient
 from connectors.mysql.config import MySqlConfig
-from connectors.mysql.gtid import Transactions
+from connectors.mysql.gtid import GtidSet, Transactions
+from connectors.mysql.log_place import LogPlace
 from connectors.mysql.offset import MySqlOffset
+from connectors.mysql.place import StreamPlace
 from connectors.mysql.schema import Schema
 from connectors.mysql.statement_kinds import Kind, kind_of
 from connectors.mysql.tables import CapturedTable, CapturedTables
+from connectors.mysql.taps import Taps
 from connectors.mysql.values import meaning_of
 
 log = logging.getLogger(__name__)
@@ -97,6 +101,8 @@ class ChangeStream:
         gtids: what the dump leaves out; None for a dump that began at a file's position.
         with_gtids: whether the server's transactions have GTIDs and they are looked at.
         monitor: makes transaction metadata; None without it.
+        pending: takes the records; what goes on beside the stream puts its own there.
+        taps: what listens to single tables.
     """
 
     def __init__(
@@ -112,6 +118,8 @@ class ChangeStream:
         headers: tuple[tuple[str, str], ...],
         monitor: TransactionMonitor | None,
         metrics: StreamingMetrics,
+        pending: PendingRows,
+        taps: Taps,
     ) -> None:
         self._client = client
         self._config = config
@@ -121,6 +129,8 @@ class ChangeStream:
         self._headers = headers
         self._monitor = monitor
         self._metrics = metrics
+        self._pending = pending
+        self._taps = taps
         self._skipped = config.skipped
         self._tombstones = config.flag("tombstones.on.delete")
         self._shows_query = config.flag("include.query")
@@ -128,6 +138,10 @@ class ChangeStream:
         self._queue: deque[tuple[Header, Body]] = deque()
         self._tables: dict[int, TableStream | None] = {}
         self._place = _Place(stored.file, stored.pos, gtids)
+        self._began = gtids
+        self._begin_of_event = self._end_of_event = stored.pos
+        self._last_gtid: Gtid | None = None
+        self._last_thread: int | None = None
         self._resume: tuple[int, int] | None = (stored.event, stored.row) if stored.event or stored.row else None
         self._gtid: Gtid | None = None
         self._foreign = False
@@ -152,17 +166,42 @@ class ChangeStream:
         """Where the source stands behind the last event; None inside of a transaction."""
         return None if self._place.inside else self._offset(0, 0)
 
-    def read(self, seconds: float) -> tuple[list[EncodedRow], MySqlOffset | None]:
-        """Records of the next events, up to a batch's bounds; waits up to `seconds` for the first event.
+    def position(self, *, last_thread: bool = False) -> StreamPlace:
+        """The last event, as source blocks show it.
+
+        Args:
+            last_thread: whether the thread of a transaction that has ended is still shown.
+        """
+        gtid = None if self._last_gtid is None else str(self._last_gtid)
+        thread = self._last_thread if last_thread else self._thread
+        return StreamPlace(self._place.file, self._begin_of_event, self._server_id, gtid, thread)
+
+    @property
+    def received(self) -> LogPlace:
+        """Up to where the log was read."""
+        return LogPlace(self._place.file, self._end_of_event)
+
+    @property
+    def shown(self) -> GtidSet | None:
+        """The transactions that were read so far, the one that is under way among them; None where they have no names."""
+        found, began = self._place.gtids, self._began
+        if not isinstance(found, GtidSet) or not isinstance(began, GtidSet):
+            return None
+        if self._gtid is not None:
+            found = found.with_gtid(self._gtid.source, self._gtid.number)
+        return found.minus(began)
+
+    def read(self, seconds: float) -> MySqlOffset | None:
+        """Put the records of the next events to the pending ones, up to a batch's bounds; waits up to `seconds` for the first event.
 
         Returns:
-            The records, and the offset of the last one; None without any.
+            The offset of the last record; None without any.
 
         Raises:
             ServerError: the server ended the dump, or the connection broke.
             ConnectError: an event cannot be decoded, or a record cannot be made.
         """
-        rows: list[EncodedRow] = []
+        rows = self._pending.rows
         self._last = None
         deadline = time.monotonic() + seconds
         size = 0
@@ -179,7 +218,7 @@ class ChangeStream:
                     size += sum(len(value) for _, _, value in rows[before:] if value)
             left = deadline - time.monotonic()
             if rows or left <= 0:
-                return rows, self._last
+                return self._last
             try:
                 self._queue.extend(self._client.read(left))
             except MalformedEventError as error:
@@ -193,8 +232,14 @@ class ChangeStream:
         if isinstance(body, Rotate):
             self._rotate(header, body)
             return
-        if isinstance(body, Heartbeat) or not header.timestamp:
+        if isinstance(body, Heartbeat):
+            if body.file == place.file:
+                self._end_of_event = max(self._end_of_event, body.position or header.end)
             return
+        if not header.timestamp:
+            return
+        if header.end:
+            self._begin_of_event, self._end_of_event = header.end - header.length, header.end
         self._server_id = header.server_id
         if isinstance(body, Gtid):
             self._on_gtid(body)
@@ -229,13 +274,14 @@ class ChangeStream:
         """Real ones stand in the log; the server makes one up at a dump's start to tell the file's name."""
         if body.file != self._place.file or header.timestamp:
             self._place.file, self._place.pos = body.file, body.position
+            self._begin_of_event = self._end_of_event = body.position
         self._tables.clear()
 
     def _on_gtid(self, gtid: Gtid) -> None:
         if not self._with_gtids:
             return
         self._complete_gtid()
-        self._gtid = gtid
+        self._gtid = self._last_gtid = gtid
         self._foreign = self._filters_rows and not self._config.gtid_sources(gtid.source.partition(":")[0])
         if gtid.commit_micros:
             self._ts_us = gtid.commit_micros
@@ -250,7 +296,7 @@ class ChangeStream:
         """
         place = self._place
         place.pos, place.events, place.inside = header.end - header.length, 0, True
-        self._thread = thread
+        self._thread = self._last_thread = thread
         self._tx_id = str(self._gtid) if self._gtid is not None else f"file={place.file},pos={place.pos}"
         self._counted = self._monitor if counted else None
         if self._counted is not None:
@@ -314,6 +360,8 @@ class ChangeStream:
         for change in changes:
             if change.kind == "TRUNCATE":
                 self._truncate(header, change.id, rows)
+            elif self._taps.watched is not None and self._taps.watched in (change.id, change.previous):
+                self._taps.on_structure(self._schema.tables.tables.get(self._taps.watched))
         # the tables' numbers now mean other structures
         self._tables.clear()
         if found and not self._known_statement():
@@ -332,6 +380,8 @@ class ChangeStream:
         return self._resume is not None and self._place.inside and self._place.events < self._resume[0]
 
     def _truncate(self, header: Header, id_: TableId, rows: list[EncodedRow]) -> None:
+        if self._taps.watched == id_:
+            self._taps.on_truncate()
         captured = self._captured.get(id_)
         if captured is None or "t" in self._skipped:
             return
@@ -397,7 +447,10 @@ class ChangeStream:
                 return
             passed = row if self._place.events == events else 0
             self._resume = None
+        signals = table.captured.id == self._taps.signal_table
         if event.kind in self._skipped:
+            if signals:
+                self._signals(event, table, passed)
             return
         if event.partial:
             raise FatalTaskError(
@@ -405,6 +458,8 @@ class ChangeStream:
                 "server, then take a new snapshot"
             )
         before = len(rows)
+        if signals:
+            self._signals(event, table, passed)
         count = self._encode(header, event, table, passed, rows)
         if len(rows) > before:
             self._last = self._offset(self._place.events, count)
@@ -418,6 +473,12 @@ class ChangeStream:
         )
         self._metrics.behind((time.time_ns() // 1000 - self._ts_us) // 1000)
 
+    def _signals(self, event: Rows, table: TableStream, passed: int) -> None:
+        """Take rows of the signal table for signals, before they are encoded as the ordinary rows that they are too."""
+        if event.kind != "u":
+            for texts in read_images(table.reader(event.present), event.body)[passed:]:
+                self._taps.row(event.kind, texts)
+
     def _encode(self, header: Header, event: Rows, table: TableStream, passed: int, rows: list[EncodedRow]) -> int:
         """Rows of an event but for the first `passed`. Returns how many it has."""
         captured = table.captured
@@ -427,6 +488,7 @@ class ChangeStream:
         now_ns = time.time_ns()
         closing = tail(event.kind, now_ns)
         monitor, name = self._counted, str(captured.id)
+        watched = self._taps.on_event if self._taps.watched == captured.id else None
         if event.kind == "u":
             pairs = read_pairs(table.reader(event.present), table.reader(event.present_after), event.body)
             for row, (old, new) in enumerate(pairs[passed:], passed):
@@ -435,7 +497,11 @@ class ChangeStream:
                 source = b"%b%d%b" % (head, row, end)
                 if old_key != key and old_key is not None and key is not None:
                     self._split(captured, (old_key, old_row, old), (key, new_row, new), source, now_ns, rows)
+                    if watched is not None:
+                        self._watch_split(watched, old_key, key)
                     continue
+                if watched is not None:
+                    watched(key)
                 if monitor is not None:
                     closing = tail("u", now_ns, monitor.event(name, self._tx_id))
                 rows.append((route, key, value(old_row, new_row, source, closing)))
@@ -444,6 +510,8 @@ class ChangeStream:
         for row, texts in enumerate(images[passed:], passed):
             key, shown = image(chosen(texts))
             source = b"%b%d%b" % (head, row, end)
+            if watched is not None:
+                watched(key)
             if monitor is not None:
                 closing = tail(event.kind, now_ns, monitor.event(name, self._tx_id))
             if event.kind == "c":
@@ -453,6 +521,13 @@ class ChangeStream:
                 if self._tombstones:
                     rows.append((route, key, None))
         return len(images)
+
+    def _watch_split(self, watched: Callable[[bytes | None], None], old: bytes, new: bytes) -> None:
+        # an operation that is skipped makes no event, so that the window's row stays
+        if "d" not in self._skipped:
+            watched(old)
+        if "c" not in self._skipped:
+            watched(new)
 
     @staticmethod
     def _chooser(captured: CapturedTable) -> Callable[[list[Text]], list[Text]]:

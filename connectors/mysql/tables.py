@@ -124,6 +124,10 @@ class CapturedTables:
         self._models = models
         self._built: dict[TableId, CapturedTable] = {}
 
+    def names(self) -> list[TableId]:
+        """The captured tables that are known, in order."""
+        return sorted(id_ for id_ in self._models if self._is_captured(id_))
+
     def get(self, id_: TableId) -> CapturedTable | None:
         """A table, None for one that is not captured or not known."""
         model = self._models.get(id_)

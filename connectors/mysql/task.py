@@ -2,6 +2,7 @@
 
     CONNECT ──> SNAPSHOT ──> STREAMING          any of them ──(passing failure)──> CONNECT, after a pause
         └───────────────────────^ └──> DONE     (modes that do not stream)
+                    ^──(a signal)──┘
 
 There is no thread and no queue between the socket and the producer, so memory is bounded by a batch and a slow Kafka slows reading.
 `position` is the offset of the last batch that was given out; after a failure the task goes on from it, exactly as a new process would
@@ -18,22 +19,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from connect_py.api import EncodedBatch, MetricGroup, SourceTask, SourceTaskContext
-from connect_py.api.record import EncodedRow
-from connect_py.errors import ConnectError, RetriableError
+from connect_py.api import EncodedBatch, MetricGroup, SourceOffset, SourcePartition, SourceTask, SourceTaskContext
+from connect_py.errors import ConnectError, FatalTaskError, RetriableError
 from connectors.engine.headers import context_headers, new_run_id
-from connectors.engine.heartbeat import Heartbeat
 from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
+from connectors.engine.relational.filters import compile_java_regex
 from connectors.engine.retry import Backoff, Outage
-from connectors.engine.topic_naming import TopicNaming
-from connectors.engine.transactions import TransactionMonitor
+from connectors.engine.signal.actions import BlockingRequest
+from connectors.engine.snapshot.hooks import SnapshotHooks
+from connectors.engine.snapshot.reader import BusyError
 from connectors.mysql import server
+from connectors.mysql.beside import Beside
 from connectors.mysql.binlog_client import BinlogClient
+from connectors.mysql.blocking import BlockingSnapshot
 from connectors.mysql.config import parse_config
 from connectors.mysql.connection import Connection
 from connectors.mysql.errors import PurgedPositionError
 from connectors.mysql.mariadb_gtid import MariadbGtidSet
 from connectors.mysql.offset import MySqlOffset
+from connectors.mysql.place import StreamPlace
 from connectors.mysql.preparation import prepare
 from connectors.mysql.schema import Schema
 from connectors.mysql.schema_changes import SchemaChangeRecords
@@ -63,8 +67,10 @@ class MySqlConnectorTask(SourceTask):
 
     Attributes:
         connector: as records call it.
+        hooks: called around an incremental snapshot's watermarks, for tests that put races there.
     """
 
+    hooks: SnapshotHooks | None = None
     connector: ClassVar[str] = "mysql"
 
     def __init__(self) -> None:
@@ -74,11 +80,12 @@ class MySqlConnectorTask(SourceTask):
         self._history: KafkaSchemaHistory | None = None
         self._schema: Schema | None = None
         self._tables: CapturedTables | None = None
-        self._snapshot: MySqlSnapshot | None = None
+        self._snapshot: MySqlSnapshot | BlockingSnapshot | None = None
         self._stream: ChangeStream | None = None
         self._position: MySqlOffset | None = None
         self._snapshot_done = False
         self._not_before = 0.0
+        self._beside: Beside | None = None
         self._outage = Outage()
 
     # -- the contract ------------------------------------------------------------------------------------------------------------------
@@ -97,16 +104,15 @@ class MySqlConnectorTask(SourceTask):
         if parsed.flag("extended.headers.enabled"):
             headers = context_headers(parsed.topic_prefix, context.task, parsed.connector, new_run_id())
         self._factory = TableFactory(parsed, context.encoding, headers)
-        naming = TopicNaming.from_config(parsed.raw)
         self._records = None
         if parsed.flag("include.schema.changes"):
             self._records = SchemaChangeRecords(
                 parsed.topic_prefix, parsed.connector, block_schema(parsed.connector), context.encoding, headers
             )
-        self._monitor = TransactionMonitor(naming, context.encoding) if parsed.flag("provide.transaction.metadata") else None
-        self._heartbeat = Heartbeat(parsed.seconds("heartbeat.interval.ms"), naming, context.encoding)
+        self._beside = Beside(parsed, context.connector, context.encoding, lambda: self._position, self.hooks)
+        self._beside.restore(self._position.more if self._position else {})
         self._backoff = Backoff(parsed.seconds("retriable.restart.connector.wait.ms"), parsed.number("errors.max.retries"))
-        if self._position is None or self._position.snapshot:
+        if self._snapshot_is_due():
             self._not_before = time.monotonic() + parsed.seconds("snapshot.delay.ms")
 
     def poll(self) -> EncodedBatch | None:
@@ -130,6 +136,11 @@ class MySqlConnectorTask(SourceTask):
         """Make `poll` return soon."""
         self._stop.set()
 
+    def offsets_committed(self, offsets: Sequence[tuple[SourcePartition, SourceOffset]]) -> None:
+        """Signals whose effects the offsets topic holds are done."""
+        if self._beside is not None:
+            self._beside.committed()
+
     def metrics(self) -> Sequence[MetricGroup]:
         """Debezium's two beans."""
         return [self._snapshot_metrics.group(), self._streaming_metrics.group()]
@@ -137,6 +148,8 @@ class MySqlConnectorTask(SourceTask):
     def close(self) -> None:
         """Let every connection go; also after a start that refused its configuration."""
         self._close_connections()
+        if self._beside is not None:
+            self._beside.close()
 
     # -- the state machine -------------------------------------------------------------------------------------------------------------
 
@@ -147,18 +160,37 @@ class MySqlConnectorTask(SourceTask):
             return self._read_snapshot()
         if self._state is State.STREAMING:
             return self._read_stream()
-        self._stop.wait(IDLE_SECONDS)
-        return None
+        self._side.take_signals()
+        if self._side.blocking:
+            self._begin_blocking(self._side.blocking.popleft())
+        else:
+            self._stop.wait(IDLE_SECONDS)
+        return self._batch(None)
+
+    @property
+    def _side(self) -> Beside:
+        assert self._beside is not None
+        return self._beside
 
     def _recover(self, error: ConnectError) -> None:
         """Close everything and plan the next attempt. Raises FatalTaskError when there shall be none."""
+        interrupted = self._snapshot
+        if isinstance(interrupted, BlockingSnapshot):
+            self._position = interrupted.after
+            log.error("The blocking snapshot was interrupted and is not taken again; to have it, send the signal anew. %s", error)
         self._close_connections()
+        self._side.restore(self._position.more if self._position else {})
+        if interrupted is not None:
+            self._side.events.aborted()
         self._streaming_metrics.connected = False
         self._snapshot_metrics.end("aborted")
         self._state = State.CONNECT
         pause = self._backoff.next(error)
-        begins = self._position is None or self._position.snapshot
-        at = "the snapshot begins again" if begins else f"reading goes on from {self._position.dump() if self._position else ''}"
+        at = (
+            "the snapshot begins again"
+            if self._snapshot_is_due()
+            else f"reading goes on from {self._position.dump() if self._position else ''}"
+        )
         level = logging.WARNING if self._outage.is_news(str(error)) else logging.DEBUG
         log.log(level, "%s. Trying again in %.1f s; %s, nothing is lost", error, pause, at)
 
@@ -170,6 +202,12 @@ class MySqlConnectorTask(SourceTask):
         if self._history is not None:
             self._history.close()
         self._stream = self._connection = self._history = self._snapshot = None
+        if self._beside is not None:
+            self._beside.attach(None)
+            self._beside.general.close()
+
+    def _snapshot_is_due(self) -> bool:
+        return self._position is None or self._position.is_snapshot_unfinished
 
     def _is_well(self) -> None:
         self._backoff.reset()
@@ -186,13 +224,23 @@ class MySqlConnectorTask(SourceTask):
         if not start.schema and self._position is not None:
             count = self._schema.recover(self._position)
             log.info("The structures of %d tables were read from %d records of the history", len(self._schema.tables.tables), count)
-        self._tables = CapturedTables(self._factory, config.filters.is_captured, self._schema.tables.tables)
+        self._tables = self._side.tables = CapturedTables(self._factory, config.filters.is_captured, self._schema.tables.tables)
         if not start.schema:
-            self._snapshot_metrics.end("skipped")
+            if not self._snapshot_done:
+                self._snapshot_metrics.end("skipped")
+                self._side.events.skipped()
+            self._snapshot_done = True
             self._state = self._after_snapshot()
             return
         self._snapshot = MySqlSnapshot(
-            self._connection, config, self._schema, self._tables, self._snapshot_metrics, data=start.data, base=start.position
+            self._connection,
+            config,
+            self._schema,
+            self._tables,
+            self._snapshot_metrics,
+            self._side.events,
+            data=start.data,
+            base=start.position,
         )
         self._position = self._snapshot.offset
         self._state = State.SNAPSHOT
@@ -200,19 +248,79 @@ class MySqlConnectorTask(SourceTask):
     def _read_snapshot(self) -> EncodedBatch | None:
         snapshot = self._snapshot
         assert snapshot is not None
-        rows = snapshot.next_rows()
+        try:
+            rows = snapshot.next_rows()
+        except RetriableError:
+            raise
+        except ConnectError as error:
+            if not isinstance(snapshot, BlockingSnapshot):
+                raise
+            log.error("The blocking snapshot failed; streaming goes on. %s", error)
+            self._side.general.close()
+            self._side.events.aborted()
+            self._end_snapshot(snapshot.after)
+            return self._batch(None)
         self._is_well()
         self._position = snapshot.offset
-        if snapshot.finished:
-            self._snapshot = None
+        if snapshot.finished and self._side.heartbeat.is_enabled:
+            self._side.pending.add(self._side.heartbeat.beat())
+        rows = self._side.pending.take() + rows
+        # at the end without rows too: the offset now says that nothing is left to read
+        wanted = rows or (snapshot.finished and not isinstance(snapshot, BlockingSnapshot))
+        batch = EncodedBatch(rows, self._partition, self._position.dump()) if wanted else None
+        if isinstance(snapshot, BlockingSnapshot):
+            if snapshot.finished:
+                self._end_snapshot(snapshot.after)
+        elif snapshot.finished:
             self._snapshot_done = True
-            self._state = self._after_snapshot()
             self._not_before = time.monotonic() + self._config.seconds("streaming.delay.ms")
-            if self._heartbeat.is_enabled:
-                rows = [*rows, self._heartbeat.beat()]
-            # without rows too: the offset now says that nothing is left to read
-            return EncodedBatch(rows, self._partition, self._position.dump())
-        return EncodedBatch(rows, self._partition, self._position.dump()) if rows else None
+            self._end_snapshot(snapshot.offset)
+        return batch
+
+    def _end_snapshot(self, position: MySqlOffset) -> None:
+        self._position = position
+        self._snapshot = None
+        self._state = self._after_snapshot()
+
+    def _begin_blocking(self, request: BlockingRequest) -> None:
+        """Interrupt streaming for a snapshot that a signal asked for; what cannot be done is logged."""
+        side, position, tables = self._side, self._position, self._tables
+        assert position is not None and tables is not None
+        place = StreamPlace(position.file, position.pos) if self._stream is None else self._stream.position(last_thread=True)
+        try:
+            patterns = [compile_java_regex(name) for name in request.collections]
+            wanted = self._config.filters.snapshot_order(tables.names(), patterns)
+            if not wanted:
+                log.warning("The blocking snapshot '%s' matches no captured table: %s", request.signal, ", ".join(request.collections))
+            self._snapshot = BlockingSnapshot(
+                side.general(),
+                tables,
+                wanted,
+                position,
+                place,
+                dict(request.statements),
+                side.events,
+                self._snapshot_metrics,
+                side.check,
+            )
+        except RetriableError:
+            raise
+        except BusyError as error:
+            log.info("The blocking snapshot '%s' waits: %s", request.signal, error)
+            side.general().execute("ROLLBACK")
+            side.blocking.appendleft(request)
+            return
+        except ConnectError as error:
+            log.error("The blocking snapshot '%s' cannot begin; streaming goes on. %s", request.signal, error)
+            side.general.close()
+            return
+        # the server would not wait for a stream that nobody reads; a new one goes on from the last batch
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+            side.attach(None)
+            side.restore(position.more)
+        self._state = State.SNAPSHOT
 
     def _after_snapshot(self) -> State:
         if self._config.snapshot_mode.streams:
@@ -221,32 +329,43 @@ class MySqlConnectorTask(SourceTask):
         return State.DONE
 
     def _read_stream(self) -> EncodedBatch | None:
-        stream = self._stream
+        side, stream = self._side, self._stream
         if stream is None:
             stream = self._stream = self._open_stream()
-        rows, offset = stream.read(IDLE_SECONDS)
-        return self._batch(rows, offset, stream)
-
-    def _batch(self, rows: list[EncodedRow], offset: MySqlOffset | None, stream: ChangeStream) -> EncodedBatch | None:
-        self._is_well()
-        here = stream.here if self._heartbeat.is_due else None
-        if here is not None:
-            rows.append(self._heartbeat.beat())
+            side.attach(stream)
+        side.before_read()
+        if side.blocking and not side.pending.rows:
+            self._begin_blocking(side.blocking.popleft())
+            if self._state is State.SNAPSHOT:
+                return self._batch(None)
+        offset = stream.read(IDLE_SECONDS)
+        side.after_read()
+        here = stream.here if side.heartbeat.is_due else None
+        if here is not None and side.beat():
             offset = here
-        if not rows:
+        return self._batch(offset)
+
+    def _batch(self, offset: MySqlOffset | None) -> EncodedBatch | None:
+        """What waits, with the offset of the last event (None: as before), and what goes on beside the stream."""
+        self._is_well()
+        fields = self._side.fields()
+        rows = self._side.pending.take()
+        before = self._position
+        if before is None or (not rows and fields == before.more):
             return None
-        found = offset or self._position
-        assert found is not None
-        self._position = replace(found, more=self._monitor.offset() if self._monitor is not None else {})
+        self._position = replace(offset or before, more=fields)
         return EncodedBatch(rows, self._partition, self._position.dump())
 
     def _open_stream(self) -> ChangeStream:
         config, position = self._config, self._position
-        assert self._connection is not None and self._schema is not None and self._tables is not None and position is not None
+        assert self._schema is not None and self._tables is not None and position is not None
+        if self._connection is None:
+            # a blocking snapshot lies behind
+            self._connection = server.open_connection(config)
         with_gtids = server.has_gtids(self._connection, config) and not config.flag("gtid.ignore.on.recovery")
         gtids = server.left_out(self._connection, config, position)
-        if self._monitor is not None:
-            self._monitor.restore(position.more)
+        if config.read_only and not with_gtids:
+            raise FatalTaskError("Read only connection requires GTID_MODE to be ON")
         # the session has nothing more to do, and an idle one would be cut some day
         self._connection.close()
         self._connection = None
@@ -274,8 +393,10 @@ class MySqlConnectorTask(SourceTask):
             self._tables,
             with_gtids=with_gtids,
             headers=self._factory.headers,
-            monitor=self._monitor,
+            monitor=self._side.monitor,
             metrics=self._streaming_metrics,
+            pending=self._side.pending,
+            taps=self._side.taps,
         )
 
 

@@ -97,6 +97,11 @@ class IncrementalSnapshot(Generic[R]):
         return self._window.chunk
 
     @property
+    def has_sent(self) -> bool:
+        """Whether rows of the current collection went out."""
+        return self._sent is not None
+
+    @property
     def collections(self) -> list[str]:
         """What is left, the current one first."""
         return self._queue.ids

@@ -1,0 +1,131 @@
+"""Keys by which chunks of MySQL tables are cut: how a column is ordered, compared and stored in offsets. Pure.
+
+MySQL compares by a column's type and collation, so a boundary must be written such that it is compared as the column is sorted. Numbers
+are bare digits (a quoted one is compared as a floating point number), bytes and texts are hexadecimal with their character set in front
+(no mode of the session changes what they mean), and a label of an ENUM or SET is its number, by which the server sorts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from connect_py.errors import DataError
+from connectors.engine.snapshot.java_object import STRING, JavaValue
+from connectors.mysql.connection import quote_name
+from connectors.mysql.model import MyColumn
+from connectors.mysql.values import is_text
+
+_NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?", re.IGNORECASE).fullmatch
+_DATE = re.compile(r"\d{4}-\d\d-\d\d").fullmatch
+_LONGS = frozenset(("BIGINT", "INT8", "SERIAL"))
+_INTEGERS = _LONGS | {
+    "TINYINT",
+    "SMALLINT",
+    "MEDIUMINT",
+    "INT",
+    "INTEGER",
+    "BOOL",
+    "BOOLEAN",
+    "YEAR",
+    "INT1",
+    "INT2",
+    "INT3",
+    "INT4",
+    "MIDDLEINT",
+}
+_REALS = frozenset(("FLOAT", "DOUBLE", "DOUBLE PRECISION", "REAL", "FLOAT4", "FLOAT8"))
+_DECIMALS = frozenset(("DECIMAL", "NUMERIC", "DEC", "FIXED"))
+_TIMES = frozenset(("DATE", "DATETIME", "TIMESTAMP", "TIME"))
+_BYTES = frozenset(("BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"))
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkKey:
+    """A column by which chunks are cut.
+
+    Attributes:
+        column: of the table's model.
+        shown: the expression that is read for its value; the column itself, but for floating point numbers, of which the text protocol
+            shows too few digits.
+        compared: the expression that is compared with a literal.
+        literal: a value's text to the literal. Raises DataError.
+        java_class: what offsets hold the value as.
+    """
+
+    column: MyColumn
+    shown: str
+    compared: str
+    literal: Callable[[str], str]
+    java_class: str = STRING
+
+    def stored(self, text: str) -> JavaValue:
+        """The value as offsets hold it. Texts are as the server sent them; of bytes the hexadecimal digits."""
+        java_class = self.java_class
+        if java_class == "java.sql.Date" and (not _DATE(text) or "00" in (text[5:7], text[8:]) or text[:4] == "0000"):
+            java_class = STRING
+        return JavaValue(java_class, text)
+
+
+def chunk_key(column: MyColumn) -> ChunkKey | None:
+    """How a column cuts chunks; None for a type that has no order."""
+    name = quote_name(column.name)
+    kind = column.base_type
+    if kind in _INTEGERS:
+        return ChunkKey(column, name, name, _number, _java_integer(column))
+    if kind in _DECIMALS:
+        return ChunkKey(column, name, name, _number, "java.math.BigDecimal")
+    if kind in _REALS:
+        return ChunkKey(column, f"{name} + 0e0", name, _number, "java.lang.Double")
+    if kind in _TIMES:
+        return ChunkKey(column, name, name, _quoted, "java.sql.Date" if kind == "DATE" else STRING)
+    if kind == "BIT":
+        return ChunkKey(column, f"{name} + 0", name, _number)
+    if kind in _BYTES:
+        return ChunkKey(column, f"HEX({name})", name, _octets)
+    if kind == "ENUM":
+        return ChunkKey(column, name, f"{name} + 0", lambda text: str(_enum_number(column, text)))
+    if kind == "SET":
+        return ChunkKey(column, name, f"{name} + 0", lambda text: str(_set_number(column, text)))
+    if is_text(column) and kind != "JSON":
+        return ChunkKey(column, name, name, text_literal)
+    return None
+
+
+def text_literal(text: str) -> str:
+    """Characters as a literal that means the same in every mode of the session."""
+    return f"_utf8mb4 x'{text.encode().hex()}'"
+
+
+def _java_integer(column: MyColumn) -> str:
+    """As the reference's driver has it: what an int cannot hold is a long. Half of BIGINT UNSIGNED is more than a long holds."""
+    if column.base_type in _LONGS:
+        return "java.math.BigDecimal" if column.unsigned or column.base_type == "SERIAL" else "java.lang.Long"
+    return "java.lang.Long" if column.unsigned and column.base_type in ("INT", "INTEGER", "INT4") else "java.lang.Integer"
+
+
+def _number(text: str) -> str:
+    if not _NUMBER(text):
+        raise DataError(f"{text!r} is no number by which a chunk can begin")
+    return text
+
+
+def _quoted(text: str) -> str:
+    if "'" in text or "\\" in text:
+        raise DataError(f"{text!r} is no time by which a chunk can begin")
+    return f"'{text}'"
+
+
+def _octets(text: str) -> str:
+    return f"x'{bytes.fromhex(text).hex()}'"
+
+
+def _enum_number(column: MyColumn, text: str) -> int:
+    # the empty label stands for a value that was none
+    return column.labels.index(text) + 1 if text in column.labels else 0
+
+
+def _set_number(column: MyColumn, text: str) -> int:
+    chosen = set(filter(None, text.split(",")))
+    return sum(1 << place for place, label in enumerate(column.labels) if label in chosen)
