@@ -8,7 +8,8 @@ A connector subclasses `Beside` and gives what only it knows:
 - `records`: records of a chunk's rows, with the source block of the place where the stream is when they are sent;
 - `watch`: whose events the stream has to show to `incremental.event` and `incremental.truncated`;
 - `position`: where the source stands, for the signal `log`;
-- `execute`: runs a statement of the user's.
+- `execute`: runs a statement of the user's;
+- `change_structures`, if it remembers structures.
 
 Its stream calls `signal` for every row of the signal table that it shows, before it goes on (a chunk is read there and then, so that the
 order of everything is Debezium's), `incremental.structure_seen` when the watched collection changes, and puts its rows to `pending`. Its
@@ -25,7 +26,7 @@ import json
 import logging
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from connect_py.api import SourceTaskContext
@@ -99,7 +100,7 @@ class Beside(ABC, Generic[R]):
                 hooks=hooks,
             )
         self.blocking: deque[BlockingRequest] = deque()
-        self._processor = SignalProcessor(standard_actions(self.incremental, self.blocking.append, self.position))
+        self._processor = SignalProcessor(standard_actions(self.incremental, self.blocking.append, self.position, self.change_structures))
         self.signal: Callable[[SignalRecord], None] = self._processor.process
         self._takes_rest = takes_rest(config)
         self._inbox = SignalInbox(open_channels(config, context.connector), config.seconds("signal.poll.interval.ms"))
@@ -121,6 +122,11 @@ class Beside(ABC, Generic[R]):
     @abstractmethod
     def execute(self, statement: str) -> None:
         """Run a statement of the user's. Raises ConnectError; RetriableError when the connection is gone."""
+
+    def change_structures(self, database: str, schema: str, ddl: str | None, changes: Sequence[Mapping[str, Any]]) -> None:
+        """The signal `schema-changes`, which repairs a connector's memory of structures (its schema history). A connector that reads
+        structures from the server each time has none to repair. Raises ConnectError."""
+        log.info("The signal schema-changes needs no work here: structures are read from the server and its stream")
 
     # -- the offset's part -------------------------------------------------------------------------------------------------------------
 

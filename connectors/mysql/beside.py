@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from connect_py.api import JsonEncoding
+from connect_py.api import SourceTaskContext
 from connect_py.api.record import EncodedRow
+from connect_py.errors import ConfigError
 from connectors.engine import beside
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.hooks import SnapshotHooks
@@ -16,6 +17,7 @@ from connectors.mysql.general import GeneralSession
 from connectors.mysql.gtid import GtidSet
 from connectors.mysql.log_place import LogPlace
 from connectors.mysql.offset import MySqlOffset
+from connectors.mysql.schema import Schema
 from connectors.mysql.streaming import ChangeStream
 from connectors.mysql.structure_check import StructureCheck
 from connectors.mysql.tables import CapturedTables
@@ -27,13 +29,13 @@ class Beside(beside.Beside[ChunkRow]):
     """See the module.
 
     Args:
-        connector: the connector's name, for signals from code of this process.
+        context: the task's.
         position: where the source stands.
         hooks: places for races, in tests.
 
     Attributes:
         general: the session beside the stream.
-        tables: captured tables in the stream's structures; set by the task whenever it connects.
+        tables: captured tables in the stream's structures; set by the task whenever it connects, as `schema` is.
         check: compares structures.
         taps: what listens to the stream's tables.
     """
@@ -41,18 +43,18 @@ class Beside(beside.Beside[ChunkRow]):
     def __init__(
         self,
         config: MySqlConfig,
-        connector: str,
-        encoding: JsonEncoding,
+        context: SourceTaskContext,
         position: Callable[[], MySqlOffset | None],
         hooks: SnapshotHooks | None = None,
     ) -> None:
         self._position = position
         self._stream: ChangeStream | None = None
         self.tables: CapturedTables | None = None
+        self.schema: Schema | None = None
         self.general = GeneralSession(config)
         self.check = StructureCheck(config, self._received)
         self._chunks = MySqlChunks(self.general, config, self._captured, self._models, self.check, self._shown)
-        super().__init__(config, connector, encoding, self._chunks, watermarks_of(config, self.general, self._received), hooks)
+        super().__init__(config, context, self._chunks, watermarks_of(config, self.general, self._received), hooks)
         self.taps = Taps(
             signal_table=config.signal_table if "source" in config.names("signal.enabled.channels") else None,
             on_signal=self.signal,
@@ -86,6 +88,16 @@ class Beside(beside.Beside[ChunkRow]):
     def execute(self, statement: str) -> None:
         """See `connectors.engine.beside.Beside`."""
         self.general().execute(statement)
+
+    def change_structures(self, database: str, schema: str, ddl: str | None, changes: Sequence[Mapping[str, Any]]) -> None:
+        """See `connectors.engine.beside.Beside`: the schema history keeps what it is told, from the stream's present place on."""
+        if self._stream is None or self.schema is None:
+            raise ConfigError("structures can be changed only while the log is followed")
+        stream = self._stream
+        rows, tables = self.schema.repair(database, schema, ddl, changes, stream.offset.dump(), stream.source())
+        self.pending.extend(rows)
+        for id_ in tables:
+            stream.structure_changed(id_)
 
     # -- parts -------------------------------------------------------------------------------------------------------------------------
 

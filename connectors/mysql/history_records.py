@@ -26,15 +26,18 @@ class HistoryRecord:
         position: the offset at the statement.
         ts_ms: when the record was made.
         database: the affected one; empty for settings of the server.
+        ddl: None of changes that a signal told of.
         changes: of tables; databases and settings have none.
+        schema: only such changes name one.
     """
 
     source: Mapping[str, Any]
     position: Mapping[str, Any]
     ts_ms: int
     database: str
-    ddl: str
+    ddl: str | None
     changes: tuple[Change, ...] = field(default=())
+    schema: str | None = None
 
     def to_json(self) -> JsonObject:
         """As Debezium writes it."""
@@ -43,7 +46,8 @@ class HistoryRecord:
             "position": dict(self.position),
             "ts_ms": self.ts_ms,
             "databaseName": self.database,
-            "ddl": self.ddl,
+            **({} if self.schema is None else {"schemaName": self.schema}),
+            **({} if self.ddl is None else {"ddl": self.ddl}),
             "tableChanges": [_change_to_json(change) for change in self.changes if change.kind in _KINDS],
         }
 
@@ -88,6 +92,14 @@ def parse_id(text: str) -> TableId:
     if len(parts) != 2:
         raise ValueError(f"{text!r} is no name of a table")
     return TableId(parts[0], parts[1])
+
+
+def changes_from_json(changes: Sequence[Mapping[str, Any]]) -> tuple[Change, ...]:
+    """Changes of tables as records have them. Raises DataError."""
+    try:
+        return tuple(_change_from_json(change) for change in changes)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(f"A change of a table cannot be understood: {error!r}") from error
 
 
 def _change_to_json(change: Change) -> JsonObject:

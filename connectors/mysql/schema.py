@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from connect_py.api.record import EncodedRow
@@ -19,7 +19,7 @@ from connectors.mysql.ddl.changes import Change, Tables
 from connectors.mysql.ddl.lexer import DdlError
 from connectors.mysql.ddl.statements import apply
 from connectors.mysql.history_position import is_at_or_before
-from connectors.mysql.history_records import HistoryRecord, apply_changes
+from connectors.mysql.history_records import HistoryRecord, apply_changes, changes_from_json
 from connectors.mysql.offset import MySqlOffset
 from connectors.mysql.schema_changes import SchemaChangeRecords, parts_of
 from connectors.mysql.source_info import SourceBlock
@@ -73,7 +73,7 @@ class Schema:
                 apply_changes(record.changes, self.tables)
             else:
                 try:
-                    apply(record.ddl, self.tables, record.database)
+                    apply(record.ddl or "", self.tables, record.database)
                 except DdlError as error:
                     log.warning("A statement of the schema history was passed over: %s", error)
         return count
@@ -120,6 +120,39 @@ class Schema:
             if self._records is not None and self._is_told(part_database, part_changes, source[1]):
                 rows.append(self._records.row(self._block(part_database, names, source, sql), now_ms, part_database, part, part_changes))
         return rows, changes
+
+    def repair(
+        self,
+        database: str,
+        schema: str,
+        ddl: str | None,
+        changes: Sequence[Mapping[str, Any]],
+        position: Mapping[str, Any],
+        source: bytes,
+    ) -> tuple[list[EncodedRow], list[TableId]]:
+        """Take structures that a signal tells (`SchemaChanges.java`): they count from a position on.
+
+        Args:
+            changes: as records of the history have them.
+            source: the source block that the record shows.
+
+        Returns:
+            Records for the schema change topic, and the tables that are other ones now.
+
+        Raises:
+            DataError: a change cannot be understood; nothing was changed.
+            RetriableError: the history was not written.
+        """
+        rows = []
+        parsed = changes_from_json(changes)
+        for change in parsed:
+            apply_changes([change], self.tables)
+            now_ms = time.time_ns() // 1_000_000
+            self._history.append(HistoryRecord(self._partition, position, now_ms, database, ddl, (change,), schema).to_json())
+            if self._records is not None:
+                rows.append(self._records.row(source, now_ms, database, ddl, [change], schema))
+            log.info("A signal gave the table %s another structure", change.id)
+        return rows, [change.id for change in parsed]
 
     def _block(self, database: str, names: list[str], source: tuple[int, str, str, int, dict[str, Any]], sql: str) -> bytes:
         ts_us, marker, file, pos, more = source

@@ -87,14 +87,16 @@ class SchemaChangeRecords:
         self._key_frame = _frame(self._key_schema, encoding.key_schemas)
         self._value_frame = _frame(value_schema, encoding.value_schemas)
 
-    def row(self, source: bytes, ts_ms: int, database: str, ddl: str, changes: Sequence[Change]) -> EncodedRow:
+    def row(
+        self, source: bytes, ts_ms: int, database: str, ddl: str | None, changes: Sequence[Change], schema: str | None = None
+    ) -> EncodedRow:
         """One record.
 
         Args:
             source: JSON text of the source block.
         """
         key = self._write_key(Struct(self._key_schema, [database])).encode()
-        tail = self._write_tail(Struct(self._tail_schema, [ts_ms, database, None, ddl, [_change(change) for change in changes]]))
+        tail = self._write_tail(Struct(self._tail_schema, [ts_ms, database, schema, ddl, [_change(change) for change in changes]]))
         value = b'{"source":' + source + b"," + tail.encode()[1:]
         return self._route, _framed(self._key_frame, key), _framed(self._value_frame, value)
 

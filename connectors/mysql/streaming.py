@@ -38,6 +38,7 @@ from connectors.mysql.log_place import LogPlace
 from connectors.mysql.offset import MySqlOffset
 from connectors.mysql.place import StreamPlace
 from connectors.mysql.schema import Schema
+from connectors.mysql.source_info import SourceBlock
 from connectors.mysql.statement_kinds import Kind, kind_of
 from connectors.mysql.tables import CapturedTable, CapturedTables
 from connectors.mysql.taps import Taps
@@ -175,6 +176,32 @@ class ChangeStream:
         gtid = None if self._last_gtid is None else str(self._last_gtid)
         thread = self._last_thread if last_thread else self._thread
         return StreamPlace(self._place.file, self._begin_of_event, self._server_id, gtid, thread)
+
+    @property
+    def offset(self) -> MySqlOffset:
+        """That of the row that is being read, or of the last one."""
+        place = self._place
+        return self._offset(place.events if place.inside else 0, self._row + 1 if place.inside else 0)
+
+    def source(self) -> bytes:
+        """The source block of the last event, for what is told beside rows."""
+        place, config = self.position(), self._config
+        table = self._taps.signal_table
+        block = SourceBlock(
+            config.connector, config.version, config.topic_prefix, table.schema if table else "", table.table if table else None
+        )
+        return block.render(
+            self._ts_us, "false", place.file, place.pos, server_id=place.server_id, gtid=place.gtid, thread=place.thread, query=self._query
+        )
+
+    def structure_changed(self, id_: TableId) -> None:
+        """A table's model is another one now, for rows behind a number of the log that is in use too."""
+        captured = self._captured.get(id_)
+        for number, table in list(self._tables.items()):
+            if table is not None and table.captured.id == id_:
+                self._tables[number] = None if captured is None else TableStream(captured, table.map)
+        if self._taps.watched == id_:
+            self._taps.on_structure(self._schema.tables.tables.get(id_))
 
     @property
     def received(self) -> LogPlace:

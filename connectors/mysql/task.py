@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from connect_py.api import EncodedBatch, MetricGroup, SourceOffset, SourcePartition, SourceTask, SourceTaskContext
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
@@ -109,7 +109,7 @@ class MySqlConnectorTask(SourceTask):
             self._records = SchemaChangeRecords(
                 parsed.topic_prefix, parsed.connector, block_schema(parsed.connector), context.encoding, headers
             )
-        self._beside = Beside(parsed, context.connector, context.encoding, lambda: self._position, self.hooks)
+        self._beside = Beside(parsed, context, lambda: self._position, self.hooks)
         self._beside.restore(self._position.more if self._position else {})
         self._backoff = Backoff(parsed.seconds("retriable.restart.connector.wait.ms"), parsed.number("errors.max.retries"))
         if self._snapshot_is_due():
@@ -140,6 +140,10 @@ class MySqlConnectorTask(SourceTask):
         """Signals whose effects the offsets topic holds are done."""
         if self._beside is not None:
             self._beside.committed()
+
+    def take_signal(self, signal: Mapping[str, Any]) -> None:
+        """See `SourceTask.take_signal`."""
+        self._side.take_signal(signal)
 
     def metrics(self) -> Sequence[MetricGroup]:
         """Debezium's two beans."""
@@ -224,6 +228,7 @@ class MySqlConnectorTask(SourceTask):
         if not start.schema and self._position is not None:
             count = self._schema.recover(self._position)
             log.info("The structures of %d tables were read from %d records of the history", len(self._schema.tables.tables), count)
+        self._side.schema = self._schema
         self._tables = self._side.tables = CapturedTables(self._factory, config.filters.is_captured, self._schema.tables.tables)
         if not start.schema:
             if not self._snapshot_done:

@@ -127,6 +127,8 @@ SCENARIOS = [
     "mysql_key_types",
     "mysql_topic_names",
     "mysql_snapshot_parts",
+    "mysql_incremental_snapshot",
+    "mysql_incremental_read_only",
 ]
 #: Held against a MariaDB server and `golden_mariadb`, recorded with Debezium 3.5.0, the last one that its archive has for MariaDB.
 MARIADB_SCENARIOS = [

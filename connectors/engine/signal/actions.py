@@ -14,6 +14,9 @@ from connectors.engine.signal.records import Signal
 
 log = logging.getLogger(__name__)
 
+#: Database, schema, statement and changes of tables, as records of the schema history have them.
+ChangeStructures = Callable[[str, str, str | None, Sequence[Mapping[str, Any]]], None]
+
 NOT_CONFIGURED = (
     "Incremental snapshot is not properly configured, either signalling data collection is not provided or connector-specific "
     "snapshotting not set. Set signal.data.collection to a table with the columns id, type and data that the connector may write, or "
@@ -49,7 +52,10 @@ class BlockingRequest:
 
 
 def standard_actions(
-    incremental: Incremental | None, begin_blocking: Callable[[BlockingRequest], None], offset: Callable[[], Mapping[str, Any]]
+    incremental: Incremental | None,
+    begin_blocking: Callable[[BlockingRequest], None],
+    offset: Callable[[], Mapping[str, Any]],
+    change_structures: ChangeStructures,
 ) -> dict[str, Action]:
     """Actions by the type of signal.
 
@@ -57,6 +63,7 @@ def standard_actions(
         incremental: None when the connector is not configured for one.
         begin_blocking: asks for a blocking snapshot.
         offset: where the source stands, for the signal `log`.
+        change_structures: takes what `schema-changes` says of tables.
     """
     return {
         "log": lambda signal: _log(signal, offset),
@@ -66,7 +73,7 @@ def standard_actions(
         "resume-snapshot": lambda _: incremental.resume() if incremental else None,
         "snapshot-window-open": lambda signal: incremental.window_opened(signal.id) if incremental else None,
         "snapshot-window-close": lambda signal: incremental.window_closed(signal.id) if incremental else None,
-        "schema-changes": _schema_changes,
+        "schema-changes": lambda signal: _schema_changes(signal, change_structures),
     }
 
 
@@ -129,14 +136,18 @@ def _stop(signal: Signal, incremental: Incremental | None) -> None:
         incremental.stop(collections)
 
 
-def _schema_changes(signal: Signal) -> None:
-    """The signal `schema-changes` repairs a connector's memory of structures (its schema history). A connector that reads structures from
-    the server each time has none to repair."""
-    for field in ("changes", "database"):
-        if not signal.data.get(field):
+def _schema_changes(signal: Signal, change: ChangeStructures) -> None:
+    """The order of the checks is Debezium's (`SchemaChanges.java`)."""
+    data = signal.data
+    database, schema, changes = data.get("database"), data.get("schema"), data.get("changes")
+    for field, value in (("changes", changes), ("database", database)):
+        if not value:
             log.warning("Table changes signal '%s' has arrived but the requested field '%s' is missing from data", signal.id, field)
             return
-    log.info("Signal '%s' (schema-changes) needs no work here: structures are read from the server and its stream", signal.id)
+    if not isinstance(changes, list) or not all(isinstance(entry, dict) for entry in changes):
+        raise ConfigError("'changes' must be a list of changes as the schema history has them")
+    ddl = data.get("ddl")
+    change(str(database), str(schema or ""), None if ddl is None else str(ddl), changes)
 
 
 def _collections(data: Mapping[str, Any]) -> list[str]:
