@@ -42,9 +42,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from connect_py.api.record import EncodedRow
-from connect_py.data.java_regex import compile_java_regex
 from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.notification.events import InitialEvents
+from connectors.engine.relational.filters import compile_java_regex
 from connectors.engine.relational.table import TableId
 from connectors.engine.signal.actions import BlockingRequest
 from connectors.engine.snapshot.progress import SnapshotProgress
