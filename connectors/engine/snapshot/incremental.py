@@ -99,7 +99,7 @@ class IncrementalSnapshot(Generic[R]):
     @property
     def has_sent(self) -> bool:
         """Whether rows of the current collection went out."""
-        return self._sent is not None
+        return self._queue.sent is not None
 
     @property
     def collections(self) -> list[str]:
