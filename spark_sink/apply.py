@@ -178,7 +178,7 @@ def _may_be_unknown(name: str, group: Group) -> bool:
 def _create(change: TableChange, rows: Sequence[Group], shape: Shape, tables: Tables, config: SinkConfig) -> TableState:
     if not config["tables.auto-create-enabled"]:
         raise FatalTaskError(
-            f"Table {change.table} does not exist in catalog {config['catalog']}. Create it, or set "
+            f"Table {change.table} does not exist in {config['delta.root'] or 'catalog ' + config['catalog']}. Create it, or set "
             "lakehouse.tables.auto-create-enabled=true to have it made from the records' schema; then restart the task."
         )
     required = set(shape.keys)

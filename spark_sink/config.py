@@ -61,14 +61,29 @@ BOOLEAN, INT, LONG, LIST = ConfigType.BOOLEAN, ConfigType.INT, ConfigType.LONG, 
 
 CONFIG_DEF = ConfigDef(
     [
-        _key("format", "iceberg", "Format of the tables.", validator=one_of("iceberg"), importance=Importance.HIGH, group="Destination"),
+        _key(
+            "format",
+            "iceberg",
+            "Format of the tables.",
+            validator=one_of("iceberg", "delta"),
+            importance=Importance.HIGH,
+            group="Destination",
+        ),
         _key(
             "catalog",
-            "iceberg",
-            "Name of the Spark catalog. Its settings are lakehouse.catalog.<setting>: type (hadoop, hive, rest, jdbc, glue, nessie), "
+            None,
+            "Name of the Spark catalog; by default iceberg, and spark_catalog for Delta. "
+            "Its settings are lakehouse.catalog.<setting>: type (hadoop, hive, rest, jdbc, glue, nessie), "
             "warehouse, uri, catalog-impl, io-impl and whatever the catalog takes.",
             validator=non_empty,
             importance=Importance.HIGH,
+            group="Destination",
+        ),
+        _key(
+            "delta.root",
+            None,
+            "Directory or URI under which Delta tables live, each at <root>/<namespace>/<table>, when no metastore is wanted.",
+            validator=non_empty,
             group="Destination",
         ),
         _key(
@@ -332,19 +347,37 @@ def parse(config: Mapping[str, str]) -> SinkConfig:
         return {name[len(full) :]: str(value) for name, value in renamed.items() if name.startswith(full) and value is not None}
 
     catalog = under("catalog.")
-    if "type" not in catalog and "catalog-impl" not in catalog:
+    values = {name.removeprefix(PREFIX): value for name, value in parsed.items()}
+    delta = values["format"] == "delta"
+    values["catalog"] = values["catalog"] or ("spark_catalog" if delta else "iceberg")
+    spark_conf = under("spark.conf.") | {f"spark.hadoop.{name}": value for name, value in under("hadoop.").items()}
+    if delta:
+        _check_delta(values, catalog, spark_conf)
+    elif "type" not in catalog and "catalog-impl" not in catalog:
         raise ConfigError(
             f"{PREFIX}catalog.type is missing: set it to hadoop with {PREFIX}catalog.warehouse, or to the type of your catalog."
         )
-    if catalog.get("type") == "hadoop" and not catalog.get("warehouse"):
+    elif catalog.get("type") == "hadoop" and not catalog.get("warehouse"):
         raise ConfigError(f"{PREFIX}catalog.warehouse is missing: the directory or URI under which the tables live.")
     return SinkConfig(
         topics=topics,
         pattern=pattern,
-        values={name.removeprefix(PREFIX): value for name, value in parsed.items()},
+        values=values,
         catalog=catalog,
-        spark_conf=under("spark.conf.") | {f"spark.hadoop.{name}": value for name, value in under("hadoop.").items()},
+        spark_conf=spark_conf,
         kafka=under("kafka."),
         table_properties=under("tables.auto-create-props."),
         decimals_numeric=str(config.get("value.converter.decimal.format", "")).upper() == "NUMERIC",
     )
+
+
+def _check_delta(values: Mapping[str, Any], catalog: Mapping[str, str], spark_conf: Mapping[str, str]) -> None:
+    """A place for Delta tables that outlives the process. Raises ConfigError."""
+    if values["delta.root"] is not None:
+        if catalog:
+            raise ConfigError(f"{PREFIX}delta.root and {PREFIX}catalog.* exclude each other: tables have a directory or a catalog.")
+    elif not catalog and spark_conf.get("spark.sql.catalogImplementation") != "hive":
+        raise ConfigError(
+            f"{PREFIX}delta.root is missing: the directory or URI under which the Delta tables live. With a metastore set "
+            f"{PREFIX}spark.conf.spark.sql.catalogImplementation=hive and its address instead, or a catalog as {PREFIX}catalog.*."
+        )

@@ -131,14 +131,18 @@ def _with_known_values(frame: DataFrame, shape: Shape, by_key: str) -> DataFrame
     return grouped.selectExpr(*select)
 
 
-def merge_sql(table: str, source: str, shape: Shape) -> str:
+def merge_sql(table: str, source: str, shape: Shape, truncate: str | None = None) -> str:
     """MERGE of reduced rows into a table; both names are quoted already.
 
     Keys are matched null-safe; columns are named on both sides; an unknown value leaves what the table has.
+
+    Args:
+        truncate: ``apply`` also removes all rows that the table had, ``soft`` marks them as deleted.
     """
     columns = [name for name in shape.types if name not in shape.keys]
     on = " AND ".join(f"t.{quote(key)} <=> s.{quote(key)}" for key in shape.keys)
-    sets = ", ".join(f"t.{quote(name)} = {_kept(name) if name in shape.unknown else 's.' + quote(name)}" for name in columns)
+    kept = () if truncate == "apply" else shape.unknown
+    sets = ", ".join(f"t.{quote(name)} = {_kept(name) if name in kept else 's.' + quote(name)}" for name in columns)
     update = f" WHEN MATCHED THEN UPDATE SET {sets}" if columns else ""
     names = ", ".join(quote(name) for name in shape.types)
     values = ", ".join(f"s.{quote(name)}" for name in shape.types)
@@ -147,11 +151,29 @@ def merge_sql(table: str, source: str, shape: Shape) -> str:
         if shape.soft
         else (" WHEN MATCHED AND s.`$op` = 'd' THEN DELETE", " WHEN NOT MATCHED AND s.`$op` <> 'd'")
     )
-    return f"MERGE INTO {table} t USING {source} s ON {on}{delete}{update}{insert} THEN INSERT ({names}) VALUES ({values})"
+    others = {
+        None: "",
+        "apply": " WHEN NOT MATCHED BY SOURCE THEN DELETE",
+        "soft": f" WHEN NOT MATCHED BY SOURCE AND NOT coalesce({_DELETED}, false) THEN UPDATE SET {_DELETED} = true",
+    }[truncate]
+    return f"MERGE INTO {table} t USING {source} s ON {on}{delete}{update}{insert} THEN INSERT ({names}) VALUES ({values}){others}"
 
 
 def _kept(name: str) -> str:
     return f"CASE WHEN s.{quote(flag(name))} THEN t.{quote(name)} ELSE s.{quote(name)} END"
+
+
+_DELETED = f"t.{quote('__deleted')}"
+
+
+def overwrite_sql(table: str, source: str, columns: Sequence[str], stored: Sequence[str]) -> str:
+    """INSERT of rows in place of all that the table has. With `stored` columns the rows that it has are kept, marked as deleted."""
+    if not stored:
+        return append_sql(table, source, columns).replace("INSERT INTO", "INSERT OVERWRITE", 1)
+    new = ", ".join(quote(name) if name in columns else f"NULL {quote(name)}" for name in stored)
+    old = ", ".join(f"true {quote(name)}" if name == "__deleted" else quote(name) for name in stored)
+    rows = f"SELECT {old} FROM {table} UNION ALL SELECT {new} FROM {source} WHERE `$op` IS NOT NULL"
+    return f"INSERT OVERWRITE {table} ({', '.join(quote(name) for name in stored)}) {rows}"
 
 
 def append_sql(table: str, source: str, columns: Sequence[str]) -> str:

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from connect_py.api.record import TopicPartition
 from connect_py.errors import BadRequestError, ConnectError, RetriableError
@@ -23,9 +22,6 @@ from spark_sink.session import open_session
 from spark_sink.tables.base import Tables, Writer
 from spark_sink.tables.open import open_tables
 from spark_sink.watermark import Watermark
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 #: Connect answers a request within 90 s (`ConnectorsResource`), and Spark starts in some ten.
 ALTER_TIMEOUT_SECONDS = 85.0
@@ -94,22 +90,6 @@ def alter_tables(
             tables.alter(name, Watermark(after))
 
 
-def written_tables(spark: SparkSession, catalog: str, connector: str) -> dict[TableName, Watermark]:
-    """Tables of a catalog with a watermark of the connector, as their properties have it."""
-    found: dict[TableName, Watermark] = {}
-    names = [row[0] for row in spark.sql(f"SHOW NAMESPACES IN {configuration.identifier(catalog)}").collect()]
-    for namespace in names:
-        parts = tuple(namespace.split("."))
-        shown = configuration.identifier(catalog, *parts)
-        for row in spark.sql(f"SHOW TABLES IN {shown}").collect():
-            name = TableName((*parts, row["tableName"]))
-            properties = spark.sql(f"SHOW TBLPROPERTIES {configuration.identifier(catalog, *name.parts)}").collect()
-            text = next((p["value"] for p in properties if p["key"] == f"kafka.connect.offsets.{connector}"), None)
-            if text:
-                found[name] = Watermark.parse(text)
-    return found
-
-
 def _run(request: Mapping[str, object]) -> None:
     raw = request["config"]
     entries = request["offsets"]
@@ -120,7 +100,7 @@ def _run(request: Mapping[str, object]) -> None:
     session = open_session(config, f"{raw['name']}-offsets")
     try:
         tables = open_tables(session.spark, config, Writer(raw["name"], 0, time.time_ns() // 1_000_000))
-        written = written_tables(session.spark, config["catalog"], raw["name"])
+        written = tables.written()
         names: dict[str, set[TableName]] = {}
         for topic in {tp.topic for tp in offsets}:
             names[topic] = {name for name, mark in written.items() if any(tp.topic == topic for tp in mark.offsets)}

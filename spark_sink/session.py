@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 #: Settings that a session can have of its own; all others belong to the context. Extensions are read once, when the context starts.
 _SESSION_PREFIX = "spark.sql."
-_CONTEXT_SQL = ("spark.sql.extensions", "spark.sql.warehouse.dir")
+_CONTEXT_SQL = ("spark.sql.extensions", "spark.sql.warehouse.dir", "spark.sql.catalogImplementation")
+
+#: Of both formats, always: a process may have tasks of both, and the context's extensions cannot be changed.
+_EXTENSIONS = ("org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions", "io.delta.sql.DeltaSparkSessionExtension")
 
 #: How long a JVM may take to run its shutdown hooks (deleting its temporary files; a second or two).
 _JVM_END_SECONDS = 15.0
@@ -33,7 +36,8 @@ _JVM_END_SECONDS = 15.0
 #: For a driver that does the work itself: only the first of the JVM's two compilers. Measured on two cores, in CPU seconds: until the first
 #: rows are in a table 18 instead of 30, a batch of a few rows 1.1 instead of 2.4, 200 000 rows from a cold start 48 instead of 61; once
 #: warm 50 000 rows take 9.1 instead of 8.1. `-XX:TieredStopAtLevel=4` in the user's own options takes it back.
-_LOCAL_JVM_OPTIONS = "-XX:TieredStopAtLevel=1"
+#: The code cache is by default 48 MB then, which two minutes of merges fill, and a JVM with a full one stops compiling.
+_LOCAL_JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 
 _LOGGING = """\
 rootLogger.level = error
@@ -138,7 +142,7 @@ def context_settings(config: SinkConfig) -> dict[str, str]:
     settings = {
         "spark.master": master,
         "spark.jars": ",".join(libraries),
-        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.sql.extensions": ",".join(_EXTENSIONS),
         "spark.ui.enabled": "false" if master.startswith("local") else "true",
         "spark.ui.showConsoleProgress": "false",
         # Every table has its own catalog: this one would put a directory into whatever the process's working directory is.
@@ -152,19 +156,35 @@ def context_settings(config: SinkConfig) -> dict[str, str]:
 
 def session_settings(config: SinkConfig) -> dict[str, str]:
     """Settings of one task's session. The time zone and ANSI mode are not the user's to choose: conversions rely on them."""
-    catalog = f"spark.sql.catalog.{config['catalog']}"
     settings = {
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
         # A file a task of the write; two tiny batches a second must not each leave a file for every core.
         "spark.sql.adaptive.enabled": "true",
-        catalog: "org.apache.iceberg.spark.SparkCatalog",
-        # A cached table of another session has been seen to answer with the state before a commit.
-        f"{catalog}.cache-enabled": "false",
     }
-    settings.update({f"{catalog}.{name}": value for name, value in config.catalog.items()})
+    settings.update(_of_delta(config) if config["format"] == "delta" else _of_iceberg(config))
     settings.update({k: v for k, v in config.spark_conf.items() if _of_session(k)})
     settings.update({"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"})
     return settings
+
+
+def _of_iceberg(config: SinkConfig) -> dict[str, str]:
+    catalog = f"spark.sql.catalog.{config['catalog']}"
+    # A cached table of another session has been seen to answer with the state before a commit.
+    settings = {catalog: "org.apache.iceberg.spark.SparkCatalog", f"{catalog}.cache-enabled": "false"}
+    return settings | {f"{catalog}.{name}": value for name, value in config.catalog.items()}
+
+
+def _of_delta(config: SinkConfig) -> dict[str, str]:
+    # Tables by path go through spark_catalog, whatever catalog the user's are in.
+    settings = {"spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog"}
+    if config["spark.master"].startswith("local"):
+        # Delta reads a table's state by as many tasks as this; its default of 50 takes longer than a small batch.
+        settings["spark.databricks.delta.snapshotPartitions"] = "2"
+        settings["spark.sql.sources.parallelPartitionDiscovery.parallelism"] = "8"
+    catalog = f"spark.sql.catalog.{config['catalog']}"
+    if config["catalog"] != "spark_catalog":
+        settings[catalog] = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+    return settings | {(f"{catalog}.{name}" if name != "catalog-impl" else catalog): value for name, value in config.catalog.items()}
 
 
 def _of_session(key: str) -> bool:

@@ -26,7 +26,7 @@ from spark_sink.metrics import SinkFigures
 from spark_sink.planning import Range, describe, plan_ranges
 from spark_sink.routing import TableName
 from spark_sink.session import TaskSession, open_session
-from spark_sink.tables.base import Tables, Writer
+from spark_sink.tables.base import Behind, Tables, Writer
 from spark_sink.tables.open import open_tables
 
 _log = logging.getLogger("io.github.connectpy.spark.SparkLakehouseSinkTask")
@@ -43,6 +43,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         self._positions: dict[TopicPartition, int] = {}
         self._batch_started = float("-inf")
         self._failures = 0
+        self._claimed = False
         self._figures = SinkFigures()
 
     def start(self, config: Mapping[str, str], context: BatchSinkContext) -> None:
@@ -77,6 +78,9 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         except Exception as error:
             self._tables.forget()
             self._figures.failed()
+            if isinstance(error, Behind):
+                for tp, offset in error.offsets.items():
+                    self._positions[tp] = max(min(offset, self._positions.get(tp, offset)), log[tp][0] if tp in log else 0)
             raise self._counted(error, f"reading {describe(ranges)}") from error
         self._failures = 0
         done = {tp: end for tp, (_, end) in ranges.items()}
@@ -118,13 +122,14 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         if not new:
             return
         committed = self._context.committed()
+        claim, self._claimed = not self._claimed, True
         for tp in new:
             first, following = log[tp]
             fresh = first if self._config["starting-offsets"] == "earliest" else following
             group = committed.get(tp)
             position = fresh if group is None else group
             if group is not None and (table := routing.resolve(routing.parts_of_topic(tp.topic), self._config)) is not None:
-                state = self._tables.load(table)
+                state = self._tables.load(table, claim=claim)
                 applied = None if state is None else state.watermark.offsets.get(tp)
                 position = min(group, fresh if applied is None else applied)
                 if applied is None or applied < group:

@@ -1,9 +1,11 @@
-"""A lakehouse for tests: one Spark context for the session, tables read back by pyiceberg, and a context that stands for the runtime's."""
+"""A lakehouse for tests: one Spark context for the session, tables read back by pyiceberg or deltalake, which know nothing of Spark, and a
+context that stands for the runtime's."""
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -45,7 +47,9 @@ class Context:
 
 
 class Lake:
-    """A warehouse of one test, with topics of its own."""
+    """A warehouse of one test, with topics of its own. Tables are Iceberg's; `DeltaLake` has Delta's."""
+
+    format = "iceberg"
 
     def __init__(self, bootstrap: str, warehouse: Path, tag: str) -> None:
         self.bootstrap = bootstrap
@@ -72,15 +76,25 @@ class Lake:
         """A task's configuration; `more` are lakehouse properties with underscores for dots and double ones for dashes."""
         return {
             "topics": ",".join(topics),
-            "lakehouse.catalog": "lake",
-            "lakehouse.catalog.type": "hadoop",
-            "lakehouse.catalog.warehouse": str(self.warehouse),
+            **self.destination(),
             "lakehouse.tables.auto-create-enabled": "true",
             "lakehouse.tables.evolve-schema-enabled": "true",
             "lakehouse.control.commit.interval-ms": "0",
             "lakehouse.spark.master": "local[2]",
             **{"lakehouse." + name.replace("__", "-").replace("_", "."): value for name, value in more.items()},
         }
+
+    def destination(self) -> dict[str, str]:
+        """Where the tables are."""
+        return {
+            "lakehouse.catalog": "lake",
+            "lakehouse.catalog.type": "hadoop",
+            "lakehouse.catalog.warehouse": str(self.warehouse),
+        }
+
+    def sql(self, name: str) -> str:
+        """A table's name in a task's session."""
+        return f"lake.public.{name}"
 
     def start(self, config: Mapping[str, str]) -> SparkLakehouseSinkTask:
         """A started task; closed at the test's end."""
@@ -104,9 +118,30 @@ class Lake:
 
         return StaticTable.from_metadata(str(self.warehouse / "public" / name))
 
+    def whole_rows(self, name: str) -> list[dict[str, Any]]:
+        """A table's rows."""
+        return self.table(name).scan().to_arrow().to_pylist()
+
+    def types(self, name: str) -> dict[str, str]:
+        """A table's columns and their types as Spark names them, metadata columns left out."""
+        names = {"int": "int", "long": "bigint", "string": "string", "float": "float", "double": "double"}
+        found = {field.name: str(field.field_type) for field in self.table(name).schema().fields}
+        return {column: names.get(type_, type_) for column, type_ in found.items() if not column.startswith("__")}
+
+    def rows_by_spark(self, task: SparkLakehouseSinkTask, name: str) -> list[dict[str, Any]]:
+        """A table's rows without the metadata columns, as Spark has them."""
+        found = [row.asDict(recursive=True) for row in task._spark.table(self.sql(name)).collect()]
+        return [{column: value for column, value in row.items() if not column.startswith("__")} for row in found]
+
+    def roll_back(self, task: SparkLakehouseSinkTask, name: str) -> None:
+        """Make the table what it was after the sink's first commit to it."""
+        summaries = [(snapshot.snapshot_id, snapshot.summary.additional_properties) for snapshot in self.table(name).metadata.snapshots]
+        first = next(snapshot for snapshot, summary in summaries if "kafka.connect.commit-id" in summary)
+        task._spark.sql(f"CALL lake.system.rollback_to_snapshot('public.{name}', {first})").collect()
+
     def rows(self, name: str) -> list[dict[str, Any]]:
         """A table's rows without the metadata columns."""
-        found = self.table(name).scan().to_arrow().to_pylist()
+        found = self.whole_rows(name)
         return [{column: value for column, value in row.items() if not column.startswith("__")} for row in found]
 
     def snapshots(self, name: str) -> int:
@@ -115,12 +150,78 @@ class Lake:
         return sum(any(key.startswith("kafka.connect.offsets.") for key in summary) for summary in summaries)
 
     def watermark(self, name: str) -> dict[str, dict[str, int]]:
-        """The offsets in the table's property."""
+        """The offsets that the table holds."""
         return json.loads(self.table(name).properties["kafka.connect.offsets.lake"])
+
+    def drop(self, task: SparkLakehouseSinkTask, name: str) -> None:
+        """Remove a table and its files."""
+        task._spark.sql(f"DROP TABLE {self.sql(name)} PURGE")
+
+    def generations(self, name: str) -> list[int]:
+        """The generation of each of the sink's commits, oldest first."""
+        summaries = [snapshot.summary.additional_properties for snapshot in self.table(name).metadata.snapshots]
+        return [int(summary["kafka.connect.generation"]) for summary in summaries if "kafka.connect.generation" in summary]
 
     def close(self) -> None:
         for task in self._tasks:
             task.close()
+
+
+class DeltaLake(Lake):
+    """The same with Delta tables below a root directory."""
+
+    format = "delta"
+
+    def destination(self) -> dict[str, str]:
+        return {"lakehouse.format": "delta", "lakehouse.delta.root": str(self.warehouse)}
+
+    def sql(self, name: str) -> str:
+        return f"delta.`{self.warehouse}/public/{name}`"
+
+    def roll_back(self, task: SparkLakehouseSinkTask, name: str) -> None:
+        commits = reversed(self.table(name).history())
+        first = next(commit["version"] for commit in commits if "kafka.connect.commit-id" in commit.get("userMetadata", ""))
+        task._spark.sql(f"RESTORE TABLE {self.sql(name)} TO VERSION AS OF {first}").collect()
+
+    def drop(self, task: SparkLakehouseSinkTask, name: str) -> None:
+        shutil.rmtree(self.warehouse / "public" / name)
+
+    def table(self, name: str) -> Any:
+        """A table as deltalake sees it now."""
+        from deltalake import DeltaTable
+
+        return DeltaTable(str(self.warehouse / "public" / name))
+
+    def whole_rows(self, name: str) -> list[dict[str, Any]]:
+        import pyarrow
+        from deltalake import QueryBuilder
+
+        found = QueryBuilder().register("t", self.table(name)).execute("SELECT * FROM t").read_all()
+        return pyarrow.table(found).to_pylist()
+
+    def types(self, name: str) -> dict[str, str]:
+        names = {"integer": "int", "long": "bigint"}
+        fields = json.loads(self.table(name).schema().to_json())["fields"]
+        return {field["name"]: names.get(field["type"], field["type"]) for field in fields if not field["name"].startswith("__")}
+
+    def _commits(self, name: str) -> list[dict[str, Any]]:
+        found = [json.loads(commit.get("userMetadata") or "{}") for commit in self.table(name).history()]
+        return [metadata for metadata in reversed(found) if "kafka.connect.offsets.lake" in metadata]
+
+    def snapshots(self, name: str) -> int:
+        return len(self._commits(name))
+
+    def watermark(self, name: str) -> dict[str, dict[str, int]]:
+        return self._commits(name)[-1]["kafka.connect.offsets.lake"]
+
+    def generations(self, name: str) -> list[int]:
+        return [commit["kafka.connect.generation"] for commit in self._commits(name)]
+
+
+LAKES = {lake.format: lake for lake in (Lake, DeltaLake)}
+
+#: For tests that every table format must pass.
+both_formats = pytest.mark.parametrize("lake", list(LAKES), indirect=True)
 
 
 @pytest.fixture(scope="session")
@@ -132,9 +233,9 @@ def held_spark(kafka: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 @pytest.fixture
-def lake(kafka: Any, held_spark: Any, tmp_path: Path, tag: str) -> Iterator[Lake]:
-    """A warehouse and topics of this test's own."""
-    made = Lake(kafka.bootstrap, tmp_path / "warehouse", tag)
+def lake(request: pytest.FixtureRequest, kafka: Any, held_spark: Any, tmp_path: Path, tag: str) -> Iterator[Lake]:
+    """A warehouse and topics of this test's own; Iceberg's unless the test is for `both_formats`."""
+    made = LAKES[getattr(request, "param", "iceberg")](kafka.bootstrap, tmp_path / "warehouse", tag)
     yield made
     made.close()
 

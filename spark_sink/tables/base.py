@@ -1,4 +1,4 @@
-"""What the sink asks of a table format. Iceberg is the first; Delta fits beside it.
+"""What the sink asks of a table format: Iceberg or Delta.
 
 Everything a format does goes through SQL in the session that it was given, so it also works where there is no JVM bridge. The task's
 thread is the only caller.
@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from connect_py.errors import ConnectError, FatalTaskError, RetriableError
+from connect_py.api.record import TopicPartition
+from connect_py.errors import RetriableError
 from spark_sink.evolve import Evolution
 from spark_sink.merge import Shape
 from spark_sink.routing import TableName
@@ -44,21 +45,32 @@ class Writer:
     epoch: int
 
 
-def changed_by(table: str, writer: Writer, epoch: int) -> ConnectError:
-    """The error for a table that changed between the reading of its watermark and the commit; `epoch` is of the connector's newest one."""
-    if epoch > writer.epoch:
-        return FatalTaskError(
-            f"Table {table} is written by a younger task of connector {writer.connector}. This one has been replaced and ends; "
-            "nothing of its batch was written."
-        )
-    return RetriableError(f"Table {table} was changed by others while a batch was being written; nothing of it was written.")
+class Behind(RetriableError):
+    """A table has lost rows that the task takes for written: it was rolled back, dropped or replaced while the task was running.
+
+    Attributes:
+        offsets: what it has instead, by topic partition; 0 where it has nothing.
+    """
+
+    def __init__(self, table: TableName, offsets: Mapping[TopicPartition, int]) -> None:
+        shown = ", ".join(f"{tp.topic}-{tp.partition} at {offset}" for tp, offset in sorted(offsets.items()))
+        super().__init__(f"Table {table} has been set back by others, to {shown}. What it lacks is read again from there.")
+        self.offsets = offsets
 
 
 class Tables(Protocol):
     """The tables of one catalog, for one connector."""
 
-    def load(self, name: TableName) -> TableState | None:
-        """The table, or None when it does not exist. The watermark is read from the table's own commits."""
+    def load(self, name: TableName, *, claim: bool = False) -> TableState | None:
+        """The table, or None when it does not exist. The watermark is read from the table's own commits.
+
+        Args:
+            claim: take the table over from whoever wrote it last, as a task does once, when it starts.
+
+        Raises:
+            FatalTaskError: a younger task of the connector writes it, or its offsets were altered since this task started.
+            Behind: it has been set back; the next call answers with what it has.
+        """
         ...
 
     def create(self, name: TableName, columns: Mapping[str, str], required: frozenset[str], comments: Mapping[str, str]) -> TableState:
@@ -95,6 +107,10 @@ class Tables(Protocol):
 
     def alter(self, name: TableName, watermark: Watermark) -> None:
         """Replace the watermark, forward or back, and raise the generation. The table must have been loaded."""
+        ...
+
+    def written(self) -> dict[TableName, Watermark]:
+        """All tables that hold a watermark of this connector."""
         ...
 
     def forget(self) -> None:

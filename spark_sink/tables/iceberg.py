@@ -20,7 +20,9 @@ from connect_py.errors import ConnectError
 from spark_sink.evolve import Evolution
 from spark_sink.merge import Shape, append_sql, merge_sql
 from spark_sink.routing import TableName
-from spark_sink.tables.base import TableState, Writer, changed_by
+from spark_sink.tables.base import TableState, Writer
+from spark_sink.tables.catalog import tables_of_catalog
+from spark_sink.tables.ledger import Ledger
 from spark_sink.tables.snapshots import Stored, newest
 from spark_sink.types import literal, quote
 from spark_sink.watermark import Watermark
@@ -60,7 +62,8 @@ class IcebergTables:
     def __init__(self, spark: SparkSession, catalog: str, writer: Writer, new_table_properties: Mapping[str, str]) -> None:
         self._spark = spark
         self._catalog = catalog
-        self._writer = writer
+        self._ledger = Ledger(writer)
+        self._connector = writer.connector
         self._properties = _NEW_TABLE | dict(new_table_properties)
         self._offsets_key = f"kafka.connect.offsets.{writer.connector}"
         self._generation_key = f"kafka.connect.generation.{writer.connector}"
@@ -68,7 +71,7 @@ class IcebergTables:
         self._branches = _BRANCH + uuid.uuid5(uuid.NAMESPACE_URL, writer.connector).hex[:8] + "_"
         self._known: dict[TableName, _Known] = {}
 
-    def load(self, name: TableName) -> TableState | None:
+    def load(self, name: TableName, *, claim: bool = False) -> TableState | None:
         """See `Tables.load`."""
         from pyspark.errors import AnalysisException
 
@@ -77,13 +80,18 @@ class IcebergTables:
         except AnalysisException as error:
             if error.getCondition() in ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"):
                 self._known.pop(name, None)
+                self._ledger.missing(name)
                 return None
             raise
         refs = self._refs(name)
         known = self._known.get(name)
         if known is None or known.head != refs.get("main"):
             first = known is None
-            known = self._known[name] = self._read(name, refs.get("main"))
+            known = self._read(name, refs.get("main"))
+            if claim:
+                self._ledger.claim(known.stored.epoch)
+            self._ledger.found(name, known.stored.watermark, known.stored.epoch)
+            self._known[name] = known
             if first:
                 self._mend(name, known, refs)
         return TableState({field.name: field.dataType.simpleString() for field in fields}, known.stored.watermark)
@@ -98,7 +106,7 @@ class IcebergTables:
         snapshots = self._spark.sql(f"SELECT snapshot_id, parent_id, summary FROM {table}.snapshots").collect()
         by_id = {row["snapshot_id"]: (row["parent_id"], row["summary"] or {}) for row in snapshots}
         properties = {row["key"]: row["value"] for row in self._spark.sql(f"SHOW TBLPROPERTIES {table}").collect()}
-        return _Known(head, newest(head, by_id, properties, self._writer.connector))
+        return _Known(head, newest(head, by_id, properties, self._connector))
 
     def _mend(self, name: TableName, known: _Known, refs: Mapping[str, int]) -> None:
         """After a kill: the property follows the snapshots, then branches that wait for nothing go."""
@@ -150,10 +158,21 @@ class IcebergTables:
         known = self._known[name]
         self._known[name] = _Known(known.head, replace(known.stored, watermark=watermark))
         self._keep(name, self._known[name])
+        self._ledger.reached(name, watermark)
 
     def alter(self, name: TableName, watermark: Watermark) -> None:
         """See `Tables.alter`."""
         self._commit(name, lambda table: [_nothing(table)], watermark, raise_generation=True)
+
+    def written(self) -> dict[TableName, Watermark]:
+        """See `Tables.written`. Every commit copies the watermark into a property, so properties are enough."""
+        found: dict[TableName, Watermark] = {}
+        for name in tables_of_catalog(self._spark, self._catalog):
+            properties = self._spark.sql(f"SHOW TBLPROPERTIES {self._quoted(name)}").collect()
+            text = next((row["value"] for row in properties if row["key"] == self._offsets_key), None)
+            if text:
+                found[name] = Watermark.parse(text)
+        return found
 
     def forget(self) -> None:
         """See `Tables.forget`."""
@@ -181,7 +200,8 @@ class IcebergTables:
             if moved is not None and isinstance(error, Exception):
                 raise moved from error
             raise
-        self._known[name] = _Known(head, Stored(watermark, generation, head, in_property=True))
+        self._known[name] = _Known(head, Stored(watermark, generation, head, in_property=True, epoch=self._ledger.writer.epoch))
+        self._ledger.reached(name, watermark)
         self._keep(name, self._known[name])
         self._drop(name, branch)
 
@@ -196,7 +216,7 @@ class IcebergTables:
     def _moved(self, name: TableName, head: int | None) -> ConnectError | None:
         """The error if the table is no longer at `head`: the task ends when a younger one of the same connector changed it."""
         now = self._refs(name).get("main")
-        return None if now == head else changed_by(str(name), self._writer, self._read(name, now).stored.epoch)
+        return None if now == head else self._ledger.changed_by(name, self._read(name, now).stored.epoch)
 
     def _keep(self, name: TableName, known: _Known) -> None:
         values = {self._offsets_key: known.stored.watermark.to_json(), self._generation_key: str(known.stored.generation)}
@@ -211,11 +231,12 @@ class IcebergTables:
     @contextlib.contextmanager
     def _identity(self, watermark: Watermark, generation: int) -> Iterator[None]:
         """Settings by which the next commit of this session carries the watermark; removed again, lest another table's commit has them."""
+        writer = self._ledger.writer
         identity = {
             self._offsets_key: watermark.to_json(),
             "kafka.connect.commit-id": str(uuid.uuid4()),
-            "kafka.connect.task-id": f"{self._writer.connector}-{self._writer.task}",
-            "kafka.connect.task-epoch": str(self._writer.epoch),
+            "kafka.connect.task-id": f"{writer.connector}-{writer.task}",
+            "kafka.connect.task-epoch": str(writer.epoch),
             "kafka.connect.generation": str(generation),
         }
         for key, value in identity.items():

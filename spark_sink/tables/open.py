@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from spark_sink.config import SinkConfig
 from spark_sink.tables.base import Tables, Writer
+from spark_sink.tables.delta import DeltaTables
 from spark_sink.tables.iceberg import IcebergTables
 
 if TYPE_CHECKING:
@@ -14,4 +15,6 @@ if TYPE_CHECKING:
 
 def open_tables(spark: SparkSession, config: SinkConfig, writer: Writer) -> Tables:
     """The tables of the configuration's catalog."""
+    if config["format"] == "delta":
+        return DeltaTables(spark, config["catalog"], config["delta.root"], writer, config.table_properties)
     return IcebergTables(spark, config["catalog"], writer, config.table_properties)

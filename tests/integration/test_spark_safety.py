@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import time
 from typing import Any
 
 import pytest
@@ -10,9 +10,13 @@ import pytest
 from connect_py.api.record import TopicPartition
 from connect_py.errors import BadRequestError, FatalTaskError, RetriableError
 from spark_sink import offsets
+from spark_sink.config import parse
 from spark_sink.connector import SparkLakehouseSink
 from spark_sink.routing import TableName
-from tests.fix_spark import INT, TEXT, Lake, event
+from spark_sink.tables.base import Writer
+from spark_sink.tables.open import open_tables
+from spark_sink.task import SparkLakehouseSinkTask
+from tests.fix_spark import INT, TEXT, Lake, both_formats, event
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -97,6 +101,85 @@ def test_of_two_tasks_alive_at_once_the_older_one_cannot_commit_and_no_row_is_do
     assert list(lake.table("t").metadata.refs) == ["main"]
 
 
+@both_formats
+def test_a_task_that_read_the_table_before_another_took_over_cannot_commit(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = lake.topic("t")
+    config = lake.config(topic)
+    lake.produce(topic, notes("a"))
+    zombie = lake.start(config)
+    lake.drain(zombie)
+    lake.produce(topic, notes("b"))
+    tables: Any = zombie._tables
+    append = tables.append
+    younger: list[Any] = []
+
+    def late(*args: Any) -> None:
+        younger.append(lake.start(config))
+        lake.drain(younger[0])
+        append(*args)
+
+    monkeypatch.setattr(tables, "append", late)
+    with pytest.raises(FatalTaskError, match="younger task of connector lake"):
+        zombie.step()
+    assert found(lake) == ["a", "b"]
+    monkeypatch.undo()
+    lake.produce(topic, notes("c"))
+    with pytest.raises(FatalTaskError, match="younger task of connector lake"):
+        zombie.step()
+    lake.drain(younger[0])
+    assert found(lake) == ["a", "b", "c"]
+
+
+@both_formats
+def test_a_task_whose_offsets_were_altered_beside_it_ends_and_the_next_one_reads_again(lake: Lake) -> None:
+    topic = lake.topic("t")
+    config = lake.config(topic)
+    lake.produce(topic, notes("a", "b"))
+    zombie = lake.start(config)
+    lake.drain(zombie)
+    alter(lake, zombie, config, {TopicPartition(topic, 0): 1})
+    lake.produce(topic, notes("c"))
+    with pytest.raises(FatalTaskError, match="or its offsets were altered"):
+        zombie.step()
+    lake.context.group[TopicPartition(topic, 0)] = 1
+    lake.drain(lake.start(config))
+    assert found(lake) == ["a", "b", "b", "c"]
+
+
+@both_formats
+def test_a_younger_task_takes_over_although_its_clock_is_behind(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = lake.topic("t")
+    config = lake.config(topic)
+    lake.produce(topic, notes("a"))
+    lake.drain(lake.start(config))
+    with monkeypatch.context() as patch:
+        patch.setattr("time.time_ns", lambda: 10**18)
+        slow = lake.start(config)
+    lake.produce(topic, notes("b"))
+    lake.drain(slow)
+    assert found(lake) == ["a", "b"]
+
+
+@both_formats
+@pytest.mark.parametrize("how", ["rolled back", "dropped"])
+def test_a_table_that_loses_rows_under_a_running_task_gets_them_again(lake: Lake, how: str) -> None:
+    topic = lake.topic("t")
+    task = lake.start(lake.config(topic))
+    for text in ("a", "b"):
+        lake.produce(topic, notes(text))
+        lake.drain(task)
+    if how == "rolled back":
+        lake.roll_back(task, "t")
+        assert found(lake) == ["a"]
+    else:
+        lake.drop(task, "t")
+    lake.produce(topic, notes("c"))
+    with pytest.raises(RetriableError, match="has been set back by others"):
+        task.step()
+    lake.drain(task)
+    assert found(lake) == ["a", "b", "c"]
+
+
 def test_a_commit_of_somebody_else_in_the_middle_of_a_batch_costs_a_repetition_only(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = lake.topic("t")
     task = lake.start(lake.config(topic))
@@ -125,13 +208,13 @@ def test_a_table_rolled_back_by_hand_gets_its_rows_again(lake: Lake) -> None:
     for text in ("a", "b"):
         lake.produce(topic, notes(text))
         lake.drain(task)
-    first = next(s.snapshot_id for s in lake.table("t").metadata.snapshots if "kafka.connect.commit-id" in s.summary.additional_properties)
-    task._spark.sql(f"CALL lake.system.rollback_to_snapshot('public.t', {first})").collect()
+    lake.roll_back(task, "t")
     assert found(lake) == ["a"]
     lake.drain(lake.start(config))
     assert found(lake) == ["a", "b"]
 
 
+@both_formats
 def test_tombstones_alone_are_not_read_again_at_a_restart(lake: Lake) -> None:
     topic = lake.topic("t")
     config = lake.config(topic)
@@ -142,9 +225,16 @@ def test_tombstones_alone_are_not_read_again_at_a_restart(lake: Lake) -> None:
     lake.produce(topic, [(created[0], None)] * 3)
     assert lake.drain(task) == 1
     assert lake.drain(lake.start(config)) == 0
-    assert lake.snapshots("t") == 1
+    assert lake.watermark("t") == {topic: {"0": 5}}
 
 
+def alter(lake: Lake, task: SparkLakehouseSinkTask, config: dict[str, str], wanted: dict[TopicPartition, int | None]) -> None:
+    """What `PATCH` and, without offsets, `DELETE` do to the tables, in the session of a task that the test has anyway."""
+    tables = open_tables(task._spark, parse(config), Writer("lake", 0, time.time_ns() // 1_000_000))
+    offsets.alter_tables(tables, {tp.topic: [TableName(("public", "t"))] for tp in wanted}, wanted, tables.written())
+
+
+@both_formats
 @pytest.mark.timeout(300)
 def test_altered_offsets_become_the_tables_watermark_back_and_forth(lake: Lake) -> None:
     topic = lake.topic("t")
@@ -158,19 +248,15 @@ def test_altered_offsets_become_the_tables_watermark_back_and_forth(lake: Lake) 
     assert lake.watermark("t") == {topic: {"0": 1}}
     lake.drain(lake.start(config))
     assert found(lake) == ["a", "b", "b", "c", "c"]
-    spark = zombie._spark
-    tables = zombie._tables
-    name = TableName(("public", "t"))
-    offsets.alter_tables(tables, {topic: [name]}, {TopicPartition(topic, 0): 9}, [])
+    alter(lake, zombie, config, {TopicPartition(topic, 0): 9})
     lake.produce(topic, notes(*"defghijk"))
     lake.context.group[TopicPartition(topic, 0)] = 9
     lake.drain(lake.start(config))
     assert found(lake)[5:] == ["j", "k"]
-    offsets.alter_tables(tables, {}, {}, offsets.written_tables(spark, "lake", "lake"))
+    alter(lake, zombie, config, {})
     assert lake.watermark("t") == {}
-    generations = [s.summary.additional_properties.get("kafka.connect.generation") for s in lake.table("t").metadata.snapshots]
-    assert [g for g in generations if g] == sorted(g for g in generations if g)
-    assert generations[-1] == "3"
+    assert lake.generations("t") == sorted(lake.generations("t"))
+    assert lake.generations("t")[-1] == 3
+    tables = open_tables(zombie._spark, parse(config), Writer("lake", 0, time.time_ns() // 1_000_000))
     with pytest.raises(BadRequestError, match="no lakehouse table yet"):
         offsets.alter_tables(tables, {"x.y.z": [TableName(("y", "z"))]}, {TopicPartition("x.y.z", 0): 4}, [])
-    assert json.loads(lake.table("t").properties["kafka.connect.generation.lake"]) == 3

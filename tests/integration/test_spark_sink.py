@@ -14,7 +14,7 @@ import pytest
 from connect_py.api.record import TopicPartition
 from connect_py.errors import FatalTaskError
 from spark_sink.watermark import Watermark
-from tests.fix_spark import BIGINT, ID, INT, TEXT, Lake, event, struct, with_schema
+from tests.fix_spark import BIGINT, ID, INT, TEXT, Lake, both_formats, event, struct, with_schema
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -98,20 +98,27 @@ def assert_equals_the_source(lake: Lake) -> None:
     assert rows == want
 
 
-@pytest.mark.parametrize("bound", [100, 4], ids=["in one batch", "in batches of four"])
+@pytest.mark.parametrize(
+    ("lake", "bound"),
+    [("iceberg", 100), ("iceberg", 4), ("delta", 100)],
+    ids=["iceberg, in one batch", "iceberg, in batches of four", "delta, in one batch"],
+    indirect=["lake"],
+)
 def test_real_events_of_every_kind_leave_the_table_equal_to_its_source(lake: Lake, bound: int) -> None:
     topic = lake.topic("everyday")
     lake.produce(topic, recorded())
     task = lake.start(lake.config(topic, max__offsets__per__trigger=str(bound)))
     assert lake.drain(task) == -(-len(recorded()) // bound)
     assert_equals_the_source(lake)
-    stored = lake.table("everyday").current_snapshot().summary.additional_properties
-    applied = len(recorded()) - (1 if bound == 4 else 0)  # the last batch of four is a tombstone, which changes no row
-    assert json.loads(stored["kafka.connect.offsets.lake"]) == {topic: {"0": applied}}
+    if lake.format == "iceberg":
+        stored = lake.table("everyday").current_snapshot().summary.additional_properties
+        applied = len(recorded()) - (1 if bound == 4 else 0)  # the last batch of four is a tombstone, which changes no row
+        assert json.loads(stored["kafka.connect.offsets.lake"]) == {topic: {"0": applied}}
     assert lake.watermark("everyday") == {topic: {"0": len(recorded())}}
     assert lake.context.group == {TopicPartition(topic, 0): len(recorded())}
 
 
+@both_formats
 def test_a_replay_of_everything_writes_nothing(lake: Lake) -> None:
     topic = lake.topic("everyday")
     lake.produce(topic, recorded())
@@ -124,6 +131,7 @@ def test_a_replay_of_everything_writes_nothing(lake: Lake) -> None:
     assert lake.context.group == {TopicPartition(topic, 0): len(recorded())}
 
 
+@both_formats
 def test_after_a_kill_between_the_tables_commit_and_the_report_nothing_is_applied_twice(lake: Lake) -> None:
     topic = lake.topic("n")
     insert = event("c", None, {"note": "once"}, {"note": TEXT}, "n")
@@ -152,6 +160,7 @@ def test_a_table_that_cannot_be_written_holds_the_offsets_back_and_the_others_ke
     assert lake.snapshots("a") == 1
 
 
+@both_formats
 def test_a_new_column_and_a_wider_type_reach_the_table_and_old_events_leave_new_columns_alone(lake: Lake) -> None:
     topic = lake.topic("t")
     task = lake.start(lake.config(topic))
@@ -159,8 +168,9 @@ def test_a_new_column_and_a_wider_type_reach_the_table_and_old_events_leave_new_
     lake.drain(task)
     lake.produce(topic, [event("u", 1, {"n": 2**40, "more": "m"}, {"n": BIGINT, "more": TEXT}), event("u", 1, {"n": 7}, {"n": INT})])
     lake.drain(task)
-    assert sorted((row["id"], row["n"], row["more"]) for row in lake.rows("t")) == [(1, 7, "m"), (2, 2, None)]
-    assert [str(field.field_type) for field in lake.table("t").schema().fields][:2] == ["int", "long"]
+    rows = lake.rows_by_spark(task, "t")  # deltalake 1.6 reads no table in which a type was widened
+    assert sorted((row["id"], row["n"], row["more"]) for row in rows) == [(1, 7, "m"), (2, 2, None)]
+    assert lake.types("t") == {"id": "int", "n": "bigint", "more": "string"}
 
 
 def test_without_leave_to_evolve_or_create_the_error_names_the_property(lake: Lake) -> None:
@@ -200,6 +210,7 @@ def test_a_bad_record_stops_the_task_with_its_place_and_nothing_is_written(lake:
     assert lake.context.group == {}
 
 
+@both_formats
 def test_plain_records_are_upserted_by_key_and_a_tombstone_removes_the_row(lake: Lake) -> None:
     topic = lake.topic("p")
     schema = struct({"id": ID, "name": TEXT})
@@ -215,13 +226,14 @@ def test_plain_records_are_upserted_by_key_and_a_tombstone_removes_the_row(lake:
     assert lake.rows("p") == [{"id": 1, "name": "v1"}]
 
 
+@both_formats
 def test_a_table_that_was_dropped_is_built_again_although_the_group_is_further(lake: Lake) -> None:
     topic = lake.topic("t")
     lake.produce(topic, [event("c", n, {"n": n}, {"n": INT}) for n in range(3)])
     config = lake.config(topic)
     task = lake.start(config)
     lake.drain(task)
-    task._spark.sql("DROP TABLE lake.public.t PURGE")
+    lake.drop(task, "t")
     lake.drain(lake.start(config))
     assert sorted(row["n"] for row in lake.rows("t")) == [0, 1, 2]
 
@@ -238,6 +250,7 @@ def test_a_watermark_in_a_table_property_counts_when_the_snapshots_have_lost_the
     assert [row["n"] for row in lake.rows("t")] == [2]
 
 
+@both_formats
 @pytest.mark.parametrize("seed", [1, 2])
 def test_any_history_cut_anywhere_ends_in_the_state_of_a_plain_model(lake: Lake, seed: int) -> None:
     """Inserts, updates, deletes, tombstones, unavailable values and a column that comes and goes, over partitions and random batches."""

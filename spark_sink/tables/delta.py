@@ -1,0 +1,286 @@
+"""Delta tables. The watermark lies in the user metadata of the commit that holds the rows (`spark_sink.tables.history`).
+
+A write is conditional: it carries the transaction identifier `lh:<connector>` with the sequence that follows the one that was read. Of two
+tasks that read the same sequence Delta lets one commit; the other's statement fails if both were under way, and is passed over without a
+word if the first had ended. So after each statement the history is asked whether the commit is ours.
+
+One statement is one commit: what follows a truncate in a batch is merged by the statement that empties the table.
+
+State: version, sequence and watermark of tables that this task has read or written, dropped by `forget`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from spark_sink.evolve import Evolution
+from spark_sink.merge import Shape, append_sql, merge_sql, overwrite_sql
+from spark_sink.routing import TableName
+from spark_sink.tables.base import TableState, Writer
+from spark_sink.tables.catalog import tables_of_catalog
+from spark_sink.tables.history import Applied, Commit, metadata_json, newest_commit, parse_metadata
+from spark_sink.tables.ledger import Ledger
+from spark_sink.types import literal, quote
+from spark_sink.watermark import Watermark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_APP_ID = "spark.databricks.delta.write.txnAppId"
+_VERSION = "spark.databricks.delta.write.txnVersion"
+_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+
+#: Properties of tables that the sink creates; `lakehouse.tables.auto-create-props.*` wins. Deletes are noted beside the data files.
+_NEW_TABLE = {"delta.enableDeletionVectors": "true"}
+
+#: Delta turns this into a table feature that readers must know, so a table gets it with the first column that needs it.
+_WIDENING = "delta.enableTypeWidening"
+
+_NOT_THERE = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST")
+
+#: How many commits are looked at first: the newest is nearly always ours.
+_HISTORY = 20
+
+#: Delta drops commits' metadata after `delta.logRetentionDuration` (30 days). A watermark older than this is copied into a table property.
+_KEEP_AFTER = datetime.timedelta(days=1)
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A table as last read or written: its newest version, and what holds up to there."""
+
+    version: int
+    applied: Applied
+
+
+class DeltaTables:
+    """`spark_sink.tables.base.Tables` over Delta, in a Spark catalog or under a root directory."""
+
+    def __init__(
+        self, spark: SparkSession, catalog: str, root: str | None, writer: Writer, new_table_properties: Mapping[str, str]
+    ) -> None:
+        self._spark = spark
+        self._catalog = catalog
+        self._root = root.rstrip("/") if root else None
+        self._ledger = Ledger(writer)
+        self._connector = writer.connector
+        self._properties = _NEW_TABLE | dict(new_table_properties)
+        self._known: dict[TableName, _Known] = {}
+
+    def load(self, name: TableName, *, claim: bool = False) -> TableState | None:
+        """See `Tables.load`."""
+        from pyspark.errors import AnalysisException
+
+        try:
+            fields = self._spark.table(self._quoted(name)).schema.fields
+        except AnalysisException as error:
+            if error.getCondition() in _NOT_THERE:
+                self._known.pop(name, None)
+                self._ledger.missing(name)
+                return None
+            raise
+        known = self._known.get(name)
+        if known is None or self._has_version(name, known.version + 1):
+            first = known is None
+            known = self._read(name)
+            if claim:
+                self._ledger.claim(known.applied.epoch)
+            self._ledger.found(name, known.applied.watermark, known.applied.epoch)
+            self._known[name] = known
+            if first:
+                self._keep(name, known)
+        columns = {field.name: field.dataType.simpleString() for field in fields}
+        return TableState(columns, known.applied.watermark)
+
+    def _has_version(self, name: TableName, version: int) -> bool:
+        """Whether a version exists, which costs a listing and no job (`VERSION AS OF` is checked when a query is analysed)."""
+        from pyspark.errors import AnalysisException
+
+        try:
+            self._spark.sql(f"SELECT 1 FROM {self._quoted(name)} VERSION AS OF {version}")
+        except AnalysisException as error:
+            if error.getCondition() == "DELTA_VERSION_NOT_FOUND":
+                return False
+            raise
+        return True
+
+    def _read(self, name: TableName) -> _Known:
+        properties = {row["key"]: row["value"] for row in self._spark.sql(f"SHOW TBLPROPERTIES {self._quoted(name)}").collect()}
+        commits = self._history(name, _HISTORY)
+        applied, of_commit = newest_commit(commits, properties, self._connector)
+        if not of_commit and len(commits) == _HISTORY:
+            commits = self._history(name, None)
+            applied, _ = newest_commit(commits, properties, self._connector)
+        return _Known(commits[0].version, applied)
+
+    def _history(self, name: TableName, limit: int | None) -> list[Commit]:
+        shown = self._spark.sql(f"DESCRIBE HISTORY {self._quoted(name)}" + (f" LIMIT {limit}" if limit else ""))
+        rows = shown.selectExpr("version", "unix_micros(timestamp) time", "operation", "operationParameters p", "userMetadata").collect()
+        found: list[Commit] = []
+        for row in rows:
+            time, restored = _EPOCH + datetime.timedelta(microseconds=row["time"]), None
+            if row["operation"] == "RESTORE":
+                version, moment = row["p"].get("version"), row["p"].get("timestamp")
+                restored = int(version) if version is not None else datetime.datetime.fromisoformat(moment).replace(tzinfo=datetime.UTC)
+            found.append(Commit(row["version"], time, parse_metadata(row["userMetadata"]), restored))
+        return found
+
+    def create(self, name: TableName, columns: Mapping[str, str], required: frozenset[str], comments: Mapping[str, str]) -> TableState:
+        """See `Tables.create`."""
+        if self._root is None and name.parts[:-1]:
+            self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {'.'.join(quote(part) for part in (self._catalog, *name.parts[:-1]))}")
+        lines = [
+            f"{quote(column)} {type_}"
+            + (" NOT NULL" if column in required else "")
+            + (f" COMMENT {literal(comments[column])}" if column in comments else "")
+            for column, type_ in columns.items()
+        ]
+        properties = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in self._properties.items())
+        self._spark.sql(f"CREATE TABLE {self._quoted(name)} ({', '.join(lines)}) USING delta TBLPROPERTIES ({properties})")
+        self._known[name] = _Known(0, Applied(Watermark()))
+        return TableState(dict(columns), Watermark())
+
+    def evolve(self, name: TableName, evolution: Evolution) -> None:
+        """See `Tables.evolve`."""
+        table = self._quoted(name)
+        if evolution.added:
+            columns = ", ".join(f"{quote(column)} {type_}" for column, type_ in evolution.added.items())
+            self._spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({columns})")
+        if evolution.widened:
+            self._spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({literal(_WIDENING)} = 'true')")
+        for column, type_ in evolution.widened.items():
+            self._spark.sql(f"ALTER TABLE {table} ALTER COLUMN {quote(column)} TYPE {type_}")
+
+    def merge(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
+        """See `Tables.merge`."""
+        self._commit(name, lambda table: merge_sql(table, view, shape, truncate), watermark)
+
+    def append(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
+        """See `Tables.append`."""
+        columns = list(shape.types)
+
+        def statement(table: str) -> str:
+            if truncate is None:
+                return append_sql(table, view, columns)
+            stored = self._spark.table(table).columns if truncate == "soft" else []
+            return overwrite_sql(table, view, columns, stored)
+
+        self._commit(name, statement, watermark)
+
+    def empty(self, name: TableName, watermark: Watermark, *, soft: bool) -> None:
+        """See `Tables.empty`."""
+        self._commit(name, lambda table: _on_all_rows(table, soft=soft), watermark)
+
+    def note(self, name: TableName, watermark: Watermark) -> None:
+        """See `Tables.note`."""
+        self._commit(name, _nothing, watermark)
+
+    def alter(self, name: TableName, watermark: Watermark) -> None:
+        """See `Tables.alter`."""
+        self._commit(name, _nothing, watermark, raise_generation=True)
+
+    def forget(self) -> None:
+        """See `Tables.forget`."""
+        self._known.clear()
+
+    def written(self) -> dict[TableName, Watermark]:
+        """See `Tables.written`."""
+        found = {name: self._read(name).applied.watermark for name in self._names()}
+        return {name: watermark for name, watermark in found.items() if watermark.offsets}
+
+    def _names(self) -> Sequence[TableName]:
+        if self._root is None:
+            return tables_of_catalog(self._spark, self._catalog)
+        return _under(self._spark, self._root)
+
+    def _commit(self, name: TableName, statement: Callable[[str], str], watermark: Watermark, *, raise_generation: bool = False) -> None:
+        known = self._known[name]
+        before = known.applied
+        after = Applied(watermark, before.sequence + 1, before.generation + raise_generation, self._ledger.writer.epoch)
+        commit_id = str(uuid.uuid4())
+        try:
+            with self._identity(after, commit_id):
+                self._spark.sql(statement(self._quoted(name)))
+            newest = self._history(name, 1)[0]
+            if newest.metadata.get("kafka.connect.commit-id") != commit_id:
+                commits = self._history(name, _HISTORY)
+                if all(commit.metadata.get("kafka.connect.commit-id") != commit_id for commit in commits):
+                    raise self._ledger.changed_by(name, self._read(name).applied.epoch)
+        except BaseException as error:
+            del self._known[name]
+            moved: Applied | None = None
+            with contextlib.suppress(Exception):  # what failed is the error to show
+                moved = self._read(name).applied
+            if moved is not None and moved.epoch > self._ledger.writer.epoch and isinstance(error, Exception):
+                raise self._ledger.changed_by(name, moved.epoch) from error
+            raise
+        self._known[name] = _Known(newest.version, replace(after, time=newest.time))
+        self._ledger.reached(name, watermark)
+
+    def _keep(self, name: TableName, known: _Known) -> None:
+        """Copy a watermark that is getting old into the table's properties, which Delta keeps for good."""
+        applied = known.applied
+        if applied.time is None or datetime.datetime.now(datetime.UTC) - applied.time < _KEEP_AFTER:
+            return
+        values = {
+            f"kafka.connect.offsets.{self._connector}": applied.watermark.to_json(),
+            f"kafka.connect.sequence.{self._connector}": str(applied.sequence),
+            f"kafka.connect.generation.{self._connector}": str(applied.generation),
+        }
+        pairs = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in values.items())
+        self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES ({pairs})")
+
+    @contextlib.contextmanager
+    def _identity(self, applied: Applied, commit_id: str) -> Iterator[None]:
+        """Settings by which the next commit of this session is this connector's; removed again, lest another table's commit has them."""
+        writer = self._ledger.writer
+        more = {"kafka.connect.commit-id": commit_id, "kafka.connect.task-id": f"{writer.connector}-{writer.task}"}
+        conf = self._spark.conf
+        conf.set(_APP_ID, f"lh:{writer.connector}")
+        conf.set(_VERSION, str(applied.sequence))
+        conf.set(_METADATA, metadata_json(writer.connector, applied, more))
+        try:
+            yield
+        finally:
+            for key in (_APP_ID, _VERSION, _METADATA):
+                conf.unset(key)
+
+    def _quoted(self, name: TableName) -> str:
+        if self._root is not None:
+            return "delta." + quote("/".join((self._root, *name.parts)))
+        return ".".join(quote(part) for part in (self._catalog, *name.parts))
+
+
+def _nothing(table: str) -> str:
+    """A commit without rows, for what it carries."""
+    return f"INSERT INTO {table} SELECT * FROM {table} LIMIT 0"
+
+
+def _on_all_rows(table: str, *, soft: bool) -> str:
+    """A MERGE, because a DELETE or UPDATE that finds no row commits nothing."""
+    deleted = f"t.{quote('__deleted')}"
+    change = f"AND NOT coalesce({deleted}, false) THEN UPDATE SET {deleted} = true" if soft else "THEN DELETE"
+    return f"MERGE INTO {table} t USING (SELECT 1 one WHERE false) s ON false WHEN NOT MATCHED BY SOURCE {change}"
+
+
+def _under(spark: SparkSession, root: str) -> list[TableName]:
+    """Tables below a directory, up to four levels deep, by the names of their logs' files; nothing of these is read."""
+    from pyspark.errors import AnalysisException
+
+    found: set[TableName] = set()
+    for depth in range(1, 5):
+        pattern = "/".join((root, *"*" * depth, "_delta_log", "*.json"))
+        try:
+            paths = spark.read.format("binaryFile").load(pattern).selectExpr("regexp_extract(path, '^(.*)/_delta_log/', 1) p").distinct()
+            found |= {TableName(tuple(row["p"].rsplit("/", depth)[1:])) for row in paths.collect()}
+        except AnalysisException as error:
+            if error.getCondition() != "PATH_NOT_FOUND":
+                raise
+    return sorted(found)
