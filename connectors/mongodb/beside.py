@@ -1,0 +1,78 @@
+"""MongoDB's part of what goes on beside a stream; see `connectors.engine.beside`. Owned by the task's thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from connect_py.api import SourceTaskContext
+from connect_py.api.record import EncodedRow
+from connectors.engine import beside
+from connectors.engine.snapshot.hooks import SnapshotHooks
+from connectors.mongodb.chunk_reader import ChunkRow, MongoChunks
+from connectors.mongodb.collections import CollectionFactory
+from connectors.mongodb.config import MongoConfig
+from connectors.mongodb.connection import Client
+from connectors.mongodb.documents import Documents
+from connectors.mongodb.offset import MongoOffset
+from connectors.mongodb.signals import SignalCollection
+from connectors.mongodb.streaming import Streaming
+
+
+class Beside(beside.Beside[ChunkRow]):
+    """See the module.
+
+    Args:
+        client: of now.
+        context: the task's.
+        position: where the source stands.
+        hooks: places for races, in tests.
+    """
+
+    def __init__(
+        self,
+        config: MongoConfig,
+        context: SourceTaskContext,
+        collections: CollectionFactory,
+        documents: Documents,
+        client: Callable[[], Client],
+        position: Callable[[], MongoOffset | None],
+        hooks: SnapshotHooks | None = None,
+    ) -> None:
+        self._position = position
+        self._stream: Streaming | None = None
+        self._chunks = MongoChunks(client, config, collections, documents, self._place)
+        marks = None
+        if config.signal_collection is not None:
+            deletes = config.choice("incremental.snapshot.watermarking.strategy") == "insert_delete"
+            marks = SignalCollection(client, config.signal_collection, deletes=deletes)
+        super().__init__(config, context, self._chunks, marks, hooks)
+
+    def attach(self, stream: Streaming | None) -> None:
+        """The stream of now; None when there is none."""
+        self._stream = stream
+        if stream is not None and self.incremental is not None:
+            stream.on_event = self.incremental.event
+            stream.watched = self.incremental.watched
+
+    def records(self, rows: list[ChunkRow]) -> list[EncodedRow]:
+        """See `connectors.engine.beside.Beside`."""
+        return self._chunks.rows(rows)
+
+    def watch(self, collection: str | None) -> None:
+        """See `connectors.engine.beside.Beside`."""
+        if self._stream is not None:
+            self._stream.watched = collection
+
+    def position(self) -> Mapping[str, Any]:
+        """See `connectors.engine.beside.Beside`."""
+        found = self._position()
+        return found.dump() if found else {}
+
+    def execute(self, statement: str) -> None:
+        """MongoDB has no statements; a warning at the start says so."""
+
+    def _place(self) -> MongoOffset:
+        if self._stream is not None:
+            return self._stream.offset
+        return self._position() or MongoOffset()

@@ -1,0 +1,81 @@
+"""The connector class: validation, and the one task's configuration (mongodb.md §1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from connect_py.api import ConfigDef, ConfigValue, SourceConnector, SourceOffset, SourcePartition, SourceTask
+from connect_py.errors import BadRequestError, ConfigError
+from connectors.engine.config import OLD_NAMES, OPEN_PREFIXES
+from connectors.engine.properties import definition
+from connectors.mongodb.config import PROPERTIES, VERSION, validate_config
+
+
+class MongoDbConnector(SourceConnector):
+    """Captures the changes of one replica set or sharded cluster, by one task whatever `tasks.max` says."""
+
+    java_name: ClassVar[str] = "io.debezium.connector.mongodb.MongoDbConnector"
+    java_task_name: ClassVar[str] = "io.debezium.connector.mongodb.MongoDbConnectorTask"
+    version: ClassVar[str] = VERSION
+    open_prefixes: ClassVar[tuple[str, ...]] = (
+        *OPEN_PREFIXES,
+        *OLD_NAMES,
+        "capture.",
+        "cursor.",
+        "filters.match.mode",
+        "json.serialization.mode",
+        "mongodb.",
+        "snapshot.collection.filter.overrides.",
+    )
+
+    _config: Mapping[str, str]
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """Every property."""
+        return definition(PROPERTIES)
+
+    def validate(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
+        """Every property's value and problems; when there are none, a connection to the server is tried (`mongodb.connection.string` shows
+        its failure)."""
+        found = validate_config(config)
+        if not any(value.errors for value in found):
+            # the driver is loaded only here: a worker that hosts no MongoDB connector needs none
+            from connectors.mongodb.validation import connection_problem
+
+            problem = connection_problem(config)
+            if problem:
+                next(value for value in found if value.name == "mongodb.connection.string").errors.append(problem)
+        return found
+
+    def start(self, config: Mapping[str, str]) -> None:
+        """Take the configuration; the task parses it."""
+        self._config = config
+
+    def task_class(self) -> type[SourceTask]:
+        """One task class."""
+        from connectors.mongodb.task import MongoDbConnectorTask
+
+        return MongoDbConnectorTask
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        """Always one."""
+        return [dict(self._config)]
+
+    def alter_offsets(self, config: Mapping[str, str], offsets: Sequence[tuple[SourcePartition, SourceOffset | None]]) -> bool:
+        """Accepts offsets of this connector's one partition. Raises BadRequestError."""
+        for partition, offset in offsets:
+            if not {"server_id"} <= set(partition) <= {"server_id", "rs"} or not isinstance(partition["server_id"], str):
+                raise BadRequestError(
+                    f"The partition {dict(partition)} is not one of this connector: it must be {{'server_id': '<topic.prefix>'}}"
+                )
+            if offset is None:
+                continue
+            from connectors.mongodb.offset import MongoOffset
+
+            try:
+                MongoOffset.load(offset)
+            except ConfigError as error:
+                raise BadRequestError(f"This offset could not be read back: {error}") from None
+        return True

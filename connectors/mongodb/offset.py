@@ -1,0 +1,87 @@
+"""The source offset of MongoDB (mongodb.md §5; `MongoDbOffsetContext.java`): Debezium's fields.
+
+What it says. While the initial snapshot runs, `initsync` is there: a start takes it again. Else streaming goes on behind `resume_token`.
+`sec` and `ord` are the cluster time of the last event, -1 where only the token is known (nothing has happened since).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from connect_py.api import SourceOffset
+from connect_py.errors import ConfigError
+from connectors.mongodb.resume_token import ResumeToken
+
+_MORE = ("incremental_snapshot_", "transaction_")
+
+
+@dataclass(frozen=True, slots=True)
+class MongoOffset:
+    """See the module.
+
+    Attributes:
+        seconds: `sec`; increment: `ord`.
+        token: None at the start of everything, and where the server gives none.
+        in_snapshot: `initsync`.
+        lsid: text of the session of the last event, where that was part of a transaction; txn_number is the transaction's.
+        more: fields of an incremental snapshot and of a transaction that are under way, as the engine makes and reads them.
+    """
+
+    seconds: int = 0
+    increment: int = 0
+    token: ResumeToken | None = None
+    in_snapshot: bool = False
+    lsid: str | None = None
+    txn_number: int | None = None
+    more: Mapping[str, bool | int | str | None] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, stored: SourceOffset) -> MongoOffset:
+        """From the offsets topic. The token of an unfinished snapshot is not taken: it belongs to what has to be read anew.
+
+        Raises:
+            ConfigError: a number is none, or the token is no token.
+        """
+        in_snapshot = stored.get("initsync") in (True, "true")
+        token = stored.get("resume_token")
+        lsid = stored.get("lsid")
+        return cls(
+            seconds=_number(stored, "sec") or 0,
+            increment=_number(stored, "ord") or 0,
+            token=None if token is None or in_snapshot else ResumeToken.parse(str(token)),
+            in_snapshot=in_snapshot,
+            lsid=None if lsid is None else str(lsid),
+            txn_number=_number(stored, "txnNumber"),
+            # the count of a transaction's events begins anew, as in the reference
+            more={n: v for n, v in stored.items() if n.startswith(_MORE[0]) and not isinstance(v, float)},
+        )
+
+    def dump(self) -> dict[str, bool | int | str | None]:
+        """For the offsets topic."""
+        fields: dict[str, bool | int | str | None] = {"sec": self.seconds, "ord": self.increment}
+        if self.in_snapshot:
+            fields["initsync"] = True
+        if self.lsid is not None:
+            fields |= {"lsid": self.lsid, "txnNumber": self.txn_number}
+        if self.token is not None:
+            fields["resume_token"] = str(self.token)
+        return {**fields, **self.more}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it says nothing of a place."""
+        return self.token is None and self.seconds <= 0
+
+    def __str__(self) -> str:
+        return str({name: value for name, value in self.dump().items() if not name.startswith(_MORE)})
+
+
+def _number(stored: SourceOffset, name: str) -> int | None:
+    value = stored.get(name)
+    if value is None or isinstance(value, bool):
+        return None
+    try:
+        return int(value)
+    except ValueError:
+        raise ConfigError(f"Source offset '{name}' parameter value {value} could not be converted to an integer") from None

@@ -1,0 +1,162 @@
+"""How a change stream is opened: target, options and stages (mongodb.md §1.3, §1.5, §2; `ChangeStreamPipelineFactory.java`). Pure.
+
+The stages that the server gets are a coarse filter: whatever the exact one (`NamespaceFilter`) accepts passes them, and the exact one is
+applied to every event again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from connect_py.errors import ConfigError
+from connectors.mongodb.namespaces import NamespaceFilter, split_namespace
+
+Stage = dict[str, Any]
+
+#: Operations that become records, with the letters of `skipped.operations` that leave them out.
+_OPERATIONS: Final = {"insert": "c", "update": "u", "replace": "u", "delete": "d"}
+
+
+@dataclass(frozen=True)
+class Capture:
+    """What `capture.*` and `cursor.*` ask for.
+
+    Attributes:
+        database: of the scopes `database` and `collection`, else None.
+        collection: of the scope `collection`, else None.
+        stages: what follows `$changeStream`.
+        options: of `$changeStream` itself: which documents come with an event.
+        start_at: `capture.start.op.time`: seconds and increment; None without.
+        splits: whether the server splits large events.
+    """
+
+    database: str | None = None
+    collection: str | None = None
+    stages: tuple[Stage, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+    start_at: tuple[int, int] | None = None
+    splits: bool = False
+
+    @property
+    def shown_target(self) -> str:
+        """What is watched, for logs."""
+        return ".".join(part for part in (self.database, self.collection) if part) or "the whole deployment"
+
+
+def capture_of(raw: Mapping[str, str], namespaces: NamespaceFilter, skipped: frozenset[str]) -> Capture:
+    """From the properties.
+
+    Raises:
+        ConfigError: the user's pipeline, the threshold of oversize events or the target is missing or malformed.
+    """
+    database, collection = _target(raw)
+    mode = raw["capture.mode"].strip().lower()
+    options = {}
+    if "update_full" in mode:
+        post_image = raw["capture.mode.full.update.type"].strip().lower() == "post_image"
+        options["fullDocument"] = "whenAvailable" if post_image else "updateLookup"
+    if mode.endswith("pre_image"):
+        options["fullDocumentBeforeChange"] = "whenAvailable"
+    oversize = raw["cursor.oversize.handling.mode"].strip().lower()
+    stages = [_skip_stage(raw)] if oversize == "skip" else []
+    internal = _internal_stages(namespaces, [name for name, letter in _OPERATIONS.items() if letter not in skipped])
+    user = _user_stages(raw.get("cursor.pipeline"))
+    order = raw["cursor.pipeline.order"].strip().lower()
+    stages += {"internal_first": internal + user, "user_first": user + internal}.get(order, user)
+    splits = oversize == "split"
+    if splits:
+        stages.append({"$changeStreamSplitLargeEvent": {}})
+    return Capture(database, collection, tuple(stages), options, _start(raw.get("capture.start.op.time")), splits)
+
+
+def _target(raw: Mapping[str, str]) -> tuple[str | None, str | None]:
+    scope, target = raw["capture.scope"].strip().lower(), (raw.get("capture.target") or "").strip()
+    if scope == "deployment":
+        return None, None
+    if not target:
+        raise ConfigError(f"capture.target is missing: with capture.scope={scope} it names the {scope} to watch")
+    if scope == "database":
+        return target, None
+    database, collection = split_namespace(target)
+    if not collection:
+        raise ConfigError(f"capture.target={target} is no collection: with capture.scope=collection it is <database>.<collection>")
+    return database, collection
+
+
+def _start(text: str | None) -> tuple[int, int] | None:
+    if text is None or text.strip() == "-1":
+        return None
+    if not re.fullmatch(r"\d+", text.strip()) or int(text) >= 1 << 64:
+        raise ConfigError(f"capture.start.op.time={text} is no BSON timestamp: it is seconds << 32 | increment, as one number")
+    return int(text) >> 32, int(text) & 0xFFFFFFFF
+
+
+def _skip_stage(raw: Mapping[str, str]) -> Stage:
+    text = raw["cursor.oversize.skip.threshold"].strip()
+    if not re.fullmatch(r"\d+", text) or int(text) <= 0:
+        raise ConfigError("Invalid threshold value for skipped document size: cursor.oversize.skip.threshold must be more than 0 bytes")
+    sizes = [{"$expr": {"$lte": [{"$bsonSize": name}, int(text)]}} for name in ("$fullDocument", "$fullDocumentBeforeChange")]
+    return {"$match": {"$and": sizes}}
+
+
+def _user_stages(text: str | None) -> list[Stage]:
+    if not text or not text.strip():
+        return []
+    try:
+        # the driver reads what JSON cannot say (dates, ids), where the text has it
+        from bson import json_util
+
+        found = json_util.loads(text, json_options=json_util.RELAXED_JSON_OPTIONS)
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"Change stream pipeline JSON is invalid: {error}") from None
+    if not isinstance(found, list) or not all(isinstance(stage, dict) for stage in found):
+        raise ConfigError(f"Change stream pipeline JSON is invalid: it is no array of stages: {json.dumps(text)[:200]}")
+    return found
+
+
+def _internal_stages(namespaces: NamespaceFilter, operations: list[str]) -> list[Stage]:
+    match = {"$and": [*_literal(namespaces), {"operationType": {"$in": operations}}]} if namespaces.literal else None
+    if match is not None:
+        return [{"$match": match}]
+    conditions = _patterns(namespaces)
+    if not conditions:
+        return [{"$match": {"operationType": {"$in": operations}}}]
+    return [
+        {"$replaceRoot": {"newRoot": {"namespace": {"$concat": ["$ns.db", ".", "$ns.coll"]}, "event": "$$ROOT"}}},
+        {"$match": {"$and": [*conditions, {"event.operationType": {"$in": operations}}]}},
+        {"$replaceRoot": {"newRoot": "$event"}},
+    ]
+
+
+def _literal(namespaces: NamespaceFilter) -> list[Stage]:
+    found: list[Stage] = []
+    for name, text in namespaces.texts.items():
+        names = [part.strip() for part in text.split(",") if part.strip()]
+        operator = "$in" if ".include." in name else "$nin"
+        if name.startswith("database"):
+            found.append({"ns.db": {operator: names}})
+        else:
+            values = [dict(zip(("db", "coll"), split_namespace(part), strict=True)) for part in names]
+            found.append({"ns": {operator: values}})
+    if found and namespaces.forced:
+        signals = dict(zip(("db", "coll"), split_namespace(namespaces.forced), strict=True))
+        return [{"$or": [{"$and": found}, {"ns": signals}]}]
+    return found
+
+
+def _patterns(namespaces: NamespaceFilter) -> list[Stage]:
+    """Include lists only: an exclude list cannot be told from outside of a regex without dropping what the exact filter accepts."""
+    found: list[Stage] = []
+    for kind, subject in (("database", "event.ns.db"), ("collection", "namespace")):
+        text = namespaces.texts.get(f"{kind}.include.list")
+        parts = [part.strip().replace("\\,", ",") for part in re.split(r"(?<!\\),", text or "") if part.strip()]
+        if parts:
+            found.append({subject: {"$regex": "|".join(parts), "$options": "i"}})
+    if found and namespaces.forced:
+        exact = f"^{re.escape(namespaces.forced)}$"
+        return [{"$or": [{"$and": found}, {"namespace": {"$regex": exact}}]}]
+    return found

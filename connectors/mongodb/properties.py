@@ -1,0 +1,158 @@
+"""The table of the MongoDB connector's properties (mongodb.md §1), and checks that only they need (`MongoDbConnectorConfig.java`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from connectors.engine.config import COMMON
+from connectors.engine.properties import (
+    HIGH,
+    LIST,
+    LOW,
+    MED,
+    WL,
+    WM,
+    WS,
+    B,
+    C,
+    Config,
+    I,
+    L,
+    N,
+    P,
+    Property,
+    S,
+    arrange,
+    is_boolean,
+    not_beside,
+    positive_int,
+    prop,
+    regexes,
+)
+from connectors.mongodb.addresses import connection_string_problem
+
+
+def _connection_string(text: str | None, _: Config) -> str | None:
+    return "Missing connection string" if text is None else connection_string_problem(text)
+
+
+def _without_gaps(text: str | None, config: Config) -> str | None:
+    """A list of literal names; the reference says so of the property itself."""
+    if not text or (config.get("filters.match.mode") or "").strip().lower() != "literal":
+        return None
+    # as Java's split leaves them: gaps at the end are none
+    return "contains empty values" if any(not part.strip() for part in text.rstrip(",").split(",")) else None
+
+
+def _names(text: str | None, config: Config) -> str | None:
+    """A list of regexes, or of literal names."""
+    literal = (config.get("filters.match.mode") or "").strip().lower() == "literal"
+    return None if literal else regexes(text, config)
+
+
+_OWN = (
+    prop("mongodb.connection.string", S, None, HIGH, WM, "Connection String", "Address of the replica set or of the routers of a sharded cluster: mongodb://… or mongodb+srv://…. Its options win over properties.", _connection_string),
+    prop("mongodb.user", S, None, HIGH, WS, "User", "Database user of the connector, where the server asks for one."),
+    prop("mongodb.password", P, None, HIGH, WS, "Password", "Password of that user."),
+    prop("mongodb.authsource", S, "admin", MED, WS, "Credentials Database", "Database that knows the user."),
+    prop("mongodb.connect.timeout.ms", I, "10000", LOW, WS, "Connect Timeout MS", "How long a connection may take, in ms; 0 is for ever."),
+    prop("mongodb.heartbeat.frequency.ms", I, "10000", LOW, WS, "Heartbeat frequency ms", "How often the driver looks at each server, in ms."),
+    prop("mongodb.socket.timeout.ms", I, "0", LOW, WS, "Socket timeout MS", "How long an answer may take, in ms; 0 is for ever."),
+    prop("mongodb.server.selection.timeout.ms", I, "30000", LOW, WS, "Server selection timeout MS", "How long to look for a server that can be used, in ms."),
+    prop("mongodb.poll.interval.ms", L, "30000", MED, WS, "Replica membership poll interval (ms)", "Accepted; the driver watches the members by itself.", positive_int),
+    prop("mongodb.ssl.enabled", B, "false", MED, WS, "Enable SSL connection to MongoDB", "Whether connections are encrypted.", is_boolean),
+    prop("mongodb.ssl.invalid.hostname.allowed", B, "false", MED, WS, "Allow invalid hostnames for SSL connection", "Whether a certificate may be another host's.", is_boolean),
+    prop("cursor.max.await.time.ms", I, None, LOW, WS, "Server's oplog streaming cursor max await time", "How long the server may wait for changes before it says that there are none, in ms; no longer than half a second here."),
+    prop("custom.sanitize.pattern", S, r".*secret$|.*password$|.*sasl\.jaas\.config$|.*basic\.auth\.user\.info|.*registry\.auth\.client-secret|.*credentials\.json$|.*connectionstring$|.*connection\.string$", LOW, WL, "Custom pattern for masking sensitive configuration", "Regex of further property names whose values are secrets."),
+    prop("snapshot.mode", S, "initial", LOW, WS, "Snapshot mode", "When the present documents are read.", values=("always", "initial_only", "configuration_based", "when_needed", "initial", "custom", "no_data")),
+    prop("capture.mode", S, "change_streams_update_full", MED, WS, "Capture mode", "Whether updates come with the whole document, and with the one before.", values=("change_streams", "change_streams_update_full", "change_streams_with_pre_image", "change_streams_update_full_with_pre_image")),
+    prop("database.include.list", LIST, None, HIGH, WL, "Include Databases", "Regexes (or names, see filters.match.mode) of the databases to capture; all without it.", _names, _without_gaps),
+    prop("database.exclude.list", LIST, None, HIGH, WL, "Exclude Databases", "Regexes or names of databases that are not captured.", _names, _without_gaps, not_beside("database.include.list")),
+    prop("collection.include.list", LIST, None, HIGH, WL, "Include Collections", "Regexes or names of the collections to capture, database.collection; all without it.", _names, _without_gaps),
+    prop("collection.exclude.list", S, None, MED, N, "", "Regexes or names of collections that are not captured.", _names, _without_gaps, not_beside("collection.include.list")),
+    prop("field.exclude.list", S, None, MED, WL, "Exclude Fields", "Fields that documents in records leave out: database.collection.field.nested, with * for any database or collection."),
+    prop("field.renames", S, None, MED, WL, "Rename Fields", "Fields that have another name in records: database.collection.field.nested:new_name."),
+    prop("snapshot.collection.filter.overrides", S, None, MED, WL, "Snapshot collection filter overrides", "Collections of which a snapshot reads only the documents of a filter, given by snapshot.collection.filter.overrides.<database>.<collection>."),
+    prop("sourceinfo.struct.maker", C, "io.debezium.connector.mongodb.MongoDbSourceInfoStructMaker", LOW, WM, "Source info struct maker class", "Accepted and not used."),
+)  # fmt: skip
+
+_LAYOUT = {
+    "MongoDB": [
+        "topic.prefix",
+        "mongodb.connection.string",
+        "mongodb.user",
+        "mongodb.password",
+        "mongodb.authsource",
+        "mongodb.connect.timeout.ms",
+        "mongodb.heartbeat.frequency.ms",
+        "mongodb.socket.timeout.ms",
+        "mongodb.server.selection.timeout.ms",
+        "mongodb.poll.interval.ms",
+        "mongodb.ssl.enabled",
+        "mongodb.ssl.invalid.hostname.allowed",
+        "cursor.max.await.time.ms",
+    ],
+    "Connector": [
+        "event.processing.failure.handling.mode",
+        "max.batch.size",
+        "max.queue.size",
+        "poll.interval.ms",
+        "max.queue.size.in.bytes",
+        "provide.transaction.metadata",
+        "skipped.operations",
+        "snapshot.delay.ms",
+        "streaming.delay.ms",
+        "snapshot.include.collection.list",
+        "snapshot.fetch.size",
+        "snapshot.max.threads",
+        "snapshot.max.threads.multiplier",
+        "legacy.snapshot.max.threads",
+        "snapshot.mode.custom.name",
+        "snapshot.mode.configuration.based.snapshot.data",
+        "snapshot.mode.configuration.based.snapshot.schema",
+        "snapshot.mode.configuration.based.start.stream",
+        "snapshot.mode.configuration.based.snapshot.on.schema.error",
+        "snapshot.mode.configuration.based.snapshot.on.data.error",
+        "retriable.restart.connector.wait.ms",
+        "query.fetch.size",
+        "errors.max.retries",
+        "incremental.snapshot.watermarking.strategy",
+        "connection.validation.timeout.ms",
+        "executor.shutdown.timeout.ms",
+        "extended.headers.enabled",
+        "guardrail.collections.max",
+        "guardrail.collections.limit.action",
+        "custom.sanitize.pattern",
+        "statistics.metrics.enabled",
+        "snapshot.mode",
+        "capture.mode",
+        "schema.name.adjustment.mode",
+    ],
+    "Events": [
+        "converters",
+        "post.processors",
+        "tombstones.on.delete",
+        "heartbeat.interval.ms",
+        "heartbeat.topics.prefix",
+        "signal.data.collection",
+        "signal.poll.interval.ms",
+        "signal.enabled.channels",
+        "topic.naming.strategy",
+        "notification.enabled.channels",
+        "notification.sink.topic.name",
+        "transaction.metadata.factory",
+        "custom.metric.tags",
+        "database.include.list",
+        "database.exclude.list",
+        "collection.include.list",
+        "collection.exclude.list",
+        "field.exclude.list",
+        "field.renames",
+        "snapshot.collection.filter.overrides",
+        "sourceinfo.struct.maker",
+    ],
+}
+
+_COMMON = tuple(known for known in COMMON if known.key.name not in {own.key.name for own in _OWN})
+PROPERTIES: Final[Mapping[str, Property]] = arrange((*_COMMON, *_OWN), _LAYOUT)

@@ -1,0 +1,353 @@
+"""The task of the MongoDB connector: a state machine that `poll` drives, on the runtime's one thread.
+
+    CONNECT ──> SNAPSHOT ──> STREAMING          any of them ──(passing failure)──> CONNECT, after a pause
+        └───────────────────────^ └──> DONE     (modes that do not stream)
+                    ^──(a signal)──┘
+
+There is no thread and no queue between the socket and the producer, so memory is bounded by an answer of the server and a slow Kafka slows
+reading. `position` is the offset of the last batch that was given out; after a failure the task goes on from it, exactly as a new process
+would from the stored one.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from connect_py.api import EncodedBatch, MetricGroup, SourceOffset, SourcePartition, SourceTask, SourceTaskContext
+from connect_py.errors import ConnectError, RetriableError
+from connectors.engine.headers import context_headers, new_run_id
+from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
+from connectors.engine.retry import Backoff, Outage
+from connectors.engine.signal.actions import BlockingRequest
+from connectors.engine.snapshot.hooks import SnapshotHooks
+from connectors.mongodb import server
+from connectors.mongodb.beside import Beside
+from connectors.mongodb.change_stream import ChangeStream
+from connectors.mongodb.collections import CollectionFactory
+from connectors.mongodb.config import CONNECTOR, parse_config
+from connectors.mongodb.connection import Client, open_client
+from connectors.mongodb.documents import Documents
+from connectors.mongodb.offset import MongoOffset
+from connectors.mongodb.preparation import prepare, present_place
+from connectors.mongodb.server_errors import LostPositionError
+from connectors.mongodb.snapshot import MongoSnapshot
+from connectors.mongodb.stored import stored_offset
+from connectors.mongodb.streaming import Streaming
+
+log = logging.getLogger(__name__)
+
+#: A poll that finds nothing returns after this, so that the runtime can see to commits and stops.
+IDLE_SECONDS = 0.3
+#: The longest that the server may wait for an event: a task that shall stop waits for it.
+LONGEST_WAIT_MS = 500
+#: After so long without a change of ours the offset follows the server's log: an old token would be cut off with the log one day.
+QUIET_SECONDS = 20.0
+
+
+class State(enum.Enum):
+    """See the module."""
+
+    CONNECT = "connect"
+    SNAPSHOT = "snapshot"
+    STREAMING = "streaming"
+    DONE = "done"
+
+
+class MongoDbConnectorTask(SourceTask):
+    """Snapshot, then stream, one deployment.
+
+    Attributes:
+        hooks: called around an incremental snapshot's watermarks, for tests that put races there.
+    """
+
+    hooks: SnapshotHooks | None = None
+
+    def __init__(self) -> None:
+        self._stop = threading.Event()
+        self._state = State.CONNECT
+        self._client: Client | None = None
+        self._snapshot: MongoSnapshot | None = None
+        self._stream: Streaming | None = None
+        self._position: MongoOffset | None = None
+        self._snapshot_done = False
+        self._not_before = 0.0
+        self._quiet_until = 0.0
+        self._outage = Outage()
+        self._beside: Beside | None = None
+
+    # -- the contract ------------------------------------------------------------------------------------------------------------------
+
+    def start(self, config: Mapping[str, str], context: SourceTaskContext) -> None:
+        """Take the configuration and the stored offset; the server is first asked in `poll`. Raises ConfigError."""
+        self._config = parsed = parse_config(config)
+        self._partition = {"server_id": parsed.topic_prefix}
+        queue = parsed.number("max.queue.size")
+        self._snapshot_metrics = SnapshotMetrics(CONNECTOR, parsed.topic_prefix, queue)
+        self._streaming_metrics = StreamingMetrics(CONNECTOR, parsed.topic_prefix, queue)
+        self._position = stored_offset(parsed, context.offset)
+        headers: tuple[tuple[str, str], ...] = ()
+        if parsed.flag("extended.headers.enabled"):
+            headers = context_headers(parsed.topic_prefix, context.task, CONNECTOR, new_run_id())
+        self._collections = CollectionFactory(parsed, context.encoding, headers)
+        self._documents = Documents(parsed.choice("json.serialization.mode"))
+        self._beside = Beside(
+            parsed,
+            context,
+            self._collections,
+            self._documents,
+            self._open_client,
+            lambda: self._position,
+            self.hooks,
+        )
+        self._beside.restore(self._position.more if self._position else {})
+        self._backoff = Backoff(parsed.seconds("retriable.restart.connector.wait.ms"), parsed.number("errors.max.retries"))
+        if self._snapshot_is_due() or parsed.snapshot_mode.when_finished:
+            self._not_before = time.monotonic() + parsed.seconds("snapshot.delay.ms")
+
+    def poll(self) -> EncodedBatch | None:
+        """The next batch; see `SourceTask.poll`."""
+        if self._stop.is_set():
+            return None
+        pause = max(self._backoff.seconds_left(), self._not_before - time.monotonic())
+        if pause > 0:
+            self._stop.wait(min(pause, IDLE_SECONDS))
+            return None
+        try:
+            return self._step()
+        except (RetriableError, LostPositionError) as error:
+            # a new start looks whether the place is really gone
+            self._recover(error)
+        return None
+
+    def stop(self) -> None:
+        """Make `poll` return soon."""
+        self._stop.set()
+
+    def offsets_committed(self, offsets: Sequence[tuple[SourcePartition, SourceOffset]]) -> None:
+        """Signals whose effect is in the offsets topic need not come again."""
+        if self._beside is not None:
+            self._beside.committed()
+
+    def metrics(self) -> Sequence[MetricGroup]:
+        """Debezium's two beans."""
+        return [self._snapshot_metrics.group(), self._streaming_metrics.group()]
+
+    def close(self) -> None:
+        """Let the cursor and the connections go; also after a start that refused its configuration."""
+        self._close_connections()
+        if self._beside is not None:
+            self._beside.close()
+
+    # -- the state machine -------------------------------------------------------------------------------------------------------------
+
+    def _step(self) -> EncodedBatch | None:
+        if self._state is State.CONNECT:
+            self._connect()
+        if self._state is State.SNAPSHOT:
+            return self._read_snapshot()
+        if self._state is State.STREAMING:
+            return self._read_stream()
+        self._side.take_signals()
+        if self._side.blocking:
+            self._begin_blocking(self._side.blocking.popleft())
+        else:
+            self._stop.wait(IDLE_SECONDS)
+        return self._batch(None)
+
+    @property
+    def _side(self) -> Beside:
+        assert self._beside is not None
+        return self._beside
+
+    def _open_client(self) -> Client:
+        if self._client is None:
+            self._client = open_client(self._config)
+        return self._client
+
+    def _recover(self, error: ConnectError) -> None:
+        """Close everything and plan the next attempt. Raises FatalTaskError when there shall be none."""
+        interrupted = self._snapshot
+        if interrupted is not None and interrupted.is_blocking:
+            self._position = interrupted.after
+            log.error("The blocking snapshot was interrupted and is not taken again; to have it, send the signal anew. %s", error)
+        self._close_connections()
+        self._side.restore(self._position.more if self._position else {})
+        if interrupted is not None:
+            self._side.events.aborted()
+        self._state = State.CONNECT
+        pause = self._backoff.next(error)
+        at = "the snapshot begins again" if self._snapshot_is_due() else f"reading goes on from {self._position}"
+        level = logging.WARNING if self._outage.is_news(str(error)) else logging.DEBUG
+        log.log(level, "%s. Trying again in %.1f s; %s, nothing is lost", error, pause, at)
+
+    def _close_connections(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+        if self._client is not None:
+            self._client.close()
+        self._stream = self._client = self._snapshot = None
+        if self._beside is not None:
+            self._beside.attach(None)
+            self._streaming_metrics.connected = False
+            self._snapshot_metrics.end("aborted")
+
+    def _snapshot_is_due(self) -> bool:
+        return self._position is None or self._position.in_snapshot
+
+    def _is_well(self) -> None:
+        self._backoff.reset()
+        attempts = self._outage.end()
+        if attempts:
+            log.info("The server answers again, after %d attempts", attempts)
+
+    def _connect(self) -> None:
+        start = prepare(self._open_client(), self._config, self._position, snapshot_done=self._snapshot_done)
+        if start.to_read is None:
+            if not self._snapshot_done:
+                self._snapshot_metrics.end("skipped")
+                self._side.events.skipped()
+                self._snapshot_done = True
+            self._position = start.position
+            self._state = self._after_snapshot()
+            return
+        base = start.position or MongoOffset()
+        self._side.restore({})
+        self._snapshot = self._new_snapshot(start.to_read, base)
+        self._position = self._snapshot.offset
+        self._state = State.SNAPSHOT
+
+    def _new_snapshot(self, names: Sequence[str], base: MongoOffset, request: BlockingRequest | None = None) -> MongoSnapshot:
+        return MongoSnapshot(
+            self._open_client(),
+            self._config,
+            names,
+            self._collections,
+            self._documents,
+            base,
+            events=self._side.events,
+            metrics=self._snapshot_metrics,
+            filters=None if request is None else dict(request.statements),
+            is_blocking=request is not None,
+        )
+
+    def _read_snapshot(self) -> EncodedBatch | None:
+        snapshot = self._snapshot
+        assert snapshot is not None
+        try:
+            rows = snapshot.next_rows()
+        except RetriableError:
+            raise
+        except ConnectError as error:
+            if not snapshot.is_blocking:
+                raise
+            log.error("The blocking snapshot failed; streaming goes on. %s", error)
+            self._side.events.aborted()
+            self._end_snapshot(snapshot)
+            return self._batch(None)
+        self._is_well()
+        if snapshot.finished and self._side.heartbeat.is_enabled:
+            self._side.pending.add(self._side.heartbeat.beat())
+        rows = self._side.pending.take() + rows
+        self._position = snapshot.offset
+        offset = self._position.dump()
+        if snapshot.finished:
+            self._end_snapshot(snapshot)
+            # without rows too: the offset now says that nothing is left to read
+            return EncodedBatch(rows, self._partition, offset)
+        return EncodedBatch(rows, self._partition, offset) if rows else None
+
+    def _end_snapshot(self, snapshot: MongoSnapshot) -> None:
+        self._position = snapshot.after
+        self._snapshot = None
+        self._snapshot_done = True
+        self._state = self._after_snapshot()
+        if not snapshot.is_blocking:
+            self._not_before = time.monotonic() + self._config.seconds("streaming.delay.ms")
+
+    def _begin_blocking(self, request: BlockingRequest) -> None:
+        """Interrupt streaming for a snapshot that a signal asked for; what cannot be done is logged."""
+        try:
+            found = server.captured_namespaces(self._open_client(), self._config)
+            names = [name for name in found if self._config.namespaces.is_snapshotted(name, list(request.collections))]
+            if not names:
+                log.warning("The blocking snapshot '%s' matches no captured collection: %s", request.signal, ", ".join(request.collections))
+            # the stream is closed: the server would give up a cursor that nobody reads for ten minutes
+            base = self._stream.offset if self._stream is not None else self._position or MongoOffset()
+            if self._stream is not None:
+                self._stream.close()
+                self._stream = None
+                self._side.attach(None)
+            self._snapshot = self._new_snapshot(names, replace(base, more=self._side.fields()), request)
+            self._state = State.SNAPSHOT
+        except RetriableError:
+            raise
+        except ConnectError as error:
+            log.error("The blocking snapshot '%s' cannot begin; streaming goes on. %s", request.signal, error)
+
+    def _after_snapshot(self) -> State:
+        if self._config.snapshot_mode.streams:
+            return State.STREAMING
+        log.info("snapshot.mode=%s: the work is done, changes are not followed", self._config.snapshot_mode.name)
+        return State.DONE
+
+    def _read_stream(self) -> EncodedBatch | None:
+        side = self._side
+        stream = self._stream
+        if stream is None:
+            stream = self._stream = self._open_stream()
+            side.attach(stream)
+        side.before_read()
+        if side.blocking:
+            batch = self._batch(stream.offset)
+            self._begin_blocking(side.blocking.popleft())
+            return batch
+        offset = stream.offset if stream.read() else None
+        side.after_read()
+        now = time.monotonic()
+        if offset is not None:
+            self._quiet_until = now + QUIET_SECONDS
+        if side.beat() or (offset is None and now >= self._quiet_until):
+            offset = offset or stream.idle_offset
+            self._quiet_until = now + QUIET_SECONDS
+        return self._batch(offset)
+
+    def _batch(self, offset: MongoOffset | None) -> EncodedBatch | None:
+        """What waits, with the offset of the last event (None: as before), and what goes on beside the stream."""
+        fields = self._side.fields()
+        rows = self._side.pending.take()
+        before = self._position or MongoOffset()
+        if not rows and (offset is None or offset == replace(before, more={})) and fields == before.more:
+            return None
+        self._is_well()
+        self._position = replace(offset or before, more=fields)
+        return EncodedBatch(rows, self._partition, self._position.dump())
+
+    def _open_stream(self) -> Streaming:
+        config = self._config
+        client = self._open_client()
+        start = self._position
+        if (start is None or start.is_empty) and config.capture.start_at is None:
+            # a place of our own, from which to go on should the connection break before the first event
+            start = present_place(client, config)
+        wait = config.number("cursor.max.await.time.ms")
+        wait_ms = min(wait, LONGEST_WAIT_MS) if wait > 0 else int(IDLE_SECONDS * 1000)
+        cursor = ChangeStream(client, config.capture, start, batch_size=config.number("max.batch.size"), wait_ms=wait_ms)
+        self._streaming_metrics.connected = True
+        self._quiet_until = time.monotonic() + QUIET_SECONDS
+        log.info("Streaming changes of %s from %s", config.capture.shown_target, start or "now")
+        return Streaming(
+            cursor,
+            config,
+            replace(start, more={}) if start is not None else MongoOffset(),
+            self._collections,
+            self._documents,
+            pending=self._side.pending,
+            signal=self._side.signal,
+            monitor=self._side.monitor,
+            metrics=self._streaming_metrics,
+        )
