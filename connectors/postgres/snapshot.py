@@ -21,13 +21,15 @@ from connectors.engine.notification.events import InitialEvents
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.chunks import KeyColumn, range_sql
 from connectors.engine.snapshot.initial import ChunkedSnapshot, SnapshotRun
+from connectors.engine.snapshot.parallel import ParallelSnapshot, ReaderTable
 from connectors.engine.snapshot.progress import Chunk, SnapshotProgress
+from connectors.postgres import snapshot_reader
 from connectors.postgres.catalog import read_tables
 from connectors.postgres.chunk_plan import CHUNK_ROWS, ChunkPlan, read_sizes
 from connectors.postgres.chunk_reader import DIALECT
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.connection import Connection, quote_literal, quote_name
-from connectors.postgres.copy_rows import CopyRows, Moment
+from connectors.postgres.copy_rows import CopyRows, Moment, snapshot_encoder
 from connectors.postgres.errors import ServerError, translate
 from connectors.postgres.lsn import format_lsn, parse_lsn
 from connectors.postgres.offset import BLOCKING, INITIAL, PostgresOffset
@@ -107,16 +109,19 @@ class PostgresSnapshot:
         except ServerError as error:
             raise translate(error, "Cannot begin the snapshot", user=config.user, database=config.database) from None
         self._names = [str(table) for table in present]
-        self._plan = ChunkPlan(
+        readers = 1 if request.kind == BLOCKING else config.number("snapshot.max.threads")
+        plan = ChunkPlan(
             connection,
             {table: self._structures[table] for table in present},
             sizes,
             self._progress,
             whole=frozenset(request.statements or ()),
             chunk_rows=chunk_rows(config, request),
+            readers=readers,
+            chunks_each=config.number("snapshot.max.threads.multiplier"),
             while_waiting=while_waiting,
         )
-        self._run: SnapshotRun = ChunkedSnapshot(self._plan.chunks(), self._open, self._progress, self._table_ended)
+        self._run = self._one_reader(plan) if min(readers, plan.count()) < 2 else self._several_readers(plan, min(readers, plan.count()))
         self._metrics.begin(len(present))
         if request.base is not None:
             self.offset = replace(request.base, snapshot=request.kind, snapshot_completed=False, last_snapshot_record=False)
@@ -150,22 +155,54 @@ class PostgresSnapshot:
             request.base.lsn_commit if request.base is not None else None,
         )
 
+    def _one_reader(self, plan: ChunkPlan) -> SnapshotRun:
+        return ChunkedSnapshot(plan.chunks(), self._open, self._progress, self._table_ended)
+
+    def _several_readers(self, plan: ChunkPlan, readers: int) -> SnapshotRun:
+        ((exported,),) = self._connection.query("SELECT pg_export_snapshot()")
+        log.info("The snapshot is read by %d processes", readers)
+        return ParallelSnapshot(
+            plan.chunks(),
+            self._reader_table,
+            lambda chunk: snapshot_reader.describe(chunk.table, self._where(chunk), self._statement(chunk.table)),
+            module=snapshot_reader.MODULE,
+            spec=lambda: snapshot_reader.spec(self._config, self._factory.encoding, str(exported), self._moment),
+            readers=readers,
+            progress=self._progress,
+            table_ended=self._table_ended,
+            scanned=self._scanned,
+        )
+
     def _open(self, chunk: Chunk[TableId]) -> CopyRows:
         name = str(chunk.table)
+        self._begin_table(name)
+        return CopyRows(
+            self._connection,
+            self._factory.build(self._structures[chunk.table]),
+            self._moment,
+            where=self._where(chunk),
+            statement=self._statement(chunk.table),
+            scanned=lambda rows: self._scanned(name, rows),
+        )
+
+    def _reader_table(self, chunk: Chunk[TableId]) -> ReaderTable:
+        self._begin_table(str(chunk.table))
+        table = self._factory.build(self._structures[chunk.table])
+        return ReaderTable(table.route, snapshot_encoder(table, self._moment), *table.encoder.heads)
+
+    def _begin_table(self, name: str) -> None:
         self._current = f"the table {name}"
         if name not in self._counts:
             self._counts[name] = self._progress.rows(name)
             self._events.in_progress(name, self._names)
+
+    def _where(self, chunk: Chunk[TableId]) -> str:
         table = self._structures[chunk.table]
-        key = [KeyColumn(column.name, column.nullable) for key_name in table.key if (column := table.column(key_name)) is not None]
-        return CopyRows(
-            self._connection,
-            self._factory.build(table),
-            self._moment,
-            where=range_sql(key, chunk.range.after, chunk.range.until, DIALECT),
-            statement=(self._request.statements or {}).get(name),
-            scanned=lambda rows: self._scanned(name, rows),
-        )
+        key = [KeyColumn(column.name, column.nullable) for name in table.key if (column := table.column(name)) is not None]
+        return range_sql(key, chunk.range.after, chunk.range.until, DIALECT)
+
+    def _statement(self, table: TableId) -> str | None:
+        return (self._request.statements or {}).get(str(table))
 
     def _scanned(self, table: str, rows: int) -> None:
         self._counts[table] += rows

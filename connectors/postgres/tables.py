@@ -75,12 +75,13 @@ class TableFactory:
     """Builds `CapturedTable`s.
 
     Args:
+        encoding: how rows are to look; kept as `encoding`.
         headers: the context headers of every record.
     """
 
     def __init__(self, config: PostgresConfig, encoding: JsonEncoding, headers: tuple[tuple[str, str], ...]) -> None:
         self._config = config
-        self._encoding = encoding
+        self.encoding = encoding
         self._naming = TopicNaming.from_config(config.raw)
         self.headers = headers
         self._warned: set[str] = set()
@@ -111,7 +112,7 @@ class TableFactory:
             )
         topic = self._naming.data_topic(table.id.schema, table.id.table)
         name = self._naming.schema_name(topic)
-        encoder = TableEncoder(topic, plans, key, SOURCE_SCHEMA, self._encoding, schema_name=name, field_name=self._naming.field_name)
+        encoder = TableEncoder(topic, plans, key, SOURCE_SCHEMA, self.encoding, schema_name=name, field_name=self._naming.field_name)
         return CapturedTable(
             id=table.id,
             structure=(table.columns, key),
@@ -122,7 +123,7 @@ class TableFactory:
                 database=config.database,
                 schema=table.id.schema,
                 table=table.id.table,
-                nulls_as_defaults=self._encoding.nulls_as_defaults,
+                nulls_as_defaults=self.encoding.nulls_as_defaults,
             ),
             route=Route(topic, encoder.key_schema, encoder.value_schema, self.headers),
             keyless_route=Route(topic, None, encoder.value_schema, self.headers),

@@ -24,6 +24,7 @@ from connectors.engine.encode.slow import Encoded, Slow, null_text, quick_quote
 from connectors.engine.encode.tuples import MARK, SHORT_MARK, UNCHANGED, Text, read_copy_line, read_tuple, split_tuple
 
 _NEW, _KEY, _OLD = b"NKO"
+_BEFORE = b'"before":null,"after":'
 _NULL = "\\N"
 
 
@@ -88,7 +89,7 @@ class TableEncoder:
             close = b"}"
         start = payload.encode()
         self._close = close
-        self._row_head = start + b'"before":null,"after":'
+        self._row_head = start + _BEFORE
         self._old_head = start + b'"before":'
         key_head, key_end = "{", "}"
         if encoding.key_schemas and self.key_schema is not None:
@@ -116,6 +117,11 @@ class TableEncoder:
         self._quick_tuple: Callable[[list[str]], Encoded] = functions["quick_tuple"]
         self._mixed_copy: Callable[[Sequence[Text]], Encoded] = functions["mixed_copy"]
         self._mixed_tuple: Callable[[Sequence[Text]], Encoded] = functions["mixed_tuple"]
+
+    @property
+    def heads(self) -> tuple[bytes, bytes]:
+        """What stands before the object of a key, and of a value, where schemas go with them (a brace closes it); else nothing."""
+        return self._plan.key_head[:-1].encode() if self._plan.key_end != "}" else b"", self._row_head[: -len(_BEFORE) - 1]
 
     def _compile(self) -> Mapping[str, Any]:
         names: dict[str, object] = {

@@ -1,0 +1,255 @@
+"""The initial snapshot read by several processes (`snapshot.max.threads`). Knows no database; a connector gives it chunks, a module that
+runs `reader_process.serve`, and what makes records of the first and last rows.
+
+Chunks are handed out in order, from all tables; so a large table is read by all readers. Each has one more than it reads, so that it does
+not wait for the boundaries of the next. What a reader sends goes out as it comes: the order of a table's rows is that of no single SELECT,
+as in the reference. Markers keep their meaning (`marking.py`).
+
+No thread waits here, and nothing is kept: a reader that is faster than Kafka waits in its write, as its pipe holds a megabyte. A reader
+that dies is a retriable failure of the snapshot; readers end with the task, whose end closes their standard input. Used by the task's
+thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import select
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from connect_py.api import Route
+from connect_py.api.record import EncodedRow
+from connect_py.errors import ConnectError, FatalTaskError, RetriableError
+from connectors.engine.snapshot import frames
+from connectors.engine.snapshot.marking import Encode, MarkedRows, OpenChunk
+from connectors.engine.snapshot.progress import Chunk, SnapshotProgress
+
+T = TypeVar("T")
+
+#: How long one call waits for rows.
+WAIT_SECONDS = 0.25
+#: What a reader may be ahead: two or three batches. The system allows as much without privileges.
+_PIPE_BYTES = 1 << 20
+#: Chunks of a reader at a time.
+_CHUNKS_EACH = 2
+#: How long a reader may take to end after its standard input has.
+_END_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderTable:
+    """What the task needs to know of a table that readers read.
+
+    Attributes:
+        encode: makes records of raw rows.
+        key_head: before each key that a reader sends, with a closing brace behind; empty where readers send keys as they are to be.
+        value_head: the same of values.
+    """
+
+    route: Route
+    encode: Encode[bytes]
+    key_head: bytes = b""
+    value_head: bytes = b""
+
+
+class Reader:
+    """One reading process.
+
+    Attributes:
+        fd: where its frames come from.
+        chunks: that it was given and has not ended, in order.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+
+    def __init__(self, command: Sequence[str], spec: bytes) -> None:
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self.fd = self._process.stdout.fileno()
+        with contextlib.suppress(OSError, AttributeError):  # other systems have other pipes
+            fcntl.fcntl(self.fd, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        self.chunks: deque[OpenChunk[bytes]] = deque()
+        self.send(frames.SPEC, spec)
+
+    @property
+    def pid(self) -> int:
+        """Of its process."""
+        return self._process.pid
+
+    def send(self, kind: int, body: bytes) -> None:
+        """Hand something to it; one that is gone is noticed by `receive`."""
+        assert self._process.stdin is not None
+        data = memoryview(frames.frame(kind, body))
+        with contextlib.suppress(BrokenPipeError):
+            while data:
+                data = data[self._process.stdin.write(data) :]
+
+    def receive(self) -> tuple[int, bytes]:
+        """The next frame, of which something is there. Raises RetriableError when it has ended."""
+        length, kind = frames.HEADER.unpack(self._take(frames.HEADER.size))
+        return kind, self._take(length - 1)
+
+    def _take(self, size: int) -> bytes:
+        data = os.read(self.fd, size) if size else b""
+        if len(data) < size:
+            parts, left = [data], size - len(data)
+            while left and parts[-1]:
+                parts.append(os.read(self.fd, left))
+                left -= len(parts[-1])
+            if left:
+                raise RetriableError(f"A process that read the snapshot ended ({self._ending()}); what it had not sent is read again")
+            data = b"".join(parts)
+        return data
+
+    def _ending(self) -> str:
+        try:
+            code = self._process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            return "it closed its output"
+        return f"signal {-code}" if code < 0 else f"exit code {code}"
+
+    def close(self) -> None:
+        """End it, wherever it is."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.stdout.close()
+        try:
+            self._process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+class ParallelSnapshot(Generic[T]):
+    """Reads chunks by several processes; a `SnapshotRun`.
+
+    Args:
+        chunks: what is read; the next one is asked for when a reader is free.
+        table: what is needed of a chunk's table.
+        describe: a chunk for the readers; JSON.
+        module: is run by each reader; its `main` calls `reader_process.serve`.
+        spec: what it is told first, as it stands when the first chunk is handed out; JSON. It may hold secrets, so it goes over a pipe.
+        readers: how many at most, not more than there are chunks.
+        scanned: told of a table and a number of rows that were read.
+
+    Attributes:
+        pids: of the readers.
+    """
+
+    def __init__(
+        self,
+        chunks: Iterator[Chunk[T]],
+        table: Callable[[Chunk[T]], ReaderTable],
+        describe: Callable[[Chunk[T]], Mapping[str, Any]],
+        *,
+        module: str,
+        spec: Callable[[], Mapping[str, Any]],
+        readers: int,
+        progress: SnapshotProgress | None = None,
+        table_ended: Callable[[str], None] = lambda _: None,
+        scanned: Callable[[str, int], None] = lambda table, rows: None,
+    ) -> None:
+        self._chunks: Iterator[Chunk[T]] | None = chunks
+        self._table = table
+        self._describe = describe
+        self._command = [sys.executable, "-m", module]
+        self._spec = spec
+        self._most = readers
+        self._scanned = scanned
+        self._marked: MarkedRows[bytes] = MarkedRows(progress or SnapshotProgress(), table_ended)
+        self._tables: dict[str, ReaderTable] = {}
+        self._readers: dict[int, Reader] = {}
+        self._ready: list[int] = []
+        self._poll = select.poll()
+        self.finished = False
+        self.rows_sent = 0
+
+    @property
+    def pids(self) -> list[int]:
+        """See the class."""
+        return [reader.pid for reader in self._readers.values()]
+
+    def next_rows(self) -> list[EncodedRow]:
+        """See `SnapshotRun`."""
+        rows: list[EncodedRow] = []
+        while not rows and not self.finished:
+            self._hand_out()
+            if not any(reader.chunks for reader in self._readers.values()):
+                rows = self._marked.finish()
+                self.finished = True
+                self.close()
+                break
+            if not self._ready:
+                self._ready = [fd for fd, _ in self._poll.poll(WAIT_SECONDS * 1000)]
+                if not self._ready:
+                    break
+            rows = self._receive(self._readers[self._ready.pop()])
+        self.rows_sent += len(rows)
+        return rows
+
+    def close(self) -> None:
+        """See `SnapshotRun`."""
+        readers, self._readers, self._ready = self._readers, {}, []
+        for reader in readers.values():
+            reader.close()
+
+    def _hand_out(self) -> None:
+        while self._chunks is not None and (reader := self._free()) is not None:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                self._chunks = None
+                return
+            name = str(chunk.table)
+            if name not in self._tables:
+                self._tables[name] = self._table(chunk)
+            opened = OpenChunk(name, chunk, self._tables[name].encode)
+            self._marked.open(opened)
+            reader.chunks.append(opened)
+            reader.send(frames.CHUNK, json.dumps(self._describe(chunk)).encode())
+
+    def _free(self) -> Reader | None:
+        """A reader that should be given a chunk; a new one while not all are there and none is idle."""
+        least = min(self._readers.values(), key=lambda reader: len(reader.chunks), default=None)
+        if least is not None and (not least.chunks or len(self._readers) == self._most):
+            return least if len(least.chunks) < _CHUNKS_EACH else None
+        try:
+            reader = Reader(self._command, json.dumps(self._spec()).encode())
+        except OSError as error:
+            raise RetriableError(f"A process that reads the snapshot cannot be started: {error}") from error
+        self._readers[reader.fd] = reader
+        self._poll.register(reader.fd, select.POLLIN | select.POLLHUP)
+        return reader
+
+    def _receive(self, reader: Reader) -> list[EncodedRow]:
+        kind, body = reader.receive()
+        if kind == frames.ERROR:
+            raise _error(json.loads(body))
+        chunk = reader.chunks[0]
+        before = chunk.rows
+        match kind:
+            case frames.ROWS:
+                table = self._tables[chunk.table]
+                rows = self._marked.take_encoded(chunk, frames.unpack_rows(body, table.route, table.key_head, table.value_head))
+            case frames.FIRST:
+                rows = self._marked.take_first(chunk, body)
+            case frames.LAST:
+                rows = self._marked.take_last(chunk, body)
+            case _:
+                rows = self._marked.end(chunk)
+                reader.chunks.popleft()
+        if chunk.rows > before:
+            self._scanned(chunk.table, chunk.rows - before)
+        return rows
+
+
+def _error(told: Mapping[str, str]) -> ConnectError:
+    kinds = {"retriable": RetriableError, "fatal": FatalTaskError}
+    return kinds.get(told["kind"], ConnectError)(told["text"])

@@ -1,0 +1,87 @@
+"""The inside of a process that reads chunks of a snapshot for a task (`parallel.py` is the other side).
+
+Python runs one thread at a time, so more readers are more processes: each has a connection of its own at the snapshot's exported moment,
+reads and encodes, and hands batches over as frames. It is started by exec, never by fork: the task's process has librdkafka's threads.
+
+It ends when its standard input does, whatever it is doing: a reader must not outlive its task. One thread waits for frames there; the main
+thread reads the database.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, BinaryIO, Protocol
+
+from connect_py.errors import ConnectError, FatalTaskError, RetriableError
+from connectors.engine.snapshot import frames
+from connectors.engine.snapshot.initial import TableRows
+from connectors.engine.snapshot.markers import Marker
+
+
+class ChunkSource(Protocol):
+    """What a connector reads in such a process. Rows in their raw form are bytes."""
+
+    def open(self, chunk: Mapping[str, Any]) -> TableRows[bytes]:
+        """Begin to read a chunk, as `ParallelSnapshot` was told to describe it. Raises ConnectError."""
+        ...
+
+
+def serve(connect: Callable[[Mapping[str, Any]], ChunkSource]) -> int:
+    """Read chunks until standard input ends; returns the exit code of the process.
+
+    Args:
+        connect: makes the source, of what the task sends first. Raises ConnectError.
+    """
+    out = os.dup(1)
+    os.dup2(2, 1)  # nothing that a library prints may be taken for a frame
+    wishes: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
+    threading.Thread(target=_read_wishes, args=(os.fdopen(0, "rb", closefd=False), wishes), name="wishes", daemon=True).start()
+    try:
+        _, spec = wishes.get()
+        source = connect(json.loads(spec))
+        while True:
+            _, chunk = wishes.get()
+            _read_chunk(source.open(json.loads(chunk)), out)
+    except BrokenPipeError:
+        return 1
+    except Exception as error:  # noqa: BLE001  # the last line of defence: whatever is raised is told to the task, which decides
+        kind = "retriable" if isinstance(error, RetriableError) else "fatal" if isinstance(error, FatalTaskError) else "error"
+        text = str(error) if isinstance(error, ConnectError) else f"{type(error).__name__}: {error}"
+        _write(out, frames.frame(frames.ERROR, json.dumps({"kind": kind, "text": text}).encode()))
+        return 1
+
+
+def _read_wishes(stream: BinaryIO, wishes: queue.SimpleQueue[tuple[int, bytes]]) -> None:
+    while len(header := stream.read(frames.HEADER.size)) == frames.HEADER.size:
+        length, kind = frames.HEADER.unpack(header)
+        wishes.put((kind, stream.read(length - 1)))
+    os._exit(1)
+
+
+def _read_chunk(rows: TableRows[bytes], out: int) -> None:
+    """Send a chunk: its first and last row raw, since only the task knows their markers."""
+    is_first = True
+    held: list[bytes] = []
+    while (raw := rows.read()) is not None:
+        if not raw:
+            continue
+        raw = held + raw
+        held = [raw.pop()]
+        if is_first and raw:
+            is_first = False
+            _write(out, frames.frame(frames.FIRST, raw.pop(0)))
+        if raw:
+            _write(out, frames.frame(frames.ROWS, frames.pack_rows(rows.encode(raw, Marker.MIDDLE))))
+    if held:
+        _write(out, frames.frame(frames.LAST, held[0]))
+    _write(out, frames.frame(frames.END))
+
+
+def _write(out: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(out, view) :]
