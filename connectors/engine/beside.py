@@ -44,6 +44,7 @@ from connectors.engine.signal.processor import SignalProcessor
 from connectors.engine.signal.records import SignalRecord
 from connectors.engine.snapshot.hooks import SnapshotHooks
 from connectors.engine.snapshot.incremental import IncrementalSnapshot
+from connectors.engine.snapshot.new_tables import NewTables
 from connectors.engine.snapshot.reader import ChunkReader
 from connectors.engine.snapshot.watermarks import Watermarks
 from connectors.engine.topic_naming import TopicNaming
@@ -52,6 +53,9 @@ from connectors.engine.transactions import TransactionMonitor
 log = logging.getLogger(__name__)
 
 R = TypeVar("R")
+#: Takes the place of a signal's id in notifications about tables that are new.
+NEW_TABLES = "snapshot.new.tables"
+
 Fields = Mapping[str, bool | int | str | None]
 
 
@@ -69,6 +73,7 @@ class Beside(ABC, Generic[R]):
         blocking: blocking snapshots that were asked for.
         monitor: transaction metadata; None without them.
         incremental: None when the connector is not configured for incremental snapshots.
+        new_tables: what begins to be captured; the task tells it `captures` at each start, the stream `seen`.
         signal: carries out a signal of the signal table; may add to `pending`. Raises RetriableError.
     """
 
@@ -94,11 +99,15 @@ class Beside(ABC, Generic[R]):
                 reader,
                 watermarks,
                 chunk_size=config.number("incremental.snapshot.chunk.size"),
+                chunk_seconds=int(config.raw.get("incremental.snapshot.chunk.time.ms", "0")) / 1000,
                 emit=lambda rows: self.pending.extend(self.records(rows)),
                 tell=IncrementalEvents(config.topic_prefix, notifier),
                 watch=self.watch,
                 hooks=hooks,
             )
+        signal_table = config.raw.get("signal.data.collection", "").replace('"', "").strip()
+        ignored = (signal_table, ".".join(signal_table.split(".")[-2:]))
+        self.new_tables = NewTables(is_on=config.choice("snapshot.new.tables") == "incremental", ignored=ignored)
         self.blocking: deque[BlockingRequest] = deque()
         self._processor = SignalProcessor(standard_actions(self.incremental, self.blocking.append, self.position, self.change_structures))
         self.signal: Callable[[SignalRecord], None] = self._processor.process
@@ -132,9 +141,9 @@ class Beside(ABC, Generic[R]):
 
     def fields(self) -> Fields:
         """What the offset of a batch holds besides the position."""
-        if self.monitor is None:
-            return self.incremental.offset() if self.incremental else {}
-        return {**self.monitor.offset(), **(self.incremental.offset() if self.incremental else {})}
+        if self.incremental is None:
+            return self.monitor.offset() if self.monitor else {}
+        return {**(self.monitor.offset() if self.monitor else {}), **self.incremental.offset(), **self.new_tables.fields()}
 
     def restore(self, fields: Fields) -> None:
         """Go on from the fields of the last batch, or of the stored offset. Raises ConfigError: they cannot be read."""
@@ -143,6 +152,7 @@ class Beside(ABC, Generic[R]):
             self.monitor.restore(fields)
         if self.incremental is not None:
             self.incremental.restore(fields)
+            self.new_tables.restore(fields)
             if self.incremental.is_running:
                 log.info("The incremental snapshot goes on: %s", ", ".join(self.incremental.collections))
 
@@ -153,7 +163,16 @@ class Beside(ABC, Generic[R]):
         lost by it."""
         self.take_signals()
         if self.incremental is not None:
+            if self.new_tables.due:
+                self._read_new_tables(self.incremental)
             self.incremental.advance()
+
+    def _read_new_tables(self, incremental: IncrementalSnapshot[R]) -> None:
+        names = list(self.new_tables.due)
+        log.info("Captured for the first time, and read while streaming goes on: %s", ", ".join(names))
+        # before anything is sent, so that one offset has both
+        self.new_tables.queued()
+        incremental.begin(NEW_TABLES, [f"\\Q{name}\\E" for name in names])
 
     def after_read(self) -> None:
         """Close a window that ends at a position of the log."""

@@ -27,6 +27,7 @@ from connectors.engine.properties import (
     is_not_blank_name,
     key_columns,
     needed_when,
+    new_tables,
     non_negative_int,
     non_negative_long,
     not_beside,
@@ -121,6 +122,13 @@ COMMON: tuple[Property, ...] = (
     prop("datatype.propagate.source.type", LIST, None, MED, N, "Propagate Source Types by Data Type", "Regexes of types that become part of schemas.", regexes),
     prop("snapshot.tables.order.by.row.count", S, "disabled", MED, N, "Initial snapshot tables order by row count", "Whether a snapshot begins with the small or the large tables.", values=("disabled", "ascending", "descending")),
     prop("skipped.operations", LIST, "t", LOW, WS, "Skipped Operations", "Operations that make no records: c, u, d, t, or none.", operations),
+)  # fmt: skip
+
+#: Properties that Debezium does not have, of every database connector that hosts incremental snapshots. Answers show one only where it is
+#: given, so that all others are Debezium's own.
+OWN: tuple[Property, ...] = (
+    prop("snapshot.new.tables", S, "off", LOW, WM, "Snapshot of new tables", "Whether a table that a running connector begins to capture is read by an incremental snapshot.", new_tables, values=("off", "incremental")),
+    prop("incremental.snapshot.chunk.time.ms", L, "0", LOW, WM, "Incremental snapshot chunk time", "How long reading a chunk should take, in ms: chunks become larger or smaller for it. 0 leaves them at incremental.snapshot.chunk.size.", non_negative_long),
 )  # fmt: skip
 
 #: Beginnings of names that are not in the tables: settings of drivers, of a signal's or the schema history's clients, of custom

@@ -265,6 +265,15 @@ def one_collection(text: str | None, _: Config) -> str | None:
     return None
 
 
+def new_tables(text: str | None, config: Config) -> str | None:
+    """snapshot.new.tables: what is read incrementally needs a way to write or see watermarks."""
+    if (text or "").strip().lower() != "incremental" or (config.get("signal.data.collection") or "").strip():
+        return None
+    if (config.get("read.only") or "").strip().lower() == "true":
+        return None
+    return "an incremental snapshot needs signal.data.collection, or read.only=true where the connector has it"
+
+
 def needed_when(other: str, value: str) -> Check:
     """A name that must be given when another property has a value."""
 

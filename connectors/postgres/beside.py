@@ -69,6 +69,7 @@ class Beside(beside.Beside[ChunkRow]):
 
     def structure_seen(self, table: CapturedTable) -> None:
         """The stream begins to use a structure of a table."""
+        self.new_tables.seen(str(table.id))
         if self.incremental is not None and table.id == self._table_of(self.incremental.watched):
             self.incremental.structure_seen(table.structure)
 

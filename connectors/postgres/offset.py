@@ -18,12 +18,13 @@ from typing import Final
 
 from connect_py.api import SourceOffset
 from connect_py.errors import ConfigError
+from connectors.engine.snapshot.new_tables import FIELD as TABLES
 from connectors.engine.snapshot.progress import FIELD as PROGRESS
 
 #: `snapshot` of an offset that an initial snapshot sent, or a blocking one.
 INITIAL: Final = "INITIAL"
 BLOCKING: Final = "BLOCKING"
-_MORE = ("incremental_snapshot_", "transaction_")
+_MORE = ("incremental_snapshot_", "transaction_", TABLES)
 
 
 def _number(stored: SourceOffset, name: str) -> int | None:
@@ -46,7 +47,8 @@ class PostgresOffset:
     Attributes:
         snapshot: INITIAL while an initial snapshot runs, BLOCKING while a blocking one interrupts the stream, else None.
         progress: what of an initial snapshot is done, while it runs; None when nothing is.
-        more: fields of an incremental snapshot and of a transaction that are under way, as the engine makes and reads them.
+        more: fields of an incremental snapshot and of a transaction that are under way, and of tables that were read, as the engine makes
+            and reads them.
     """
 
     lsn: int | None = None

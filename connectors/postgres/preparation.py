@@ -36,6 +36,7 @@ class Start:
         snapshot_lsn: where streaming goes on after the snapshot; None when nothing follows it.
         exported: the moment that the snapshot reads, when a slot was made; to be released once the reading transaction has begun.
         goes_on: whether the snapshot is the rest of one that was interrupted.
+        published: what the publication held before this start, where it follows the filters.
     """
 
     server: ServerState
@@ -45,6 +46,7 @@ class Start:
     snapshot_lsn: int | None
     exported: slot.ExportedSnapshot | None
     goes_on: bool = False
+    published: frozenset[TableId] | None = None
 
 
 def open_general(config: PostgresConfig, should_stop: Callable[[], bool]) -> Connection:
@@ -104,7 +106,7 @@ def prepare(
     _check_readable(to_read or (), unreadable, config.user)
     if not mode.streams:
         return Start(server, tables, position, to_read, None, None)
-    ensure_publication(
+    published = ensure_publication(
         general,
         server,
         name=config.publication,
@@ -124,7 +126,7 @@ def prepare(
     if server.slot is not None and reads and position is not None and (goes_on or not position.is_snapshot_unfinished):
         exported = slot.export_snapshot_beside(config.connection, config.slot, observer=general, should_stop=should_stop)
     lsn = server.slot.confirmed_lsn if server.slot else None
-    return Start(server, tables, position, to_read, exported.lsn if exported else lsn, exported, goes_on)
+    return Start(server, tables, position, to_read, exported.lsn if exported else lsn, exported, goes_on, published)
 
 
 def _check_number(tables: Sequence[TableId], config: PostgresConfig) -> None:

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from connectors.engine.config import COMMON
+from connectors.engine.config import COMMON, OWN
 from connectors.engine.properties import (
     HIGH,
     LIST,
@@ -249,6 +249,7 @@ def _directory(text: str | None, _: Config) -> str | None:
 EXTENSIONS: Final = {
     known.key.name: known
     for known in (
+        *OWN,
         prop("large.transaction.streaming", B, "false", LOW, WS, "Stream large transactions", "Whether the server sends large transactions while they are open (protocol version 2 of pgoutput, server version 14 and later), so that they wait here and not on its disk.", is_boolean),
         prop("large.transaction.memory.bytes", L, "16777216", LOW, WM, "Memory for open transactions", "How much of open transactions is kept in memory before the largest goes to a temporary file.", positive_long),
         prop("large.transaction.directory", S, None, LOW, WL, "Directory of open transactions", "Where those files are; the system's directory for temporary files without it.", _directory),

@@ -43,12 +43,15 @@ def ensure_publication(
     options: str,
     database: str,
     user: str,
-) -> None:
+) -> frozenset[TableId] | None:
     """Create or alter the publication as the mode says.
 
     Args:
         tables: the captured ones, for `filtered`.
         options: from `options_sql`.
+
+    Returns:
+        What it held before; None when it was not there, or does not follow the filters.
 
     Raises:
         FatalTaskError: it is missing and may not or cannot be made.
@@ -60,7 +63,7 @@ def ensure_publication(
                 "Publication autocreation is disabled, please create one and restart the connector. "
                 f"For example: CREATE PUBLICATION {quote_name(name)} FOR TABLE {tables_sql(tables) or '<tables>'};"
             )
-        return
+        return None
     quoted = quote_name(name)
     if mode == "filtered":
         if not tables:
@@ -80,16 +83,18 @@ def ensure_publication(
             )
         if not exists:
             _run(connection, f"CREATE PUBLICATION {quoted} FOR TABLE {tables_sql(tables)}{options}", name, user, database)
-            return
+            return None
         rows = connection.query(f"SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = {quote_literal(name)}")
-        if {TableId(str(schema), str(table)) for schema, table in rows} != set(tables) and not state.is_standby:
+        published = frozenset(TableId(str(schema), str(table)) for schema, table in rows)
+        if published != set(tables) and not state.is_standby:
             log.info("Publication '%s' is set to the %d captured tables", name, len(tables))
             _run(connection, f"ALTER PUBLICATION {quoted} SET TABLE {tables_sql(tables)}", name, user, database)
-        return
+        return published
     if exists or state.is_standby:
-        return
+        return None
     what = "" if mode == "no_tables" else " FOR ALL TABLES"
     _run(connection, f"CREATE PUBLICATION {quoted}{what}{options}", name, user, database)
+    return None
 
 
 def _run(connection: Connection, statement: str, name: str, user: str, database: str) -> None:

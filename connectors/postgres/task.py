@@ -303,6 +303,11 @@ class PostgresConnectorTask(SourceTask):
         self._general = open_general(config, stop)
         start = prepare(self._general, config, self._position, snapshot_begun=self._life.has_begun, should_stop=stop)
         self._server, self._tables, self._position = start.server, start.tables, start.position
+        self._side.new_tables.captures(
+            [str(table) for table in start.tables],
+            anew=start.position is None or start.to_read is not None,
+            before=None if start.published is None else [str(table) for table in start.published],
+        )
         try:
             if start.to_read is None:
                 if not self._life.has_begun:
