@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import logging
+import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -171,3 +175,52 @@ def test_a_statement_is_read_in_a_tables_place(postgres: PostgresAddress, databa
     with DirectTask(config) as task:
         task.poll_until(task.is_streaming, what="the stream")
         assert [key["id"] for key, _ in task.of(f"pg_{tag}.public.t")] == [5, 4]
+
+
+@pytest.fixture
+def acme(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The example package of the guide to plugins, with the metadata that installing it would leave."""
+    example = Path(__file__).resolve().parents[2] / "docs" / "example-plugin"
+    project = tomllib.loads((example / "pyproject.toml").read_text())["project"]
+    metadata = tmp_path / "site" / f"acme_connect-{project['version']}.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    lines = [
+        f"[{group}]\n" + "".join(f"{name} = {at}\n" for name, at in entries.items()) for group, entries in project["entry-points"].items()
+    ]
+    (metadata / "entry_points.txt").write_text("\n".join(lines))
+    monkeypatch.syspath_prepend(str(metadata.parent))
+    monkeypatch.syspath_prepend(str(example))
+
+
+@pytest.mark.usefixtures("acme")
+def test_the_examples_signal_and_channels_serve_a_source(
+    postgres: PostgresAddress, database: str, tag: str, connection: psycopg.Connection, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    connection.execute("INSERT INTO t VALUES (1, 'x')")
+    folder, journal = tmp_path / "signals", tmp_path / "journal"
+    folder.mkdir()
+    more = {
+        "signal_enabled_channels": "acme-folder",
+        "signal_acme_folder": str(folder),
+        "notification_enabled_channels": "acme-journal",
+        "notification_acme_journal": str(journal),
+        "signal_poll_interval_ms": "10",
+        "read_only": "true",
+    }
+    with start(postgres, database, tag, **more) as task:
+        (folder / "1.json").write_text('{"id": "a", "type": "acme-announce", "data": {"text": "hello"}}')
+        (folder / "2.json").write_text('{"id": "b", "type": "execute-snapshot", "data": {"data-collections": ["public.t"]}}')
+        task.poll_until(lambda: task.of(f"pg_{tag}.public.t"), what="the row")
+        task.poll_until(lambda: not list(folder.iterdir()), what="the files to be removed")
+        told = [json.loads(line) for line in journal.read_text().splitlines()]
+        assert [(line["connector"], line["id"], line["type"]) for line in told if line["id"] == "b"] == [
+            ("direct", "b", type_) for type_ in ("STARTED", "IN_PROGRESS", "TABLE_SCAN_COMPLETED", "COMPLETED")
+        ]
+        assert "Announcement a: hello" in caplog.messages
+        journal.unlink()
+        journal.mkdir()
+        (folder / "3.json").write_text('{"id": "c", "type": "acme-announce", "data": 7}')
+        (folder / "4.json").write_text('{"id": "d", "type": "execute-snapshot", "data": {"data-collections": ["public.t"]}}')
+        task.poll_until(lambda: len(task.of(f"pg_{tag}.public.t")) == 2, what="the row, although the journal fails and a signal is none")

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 from connect_py.errors import ConfigError
 from connectors.engine.config import ParsedConfig
 from connectors.engine.signal.channels import FileChannel, InProcessChannel, SignalChannel
+from connectors.engine.signal.records import SignalRecord, parse_document
 
 log = logging.getLogger(__name__)
 
 #: Entry points of packages that add channels: the name is the channel's, the value a function of the connector's properties and name that
-#: opens a `SignalChannel`.
+#: opens one: `read` gives signals as objects ``{"id": …, "type": …, "data": {…}, "additional-data": {…}}``, `committed` and `close` are
+#: those of `SignalChannel`.
 ENTRY_POINTS = "connect_py.signal_channels"
 #: Channels that need nothing to be opened: the stream itself, code of this process, the worker's REST API.
 _OPEN = ("source", "in-process", "rest")
@@ -52,9 +57,39 @@ def open_channels(config: ParsedConfig, connector: str) -> list[SignalChannel]:
 def _custom(name: str, config: ParsedConfig, connector: str) -> SignalChannel:
     for entry in entry_points(group=ENTRY_POINTS):
         if entry.name.lower() == name:
-            channel: SignalChannel = entry.load()(dict(config.raw), connector)
-            return channel
+            return _Foreign(name, entry.load()(dict(config.raw), connector))
     raise ConfigError(
         f"signal.enabled.channels: there is no channel '{name}'; choose of source, kafka, file, rest, in-process, or install the package "
         f"that adds it ({ENTRY_POINTS})"
     )
+
+
+class _Foreign:
+    """A package's channel. What it raises is logged: it keeps neither other channels nor the source from going on."""
+
+    def __init__(self, name: str, channel: Any) -> None:
+        self._name = name
+        self._channel = channel
+
+    def read(self) -> list[SignalRecord]:
+        return [record for signal in self._call("read") or () if (record := self._record(signal)) is not None]
+
+    def committed(self) -> None:
+        self._call("committed")
+
+    def close(self) -> None:
+        self._call("close")
+
+    def _call(self, method: str) -> Any:
+        try:
+            return getattr(self._channel, method)()
+        except Exception:
+            log.exception("The signal channel '%s' failed", self._name)
+            return None
+
+    def _record(self, signal: Mapping[str, Any]) -> SignalRecord | None:
+        try:
+            return parse_document(json.dumps(dict(signal)), self._name, default_id="")
+        except (ValueError, TypeError) as error:
+            log.warning("Skipped a signal of the channel '%s': %s", self._name, error)
+            return None

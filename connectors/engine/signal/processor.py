@@ -31,7 +31,8 @@ class SignalProcessor:
     """
 
     def __init__(self, actions: Mapping[str, Action]) -> None:
-        self._actions = {**custom_actions(), **actions}
+        self._custom = {name: action for name, action in custom_actions().items() if name not in actions}
+        self._actions = {**self._custom, **actions}
 
     def require(self, record: SignalRecord) -> None:
         """Raises ConfigError when nobody knows the type of a signal."""
@@ -61,6 +62,10 @@ class SignalProcessor:
             raise
         except ConnectError as error:
             log.warning("Action %s failed. The signal '%s' may not have been processed. %s", record.type, record.id, error)
+        except Exception:
+            if record.type not in self._custom:
+                raise
+            log.exception("Action %s of an installed package failed. The signal '%s' may not have been processed", record.type, record.id)
 
 
 def custom_actions() -> dict[str, Action]:

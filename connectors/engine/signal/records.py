@@ -53,7 +53,7 @@ def parse_document(text: str, channel: str, *, default_id: str | None = None, **
     id_, type_, data = document.get("id", default_id), document.get("type"), document.get("data")
     if not isinstance(id_, str) or not isinstance(type_, str) or not isinstance(data, dict):
         raise ValueError("'id' and 'type' must be strings and 'data' an object")
-    more = document.get("additionalData")
+    more = document.get("additionalData") or document.get("additional-data")
     return SignalRecord(id_, type_, json.dumps(data), channel, {**(more if isinstance(more, dict) else {}), **additional})
 
 
