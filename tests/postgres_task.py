@@ -1,4 +1,5 @@
-"""A PostgreSQL source task without a worker: the test is its runtime. Batches are kept in order, each is committed at once."""
+"""A source task without a worker (PostgreSQL's, unless a subclass says another): the test is its runtime. Batches are kept in order, each
+is committed at once."""
 
 from __future__ import annotations
 
@@ -41,13 +42,17 @@ class DirectTask:
     """
 
     def __init__(self, config: Mapping[str, str], offset: SourceOffset | None = None, hooks: SnapshotHooks | None = None) -> None:
-        self.task = PostgresConnectorTask()
+        self.task = self.make()
         self.task.hooks = hooks
         self.events: list[Event] = []
         self.batches: list[tuple[list[Event], SourceOffset]] = []
         self.offset = offset
         self.context = Context(offset)
         self.task.start(config, self.context)
+
+    def make(self) -> Any:
+        """The task."""
+        return PostgresConnectorTask()
 
     def poll(self) -> list[Event]:
         """One poll; returns its events."""

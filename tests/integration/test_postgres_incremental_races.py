@@ -1,27 +1,20 @@
-"""Races between an incremental snapshot and its table, placed: what happens around each watermark, for each way of marking the log.
-
-Every case has a table of its own whose rows were there before the stream began, so that only the snapshot can bring them. At one phase of
-one of its chunks another session changes the table. At the end the topic, folded by key, is the table: no row is missing, none is stale.
-"""
+"""Races between an incremental snapshot and its table; see `tests/races.py`."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from connect_py.testing.services.postgres import PostgresAddress
-from connectors.engine.snapshot.hooks import SnapshotHooks
 from tests.fix_postgres import postgres_source
-from tests.postgres_task import DirectTask, fold_events
+from tests.postgres_task import DirectTask
+from tests.races import Race, Running, assert_topic_is_table, places, table_name
 
 pytestmark = pytest.mark.services
 
-PHASES = ["before_low", "after_low", "before_chunk", "after_chunk", "before_high", "after_high"]
 #: What happens to a table of the keys 1 to 6, read in chunks of 3. Keys 2 and 5 are in the first and the second chunk.
 CHANGES = {
     "insert": "INSERT INTO {t} VALUES (0, 'low'), (7, 'high')",
@@ -41,51 +34,7 @@ STRATEGIES = {
     "insert_delete": {"incremental_snapshot_watermarking_strategy": "insert_delete"},
     "read_only": {"read_only": "true", "signal_enabled_channels": "file", "signal_poll_interval_ms": "1"},
 }
-#: Change, phase, and which of the first two chunks.
-PLACES = [(change, phase, (i + j) % 2) for i, change in enumerate(CHANGES) for j, phase in enumerate(PHASES)]
-
-
-@dataclass
-class Race(SnapshotHooks):
-    """Runs a change at the n-th time that a phase is reached."""
-
-    connection: psycopg.Connection
-    phase: str = ""
-    count: int = -1
-    change: str = ""
-
-    def place(self, phase: str, chunk: int, change: str) -> None:
-        self.phase, self.count, self.change = phase, chunk, change
-
-    def reached(self, phase: str) -> None:
-        if phase != self.phase:
-            return
-        if self.count == 0:
-            self.connection.execute(self.change)
-        self.count -= 1
-
-
-@dataclass
-class Running:
-    """One task for all cases of a strategy."""
-
-    task: DirectTask
-    race: Race
-    connection: psycopg.Connection
-    signal: Callable[[str, str, dict[str, object]], None]
-    prefix: str
-
-    def settle(self, marker: int) -> None:
-        """Wait for the snapshot's end, and for what had been committed then to be streamed."""
-        incremental = self.task.task._side.incremental
-        assert incremental is not None
-        self.task.poll_until(lambda: not incremental.is_running and not incremental.chunk, what="the end of the snapshot")
-        self.connection.execute("INSERT INTO marker VALUES (%s)", (marker,))
-        self.task.poll_until(lambda: {"id": marker} in [key for key, _ in self.task.of(f"{self.prefix}.public.marker")], what="the marker")
-
-
-def table_name(change: str, phase: str, chunk: int) -> str:
-    return f"t_{change}_{phase}_{chunk}".replace(" ", "_")
+PLACES = places(CHANGES)
 
 
 @pytest.fixture(scope="module", params=STRATEGIES)
@@ -116,47 +65,27 @@ def running(request: pytest.FixtureRequest, postgres: PostgresAddress, tmp_path_
         )
         config["signal.file"] = str(path)
 
-        def signal(id_: str, type_: str, data: dict[str, object]) -> None:
+        def signal(id_: str, type_: str, data: Mapping[str, object]) -> None:
             if strategy == "read_only":
                 path.write_text(json.dumps({"id": id_, "type": type_, "data": data}) + "\n")
             else:
                 connection.execute("INSERT INTO signal VALUES (%s, %s, %s)", (id_, type_, json.dumps(data)))
 
-        race = Race(racer)
+        race = Race(racer.execute)
         with DirectTask(config, hooks=race) as task:
             task.poll_until(task.is_streaming, what="the stream")
-            yield Running(task, race, connection, signal, f"pg_{tag}")
+            mark = lambda number: connection.execute("INSERT INTO marker VALUES (%s)", (number,))  # noqa: E731
+            yield Running(task, race, signal, mark, f"pg_{tag}.public", lambda sql: connection.execute(sql))
     postgres.drop_database(database)
 
 
 @pytest.mark.parametrize(("change", "phase", "chunk"), PLACES)
 def test_the_topic_is_the_table(running: Running, change: str, phase: str, chunk: int) -> None:
     table = table_name(change, phase, chunk)
-    running.race.place(phase, chunk, CHANGES[change].format(t=table))
-    running.signal(f"s-{table}", "execute-snapshot", {"data-collections": [f"public.{table}"], "type": "incremental"})
-    topic = f"{running.prefix}.public.{table}"
-    running.task.poll_until(lambda: running.race.count < 0, what="the race")
-    running.settle(len(running.task.batches))
-
-    cursor = running.connection.execute(f"SELECT * FROM {table}")
+    running.run((change, phase, chunk), f"public.{table}", CHANGES[change].format(t=table))
+    cursor = running.query(f"SELECT * FROM {table}")
     names = [column.name for column in cursor.description or ()]
-    wanted = {(("id", row[0]),): dict(zip(names, row, strict=True)) for row in cursor.fetchall()}
-    found = fold_events(running.task.of(topic))
-    assert set(found) == set(wanted)
-    shared = [name for name in names if name != "more"]  # a new column's default reaches no row that nobody touches
-    assert {key: {name: row[name] for name in shared} for key, row in found.items()} == {
-        key: {name: row[name] for name in shared} for key, row in wanted.items()
-    }
-    assert_structures_never_go_back(running.task.of(topic), change)
-
-
-def assert_structures_never_go_back(events: list[tuple[object, dict[str, dict[str, object]]]], change: str) -> None:
-    """A row of an older structure must not follow one of a newer."""
-    rows = [event["after"] or event["before"] for _, event in events if event is not None and event["op"] in "rcu"]
-    if change == "add column":
-        assert [("more" in row) for row in rows] == sorted("more" in row for row in rows)
-    if change == "drop column":
-        assert [("w" in row) for row in rows] == sorted((("w" in row) for row in rows), reverse=True)
+    assert_topic_is_table(running.task.of(f"{running.prefix}.{table}"), names, cursor.fetchall(), change)
 
 
 def test_there_are_enough_cases() -> None:
