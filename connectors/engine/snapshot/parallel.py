@@ -235,9 +235,9 @@ class ParallelSnapshot(Generic[T]):
         chunk = reader.chunks[0]
         before = chunk.rows
         match kind:
-            case frames.ROWS:
+            case frames.ROWS | frames.VALUES:
                 table = self._tables[chunk.table]
-                rows = self._marked.take_encoded(chunk, frames.unpack_rows(body, table.route, table.key_head, table.value_head))
+                rows = self._marked.take_encoded(chunk, frames.unpack_rows(kind, body, table.route, table.key_head, table.value_head))
             case frames.FIRST:
                 rows = self._marked.take_first(chunk, body)
             case frames.LAST:

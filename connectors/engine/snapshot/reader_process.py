@@ -75,7 +75,7 @@ def _read_chunk(rows: TableRows[bytes], out: int) -> None:
             is_first = False
             _write(out, frames.frame(frames.FIRST, raw.pop(0)))
         if raw:
-            _write(out, frames.frame(frames.ROWS, frames.pack_rows(rows.encode(raw, Marker.MIDDLE))))
+            _write(out, frames.rows_frame(rows.encode(raw, Marker.MIDDLE)))
     if held:
         _write(out, frames.frame(frames.LAST, held[0]))
     _write(out, frames.frame(frames.END))
