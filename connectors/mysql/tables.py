@@ -61,9 +61,9 @@ class TableFactory:
     def build(self, model: MyTable) -> CapturedTable:
         """A table's parts."""
         config = self._config
-        plans = [self._plan(model.id, column) for column in model.columns]
-        places = tuple(place for place, plan in enumerate(plans) if plan is not None)
         key = config.keys.columns(Table(model.id, model.columns, model.key))
+        plans = [self._plan(model.id, column, in_key=column.name in key) for column in model.columns]
+        places = tuple(place for place, plan in enumerate(plans) if plan is not None)
         if not key:
             self._warn_once(
                 f"Table '{model.id}' has neither a primary key nor a usable unique index: its records have no key, so a sink cannot tell "
@@ -82,8 +82,9 @@ class TableFactory:
             keyless_route=Route(topic, None, encoder.value_schema, self.headers),
         )
 
-    def _plan(self, table: TableId, column: MyColumn) -> ColumnPlan | None:
-        if not self._config.filters.is_column_captured(table, column.name):
+    def _plan(self, table: TableId, column: MyColumn, *, in_key: bool) -> ColumnPlan | None:
+        shown = self._config.filters.is_column_captured(table, column.name)
+        if not shown and not in_key:
             return None
         plan = column_plan(column, self._config.values)
         if plan is None:
@@ -103,7 +104,7 @@ class TableFactory:
             comment=comment,
         )
         plan = self._config.column_rules.apply(plan, facts)
-        return replace(plan, schema=replace(plan.schema, doc=comment)) if comment else plan
+        return replace(plan, schema=replace(plan.schema, doc=comment) if comment else plan.schema, only_in_key=not shown)
 
     def _warn_once(self, text: str) -> None:
         if text not in self._warned:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from connect_py.api import Route
 from connect_py.api.record import JsonEncoding
@@ -98,9 +98,13 @@ class TableFactory:
             return known
         plans = []
         for column in table.columns:
-            captured = config.filters.is_column_captured(table.id, column.name)
-            plan = self._plan(table.id, column, streamed) if captured else None
-            if captured and plan is None:
+            shown = config.filters.is_column_captured(table.id, column.name)
+            plan = None
+            if shown:
+                plan = self._plan(table.id, column, streamed)
+            elif column.name in key:
+                plan = self._plan_of_key(table.id, column, streamed)
+            if shown and plan is None:
                 self._warn_once(
                     f"Column {table.id}.{column.name} has the type {column.type_name}, which is not supported; it is left out of records"
                 )
@@ -128,6 +132,11 @@ class TableFactory:
             route=Route(topic, encoder.key_schema, encoder.value_schema, self.headers),
             keyless_route=Route(topic, None, encoder.value_schema, self.headers),
         )
+
+    def _plan_of_key(self, table: TableId, column: PgColumn, streamed: bool) -> ColumnPlan | None:
+        # the reference knows nothing but the type of an excluded column in the stream; the same keys are worth more than a better schema
+        plan = self._plan(table, replace(column, nullable=True, default=None) if streamed else column, streamed)
+        return replace(plan, only_in_key=True) if plan is not None else None
 
     def _plan(self, table: TableId, column: PgColumn, streamed: bool) -> ColumnPlan | None:
         plan = column_plan(column, self._config.values)

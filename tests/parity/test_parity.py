@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from connect_py.testing.services.mongo import MongoAddress
 from connect_py.testing.services.mysql import MySqlAddress
 from connect_py.testing.services.postgres import PostgresAddress
 from connect_py.testing.services.worker import Worker
@@ -78,6 +79,13 @@ SCENARIOS = [
     "pg_changes",
     "pg_restart",
     "pg_partitioned",
+    "pg_key_types",
+    "pg_names",
+    "pg_snapshot_parts",
+    "pg_messages",
+    "pg_replica_identities",
+    "pg_publications",
+    "pg_excluded_keys",
     "pg_types",
     "pg_types_connect",
     "pg_types_double",
@@ -103,6 +111,20 @@ SCENARIOS = [
     "pg_incremental_insert_delete",
     "pg_blocking_snapshot",
     "pg_heartbeat_transactions",
+    "mongo_tutorial",
+    "mongo_types",
+    "mongo_ids",
+    "mongo_capture_modes",
+    "mongo_filters",
+    "mongo_fields",
+    "mongo_incremental_snapshot",
+    "mongo_incremental_kafka_signal",
+    "mongo_pause_resume_snapshot",
+    "mongo_stop_and_resume",
+    "mongo_snapshot_modes",
+    "mongo_transactions",
+    "mongo_stream_options",
+    "mongo_validation",
     "mysql_tutorial",
     "mysql_types_numbers",
     "mysql_types_time",
@@ -127,6 +149,7 @@ SCENARIOS = [
     "mysql_key_types",
     "mysql_topic_names",
     "mysql_snapshot_parts",
+    "mysql_excluded_keys",
     "mysql_incremental_snapshot",
     "mysql_incremental_read_only",
 ]
@@ -166,7 +189,11 @@ def give_reference_names(recording: Path, worker: Worker, kafka: Kafka, database
 def test_a_client_sees_what_the_reference_showed(
     scenario: str, worker: Worker, kafka: Kafka, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    if scenario.startswith("mysql_"):
+    if scenario.startswith("mongo_"):
+        mongo: MongoAddress = request.getfixturevalue("mongo")
+        port, theirs = mongo.port, "37017"
+        login = {"MONGO_URI": mongo.uri}
+    elif scenario.startswith("mysql_"):
         mysql: MySqlAddress = request.getfixturevalue("mysql")
         port, theirs = mysql.port, "13306"
         login = {"MYSQL_HOST": mysql.host, "MYSQL_PORT": str(mysql.port)}

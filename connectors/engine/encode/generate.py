@@ -122,7 +122,8 @@ class _Writer:
             for i in plan.key
         ]
         #: Expressions for the encoded row and the encoded key.
-        self.row = _object("{", plan.labels, values, "}") + ".encode()"
+        shown = [i for i, column in enumerate(plan.columns) if not column.only_in_key]
+        self.row = _object("{", [plan.labels[i] for i in shown], [values[i] for i in shown], "}") + ".encode()"
         self.key = _object(plan.key_head, plan.key_labels, keys, plan.key_end) + ".encode()" if plan.key else "None"
 
     def _value(self, index: int, target: str, numeric: bool, *, shared: bool) -> tuple[str, bool]:

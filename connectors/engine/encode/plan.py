@@ -44,6 +44,7 @@ class ColumnPlan:
         missing_in_stream: the reference writes null for this column in streamed rows (PostgreSQL's type `name`).
         constant: JSON text that stands for every value, NULL among them (a masked column); empty without.
         null: JSON text that stands for NULL where it is neither null nor the default as it is; empty otherwise.
+        only_in_key: rows leave the column out, keys show it: a column of the key that the user's lists exclude.
         in_key: the plan by which keys show the column where that is another one: rules that hide values spare keys.
     """
 
@@ -61,6 +62,7 @@ class ColumnPlan:
     missing_in_stream: bool = False
     constant: str = ""
     null: str = ""
+    only_in_key: bool = False
     in_key: ColumnPlan | None = None
 
     @property

@@ -44,7 +44,8 @@ class Slow:
         if len(texts) != len(plan.columns):
             raise DataError(f"A row of {len(texts)} values was read for the {len(plan.columns)} columns of {self._name}")
         values = [self._value(column, text, snapshot, plan.numeric_row) for column, text in zip(plan.columns, texts, strict=True)]
-        row = "{" + ",".join([label + value for label, value in zip(plan.labels, values, strict=True)]) + "}"
+        shown = zip(plan.columns, plan.labels, values, strict=True)
+        row = "{" + ",".join([label + value for column, label, value in shown if not column.only_in_key]) + "}"
         key = None
         if plan.key:
             keys = [self._value(plan.columns[i].of_key, texts[i], snapshot, plan.numeric_key) for i in plan.key]

@@ -57,7 +57,7 @@ class TableEncoder:
         field_name: adjusts names of fields.
 
     Attributes:
-        columns: the plans of the columns that events have; COPY must select exactly these, in this order.
+        columns: the plans of the columns that keys or rows have; COPY must select exactly these, in this order.
         key_schema: None without key.
         value_schema: of the envelope.
     """
@@ -79,7 +79,8 @@ class TableEncoder:
         key = [index[column] for column in key_columns if column in index]
         fields = [(field_name(plan.name), plan.schema) for plan in self.columns]
         self.key_schema = envelope.key_schema(name, [(fields[i][0], self.columns[i].of_key.schema) for i in key])
-        self.value_schema = envelope.envelope_schema(name, envelope.row_schema(name, fields), source_schema)
+        shown = [field for plan, field in zip(self.columns, fields, strict=True) if not plan.only_in_key]
+        self.value_schema = envelope.envelope_schema(name, envelope.row_schema(name, shown), source_schema)
 
         payload, close = "{", b""
         if encoding.value_schemas:

@@ -4,12 +4,6 @@ from scenarios_mysql import FENCE, both_ways, config, execute, fence, note, reco
 from parity import Run, scenario
 
 
-def modes(run: Run, *tables: str, **variants: dict) -> dict[str, dict]:
-    """Variants that capture some tables and the fence."""
-    chosen = ",".join(f"db_{run.tag}.{table}" for table in (*tables, "fence"))
-    return {variant: {"table.include.list": chosen, **more} for variant, more in variants.items()}
-
-
 @scenario
 def mysql_time_modes(run: Run):
     """Dates and times, their defaults too, as ISO texts, nanoseconds and adaptive microseconds."""
@@ -290,3 +284,16 @@ def mysql_current_time_defaults(run: Run):
     record_history(run, f"history_my_{run.tag}")
     for variant in ("my", "iso", "connect"):
         note(run, f"rows of young in {variant}", len(run.read(topic(run, "young", variant))))
+
+
+@scenario
+def mysql_excluded_keys(run: Run):
+    """Columns of keys that are left out of values: one of two, the only one, all columns."""
+    at = f"db_{run.tag}"
+    db = run.mysql(*FENCE, "CREATE TABLE one (id INT PRIMARY KEY, v INT)", "CREATE TABLE two (a INT, b VARCHAR(5), v INT, PRIMARY KEY (a, b))", "CREATE TABLE bare (id INT PRIMARY KEY)",
+                   "INSERT INTO bare VALUES (1)")
+    start(run, my={"column.exclude.list": f"{at}.one.id,{at}.two.a,{at}.bare.id"}, kept={"column.include.list": f"{at}.one.v,{at}.two.b,{at}.fence.id"})
+    execute(db, "INSERT INTO one VALUES (5,5)", "UPDATE one SET v=6", "UPDATE one SET id=6", "DELETE FROM one", "INSERT INTO bare VALUES (2)", "DELETE FROM bare",
+            "INSERT INTO two VALUES (7,'y',7)", "UPDATE two SET a=8 WHERE b='y'", "DELETE FROM two WHERE b='y'")
+    fence(run, db, "my", "kept")
+    record_tables(run, "one", "two", "bare", variants=["my", "kept"])
