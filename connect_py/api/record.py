@@ -102,11 +102,14 @@ class EncodedBatch:
         rows: (route, key, value); a None value is a tombstone.
         source_partition: the stream that all rows belong to.
         source_offset: the place from which reading goes on once *all* rows are in Kafka. A batch never ends inside one source event.
+        is_milestone: whether the offset should be stored without waiting for the next regular commit, because much would have to be read
+            again without it.
     """
 
     rows: Sequence[EncodedRow]
     source_partition: SourcePartition
     source_offset: SourceOffset
+    is_milestone: bool = False
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from connect_py.api import SourceOffset, SourcePartition, SourceTask
 from connect_py.api.storage import OffsetWriter
 from connect_py.errors import RetriableError
 from connect_py.runtime.metrics.task import TaskMetrics
-from connect_py.runtime.submitted import SubmittedRecords
+from connect_py.runtime.submitted import Submission, SubmittedRecords
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,12 @@ class OffsetCommitter:
         self._written: list[tuple[SourcePartition, SourceOffset]] = []
         self._metrics = metrics or TaskMetrics()
         self._began = 0.0
+        self._milestone: Submission | None = None
         self._failing_since: float | None = None
+
+    def commit_soon(self, submission: Submission) -> None:
+        """Begin a commit once Kafka holds all of a submission. A later one takes its place."""
+        self._milestone = submission
 
     def serve(self) -> None:
         """Let things go on; to be called often. Begins a commit when it is due.
@@ -60,6 +65,9 @@ class OffsetCommitter:
         now = time.monotonic()
         if now >= self._next:
             self._next = now + self._interval
+            self._begin()
+        elif self._milestone is not None and not self._milestone.outstanding and self._writing is None:
+            self._milestone = None
             self._begin()
 
     def finish(self, deadline: float) -> bool:

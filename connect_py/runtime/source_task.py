@@ -221,6 +221,8 @@ class SourceTaskLoop:
             except Exception:  # noqa: BLE001  # the patient way waits for room, or says what is wrong with the record
                 self._produce(Produced(topic, route.partition, None, key, value, headers), submission)
         self._metrics.written(len(rows))
+        if batch.is_milestone:
+            self._offsets.commit_soon(submission)
 
     def _send_decoded(self, batch: EncodedBatch) -> None:
         """Rows through transforms and other converters. When all of them are dropped the offset still advances: nothing is left to
@@ -230,6 +232,8 @@ class SourceTaskLoop:
         for produced in ready:
             self._produce(produced, submission)
         self._metrics.written(len(ready))
+        if batch.is_milestone:
+            self._offsets.commit_soon(submission)
 
     def _send_record(self, record: SourceRecord) -> bool:
         """One generic record; returns whether there was something to send. A dropped one leaves the offset to the next record, as in

@@ -76,6 +76,7 @@ class PostgresSnapshot:
 
     Attributes:
         offset: where the source stands once all rows that were given out are in Kafka.
+        is_milestone: whether the last rows that were given out ended a chunk, and so much was read since the last time.
     """
 
     def __init__(
@@ -100,6 +101,9 @@ class PostgresSnapshot:
         self._current = "the snapshot's transaction"
         self._metrics = metrics or SnapshotMetrics("postgres", "")
         self._counts: dict[str, int] = {}
+        self._chunk_rows = chunk_rows(config, request)
+        self._stored_rows = 0
+        self.is_milestone = False
         self._events.started()
         try:
             self._moment = self._begin(request)
@@ -116,7 +120,7 @@ class PostgresSnapshot:
             sizes,
             self._progress,
             whole=frozenset(request.statements or ()),
-            chunk_rows=chunk_rows(config, request),
+            chunk_rows=self._chunk_rows,
             readers=readers,
             chunks_each=config.number("snapshot.max.threads.multiplier"),
             while_waiting=while_waiting,
@@ -261,8 +265,11 @@ class PostgresSnapshot:
         # without a stream behind it, chunks of several moments would never become one state
         if not self.is_blocking and self._config.snapshot_mode.streams:
             text = self._progress.text
+            self.is_milestone = text != self.offset.progress and self._run.rows_sent - self._stored_rows >= self._chunk_rows // 2
             if text != self.offset.progress:
                 self.offset = replace(self.offset, progress=text)
+            if self.is_milestone:
+                self._stored_rows = self._run.rows_sent
 
 
 def chunk_rows(config: PostgresConfig, request: SnapshotRequest) -> int:

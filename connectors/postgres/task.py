@@ -356,7 +356,7 @@ class PostgresConnectorTask(SourceTask):
         if snapshot.finished and self._side.heartbeat.is_enabled:
             self._side.pending.add(self._side.heartbeat.beat())
         rows = self._side.pending.take() + rows
-        batch = EncodedBatch(rows, self._partition, self._position.dump()) if rows else None
+        batch = EncodedBatch(rows, self._partition, self._position.dump(), snapshot.is_milestone) if rows else None
         if snapshot.finished:
             self._end_snapshot(snapshot)
         return batch

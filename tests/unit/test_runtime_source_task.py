@@ -232,6 +232,23 @@ def test_what_kafka_did_not_acknowledge_is_not_committed() -> None:
     assert run.writer.stored == [(PARTITION, {"pos": 1})]
 
 
+def test_a_milestones_offset_is_committed_once_kafka_holds_its_rows() -> None:
+    stored: list[list[Any]] = []
+    away = batch(2)
+    away.is_milestone = True
+    run = Run(
+        batch(1),
+        lambda: setattr(run.producer, "is_away", True),
+        away,
+        lambda: stored.append(list(run.writer.stored)),
+        lambda: setattr(run.producer, "is_away", False),
+        *[None] * 3,
+        lambda: stored.append(list(run.writer.stored)),
+    )
+    run()
+    assert stored == [[], [(PARTITION, {"pos": 2})]], "the regular commit is a thousand seconds away"
+
+
 def test_a_refused_record_fails_the_task_and_no_offset_beyond_it_is_committed() -> None:
     run = Run(batch(1), None, lambda: setattr(run.producer, "refusal", "too large"), batch(2), None, None)
     with pytest.raises(FatalTaskError, match="Unrecoverable exception from producer send callback") as failure:
