@@ -104,7 +104,11 @@ def _connect(settings: ConnectionSettings) -> pymysql.connections.Connection[Any
         connect_timeout=max(1, round(settings.connect_timeout)),
         conv={},
         use_unicode=False,
-        init_command="SET time_zone = '+00:00', net_write_timeout = 600",
+        # structures are to be shown in one way of quoting names, whatever the server's own
+        init_command=(
+            "SET time_zone = '+00:00', net_write_timeout = 600, "
+            "sql_mode = REPLACE(REPLACE(@@sql_mode, 'ANSI_QUOTES', ''), 'ANSI', '')"
+        ),
         ssl=_tls(settings),
         ssl_disabled=settings.ssl_mode == "disabled",
     )

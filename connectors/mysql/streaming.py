@@ -29,7 +29,6 @@ from connectors.mysql.binlog.codes import EventType
 from connectors.mysql.binlog.errors import MalformedEventError
 from connectors.mysql.binlog.events import Body, Header, Heartbeat, Incident, Query, Rotate, Rows, RowsQuery, TransactionPayload, Xid
 from connectors.mysql.binlog.gtid_events import Gtid, MariadbGtid
-from connectors.mysql.binlog.rows import Reader, read_images, read_pairs, row_reader
 from connectors.mysql.binlog.table_map import TableMap
 from connectors.mysql.binlog_client import BinlogClient
 from connectors.mysql.config import MySqlConfig
@@ -40,39 +39,15 @@ from connectors.mysql.place import StreamPlace
 from connectors.mysql.schema import Schema
 from connectors.mysql.source_info import SourceBlock
 from connectors.mysql.statement_kinds import Kind, kind_of
+from connectors.mysql.table_stream import TableStream
 from connectors.mysql.tables import CapturedTable, CapturedTables
 from connectors.mysql.taps import Taps
-from connectors.mysql.values import meaning_of
 
 log = logging.getLogger(__name__)
 
 #: As in snapshot.py.
 MAX_ROWS = 2_000
 MAX_BYTES = 4_000_000
-
-
-class TableStream:
-    """A captured table behind a number of the log, with the readers of its rows' images."""
-
-    __slots__ = ("captured", "map", "readers")
-
-    def __init__(self, captured: CapturedTable, map_: TableMap) -> None:
-        self.captured = captured
-        self.map = map_
-        self.readers: dict[bytes, Reader] = {}
-
-    def reader(self, present: bytes) -> Reader:
-        """Reads images that hold these columns. Raises FatalTaskError: the model has another number of columns."""
-        found = self.readers.get(present)
-        if found is None:
-            columns = self.captured.model.columns
-            if len(columns) != len(self.map.columns):
-                raise FatalTaskError(
-                    f"Error processing row in {self.captured.id}, internal schema size {len(columns)}, but row size "
-                    f"{len(self.map.columns)} , restart connector with schema recovery mode."
-                )
-            found = self.readers[present] = row_reader(self.map.columns, [meaning_of(column) for column in columns], present)
-        return found
 
 
 @dataclass(slots=True)
@@ -433,8 +408,6 @@ class ChangeStream:
             self._unknown(id_)
             self._tables[map_.table_id] = None
             return
-        if map_.problem is not None:
-            raise MalformedEventError(map_.problem)
         known = self._tables.get(map_.table_id)
         if known is None or known.captured is not captured or known.map.columns != map_.columns:
             self._tables[map_.table_id] = TableStream(captured, map_)
@@ -479,11 +452,6 @@ class ChangeStream:
             if signals:
                 self._signals(event, table, passed)
             return
-        if event.partial:
-            raise FatalTaskError(
-                f"The log holds parts of JSON values of {table.captured.id}, which cannot be read: set binlog_row_value_options='' on the "
-                "server, then take a new snapshot"
-            )
         before = len(rows)
         if signals:
             self._signals(event, table, passed)
@@ -503,7 +471,7 @@ class ChangeStream:
     def _signals(self, event: Rows, table: TableStream, passed: int) -> None:
         """Take rows of the signal table for signals, before they are encoded as the ordinary rows that they are too."""
         if event.kind != "u":
-            for texts in read_images(table.reader(event.present), event.body)[passed:]:
+            for texts in table.images(event)[passed:]:
                 self._taps.row(event.kind, texts)
 
     def _encode(self, header: Header, event: Rows, table: TableStream, passed: int, rows: list[EncodedRow]) -> int:
@@ -517,7 +485,7 @@ class ChangeStream:
         monitor, name = self._counted, str(captured.id)
         watched = self._taps.on_event if self._taps.watched == captured.id else None
         if event.kind == "u":
-            pairs = read_pairs(table.reader(event.present), table.reader(event.present_after), event.body)
+            pairs = table.pairs(event)
             for row, (old, new) in enumerate(pairs[passed:], passed):
                 old, new = chosen(old), chosen(new)
                 (old_key, old_row), (key, new_row) = image(old), image(new)
@@ -533,7 +501,7 @@ class ChangeStream:
                     closing = tail("u", now_ns, monitor.event(name, self._tx_id))
                 rows.append((route, key, value(old_row, new_row, source, closing)))
             return len(pairs)
-        images = read_images(table.reader(event.present), event.body)
+        images = table.images(event)
         for row, texts in enumerate(images[passed:], passed):
             key, shown = image(chosen(texts))
             source = b"%b%d%b" % (head, row, end)

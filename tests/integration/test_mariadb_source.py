@@ -10,7 +10,7 @@ import pytest
 
 from connect_py.testing.services.mysql import MySqlAddress
 from tests.fix_kafka import Kafka
-from tests.mysql_task import DirectTask, task_config
+from tests.binlog_task import DirectTask, task_config
 
 pytestmark = pytest.mark.services
 

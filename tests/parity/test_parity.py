@@ -157,11 +157,8 @@ SCENARIOS = [
 MARIADB_SCENARIOS = [
     "mysql_tutorial",
     "mysql_ddl",
-    "mysql_keys",
     "mysql_restart",
     "mysql_lost_history",
-    "mysql_types_text",
-    "mysql_types_time",
     "mariadb_types",
     "mariadb_ddl",
     "mariadb_query",

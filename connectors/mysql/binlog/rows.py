@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from connect_py.data.java_text import double_text, float_text
 from connectors.engine.encode.tuples import UNCHANGED, Text
@@ -17,14 +18,18 @@ from connectors.mysql.binlog import temporal
 from connectors.mysql.binlog.charsets import decoder
 from connectors.mysql.binlog.codes import ColumnType
 from connectors.mysql.binlog.compression import unpacked_value
+from connectors.mysql.binlog.cursor import Cursor
 from connectors.mysql.binlog.decimals import decimal_reader, stored_size
 from connectors.mysql.binlog.errors import MalformedEventError
+from connectors.mysql.binlog.json_patch import patched
 from connectors.mysql.binlog.json_text import json_text
 from connectors.mysql.binlog.table_map import StoredColumn
 
 _INTEGERS = {ColumnType.TINY: 1, ColumnType.SHORT: 2, ColumnType.INT24: 3, ColumnType.LONG: 4, ColumnType.LONGLONG: 8}
 _BLOBS = (ColumnType.TINY_BLOB, ColumnType.MEDIUM_BLOB, ColumnType.LONG_BLOB, ColumnType.BLOB)
 _BYTES_ONLY = (ColumnType.GEOMETRY, ColumnType.VECTOR)
+#: Of `binlog_row_value_options`, as an update's second image has it.
+_PARTIAL_JSON = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,10 @@ class Meaning:
 Reader = Callable[[bytes, int], tuple[list[Text], int]]
 
 
+#: The same for images in which JSON documents may be differences to those of the image before, whose texts are the last argument.
+PartialReader = Callable[[bytes, int, list[Text]], tuple[list[Text], int]]
+
+
 def row_reader(columns: Sequence[StoredColumn], meanings: Sequence[Meaning], present: bytes) -> Reader:
     """Make the function that reads one row image.
 
@@ -55,48 +64,120 @@ def row_reader(columns: Sequence[StoredColumn], meanings: Sequence[Meaning], pre
     Returns:
         A function that raises MalformedEventError for bytes that are no such row.
     """
-    if len(columns) != len(meanings):
-        raise MalformedEventError(f"rows of {len(columns)} columns came for a table of {len(meanings)}")
-    held = [i for i in range(len(columns)) if present[i >> 3] >> (i & 7) & 1]
-    names: dict[str, object] = {
-        "MalformedEventError": MalformedEventError,
-        "UNCHANGED": UNCHANGED,
-        "double_text": double_text,
-        "float_text": float_text,
-        "f4": struct.Struct("<f").unpack_from,
-        "f8": struct.Struct("<d").unpack_from,
-        "json_text": json_text,
-        "set_text": _set_text,
-        "t": temporal,
-        "OCTETS": [str(value) for value in range(256)],
-        "SIGNED_OCTETS": [str(value - 256 if value > 127 else value) for value in range(256)],
-    }
-    size = (len(held) + 7) // 8
-    lines = [
-        "def read(d, p):",
-        "    end = len(d)",
-        f"    nulls = int.from_bytes(d[p:p + {size}], 'little')",
-        f"    p += {size}",
-    ]
-    for bit, index in enumerate(held):
-        lines.append(f"    if nulls & {1 << bit}:")
-        lines.append(f"        c{index} = None")
-        lines.append("    else:")
-        lines += [f"        {line}" for line in _column(index, columns[index], meanings[index], names)]
-    texts = ", ".join(f"c{i}" if i in set(held) else "UNCHANGED" for i in range(len(columns)))
-    lines += ["    if p > end:", "        raise MalformedEventError('a row is longer than its event')", f"    return [{texts}], p", ""]
-    exec(compile("\n".join(lines), "<rows of a binlog>", "exec"), names)  # noqa: S102  # our own text; names are literals
-    read: Reader = names["read"]  # type: ignore[assignment]
+    read = _compiled(columns, meanings, present, partial=False)
 
     def guarded(data: bytes, place: int) -> tuple[list[Text], int]:
         try:
-            return read(data, place)
+            found: tuple[list[Text], int] = read(data, place)
+            return found
         except MalformedEventError:
             raise
         except (IndexError, struct.error, ValueError, OverflowError) as error:
             raise MalformedEventError(f"a row could not be decoded: {error}") from error
 
     return guarded
+
+
+def partial_row_reader(columns: Sequence[StoredColumn], meanings: Sequence[Meaning], present: bytes) -> PartialReader:
+    """The same for second images of PARTIAL_UPDATE_ROWS; JSON documents are the result of applying their differences."""
+    read = _compiled(columns, meanings, present, partial=True)
+
+    def guarded(data: bytes, place: int, before: list[Text]) -> tuple[list[Text], int]:
+        try:
+            found: tuple[list[Text], int] = read(data, place, before)
+            return found
+        except MalformedEventError:
+            raise
+        except (IndexError, struct.error, ValueError, OverflowError) as error:
+            raise MalformedEventError(f"a row could not be decoded: {error}") from error
+
+    return guarded
+
+
+def _compiled(columns: Sequence[StoredColumn], meanings: Sequence[Meaning], present: bytes, *, partial: bool) -> Callable[..., Any]:
+    """`read(d, p)` or `read(d, p, before)`: with one way for rows without NULLs, in which neighbours of fixed size are read at once."""
+    if len(columns) != len(meanings):
+        raise MalformedEventError(f"rows of {len(columns)} columns came for a table of {len(meanings)}")
+    held = [i for i in range(len(columns)) if present[i >> 3] >> (i & 7) & 1]
+    names: dict[str, object] = {
+        "CLOCKS": temporal.CLOCKS,
+        "DATES": temporal.DATES,
+        "DAYS": temporal.DAYS_OF_DATETIME,
+        "EPOCH_DAYS": temporal.EPOCH_DAYS,
+        "MalformedEventError": MalformedEventError,
+        "OCTETS": [str(value) for value in range(256)],
+        "SECONDS": temporal.SECONDS,
+        "SIGNED_OCTETS": [str(value - 256 if value > 127 else value) for value in range(256)],
+        "TIMES": temporal.TIMES,
+        "UNCHANGED": UNCHANGED,
+        "ZERO_MOMENT": temporal.ZERO_MOMENT,
+        "double_text": double_text,
+        "float_text": float_text,
+        "f4": struct.Struct("<f").unpack_from,
+        "f8": struct.Struct("<d").unpack_from,
+        "json_after": _json_after,
+        "json_text": json_text,
+        "number": int.from_bytes,
+        "set_text": _set_text,
+        "t": temporal,
+    }
+    size = (len(held) + 7) // 8
+    lines = ["def read(d, p, before=None):", "    end = len(d)"]
+    documents = [i for i, column in enumerate(columns) if column.type is ColumnType.JSON]
+    if partial:
+        names["value_options"] = _value_options
+        lines.append(f"    parts, p = value_options(d, p, {(len(documents) + 7) // 8})")
+    lines += [f"    nulls = number(d[p:p + {size}], 'little')", f"    p += {size}"]
+    bodies = {i: _column(i, columns[i], meanings[i], names) for i in held}
+    if partial:
+        for bit, i in enumerate(documents):
+            if i in bodies:
+                shown = [line.replace("json_text(d[p:q])", f"json_after(d[p:q], before[{i}], parts & {1 << bit})") for line in bodies[i]]
+                bodies[i] = shown
+    lines.append("    if not nulls:")
+    for run in _runs(held, columns, meanings):
+        if len(run) > 1:
+            lines += [f"        {line}" for line in _run(run, columns, meanings, names)]
+        else:
+            lines += [f"        {line}" for line in bodies[run[0]]]
+    lines += ["        pass", "    else:"]
+    for bit, index in enumerate(held):
+        lines += [f"        if nulls & {1 << bit}:", f"            c{index} = None", "        else:"]
+        lines += [f"            {line}" for line in bodies[index]]
+    lines.append("        pass")
+    texts = ", ".join(f"c{i}" if i in bodies else "UNCHANGED" for i in range(len(columns)))
+    lines += ["    if p > end:", "        raise MalformedEventError('a row is longer than its event')", f"    return [{texts}], p", ""]
+    exec(compile("\n".join(lines), "<rows of a binlog>", "exec"), names)  # noqa: S102  # our own text; names are literals
+    read: Callable[..., Any] = names["read"]  # type: ignore[assignment]
+    return read
+
+
+#: Letters of `struct` for what can be read together with its neighbours.
+_LETTERS = {ColumnType.TINY: "b", ColumnType.SHORT: "h", ColumnType.LONG: "i", ColumnType.LONGLONG: "q", ColumnType.DOUBLE: "d"}
+
+
+def _runs(held: Sequence[int], columns: Sequence[StoredColumn], meanings: Sequence[Meaning]) -> list[list[int]]:
+    """Neighbours that one `struct` reads; all others by themselves."""
+    found: list[list[int]] = []
+    for index in held:
+        joins = columns[index].type in _LETTERS
+        if joins and found and columns[found[-1][-1]].type in _LETTERS:
+            found[-1].append(index)
+        else:
+            found.append([index])
+    return found
+
+
+def _run(run: Sequence[int], columns: Sequence[StoredColumn], meanings: Sequence[Meaning], names: dict[str, object]) -> list[str]:
+    letters = ""
+    for index in run:
+        letter = _LETTERS[columns[index].type]
+        letters += letter.upper() if meanings[index].unsigned and letter != "d" else letter
+    form = struct.Struct("<" + letters)
+    name = f"run{run[0]}"
+    names[name] = form.unpack_from
+    shown = [f"c{i} = {'double_text' if columns[i].type is ColumnType.DOUBLE else 'str'}(c{i})" for i in run]
+    return [f"{', '.join(f'c{i}' for i in run)} = {name}(d, p)", f"p += {form.size}", *shown]
 
 
 def _column(index: int, column: StoredColumn, meaning: Meaning, names: dict[str, object]) -> list[str]:
@@ -124,12 +205,35 @@ def _column(index: int, column: StoredColumn, meaning: Meaning, names: dict[str,
             return _fixed(c, (column.size + 7) // 8, "$.decode('latin-1')")
         case ColumnType.YEAR:
             return [f"{c} = str(1900 + d[p]) if d[p] else '0000'", "p += 1"]
+        case ColumnType.ENUM:
+            names[f"labels{index}"] = ("", *meaning.labels)
+            return _fixed(c, column.size, f"labels{index}[number($, 'little')]")
+        case ColumnType.SET:
+            names[f"labels{index}"] = meaning.labels
+            return _fixed(c, column.size, f"set_text(number($, 'little'), labels{index})")
+    return _moment(c, column)
+
+
+def _moment(c: str, column: StoredColumn) -> list[str]:
+    """Dates and times."""
+    match column.type:
         case ColumnType.DATE | ColumnType.NEWDATE:
-            return _fixed(c, 3, "t.date_text($)")
+            return _fixed(c, 3, "DATES[number($, 'little')]")
         case ColumnType.DATETIME2:
-            return _fixed(c, 5 + (column.size + 1) // 2, f"t.datetime2_text($, {column.size})")
+            return [
+                f"v = number(d[p:p + 5], 'big') - {temporal.DATETIME_OFFSET}",
+                f"{c} = DAYS[v >> 17] + CLOCKS[v & 0x1FFFF]{_fraction(column.size, 5)}",
+                f"p += {5 + (column.size + 1) // 2}",
+            ]
         case ColumnType.TIMESTAMP2:
-            return _fixed(c, 4 + (column.size + 1) // 2, f"t.timestamp2_text($, {column.size})")
+            fraction = _fraction(column.size, 4)
+            return [
+                "v = number(d[p:p + 4], 'big')",
+                f"{c} = (EPOCH_DAYS[v // 86400] + SECONDS[v % 86400] if v else ZERO_MOMENT){fraction}",
+                f"p += {4 + (column.size + 1) // 2}",
+            ]
+        case ColumnType.TIME2 if column.size == 0:
+            return _fixed(c, 3, "TIMES[number($, 'big')]")
         case ColumnType.TIME2:
             return _fixed(c, 3 + (column.size + 1) // 2, f"t.time2_text($, {column.size})")
         case ColumnType.DATETIME:
@@ -138,19 +242,22 @@ def _column(index: int, column: StoredColumn, meaning: Meaning, names: dict[str,
             return _fixed(c, 4, "t.timestamp_text($)")
         case ColumnType.TIME:
             return _fixed(c, 3, "t.time_text($)")
-        case ColumnType.ENUM:
-            names[f"labels{index}"] = ("", *meaning.labels)
-            return _fixed(c, column.size, f"labels{index}[int.from_bytes($, 'little')]")
-        case ColumnType.SET:
-            names[f"labels{index}"] = meaning.labels
-            return _fixed(c, column.size, f"set_text(int.from_bytes($, 'little'), labels{index})")
-    raise MalformedEventError(f"columns of the type {type_.name} have no form in rows")
+    raise MalformedEventError(f"columns of the type {column.type.name} have no form in rows")
+
+
+def _fraction(digits: int, at: int) -> str:
+    """Hundredths, ten-thousandths or millionths behind a moment, of which so many digits are shown."""
+    if not digits:
+        return ""
+    size = (digits + 1) // 2
+    octets = f"number(d[p + {at}:p + {at + size}], 'big')"
+    return f" + '.%0{digits}d' % ({octets}{' // 10' if digits % 2 else ''})"
 
 
 def _integer(c: str, size: int, unsigned: bool) -> list[str]:
     if size == 1:
         return [f"{c} = {'OCTETS' if unsigned else 'SIGNED_OCTETS'}[d[p]]", "p += 1"]
-    return _fixed(c, size, f"str(int.from_bytes($, 'little', signed={not unsigned}))")
+    return _fixed(c, size, f"str(number($, 'little', signed={not unsigned}))")
 
 
 def _fixed(c: str, size: int, expression: str) -> list[str]:
@@ -160,7 +267,7 @@ def _fixed(c: str, size: int, expression: str) -> list[str]:
 
 def _sized(c: str, index: int, length_size: int, charset: str, names: dict[str, object]) -> list[str]:
     """A value behind its length."""
-    length = "d[p]" if length_size == 1 else f"int.from_bytes(d[p:p + {length_size}], 'little')"
+    length = "d[p]" if length_size == 1 else f"number(d[p:p + {length_size}], 'little')"
     if charset == "json":
         shown = "json_text(d[p:q])"
     elif charset == "compressed":
@@ -179,6 +286,25 @@ def _sized(c: str, index: int, length_size: int, charset: str, names: dict[str, 
         f"{c} = {shown}",
         "p = q",
     ]
+
+
+def _value_options(data: bytes, place: int, size: int) -> tuple[int, int]:
+    """Which documents of an image are differences, one bit for each JSON column of the table; and the place behind."""
+    cursor = Cursor(data, place)
+    if not cursor.packed() & _PARTIAL_JSON:
+        return 0, cursor.at
+    return cursor.number(size), cursor.at
+
+
+def _json_after(data: bytes, before: Text, partial: int) -> Text:
+    """A document, or what becomes of the one before; where that is not known, neither is this one."""
+    if not partial:
+        return json_text(data)
+    if before is UNCHANGED:
+        return UNCHANGED
+    if not isinstance(before, str):
+        raise MalformedEventError("a difference of a JSON document came for NULL")
+    return patched(before, data)
 
 
 def _set_text(bits: int, labels: Sequence[str]) -> str:
@@ -209,4 +335,14 @@ def read_pairs(before: Reader, after: Reader, body: bytes) -> list[tuple[list[Te
             raise MalformedEventError("a row takes no bytes")
         rows.append((old, new))
         place = place_after
+    return rows
+
+
+def read_partial_pairs(before: Reader, after: PartialReader, body: bytes) -> list[tuple[list[Text], list[Text]]]:
+    """All rows of a PARTIAL_UPDATE_ROWS' body, each before and after. Raises MalformedEventError."""
+    rows, place, end = [], 0, len(body)
+    while place < end:
+        old, middle = before(body, place)
+        new, place = after(body, middle, old)
+        rows.append((old, new))
     return rows

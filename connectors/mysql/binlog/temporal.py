@@ -4,42 +4,71 @@ calendar: a date of zeros stays one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Final
 
 _EPOCH = datetime(1970, 1, 1)
-#: What is added to a stored value so that it sorts as unsigned.
-_DATETIME_OFFSET = 0x8000000000
 
 
-def date_text(data: bytes) -> str:
-    """DATE: three bytes, day, month and year from the lowest bit on."""
-    value = int.from_bytes(data, "little")
+class _Texts(dict[int, str]):
+    """Texts of stored values, made when they are first asked for. Days and times of a day come again and again.
+
+    Args:
+        make: the text of a value; may raise ValueError or OverflowError.
+    """
+
+    #: 8 MB at most; a table of all dates between 1900 and 2079 has as many.
+    LIMIT = 1 << 16
+
+    def __init__(self, make: Callable[[int], str]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, value: int) -> str:
+        if len(self) >= self.LIMIT:
+            self.clear()
+        text = self[value] = self._make(value)
+        return text
+
+
+def _date(value: int) -> str:
     return f"{value >> 9:04}-{value >> 5 & 15:02}-{value & 31:02}"
 
 
-def datetime2_text(data: bytes, digits: int) -> str:
-    """DATETIME(n): five bytes big-endian, 13 months a year, and the fraction."""
-    value = int.from_bytes(data[:5], "big") - _DATETIME_OFFSET
-    days, seconds = value >> 17, value & 0x1FFFF
-    year_month, day = days >> 5, days & 31
-    year, month = divmod(year_month, 13)
-    return f"{year:04}-{month:02}-{day:02} {seconds >> 12:02}:{seconds >> 6 & 63:02}:{seconds & 63:02}{_fraction(data[5:], digits)}"
+def _date_of_datetime(value: int) -> str:
+    year, month = divmod(value >> 5, 13)
+    return f"{year:04}-{month:02}-{value & 31:02}"
 
 
-def timestamp2_text(data: bytes, digits: int) -> str:
-    """TIMESTAMP(n): seconds since 1970 in UTC, and the fraction; zero is the date of zeros."""
-    return _moment(int.from_bytes(data[:4], "big")) + _fraction(data[4:], digits)
+def _clock(value: int) -> str:
+    return f" {value >> 12:02}:{value >> 6 & 63:02}:{value & 63:02}"
+
+
+def _date_of_day(day: int) -> str:
+    return str((_EPOCH + timedelta(days=day)).date())
+
+
+def _clock_of_second(second: int) -> str:
+    return f" {second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
+
+
+#: DATE: three bytes little-endian, day, month and year from the lowest bit on.
+DATES: Final = _Texts(_date)
+#: DATETIME(n) is five bytes big-endian and the fraction: above 17 bits of a clock the days of 32 a month, 13 months a year.
+DATETIME_OFFSET: Final = 0x8000000000
+DAYS_OF_DATETIME: Final = _Texts(_date_of_datetime)
+CLOCKS: Final = _Texts(_clock)
+#: TIMESTAMP(n): seconds since 1970 in UTC, and the fraction; by day, and by second of the day.
+EPOCH_DAYS: Final = _Texts(_date_of_day)
+SECONDS: Final = _Texts(_clock_of_second)
+ZERO_MOMENT: Final = "0000-00-00 00:00:00"
 
 
 def timestamp_text(data: bytes) -> str:
     """TIMESTAMP before MySQL 5.6.4."""
-    return _moment(int.from_bytes(data, "little"))
-
-
-def _moment(seconds: int) -> str:
-    if seconds == 0:
-        return "0000-00-00 00:00:00"
-    return str(_EPOCH + timedelta(seconds=seconds))
+    second = int.from_bytes(data, "little")
+    return EPOCH_DAYS[second // 86_400] + SECONDS[second % 86_400] if second else ZERO_MOMENT
 
 
 def time2_text(data: bytes, digits: int) -> str:
@@ -53,6 +82,10 @@ def time2_text(data: bytes, digits: int) -> str:
     whole, fraction = value >> bits, value & ((1 << bits) - 1)
     sign = "-" if negative else ""
     return f"{sign}{whole >> 12 & 0x3FF:02}:{whole >> 6 & 63:02}:{whole & 63:02}{_fraction(fraction.to_bytes(size - 3, 'big'), digits)}"
+
+
+#: TIME without a fraction, by its three bytes big-endian.
+TIMES: Final = _Texts(lambda value: time2_text(value.to_bytes(3, "big"), 0))
 
 
 def _fraction(data: bytes, digits: int) -> str:

@@ -1,0 +1,86 @@
+"""A captured table behind a number of the log: its rows' images as texts, completed where the log leaves values out.
+
+An update's second image may hold only what changed (``binlog_row_image``), or differences of JSON documents: the first image has the rest.
+What neither has stays `UNCHANGED`, which records show as `unavailable.value.placeholder`, as null, or as the type's zero.
+"""
+
+from __future__ import annotations
+
+from connect_py.errors import FatalTaskError
+from connectors.engine.encode.tuples import UNCHANGED, Text
+from connectors.mysql.binlog.bodies import Rows
+from connectors.mysql.binlog.errors import MalformedEventError
+from connectors.mysql.binlog.rows import (
+    Meaning,
+    PartialReader,
+    Reader,
+    partial_row_reader,
+    read_images,
+    read_pairs,
+    read_partial_pairs,
+    row_reader,
+)
+from connectors.mysql.binlog.table_map import TableMap
+from connectors.mysql.tables import CapturedTable
+from connectors.mysql.values import meaning_of
+
+
+class TableStream:
+    """See the module. One function is made for each set of columns that images hold.
+
+    Raises:
+        MalformedEventError: the map has columns of unknown types.
+    """
+
+    __slots__ = ("_partial_readers", "_readers", "captured", "map")
+
+    def __init__(self, captured: CapturedTable, map_: TableMap) -> None:
+        if map_.problem is not None:
+            raise MalformedEventError(map_.problem)
+        self.captured = captured
+        self.map = map_
+        self._readers: dict[bytes, Reader] = {}
+        self._partial_readers: dict[bytes, PartialReader] = {}
+
+    def images(self, event: Rows) -> list[list[Text]]:
+        """Rows of an insert or a delete.
+
+        Raises:
+            FatalTaskError: the model has another number of columns.
+            MalformedEventError: the event holds no such rows.
+        """
+        return read_images(self._reader(event.present), event.body)
+
+    def pairs(self, event: Rows) -> list[tuple[list[Text], list[Text]]]:
+        """Rows of an update, before and after. Raises as `images`."""
+        before = self._reader(event.present)
+        if event.partial:
+            after = self._partial_readers.get(event.present_after)
+            if after is None:
+                after = self._partial_readers[event.present_after] = partial_row_reader(
+                    self.map.columns, self._meanings(), event.present_after
+                )
+            pairs = read_partial_pairs(before, after, event.body)
+        else:
+            pairs = read_pairs(before, self._reader(event.present_after), event.body)
+        if self._is_whole(event.present_after):
+            return pairs
+        return [(old, [was if text is UNCHANGED else text for was, text in zip(old, new, strict=True)]) for old, new in pairs]
+
+    def _is_whole(self, present: bytes) -> bool:
+        return int.from_bytes(present, "little").bit_count() >= len(self.map.columns)
+
+    def _reader(self, present: bytes) -> Reader:
+        found = self._readers.get(present)
+        if found is None:
+            found = self._readers[present] = row_reader(self.map.columns, self._meanings(), present)
+        return found
+
+    def _meanings(self) -> list[Meaning]:
+        columns = self.captured.model.columns
+        if len(columns) != len(self.map.columns):
+            raise FatalTaskError(
+                f"Error processing row in {self.captured.id}, internal schema size {len(columns)}, but row size "
+                f"{len(self.map.columns)} , restart connector with schema recovery mode."
+            )
+        return [meaning_of(column) for column in columns]

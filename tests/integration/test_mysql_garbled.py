@@ -1,0 +1,114 @@
+"""Where the running reference loses or garbles values of MySQL, or fails its task, this connector does not."""
+
+from __future__ import annotations
+
+import json
+import random
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from connect_py.testing.services.mysql import MySqlAddress
+from tests.fix_kafka import Kafka
+from tests.binlog_task import DirectTask, task_config
+
+pytestmark = pytest.mark.services
+
+
+@pytest.fixture
+def database(mysql: MySqlAddress) -> Iterator[tuple[str, Any]]:
+    """A database of its own, and a cursor in it."""
+    name = f"garbled_{uuid.uuid4().hex[:8]}"
+    with mysql.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {name}")
+        cursor.execute(f"USE {name}")
+        yield name, cursor
+        cursor.execute(f"DROP DATABASE {name}")
+
+
+def test_updates_of_parts_of_json_documents_are_whole_documents(mysql: MySqlAddress, kafka: Kafka, database: tuple[str, Any]) -> None:
+    name, cursor = database
+    seed = random.randrange(1 << 30)
+    chance = random.Random(seed)
+    document = {"a": [1, 2.50, {"deep": [None, True]}, "é"], "b": {"x y": 1, 'q"uote': 2}, "long": "x" * 200, "n": 10}
+    cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, other JSON, j JSON, last VARCHAR(5) DEFAULT 'z')")
+    for id_ in range(1, 6):
+        cursor.execute("INSERT INTO t (id, other, j) VALUES (%s, '[1]', %s)", (id_, json.dumps(document)))
+    with DirectTask(task_config(mysql, kafka, name)) as task:
+        task.poll_until(lambda: len(task.rows("t")) == 5)
+        cursor.execute("SET binlog_row_value_options = 'PARTIAL_JSON'")
+        wanted = []
+        paths = ["$.a[0]", "$.a[2].deep[1]", "$.a[last]", '$.b."x y"', "$.long", "$.n", "$.new", "$.a[9]", '$.b."é"']
+        for _ in range(60):
+            id_, path, number = chance.randint(1, 5), chance.choice(paths), chance.randint(-99, 99)
+            value = chance.choice([f"{number}", f"'text {number}'", "CAST('[1.5, {}]' AS JSON)", f"{number}.250", "NULL"])
+            call = chance.choice([f"JSON_SET(j, '{path}', {value})", f"JSON_REPLACE(j, '{path}', {value})", f"JSON_REMOVE(j, '{path}')"])
+            cursor.execute(f"UPDATE t SET j = {call} WHERE id = {id_}")
+            if cursor.rowcount:
+                cursor.execute(f"SELECT j FROM t WHERE id = {id_}")
+                wanted.append((id_, json.loads(cursor.fetchone()[0])))
+        cursor.execute("UPDATE t SET j = JSON_SET(j, '$.n', 1000), other = JSON_REMOVE(other, '$[0]')")
+        task.poll_until(lambda: len(task.rows("t")) == 10 + len(wanted))
+    streamed = [row for op, row in task.rows("t") if op == "u"]
+    assert [(row["id"], json.loads(row["j"])) for row in streamed[:-5]] == wanted, f"seed {seed}"
+    assert all(json.loads(row["j"])["n"] == 1000 and row["other"] == "[]" and row["last"] == "z" for row in streamed[-5:])
+
+
+def test_negative_times_inside_of_json_are_times(mysql: MySqlAddress, kafka: Kafka, database: tuple[str, Any]) -> None:
+    name, cursor = database
+    cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, j JSON)")
+    cursor.execute("INSERT INTO t VALUES (0, '[]')")
+    with DirectTask(task_config(mysql, kafka, name)) as task:
+        task.poll_until(lambda: task.rows("t"))
+        times = "CAST('-12:34:56.789' AS TIME(3)), CAST('-838:59:59' AS TIME), CAST('-00:00:00.000001' AS TIME(6))"
+        cursor.execute(f"INSERT INTO t VALUES (1, JSON_ARRAY({times}))")
+        task.poll_until(lambda: len(task.rows("t")) == 2)
+    assert json.loads(task.rows("t")[1][1]["j"]) == ["-12:34:56.789", "-838:59:59", "-00:00:00.000001"]
+
+
+def test_statements_under_ansi_quotes_are_understood(mysql: MySqlAddress, kafka: Kafka, database: tuple[str, Any]) -> None:
+    name, cursor = database
+    cursor.execute("SET sql_mode = CONCAT(@@sql_mode, ',ANSI_QUOTES')")
+    cursor.execute('CREATE TABLE "t" ("id" INT PRIMARY KEY, "a b" VARCHAR(9) DEFAULT \'x\')')
+    cursor.execute("INSERT INTO t VALUES (1, 'old')")
+    with DirectTask(task_config(mysql, kafka, name)) as task:
+        task.poll_until(lambda: task.rows("t"))
+        cursor.execute('ALTER TABLE "t" ADD COLUMN "c""d" INT FIRST, RENAME COLUMN "a b" TO "b a"')
+        cursor.execute("INSERT INTO t VALUES (7, 2, 'new')")
+        task.poll_until(lambda: len(task.rows("t")) == 2)
+    assert task.rows("t")[1] == ("c", {'c"d': 7, "id": 2, "b a": "new"})
+
+
+@pytest.mark.parametrize("image", ["MINIMAL", "NOBLOB"])
+def test_rows_that_are_logged_in_part_are_shown_with_what_is_known(
+    mysql: MySqlAddress, kafka: Kafka, database: tuple[str, Any], image: str
+) -> None:
+    name, cursor = database
+    cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, n INT, v VARCHAR(9), big TEXT)")
+    cursor.execute("INSERT INTO t VALUES (1, 1, 'a', 'large')")
+    with DirectTask(task_config(mysql, kafka, name)) as task:
+        task.poll_until(lambda: task.rows("t"))
+        cursor.execute(f"SET binlog_row_image = {image}")
+        cursor.execute("INSERT INTO t (id, n, v) VALUES (2, 2, 'b')")
+        cursor.execute("UPDATE t SET n = 5 WHERE id = 1")
+        cursor.execute("DELETE FROM t WHERE id = 2")
+        task.poll_until(lambda: len(task.rows("t")) == 4)
+    unknown = "__debezium_unavailable_value"
+    known = image == "NOBLOB"
+    inserted, updated, deleted = (row for _, row in task.rows("t")[1:])
+    assert (inserted["id"], inserted["n"], inserted["v"]) == (2, 2, "b")
+    assert updated == {"id": 1, "n": 5, "v": "a" if known else unknown, "big": unknown}
+    assert deleted["id"] == 2
+
+
+def test_a_negative_default_of_a_time_does_not_fail_the_connect_mode(mysql: MySqlAddress, kafka: Kafka, database: tuple[str, Any]) -> None:
+    name, cursor = database
+    cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, t TIME DEFAULT '-01:00:00', u TIME NOT NULL DEFAULT '-00:00:01')")
+    cursor.execute("INSERT INTO t VALUES (1, '12:00:00', '12:00:00')")
+    with DirectTask(task_config(mysql, kafka, name, **{"time.precision.mode": "connect"})) as task:
+        task.poll_until(lambda: task.rows("t"))
+        cursor.execute("INSERT INTO t VALUES (2, '00:00:01', '00:00:01')")
+        task.poll_until(lambda: len(task.rows("t")) == 2)
+    assert task.rows("t") == [("r", {"id": 1, "t": 43_200_000, "u": 43_200_000}), ("c", {"id": 2, "t": 1000, "u": 1000})]
