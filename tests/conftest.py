@@ -3,6 +3,7 @@
 pytest_plugins = [
     "tests.fix_kafka",
     "tests.fix_mariadb",
+    "tests.fix_mongo",
     "tests.fix_mysql",
     "tests.fix_postgres",
     "tests.fix_registry",
