@@ -109,6 +109,7 @@ SCENARIOS = [
     "pg_transactions",
     "pg_incremental_life",
     "pg_incremental_insert_delete",
+    "pg_incremental_read_only",
     "pg_blocking_snapshot",
     "pg_heartbeat_transactions",
     "mongo_tutorial",

@@ -2,7 +2,7 @@
 import json
 import time
 
-from parity import Run, scenario
+from parity import BOOTSTRAP, Run, scenario
 
 SIGNAL = "CREATE TABLE signals (id VARCHAR(64) PRIMARY KEY, type VARCHAR(32), data VARCHAR(2048))"
 
@@ -69,6 +69,42 @@ def pg_incremental_insert_delete(run: Run):
     run.wait_records(f"{topic}.t", 3)
     time.sleep(3)
     run.record_topics(f"{topic}.t", f"{topic}.signals", notes)
+
+
+@scenario
+def pg_incremental_read_only(run: Run):
+    """Nothing is written to the database: signals come through a Kafka topic. Another table's traffic, which the reference needs to get on."""
+    db = run.postgres("""CREATE TABLE t (id integer PRIMARY KEY, v text); INSERT INTO t SELECT g, 'v' || g FROM generate_series(1, 7) g;
+        CREATE TABLE u (a text, b integer, PRIMARY KEY (a, b)); INSERT INTO u VALUES ('x',1),('x',2),('y',1);
+        CREATE TABLE touched (id serial PRIMARY KEY)""")
+    signals, topic = f"signals_{run.tag}", f"pg_{run.tag}.public"
+    run.create_topic(signals)
+    name = run.create("signals", run.postgres_config(
+        schema_include_list="public", snapshot_mode="no_data", read_only="true", signal_enabled_channels="kafka", signal_kafka_topic=signals,
+        signal_kafka_bootstrap_servers=BOOTSTRAP, signal_poll_interval_ms=300, incremental_snapshot_chunk_size=3))
+    time.sleep(5)
+
+    def send(key: str, **data) -> None:
+        run.produce(signals, {"type": "execute-snapshot", "data": {"type": "INCREMENTAL", **data}}, key=key)
+
+    def has(table: str, count: int) -> bool:
+        db.execute("INSERT INTO touched DEFAULT VALUES")
+        return len(run.read(f"{topic}.{table}")) >= count
+    db.execute("UPDATE t SET v='streamed' WHERE id=1")
+    run.wait_records(f"{topic}.t", 1)
+    send("another_prefix", **{"data-collections": ["public.t"]})
+    send(f"pg_{run.tag}", **{"data-collections": ["public.t", "public.u"]})
+    run.until(lambda: has("t", 8) and has("u", 3), 90, "both tables")
+    db.execute("UPDATE t SET v='later' WHERE id=2")
+    run.wait_records(f"{topic}.t", 9)
+    send(f"pg_{run.tag}", **{"data-collections": ["public.t"], "additional-conditions": [{"data-collection": "public.t", "filter": "id > 5"}]})
+    run.until(lambda: has("t", 11), 90, "the chosen rows")
+    time.sleep(3)
+    db.execute("UPDATE t SET v='last' WHERE id=7")
+    run.wait_records(f"{topic}.t", 12)
+    time.sleep(3)
+    run.rest("offsets", "GET", f"/connectors/{name}/offsets")
+    run.record_topics(f"{topic}.t", f"{topic}.u")
 
 
 @scenario
