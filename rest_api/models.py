@@ -50,7 +50,10 @@ def task_state(task: int, status: Status) -> Json:
 
 def connector_status(status: ConnectorStatus) -> Json:
     """ConnectorStateInfo.java; tasks by number."""
-    tasks = [task_state(task, one) for task, one in sorted(status.tasks.items())]
+    tasks = [
+        task_state(task, one) | ({"snapshot": status.snapshots[task]} if task in status.snapshots else {})
+        for task, one in sorted(status.tasks.items())
+    ]
     return {"name": status.name, "connector": state(status.connector), "tasks": tasks, "type": status.type}
 
 

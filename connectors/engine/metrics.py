@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 
 from connect_py.api import MetricGroup, MetricValue
+from connectors.engine.snapshot.rates import SnapshotRates
 
 #: Batches whose lag the percentiles are taken from: the last few minutes of a busy stream.
 _LAGS = 1024
@@ -70,27 +71,42 @@ class SnapshotMetrics(_Events):
         self._tables = self._tables_left = 0
         self._state = ""
         self._began = self._ended = 0.0
+        self._rates = SnapshotRates(clock)
 
-    def begin(self, tables: int) -> None:
-        """A snapshot of so many tables begins."""
-        self._rows = {}
+    def begin(
+        self,
+        tables: int,
+        estimates: Mapping[str, int | None] | None = None,
+        done: Mapping[str, int] | None = None,
+        ended: Collection[str] = (),
+    ) -> None:
+        """A snapshot of so many tables begins; see `SnapshotRates.begin`."""
+        self._rows = dict(done or {})
         self._tables = self._tables_left = tables
         self._state, self._began = "running", self._clock()
+        self._rates.begin(estimates or {}, done or {}, ended)
 
     def scanned(self, table: str, rows: int) -> None:
         """So many further rows of a table were read."""
         self._rows[table] = self._rows.get(table, 0) + rows
+        self._rates.scanned(table, rows)
 
-    def table_done(self) -> None:
+    def table_done(self, table: str = "") -> None:
         """A table was read to its end."""
         self._tables_left = max(0, self._tables_left - 1)
+        self._rates.table_ended(table)
 
     def end(self, state: str) -> None:
         """The snapshot is `completed` or `aborted`; or there was none to take, and it is `skipped`."""
         if state != "aborted" or self._state == "running":
             self._state, self._ended = state, self._clock()
+        self._rates.end()
         if state == "completed":
             self._tables_left = 0
+
+    def groups(self) -> list[MetricGroup]:
+        """The bean, and how far the snapshot is where that is of interest."""
+        return [self.group(), *self._rates.groups()]
 
     def group(self) -> MetricGroup:
         """As it stands now."""

@@ -126,7 +126,10 @@ class PostgresSnapshot:
             while_waiting=while_waiting,
         )
         self._run = self._one_reader(plan) if min(readers, plan.count()) < 2 else self._several_readers(plan, min(readers, plan.count()))
-        self._metrics.begin(len(present))
+        done = {name: rows for name in self._names if (rows := self._progress.rows(name))}
+        estimates = {str(table): sizes[table].rows if table in sizes else None for table in present}
+        ended = [name for name in self._names if self._progress.is_done(name)]
+        self._metrics.begin(len(present) - len(ended), estimates, done, ended)
         if request.base is not None:
             self.offset = replace(request.base, snapshot=request.kind, snapshot_completed=False, last_snapshot_record=False)
         else:
@@ -213,7 +216,7 @@ class PostgresSnapshot:
         self._metrics.scanned(table, rows)
 
     def _table_ended(self, table: str) -> None:
-        self._metrics.table_done()
+        self._metrics.table_done(table)
         self._events.scan_completed(table, self._captured, self._counts[table])
 
     @property

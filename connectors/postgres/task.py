@@ -192,7 +192,7 @@ class PostgresConnectorTask(SourceTask):
                 "open-large-transactions-file-bytes": in_files,
             }
         return [
-            self._snapshot_metrics.group(),
+            *self._snapshot_metrics.groups(),
             self._streaming_metrics.group(),
             MetricGroup("connect.py", "postgres-slot", {"slot": self._config.slot}, slot_figures),
         ]

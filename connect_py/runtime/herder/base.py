@@ -8,7 +8,7 @@ Methods block and may be called from any thread; a herder does its own work on i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from connect_py.api.config import ConfigKey, ConfigValue
@@ -40,12 +40,17 @@ class TaskInfo:
 
 @dataclass(frozen=True)
 class ConnectorStatus:
-    """States of a connector and its tasks, by task number."""
+    """States of a connector and its tasks, by task number.
+
+    Attributes:
+        snapshots: how far snapshots are, of tasks that run here and have one under way (`connect_py.runtime.metrics.snapshot`).
+    """
 
     name: str
     connector: Status
     tasks: Mapping[int, Status]
     type: str
+    snapshots: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

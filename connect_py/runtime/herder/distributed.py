@@ -97,7 +97,8 @@ class DistributedHerder(ClusterHerder):
         if connector is None:
             raise NotFoundError(f"No status found for connector {name}")
         tasks = dict(sorted(self._statuses.tasks(name).items()))
-        return ConnectorStatus(name, connector, tasks, self._type_of(self._configs.snapshot().connectors.get(name)))
+        kind = self._type_of(self._configs.snapshot().connectors.get(name))
+        return ConnectorStatus(name, connector, tasks, kind, self._metrics.snapshots(name))
 
     def task_status(self, name: str, task: int) -> Status:
         """A task's reported state. Raises NotFoundError."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from connect_py.api.metrics import MetricGroup, MetricValue
+from connect_py.runtime.metrics.snapshot import snapshot_of
 
 _DOMAIN = "kafka.connect"
 
@@ -127,6 +128,12 @@ class WorkerMetrics:
         with self._lock:
             if task in self._tasks:
                 self._tasks[task].groups = groups
+
+    def snapshots(self, connector: str) -> dict[int, dict[str, Any]]:
+        """What the tasks of a connector tell of their snapshots, by task number; only of those that tell something."""
+        with self._lock:
+            reported = {number: task.groups for (name, number), task in self._tasks.items() if name == connector}
+        return {number: shown for number, groups in reported.items() if (shown := snapshot_of(groups)) is not None}
 
     def task_gone(self, task: TaskId) -> None:
         """The task's process has ended for good, or the task is another worker's."""

@@ -1,0 +1,183 @@
+"""What a snapshot remembers of itself: ranges that are done, rows and rates, and how both are shown."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+from typing import Any
+
+import orjson
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connect_py.api import MetricGroup, Route
+from connect_py.api.record import EncodedRow
+from connect_py.data.schema import STRING
+from connect_py.runtime.metrics.snapshot import snapshot_of
+from connectors.engine.metrics import SnapshotMetrics
+from connectors.engine.snapshot import frames
+from connectors.engine.snapshot.markers import Marker
+from connectors.engine.snapshot.marking import MarkedRows, OpenChunk
+from connectors.engine.snapshot.progress import WHOLE, Chunk, KeyRange, SnapshotProgress
+
+KEY = ("id int4",)
+
+
+def key(number: int | None) -> tuple[str] | None:
+    return None if number is None else (f"{number}",)
+
+
+def spans(progress: SnapshotProgress, table: str = "t") -> list[tuple[Any, Any]]:
+    return [(one.after, one.until) for one in progress.left(table, KEY)]
+
+
+def test_what_is_left_are_the_gaps_between_finished_ranges() -> None:
+    progress = SnapshotProgress()
+    assert progress.left("t", KEY) == [WHOLE] and progress.text is None
+    chunks = [KeyRange(key(a), key(b)) for a, b in ((None, 10), (10, 20), (20, 30), (30, None))]
+    for chunk in chunks:
+        progress.planned("t", chunk)
+    progress.chunk_done("t", chunks[2], 10)
+    assert spans(SnapshotProgress(progress.text)) == [(None, ("20",)), (("30",), None)]
+    progress.chunk_done("t", chunks[0], 10)
+    assert spans(SnapshotProgress(progress.text)) == [(("10",), ("20",)), (("30",), None)]
+    progress.chunk_done("t", chunks[1], 10)
+    assert progress.text == '{"v":1,"tables":{"t":{"rows":30,"key":["id int4"],"done":[[null,["30"]]]}}}'
+    progress.table_done("t")
+    again = SnapshotProgress(progress.text)
+    assert again.is_done("t") and again.rows("t") == 30
+
+
+def test_a_gap_is_cut_again_after_a_restart() -> None:
+    progress = SnapshotProgress('{"v":1,"tables":{"t":{"rows":5,"key":["id int4"],"done":[[["10"],["20"]],[["50"],null]]}}}')
+    assert spans(progress) == [(None, ("10",)), (("20",), ("50",))]
+    progress.planned("t", KeyRange(key(20), key(30)))
+    progress.planned("t", KeyRange(key(30), key(50)))
+    progress.chunk_done("t", KeyRange(key(30), key(50)), 5)
+    assert spans(SnapshotProgress(progress.text)) == [(None, ("10",)), (("20",), ("30",))]
+
+
+def test_ranges_of_another_key_are_forgotten() -> None:
+    progress = SnapshotProgress('{"v":1,"tables":{"t":{"rows":5,"key":["id int4"],"done":[[null,["20"]]]}}}')
+    assert progress.left("t", ("id int8",)) == [WHOLE]
+    assert progress.is_empty and progress.rows("t") == 0
+
+
+def test_a_form_that_is_not_known_is_no_progress() -> None:
+    for text in ('{"v":2,"tables":{"t":{}}}', "{", "[]", '{"v":1}', '{"v":1,"tables":{"t":{"rows":1,"key":[],"done":[1]}}}'):
+        assert SnapshotProgress(text).is_empty
+
+
+@given(st.integers(0, 2**32), st.integers(1, 12))
+def test_restarts_in_any_order_of_chunks_leave_each_key_once(seed: int, cuts: int) -> None:
+    dice = random.Random(seed)
+    bounds: list[int | None] = sorted(dice.sample(range(100), cuts))
+    done: list[tuple[int, int]] = []
+    text: str | None = None
+    for _ in range(20):
+        progress = SnapshotProgress(text)
+        if progress.is_done("t"):
+            break
+        planned = []
+        for span in progress.left("t", KEY):
+            low = -1 if span.after is None else int(str(span.after[0]))
+            high = 100 if span.until is None else int(str(span.until[0]))
+            inside = [bound for bound in bounds if bound is not None and low < bound < high and dice.random() < 0.7]
+            edges = [None if span.after is None else low, *inside, None if span.until is None else high]
+            planned += [KeyRange(key(a), key(b)) for a, b in pairwise(edges)]
+            for chunk in planned[-(len(edges) - 1) :]:
+                if chunk != WHOLE:
+                    progress.planned("t", chunk)
+        order = dice.sample(planned, len(planned))
+        count = dice.randrange(len(order) + 1)
+        for chunk in order[:count]:
+            done.append((-1 if chunk.after is None else int(str(chunk.after[0])), 100 if chunk.until is None else int(str(chunk.until[0]))))
+            if chunk != WHOLE:
+                progress.chunk_done("t", chunk, 1)
+        if count == len(order):
+            progress.table_done("t")
+        text = progress.text
+    done.sort()
+    assert all(a[1] <= b[0] for a, b in pairwise(done)), "a key was read in two finished chunks"
+
+
+def test_chunks_beside_each_other_keep_the_markers() -> None:
+    route = Route("t", None, STRING)
+    progress = SnapshotProgress()
+    ended: list[str] = []
+    marked: MarkedRows[bytes] = MarkedRows(progress, ended.append)
+
+    def encode(rows: Any, marker: Marker) -> list[EncodedRow]:
+        return [(route, row, marker.value.encode()) for row in rows]
+
+    progress.left("a", KEY)
+    low, high = KeyRange(None, key(5)), KeyRange(key(5), None)
+    one, two, three = (
+        OpenChunk("a", Chunk("a", low, KEY, is_last=False), encode),
+        OpenChunk("a", Chunk("a", high, KEY), encode),
+        OpenChunk("b", Chunk("b"), encode),
+    )
+    out: list[EncodedRow] = []
+    for chunk in (one, two, three):
+        marked.open(chunk)
+    out += marked.take_first(two, b"6")
+    out += marked.take_first(three, b"x")
+    out += marked.take_encoded(two, encode([b"7"], Marker.MIDDLE))
+    out += marked.take_last(two, b"8")
+    out += marked.end(two)
+    assert progress.text is None, "a row of the chunk is held back"
+    out += marked.take_last(one, b"1")
+    assert SnapshotProgress(progress.text).left("a", KEY) == [low]
+    out += marked.end(one)
+    assert ended == ["a"]
+    out += marked.take_last(three, b"y")
+    assert progress.is_done("a")
+    out += marked.end(three)
+    out += marked.finish()
+    assert [(row, marker.decode() if marker else "") for _, row, marker in out] == [
+        (b"6", "first"),
+        (b"x", "first_in_data_collection"),
+        (b"7", "true"),
+        (b"8", "true"),
+        (b"1", "last_in_data_collection"),
+        (b"y", "last"),
+    ]
+    assert progress.is_done("b")
+
+
+@given(st.lists(st.text(), min_size=1), st.booleans())
+def test_rows_come_out_of_a_frame_as_they_went_in(texts: list[str], with_key: bool) -> None:
+    route = Route("t", None, STRING)
+    rows: list[EncodedRow] = [(route, orjson.dumps(text) if with_key else None, orjson.dumps({"a": text})) for text in texts]
+    data = frames.rows_frame(rows)
+    length, kind = frames.HEADER.unpack_from(data)
+    assert length == len(data) - 4
+    assert frames.unpack_rows(kind, data[5:], route, b"", b"") == rows
+    with_heads = frames.unpack_rows(kind, data[5:], route, b"<", b"[")
+    assert with_heads == [(route, None if k is None else b"<" + k + b"}", b"[" + (v or b"") + b"}") for _, k, v in rows]
+
+
+def test_a_long_snapshot_shows_rows_rates_and_what_is_left() -> None:
+    now = 100.0
+    metrics = SnapshotMetrics("postgres", "s", clock=lambda: now)
+    metrics.begin(2, {"a": 1000, "b": 50, "c": None}, {"a": 400, "c": 7}, ["c"])
+    metrics.scanned("a", 100)
+    now += 4
+    assert len(metrics.groups()) == 1, "most snapshots are over before anybody can ask"
+    now += 6
+    metrics.scanned("a", 200)
+    shown = snapshot_of(MetricGroup(g.domain, g.type, g.tags, g.values) for g in metrics.groups())
+    assert shown == {
+        "state": "RUNNING",
+        "rows": 707,
+        "tables": [
+            {"table": "a", "state": "RUNNING", "rows": 700, "estimated_rows": 1000, "rows_per_second": 30.0, "seconds_left": 10},
+            {"table": "b", "state": "PENDING", "rows": 0, "estimated_rows": 50},
+            {"table": "c", "state": "COMPLETED", "rows": 7, "seconds_left": 0},
+        ],
+    }
+    now += 30
+    metrics.end("completed")
+    assert (snapshot_of(metrics.groups()) or {})["state"] == "COMPLETED"
+    now += 61
+    assert snapshot_of(metrics.groups()) is None
