@@ -52,7 +52,7 @@ _CLASSES: Final[dict[str, Callable[[str], Any]]] = {
     "org.bson.types.ObjectId": ObjectId,
     "org.bson.types.Decimal128": Decimal128,
     "java.util.UUID": lambda text: Binary.from_uuid(uuid.UUID(text)),
-    "java.lang.Boolean": lambda text: text == "true",
+    "java.lang.Boolean": lambda text: text in ("t", "true"),
 }
 #: Ids that Java has no simple class for are stored as extended JSON behind this; so are texts that begin with it themselves.
 _JSON: Final = "ejson:"
@@ -116,7 +116,7 @@ def to_stored(value: Any) -> StoredKey:
         return (JavaValue(STRING, value),)
     if isinstance(value, ObjectId):
         return (JavaValue("org.bson.types.ObjectId", str(value)),)
-    if isinstance(value, Decimal128):
+    if isinstance(value, Decimal128) and value.to_decimal().is_finite():
         return (JavaValue("org.bson.types.Decimal128", str(value)),)
     if isinstance(value, Binary) and value.subtype == 4 and len(value) == 16:
         return (JavaValue("java.util.UUID", str(uuid.UUID(bytes=bytes(value)))),)

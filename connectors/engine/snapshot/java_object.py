@@ -47,6 +47,10 @@ class _Class:
 _NUMBER, _DATE = "java.lang.Number", "java.util.Date"
 STRING: Final = "java.lang.String"
 _BYTES = "[B"
+_OBJECT_ID, _DECIMAL128 = "org.bson.types.ObjectId$SerializationProxy", "org.bson.types.Decimal128"
+_PROXIED: Final = "org.bson.types.ObjectId"
+#: Of the exponent of a finite decimal of 128 bits, above 113 bits of digits.
+_BIAS, _EXPONENT_PLACE = 6176, 113
 CLASSES: Final[dict[str, _Class]] = {
     _NUMBER: _Class(0x86AC951D0B94E08B, 2),
     "java.lang.Integer": _Class(0x12E2A0A4F7818738, 2, (("I", "value", ""),), _NUMBER),
@@ -72,6 +76,9 @@ CLASSES: Final[dict[str, _Class]] = {
     ),
     _DATE: _Class(0x686A81014B597419, 3),
     "java.sql.Date": _Class(0x14FA46683F356697, 2, (), _DATE),
+    # MongoDB's own: the driver writes an ObjectId as a proxy with its octets
+    _OBJECT_ID: _Class(1, 2, (("[", "bytes", _BYTES),)),
+    _DECIMAL128: _Class(0x3F6F5BF7C3C19B7F, 2, (("J", "high", ""), ("J", "low", "")), _NUMBER),
     _BYTES: _Class(0xACF317F8060854E0, 2),
     "[Ljava.lang.Object;": _Class(0x90CE589F1073296C, 2),
 }
@@ -163,13 +170,20 @@ class _Writer:
             self._handle()
             return
         self._out.append(_OBJECT)
-        self._class(java_class)
+        self._class(_OBJECT_ID if java_class == _PROXIED else java_class)
         self._handle()
         if java_class == "java.math.BigDecimal":
             self._decimal(Decimal(text))
         elif java_class == "java.sql.Date":
             day = (datetime.date.fromisoformat(text) - _EPOCH).days
             self._out += bytes((_BLOCK, 8)) + struct.pack(">q", day * _DAY_MS) + bytes((_END,))
+        elif java_class == _PROXIED:
+            self._octets(bytes.fromhex(text))
+        elif java_class == _DECIMAL128:
+            sign, digits, exponent = Decimal(text).as_tuple()
+            if not isinstance(exponent, int):
+                raise ValueError(f"{text} is no finite decimal")
+            self._out += (sign << 127 | exponent + _BIAS << _EXPONENT_PLACE | int("".join(map(str, digits)))).to_bytes(16, "big")
         elif java_class == "java.util.UUID":
             number = uuid.UUID(text).int
             self._out += struct.pack(">QQ", number & ((1 << 64) - 1), number >> 64)
@@ -188,11 +202,15 @@ class _Writer:
         self._class("java.math.BigInteger")
         self._handle()
         signum = 0 if not unscaled else -1 if sign else 1
-        self._out += struct.pack(">iiiii", -1, -1, -2, -2, signum) + bytes((_ARRAY,))
+        self._out += struct.pack(">iiiii", -1, -1, -2, -2, signum)
+        self._octets(unscaled.to_bytes((unscaled.bit_length() + 7) // 8, "big"))
+        self._out += bytes((_END, _END))
+
+    def _octets(self, octets: bytes) -> None:
+        self._out.append(_ARRAY)
         self._class(_BYTES)
         self._handle()
-        magnitude = unscaled.to_bytes((unscaled.bit_length() + 7) // 8, "big")
-        self._out += struct.pack(">i", len(magnitude)) + magnitude + bytes((_END, _END))
+        self._out += struct.pack(">i", len(octets)) + octets
 
 
 class _Reader:
@@ -296,6 +314,13 @@ def _known(name: str, fields: dict[str, Any], block: bytes) -> Any:
     if name == "java.math.BigDecimal":
         number = Decimal(fields["intVal"]).scaleb(-fields["scale"]) if fields["intVal"] else Decimal((0, (0,), -fields["scale"]))
         return JavaValue(name, f"{number:f}")
+    if name == _OBJECT_ID:
+        return JavaValue(_PROXIED, fields["bytes"].hex())
+    if name == _DECIMAL128:
+        bits = (fields["high"] & (1 << 64) - 1) << 64 | fields["low"] & (1 << 64) - 1
+        digits = tuple(map(int, str(bits & (1 << _EXPONENT_PLACE) - 1)))
+        exponent = (bits >> _EXPONENT_PLACE & 0x3FFF) - _BIAS
+        return JavaValue(name, str(Decimal((bits >> 127, digits, exponent))))
     if name == "java.util.UUID":
         number = (fields["mostSigBits"] & (1 << 64) - 1) << 64 | fields["leastSigBits"] & (1 << 64) - 1
         return JavaValue(name, str(uuid.UUID(int=number)))
