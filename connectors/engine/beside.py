@@ -53,6 +53,8 @@ from connectors.engine.transactions import TransactionMonitor
 log = logging.getLogger(__name__)
 
 R = TypeVar("R")
+#: See `Beside.patience`.
+POSITION_SECONDS = 0.01
 #: Takes the place of a signal's id in notifications about tables that are new.
 NEW_TABLES = "snapshot.new.tables"
 
@@ -173,6 +175,12 @@ class Beside(ABC, Generic[R]):
         # before anything is sent, so that one offset has both
         self.new_tables.queued()
         incremental.begin(NEW_TABLES, [f"\\Q{name}\\E" for name in names])
+
+    def patience(self, idle: float) -> float:
+        """How long a read of the stream may wait for something to happen, in seconds, where it may otherwise wait for `idle`: not long while
+        a window ends at a position, which the stream passes without a word."""
+        awaits = self.incremental is not None and self.incremental.awaits_position
+        return min(idle, POSITION_SECONDS) if awaits else idle
 
     def after_read(self) -> None:
         """Close a window that ends at a position of the log."""

@@ -397,7 +397,7 @@ class PostgresConnectorTask(SourceTask):
         if side.blocking:
             self._begin_blocking(side.blocking.popleft())
             return self._batch(None)
-        offset = stream.read(IDLE_SECONDS)
+        offset = stream.read(side.patience(IDLE_SECONDS))
         side.after_read()
         if self._position is not None and side.beat() and stream.settled is not None:
             offset = stream.settled

@@ -102,6 +102,11 @@ class IncrementalSnapshot(Generic[R]):
         return self._queue.sent is not None
 
     @property
+    def awaits_position(self) -> bool:
+        """Whether a window waits for the stream to pass a position, which no event shows."""
+        return bool(self._window.chunk) and self._watermarks.open_at_once
+
+    @property
     def collections(self) -> list[str]:
         """What is left, the current one first."""
         return self._queue.ids
