@@ -19,17 +19,17 @@ from connect_py.api.record import EncodedRow
 from connect_py.errors import ConfigError
 from connectors.engine.snapshot.incremental_offset import StoredKey, WantedCollection
 from connectors.engine.snapshot.reader import Chunk, UnknownCollectionError
+from connectors.mongodb.collection_rows import split_batch
 from connectors.mongodb.collections import Collection, CollectionFactory
 from connectors.mongodb.config import MongoConfig
 from connectors.mongodb.connection import Client
 from connectors.mongodb.documents import RAW, Documents
-from connectors.mongodb.id_order import Query, from_stored, ranges, to_stored
+from connectors.mongodb.id_order import Bound, Query, from_stored, ranges, to_stored
 from connectors.mongodb.namespaces import split_namespace
 from connectors.mongodb.offset import MongoOffset
 from connectors.mongodb.queries import parse_query
 from connectors.mongodb.server import captured_namespaces
 from connectors.mongodb.server_errors import translated
-from connectors.mongodb.snapshot import split_batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class MongoChunks:
         """See `ChunkReader`."""
         condition = _condition(wanted)
         found: list[bytes] = []
-        for query in ranges(None if after is None else _id(after), _id(until), from_start=after is None):
+        for query in ranges(None if after is None else _bound(after), _bound(until)):
             both = {"$and": [query, condition]} if condition else query
             found += self._find(wanted, both, limit - len(found))
             if len(found) >= limit:
@@ -125,8 +125,8 @@ def _condition(wanted: WantedCollection) -> dict[str, Any]:
     return parse_query(wanted.condition, f"The condition of the collection {wanted.id}") if wanted.condition else {}
 
 
-def _id(key: StoredKey) -> Any:
+def _bound(key: StoredKey) -> Bound:
     try:
-        return from_stored(key)
+        return Bound(from_stored(key))
     except ValueError as error:
         raise ConfigError(f"The stored offset's incremental snapshot is at {error}, which no document's id has here") from None

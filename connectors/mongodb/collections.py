@@ -64,6 +64,7 @@ class Collection:
         block: its source block.
         route: of its records.
         changes: what is done to fields of its documents; None for nothing.
+        key_head, value_head: the schemas, where the converters want them: what stands before a payload and is closed by a brace.
         key_start, key_end: around the key's id, a JSON string.
         value_start: up to the document before; value_end closes what the converter's schema opened.
         read_start: up to the document of a read.
@@ -73,6 +74,8 @@ class Collection:
     block: SourceBlock
     route: Route
     changes: FieldChanges | None
+    key_head: bytes
+    value_head: bytes
     key_start: bytes
     key_end: bytes
     value_start: bytes
@@ -119,18 +122,17 @@ class CollectionFactory:
         topic = self._naming.data_topic(database, collection)
         name = self._naming.schema_name(topic)
         key, value = key_schema(name), envelope_schema(name)
-        key_start, key_end, value_start, value_end = b'{"id":', b"}", b'{"before":', b""
-        if encoding.key_schemas:
-            key_start, key_end = b'{"schema":' + schema_to_json(key) + b',"payload":' + key_start, b"}}"
-        if encoding.value_schemas:
-            value_start, value_end = b'{"schema":' + schema_to_json(value) + b',"payload":' + value_start, b"}"
+        key_head = b'{"schema":' + schema_to_json(key) + b',"payload":' if encoding.key_schemas else b""
+        value_head = b'{"schema":' + schema_to_json(value) + b',"payload":' if encoding.value_schemas else b""
         return Collection(
             namespace=namespace,
             block=SourceBlock(CONNECTOR, config.version, config.topic_prefix, database, collection),
             route=Route(topic, key, value, self._headers),
             changes=config.fields.of(namespace),
-            key_start=key_start,
-            key_end=key_end,
-            value_start=value_start,
-            value_end=value_end,
+            key_head=key_head,
+            value_head=value_head,
+            key_start=key_head + b'{"id":',
+            key_end=b"}}" if key_head else b"}",
+            value_start=value_head + b'{"before":',
+            value_end=b"}" if value_head else b"",
         )

@@ -10,11 +10,10 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import bson
-from bson import Binary, Decimal128, Int64, MaxKey, MinKey, ObjectId, Timestamp, json_util
-from bson.datetime_ms import DatetimeMS
+from bson import Binary, Decimal128, Int64, ObjectId, json_util
 from bson.json_util import CANONICAL_JSON_OPTIONS, DatetimeRepresentation, JSONOptions
 
 from connectors.engine.snapshot.incremental_offset import StoredKey
@@ -73,20 +72,22 @@ def family_of(value: Any) -> int:
     raise ValueError(f"an id of BSON's type {number} has no place in the order")
 
 
-def ranges(after: Any, until: Any, *, from_start: bool) -> Iterator[Query]:
-    """Queries that together find, in order, the documents with ids behind `after` up to `until`.
+class Bound(NamedTuple):
+    """An id as a bound, None among them."""
 
-    Args:
-        from_start: there is no `after`: also the smallest ids.
-    """
-    first = 0 if from_start else family_of(after)
-    last = family_of(until)
+    id: Any
+
+
+def ranges(after: Bound | None, until: Bound | None) -> Iterator[Query]:
+    """Queries that together find, in order, the documents with ids behind `after` up to `until`; None is no bound."""
+    first = 0 if after is None else family_of(after.id)
+    last = len(_FAMILIES) - 1 if until is None else family_of(until.id)
     for place in range(first, last + 1):
         conditions: Query = {}
-        if place == first and not from_start:
+        if after is not None and place == first:
             if place in _SINGLE:
                 continue
-            conditions["$gt"] = after
+            conditions["$gt"] = after.id
         elif place == _TEXTS:
             # symbols too, whose type not every server knows
             conditions["$gte"] = ""
@@ -97,9 +98,19 @@ def ranges(after: Any, until: Any, *, from_start: bool) -> Iterator[Query]:
             continue
         if place == _NUMBERS:
             conditions["$ne"] = _NAN
-        if place == last and place not in _SINGLE:
-            conditions["$lte"] = until
+        if until is not None and place == last and place not in _SINGLE:
+            conditions["$lte"] = until.id
         yield {"_id": conditions}
+
+
+def text_of(value: Any) -> str:
+    """An id as canonical extended JSON."""
+    return json_util.dumps(value, json_options=_OPTIONS)
+
+
+def id_of(text: str) -> Any:
+    """The id of `text_of`. Raises ValueError: it is none."""
+    return json_util.loads(text, json_options=_OPTIONS)
 
 
 def to_stored(value: Any) -> StoredKey:
@@ -120,7 +131,7 @@ def to_stored(value: Any) -> StoredKey:
         return (JavaValue("org.bson.types.Decimal128", str(value)),)
     if isinstance(value, Binary) and value.subtype == 4 and len(value) == 16:
         return (JavaValue("java.util.UUID", str(uuid.UUID(bytes=bytes(value)))),)
-    return (JavaValue(STRING, _JSON + json_util.dumps(value, json_options=_OPTIONS)),)
+    return (JavaValue(STRING, _JSON + text_of(value)),)
 
 
 def from_stored(key: StoredKey) -> Any:
@@ -130,7 +141,7 @@ def from_stored(key: StoredKey) -> Any:
         return None
     if part.java_class == STRING:
         if part.text.startswith(_JSON):
-            return json_util.loads(part.text.removeprefix(_JSON), json_options=_OPTIONS)
+            return id_of(part.text.removeprefix(_JSON))
         return part.text
     try:
         return _CLASSES[part.java_class](part.text)
@@ -142,6 +153,3 @@ def _is_nan(value: Any) -> bool:
     if isinstance(value, Decimal128):
         return str(value).lower().endswith("nan")
     return isinstance(value, float) and math.isnan(value)
-
-
-__all__ = ["DatetimeMS", "MaxKey", "MinKey", "Timestamp", "family_of", "from_stored", "ranges", "to_stored"]

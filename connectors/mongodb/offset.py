@@ -1,6 +1,7 @@
 """The source offset of MongoDB (mongodb.md §5; `MongoDbOffsetContext.java`): Debezium's fields.
 
-What it says. While the initial snapshot runs, `initsync` is there: a start takes it again. Else streaming goes on behind `resume_token`.
+What it says. While the initial snapshot runs, `initsync` is there: a start takes it again, or, where a field of ours says what is done of
+it, goes on with it. Else streaming goes on behind `resume_token`.
 `sec` and `ord` are the cluster time of the last event, -1 where only the token is known (nothing has happened since).
 """
 
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 
 from connect_py.api import SourceOffset
 from connect_py.errors import ConfigError
+from connectors.engine.snapshot.progress import FIELD
 from connectors.mongodb.resume_token import ResumeToken
 
 _MORE = ("incremental_snapshot_", "transaction_")
@@ -24,6 +26,7 @@ class MongoOffset:
         seconds: `sec`; increment: `ord`.
         token: None at the start of everything, and where the server gives none.
         in_snapshot: `initsync`.
+        progress: what is done of the initial snapshot, see `connectors.engine.snapshot.progress`.
         lsid: text of the session of the last event, where that was part of a transaction; txn_number is the transaction's.
         more: fields of an incremental snapshot and of a transaction that are under way, as the engine makes and reads them.
     """
@@ -34,25 +37,28 @@ class MongoOffset:
     in_snapshot: bool = False
     lsid: str | None = None
     txn_number: int | None = None
+    progress: str | None = None
     more: Mapping[str, bool | int | str | None] = field(default_factory=dict)
 
     @classmethod
     def load(cls, stored: SourceOffset) -> MongoOffset:
-        """From the offsets topic. The token of an unfinished snapshot is not taken: it belongs to what has to be read anew.
+        """From the offsets topic. The token of an unfinished snapshot that begins anew is not taken: that is read again.
 
         Raises:
             ConfigError: a number is none, or the token is no token.
         """
         in_snapshot = stored.get("initsync") in (True, "true")
+        progress = stored.get(FIELD) if in_snapshot else None
         token = stored.get("resume_token")
         lsid = stored.get("lsid")
         return cls(
             seconds=_number(stored, "sec") or 0,
             increment=_number(stored, "ord") or 0,
-            token=None if token is None or in_snapshot else ResumeToken.parse(str(token)),
+            token=None if token is None or (in_snapshot and progress is None) else ResumeToken.parse(str(token)),
             in_snapshot=in_snapshot,
             lsid=None if lsid is None else str(lsid),
             txn_number=_number(stored, "txnNumber"),
+            progress=None if progress is None else str(progress),
             # the count of a transaction's events begins anew, as in the reference
             more={n: v for n, v in stored.items() if n.startswith(_MORE[0]) and not isinstance(v, float)},
         )
@@ -66,6 +72,8 @@ class MongoOffset:
             fields |= {"lsid": self.lsid, "txnNumber": self.txn_number}
         if self.token is not None:
             fields["resume_token"] = str(self.token)
+        if self.progress is not None:
+            fields[FIELD] = self.progress
         return {**fields, **self.more}
 
     @property
@@ -74,7 +82,7 @@ class MongoOffset:
         return self.token is None and self.seconds <= 0
 
     def __str__(self) -> str:
-        return str({name: value for name, value in self.dump().items() if not name.startswith(_MORE)})
+        return str({name: value for name, value in self.dump().items() if not name.startswith((*_MORE, FIELD))})
 
 
 def _number(stored: SourceOffset, name: str) -> int | None:

@@ -23,7 +23,7 @@ class Start:
     """What a start does.
 
     Attributes:
-        position: from where streaming goes on; None for now, or `capture.start.op.time`.
+        position: from where streaming goes on; None for now, or `capture.start.op.time`. With what is done of a snapshot, where it goes on.
         to_read: the collections of a snapshot; None when there is none to take.
     """
 
@@ -47,7 +47,8 @@ def prepare(client: Client, config: MongoConfig, position: MongoOffset | None, *
     stored = StoredPosition.NONE
     if position is not None:
         stored = StoredPosition.UNFINISHED_SNAPSHOT if position.in_snapshot else StoredPosition.STREAMING
-    if stored is StoredPosition.UNFINISHED_SNAPSHOT:
+    goes_on = position is not None and position.in_snapshot and _can_go_on(client, config, position)
+    if stored is StoredPosition.UNFINISHED_SNAPSHOT and not goes_on:
         log.info("The previous snapshot did not end: a new one is taken")
     reads = mode.reads_data(stored) and not (snapshot_done and stored is StoredPosition.STREAMING)
     if (
@@ -66,11 +67,16 @@ def prepare(client: Client, config: MongoConfig, position: MongoOffset | None, *
         reads, position = True, None
     if not reads:
         return Start(None if stored is not StoredPosition.STREAMING else position, None)
-    start = present_place(client, config)
+    start = position if goes_on and position is not None else present_place(client, config)
     found = server.captured_namespaces(client, config)
     to_read = [name for name in found if config.namespaces.is_snapshotted(name)]
     check_guardrail(config, found)
     return Start(start, to_read)
+
+
+def _can_go_on(client: Client, config: MongoConfig, position: MongoOffset) -> bool:
+    """Whether a snapshot that was interrupted can go on: something of it is done, and the stream still has what happened since it began."""
+    return bool(position.progress) and config.snapshot_mode.streams and _is_there(client, config, position)
 
 
 def check_guardrail(config: MongoConfig, found: list[str]) -> None:

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from connect_py.api import EncodedBatch, MetricGroup, SourceOffset, SourcePartition, SourceTask, SourceTaskContext
 from connect_py.errors import ConnectError, RetriableError
@@ -25,6 +26,7 @@ from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
 from connectors.engine.retry import Backoff, Outage
 from connectors.engine.signal.actions import BlockingRequest
 from connectors.engine.snapshot.hooks import SnapshotHooks
+from connectors.engine.snapshot.progress import SnapshotProgress
 from connectors.mongodb import server
 from connectors.mongodb.beside import Beside
 from connectors.mongodb.change_stream import ChangeStream
@@ -35,7 +37,7 @@ from connectors.mongodb.documents import Documents
 from connectors.mongodb.offset import MongoOffset
 from connectors.mongodb.preparation import prepare, present_place
 from connectors.mongodb.server_errors import LostPositionError
-from connectors.mongodb.snapshot import MongoSnapshot
+from connectors.mongodb.snapshot import MongoSnapshot, SnapshotRequest
 from connectors.mongodb.stored import stored_offset
 from connectors.mongodb.streaming import Streaming
 
@@ -85,6 +87,7 @@ class MongoDbConnectorTask(SourceTask):
     def start(self, config: Mapping[str, str], context: SourceTaskContext) -> None:
         """Take the configuration and the stored offset; the server is first asked in `poll`. Raises ConfigError."""
         self._config = parsed = parse_config(config)
+        self._context = context
         self._partition = {"server_id": parsed.topic_prefix}
         queue = parsed.number("max.queue.size")
         self._snapshot_metrics = SnapshotMetrics(CONNECTOR, parsed.topic_prefix, queue)
@@ -127,6 +130,10 @@ class MongoDbConnectorTask(SourceTask):
     def stop(self) -> None:
         """Make `poll` return soon."""
         self._stop.set()
+
+    def take_signal(self, signal: Mapping[str, Any]) -> None:
+        """See `SourceTask.take_signal`."""
+        self._side.take_signal(signal)
 
     def offsets_committed(self, offsets: Sequence[tuple[SourcePartition, SourceOffset]]) -> None:
         """Signals whose effect is in the offsets topic need not come again."""
@@ -188,6 +195,8 @@ class MongoDbConnectorTask(SourceTask):
     def _close_connections(self) -> None:
         if self._stream is not None:
             self._stream.close()
+        if self._snapshot is not None:
+            self._snapshot.close()
         if self._client is not None:
             self._client.close()
         self._stream = self._client = self._snapshot = None
@@ -217,22 +226,21 @@ class MongoDbConnectorTask(SourceTask):
             return
         base = start.position or MongoOffset()
         self._side.restore({})
-        self._snapshot = self._new_snapshot(start.to_read, base)
+        progress = SnapshotProgress(base.progress)
+        self._snapshot = self._new_snapshot(SnapshotRequest(start.to_read, base, self._config.overrides, progress=progress))
         self._position = self._snapshot.offset
         self._state = State.SNAPSHOT
 
-    def _new_snapshot(self, names: Sequence[str], base: MongoOffset, request: BlockingRequest | None = None) -> MongoSnapshot:
+    def _new_snapshot(self, request: SnapshotRequest) -> MongoSnapshot:
         return MongoSnapshot(
             self._open_client(),
             self._config,
-            names,
+            request,
             self._collections,
             self._documents,
-            base,
+            self._context.encoding,
             events=self._side.events,
             metrics=self._snapshot_metrics,
-            filters=None if request is None else dict(request.statements),
-            is_blocking=request is not None,
         )
 
     def _read_snapshot(self) -> EncodedBatch | None:
@@ -259,7 +267,7 @@ class MongoDbConnectorTask(SourceTask):
             self._end_snapshot(snapshot)
             # without rows too: the offset now says that nothing is left to read
             return EncodedBatch(rows, self._partition, offset)
-        return EncodedBatch(rows, self._partition, offset) if rows else None
+        return EncodedBatch(rows, self._partition, offset, snapshot.is_milestone) if rows else None
 
     def _end_snapshot(self, snapshot: MongoSnapshot) -> None:
         self._position = snapshot.after
@@ -282,7 +290,8 @@ class MongoDbConnectorTask(SourceTask):
                 self._stream.close()
                 self._stream = None
                 self._side.attach(None)
-            self._snapshot = self._new_snapshot(names, replace(base, more=self._side.fields()), request)
+            base = replace(base, more=self._side.fields())
+            self._snapshot = self._new_snapshot(SnapshotRequest(names, base, dict(request.statements), is_blocking=True))
             self._state = State.SNAPSHOT
         except RetriableError:
             raise
