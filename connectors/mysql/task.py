@@ -343,7 +343,7 @@ class MySqlConnectorTask(SourceTask):
             self._begin_blocking(side.blocking.popleft())
             if self._state is State.SNAPSHOT:
                 return self._batch(None)
-        offset = stream.read(IDLE_SECONDS)
+        offset = stream.read(side.patience(IDLE_SECONDS))
         side.after_read()
         here = stream.here if side.heartbeat.is_due else None
         if here is not None and side.beat():
