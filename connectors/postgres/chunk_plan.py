@@ -37,10 +37,11 @@ _ORDERED = 0.8
 
 @dataclass(frozen=True, slots=True)
 class TableSize:
-    """An estimate: rows and bytes."""
+    """An estimate: rows and bytes; `is_known` when it is from statistics, else it is guessed from the bytes."""
 
     rows: int
     octets: int
+    is_known: bool = True
 
 
 def read_sizes(connection: Connection, tables: Sequence[TableId]) -> dict[TableId, TableSize]:
@@ -51,12 +52,24 @@ def read_sizes(connection: Connection, tables: Sequence[TableId]) -> dict[TableI
     leaves = "UNION SELECT relid FROM pg_partition_tree(c.oid) WHERE isleaf" if connection.server_version >= 120000 else ""
     rows = connection.query(
         "SELECT n.nspname, c.relname, sum(CASE WHEN p.reltuples > 0 THEN p.reltuples "
-        f"ELSE pg_relation_size(p.oid) / {_ROW_BYTES} END)::bigint, sum(pg_relation_size(p.oid))::bigint "
+        f"ELSE pg_relation_size(p.oid) / {_ROW_BYTES} END)::bigint, sum(pg_relation_size(p.oid))::bigint, bool_and(p.reltuples > 0) "
         f"FROM (VALUES {wanted}) AS v (s, t) JOIN pg_namespace n ON n.nspname = v.s "
         "JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = v.t "
         f"CROSS JOIN LATERAL (SELECT c.oid {leaves}) AS l (oid) JOIN pg_class p ON p.oid = l.oid AND p.relkind <> 'p' GROUP BY 1, 2"
     )
-    return {TableId(str(schema), str(table)): TableSize(int(count or 0), int(octets or 0)) for schema, table, count, octets in rows}
+    return {
+        TableId(str(schema), str(table)): TableSize(int(count or 0), int(octets or 0), known == "t")
+        for schema, table, count, octets, known in rows
+    }
+
+
+def ordered(tables: Sequence[TableId], sizes: Mapping[TableId, TableSize], order: str) -> list[TableId]:
+    """Tables by `snapshot.tables.order.by.row.count`: `ascending`, `descending` or as they are. One that the server has no statistics of
+    counts as empty. (Debezium's connector for PostgreSQL takes the property and does not look at it.)"""
+    if order not in ("ascending", "descending"):
+        return list(tables)
+    rows = {table: size.rows for table, size in sizes.items() if size.is_known}
+    return sorted(tables, key=lambda table: rows.get(table, 0), reverse=order == "descending")
 
 
 class ChunkPlan:

@@ -50,7 +50,6 @@ _REFUSED_VALUES: Final = {"snapshot.query.mode": "custom", "snapshot.locking.mod
 #: Properties that add something: a warning says that it is not there yet.
 _NOT_YET: Final = {
     "skip.messages.without.change": "false",
-    "snapshot.tables.order.by.row.count": "disabled",
     "xmin.fetch.interval.ms": "0",
 }
 

@@ -25,7 +25,7 @@ from connectors.engine.snapshot.parallel import ParallelSnapshot, ReaderTable
 from connectors.engine.snapshot.progress import Chunk, SnapshotProgress
 from connectors.postgres import snapshot_reader
 from connectors.postgres.catalog import read_tables
-from connectors.postgres.chunk_plan import CHUNK_ROWS, ChunkPlan, read_sizes
+from connectors.postgres.chunk_plan import CHUNK_ROWS, ChunkPlan, ordered, read_sizes
 from connectors.postgres.chunk_reader import DIALECT
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.connection import Connection, quote_literal, quote_name
@@ -110,6 +110,7 @@ class PostgresSnapshot:
             self._structures = read_tables(connection, request.tables)
             present = [table for table in request.tables if table in self._structures]
             sizes = read_sizes(connection, present)
+            present = ordered(present, sizes, config.choice("snapshot.tables.order.by.row.count"))
         except ServerError as error:
             raise translate(error, "Cannot begin the snapshot", user=config.user, database=config.database) from None
         self._names = [str(table) for table in present]

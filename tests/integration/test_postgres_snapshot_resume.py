@@ -260,3 +260,13 @@ def test_interruptions_at_random_never_take_a_row_back(source: Source) -> None:
     source.connection.execute("INSERT INTO item VALUES (-9, 1000000, 'the end')")
     source.run_until(lambda task: any(key["id"] == -9 for _, key, _ in task.events), offset)
     assert fold_events(source.topic("item")) == source.rows("item")
+
+
+@pytest.mark.parametrize(("order", "wanted"), [("ascending", "cab"), ("descending", "bac"), ("disabled", "abc")])
+def test_tables_are_read_in_the_order_of_their_sizes(source: Source, order: str, wanted: str) -> None:
+    for name, rows in (("a", 20), ("b", 50), ("c", 5)):
+        source.connection.execute(f"CREATE TABLE {name} (id integer PRIMARY KEY)")
+        source.connection.execute(f"INSERT INTO {name} SELECT generate_series(1, {rows})")
+    source.connection.execute("ANALYZE")
+    source.run_until(finished, snapshot_tables_order_by_row_count=order)
+    assert "".join(dict.fromkeys(topic[-1] for topic, _, _ in source.events)) == wanted
