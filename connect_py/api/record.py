@@ -74,12 +74,18 @@ class JsonEncoding:
     nulls_as_defaults: bool = True
 
 
+class KeyText(str):
+    """A header that shows a key of its route: JSON text without schema, decimals as numbers."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Route:
     """What many encoded rows share: where they go and what they are. One object a table and schema version.
 
     Attributes:
-        headers: (name, text) pairs, strings, in order.
+        headers: (name, text) pairs in order: strings, or structs of the key's schema where the text is a `KeyText`.
         key_schema: schema of the key, None where the table has no key.
         value_schema: schema of the value; a null value is a tombstone whatever it says.
     """

@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 
 from connect_py.api import EncodedBatch, Header, JsonEncoding, Route, SourceRecord
 from connect_py.api.config import ConfigType, parse_value
+from connect_py.api.record import KeyText
 from connect_py.api.transform import Record
 from connect_py.converters.json import JsonConverter
-from connect_py.converters.json_read import parse_json
+from connect_py.converters.json_read import parse_json, payload_reader
 from connect_py.converters.row_read import row_reader
+from connect_py.converters.simple_header import SimpleHeaderConverter
 from connect_py.data.schema import STRING
 from connect_py.errors import ConfigError, FatalTaskError, noted
 from connect_py.runtime.connector_config import DEFAULT_HEADER_CONVERTER
@@ -91,10 +93,13 @@ class Chain:
         except KeyError:
             if len(self._headers) >= _MAX_ROUTES:
                 self._headers.clear()
-            convert = self._header.from_connect_header
-            headers = [(name, convert(route.topic, name, STRING, text)) for name, text in route.headers] or None
-            self._headers[route] = headers
-            return headers
+            if type(self._header) is SimpleHeaderConverter:
+                headers: Headers = [(name, text.encode()) for name, text in route.headers]  # what it makes of strings and structs
+            else:
+                convert = self._header.from_connect_header
+                headers = [(h.name, convert(route.topic, h.name, h.schema, h.value)) for h in _headers(route)]
+            self._headers[route] = headers or None
+            return headers or None
 
     def records(self, batch: EncodedBatch) -> Iterator[SourceRecord]:
         """An encoded batch's rows as records, each with the batch's offset. Raises DataError."""
@@ -103,7 +108,7 @@ class Chain:
             if route is not current:
                 current = route
                 read_key, read_value = self._readers.get(route) or self._route_readers(route)
-                headers = [Header(name, text, STRING) for name, text in route.headers]
+                headers = _headers(route)
                 self._route, self._route_headers = route, headers
             yield SourceRecord(
                 batch.source_partition,
@@ -169,6 +174,17 @@ class Chain:
             self._readers.clear()
         self._readers[route] = reader(route.key_schema), reader(route.value_schema)
         return self._readers[route]
+
+
+def _headers(route: Route) -> list[Header]:
+    headers = []
+    for name, text in route.headers:
+        if isinstance(text, KeyText) and route.key_schema is not None:
+            key = payload_reader(route.key_schema, None)(parse_json(text.encode(), exact=True))
+            headers.append(Header(name, key, route.key_schema))
+        else:
+            headers.append(Header(name, text, STRING))
+    return headers
 
 
 def _checked(timestamp: int | None) -> int | None:

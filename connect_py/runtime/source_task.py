@@ -226,12 +226,21 @@ class SourceTaskLoop:
 
     def _send_decoded(self, batch: EncodedBatch) -> None:
         """Rows through transforms and other converters. When all of them are dropped the offset still advances: nothing is left to
-        wait for, and a slot must be able to move on past tables that a filter drops."""
-        ready = [produced for produced in map(self._chain.convert, self._chain.records(batch)) if produced is not None]
-        submission = self._submitted.submit(batch.source_partition, batch.source_offset, len(ready))
-        for produced in ready:
-            self._produce(produced, submission)
-        self._metrics.written(len(ready))
+        wait for, and a slot must be able to move on past tables that a filter drops. What comes before a row that fails is sent."""
+        submission = self._submitted.submit(batch.source_partition, batch.source_offset)
+        written = 0
+        try:
+            for produced in map(self._chain.convert, self._chain.records(batch)):
+                if produced is not None:
+                    submission.outstanding += 1
+                    self._produce(produced, submission)
+                    written += 1
+        except BaseException:
+            submission.offset = None
+            raise
+        finally:
+            submission.outstanding -= 1
+            self._metrics.written(written)
         if batch.is_milestone:
             self._offsets.commit_soon(submission)
 

@@ -20,6 +20,7 @@ class Submission:
     """Rows on their way to Kafka that share one source offset.
 
     Attributes:
+        offset: None for rows that were sent before their batch failed: neither it nor what comes later is ever committed.
         outstanding: rows that Kafka has not acknowledged yet; the producer's callback counts it down.
     """
 
@@ -27,7 +28,7 @@ class Submission:
 
     def __init__(self, partition: SourcePartition, offset: SourceOffset, outstanding: int) -> None:
         self.partition = partition
-        self.offset = offset
+        self.offset: SourceOffset | None = offset
         self.outstanding = outstanding
 
 
@@ -56,11 +57,12 @@ class SubmittedRecords:
         """The newest offset of every source partition whose acknowledged prefix grew since the last call; forgets that prefix."""
         found: list[tuple[SourcePartition, SourceOffset]] = []
         for queue in self._queues.values():
-            done: Submission | None = None
-            while queue and not queue[0].outstanding:
-                done = queue.popleft()
+            done: tuple[SourcePartition, SourceOffset] | None = None
+            while queue and not queue[0].outstanding and queue[0].offset is not None:
+                done = (queue[0].partition, queue[0].offset)
+                queue.popleft()
             if done is not None:
-                found.append((done.partition, done.offset))
+                found.append(done)
         return found
 
     def outstanding(self) -> int:

@@ -34,9 +34,13 @@ class SourceBlock:
         name: `topic.prefix`.
         database: empty where none applies.
         table: None where none applies; names with commas between them for statements about several.
+        nulls_as_defaults: as of `JsonEncoding`. Debezium leaves `snapshot` of a streamed event null, which shows as its default.
     """
 
-    def __init__(self, connector: str, version: str, name: str, database: str, table: str | None) -> None:
+    def __init__(
+        self, connector: str, version: str, name: str, database: str, table: str | None, *, nulls_as_defaults: bool = True
+    ) -> None:
+        self._streamed = '"false"' if nulls_as_defaults else "null"
         self._start = f'{{"version":{quote(version)},"connector":"{connector}","name":{quote(name)},"ts_ms":'
         self._database = f',"db":{quote(database)},"sequence":null,"ts_us":'
         self._table = f',"table":{"null" if table is None else quote(table)},"server_id":'
@@ -78,8 +82,9 @@ class SourceBlock:
         query: str | None = None,
     ) -> tuple[bytes, bytes]:
         """What the rows of one event share: the text before and after the number of the row."""
+        shown = self._streamed if marker == "false" else f'"{marker}"'
         head = (
-            f'{self._start}{ts_us // 1000},"snapshot":"{marker}"{self._database}{ts_us},"ts_ns":{ts_us * 1000}{self._table}{server_id},'
+            f'{self._start}{ts_us // 1000},"snapshot":{shown}{self._database}{ts_us},"ts_ns":{ts_us * 1000}{self._table}{server_id},'
             f'"gtid":{"null" if gtid is None else quote(gtid)},"file":{quote(file)},"pos":{pos},"row":'
         )
         tail = f',"thread":{"null" if thread is None else thread},"query":{"null" if query is None else quote(query)}}}'

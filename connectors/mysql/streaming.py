@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from connect_py.api import Route
-from connect_py.api.record import EncodedRow
+from connect_py.api.record import EncodedRow, KeyText
 from connect_py.errors import FatalTaskError
 from connectors.engine.encode.tuples import Text
 from connectors.engine.envelope import tail
@@ -549,12 +549,12 @@ class ChangeStream:
 
         (old_key, old_row, old_texts), (key, new_row, new_texts) = old, new
         if "d" not in self._skipped:
-            headers = (("__debezium.newkey", encoder.key_text(new_texts)), *self._headers)
+            headers = (("__debezium.newkey", KeyText(encoder.key_text(new_texts))), *self._headers)
             to = Route(route.topic, route.key_schema, route.value_schema, headers)
             rows.append((to, old_key, encoder.value(old_row, None, source, close("d"))))
             if self._tombstones:
                 rows.append((to, old_key, None))
         if "c" not in self._skipped:
-            headers = (("__debezium.oldkey", encoder.key_text(old_texts)), *self._headers)
+            headers = (("__debezium.oldkey", KeyText(encoder.key_text(old_texts))), *self._headers)
             to = Route(route.topic, route.key_schema, route.value_schema, headers)
             rows.append((to, key, encoder.value(None, new_row, source, close("c"))))

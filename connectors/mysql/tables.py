@@ -13,10 +13,11 @@ from connectors.engine.encode.table import TableEncoder
 from connectors.engine.relational.column_rules import ColumnFacts
 from connectors.engine.relational.table import Table, TableId
 from connectors.engine.topic_naming import TopicNaming
+from connectors.mysql.binlog.rows import Meaning
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.model import JDBC, MyColumn, MyTable
 from connectors.mysql.source_info import SourceBlock, block_schema
-from connectors.mysql.values import column_plan
+from connectors.mysql.values import column_plan, meaning_of, selected
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,8 @@ class CapturedTable:
     Attributes:
         model: what it was built from.
         places: of the columns of events among the model's.
+        selected: these columns as a snapshot selects them.
+        meanings: what the reader of the log needs to know of each of the model's columns.
         route: of rows and tombstones.
         keyless_route: of truncates.
     """
@@ -37,6 +40,8 @@ class CapturedTable:
     id: TableId
     model: MyTable
     places: tuple[int, ...]
+    selected: tuple[str, ...]
+    meanings: tuple[Meaning, ...]
     encoder: TableEncoder
     block: SourceBlock
     route: Route
@@ -76,8 +81,17 @@ class TableFactory:
             id=model.id,
             model=model,
             places=places,
+            selected=tuple(selected(model.columns[place], config.values) for place in places),
+            meanings=tuple(meaning_of(column, config.values) for column in model.columns),
             encoder=encoder,
-            block=SourceBlock(config.connector, config.version, config.topic_prefix, model.id.schema, model.id.table),
+            block=SourceBlock(
+                config.connector,
+                config.version,
+                config.topic_prefix,
+                model.id.schema,
+                model.id.table,
+                nulls_as_defaults=self._encoding.nulls_as_defaults,
+            ),
             route=Route(topic, encoder.key_schema, encoder.value_schema, self.headers),
             keyless_route=Route(topic, None, encoder.value_schema, self.headers),
         )

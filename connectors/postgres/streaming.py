@@ -15,7 +15,7 @@ from struct import Struct
 import psycopg
 
 from connect_py.api import Route
-from connect_py.api.record import EncodedRow
+from connect_py.api.record import EncodedRow, KeyText
 from connectors.engine.encode.table import KeyChange
 from connectors.engine.envelope import tail
 from connectors.engine.metrics import StreamingMetrics
@@ -430,14 +430,14 @@ class ChangeStream:
         route = table.route
         size = 0
         if "d" not in self._skipped:
-            headers = (("__debezium.newkey", change.new_key_text), *self._headers)
+            headers = (("__debezium.newkey", KeyText(change.new_key_text)), *self._headers)
             to = Route(route.topic, route.key_schema, route.value_schema, headers)
             rows.append((to, change.old_key, change.delete_value))
             if self._tombstones:
                 rows.append((to, change.old_key, None))
             size += len(change.delete_value)
         if "c" not in self._skipped:
-            headers = (("__debezium.oldkey", change.old_key_text), *self._headers)
+            headers = (("__debezium.oldkey", KeyText(change.old_key_text)), *self._headers)
             to = Route(route.topic, route.key_schema, route.value_schema, headers)
             rows.append((to, change.new_key, change.create_value))
             size += len(change.create_value)

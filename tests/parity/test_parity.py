@@ -86,6 +86,8 @@ SCENARIOS = [
     "pg_replica_identities",
     "pg_publications",
     "pg_excluded_keys",
+    "pg_converters",
+    "pg_chains",
     "pg_types",
     "pg_types_connect",
     "pg_types_double",
@@ -151,6 +153,8 @@ SCENARIOS = [
     "mysql_topic_names",
     "mysql_snapshot_parts",
     "mysql_excluded_keys",
+    "mysql_converters",
+    "mysql_chains",
     "mysql_incremental_snapshot",
     "mysql_incremental_read_only",
 ]

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from connect_py.api import EncodedBatch, Header, Route, SourceRecord
+from connect_py.api.record import KeyText
+from connect_py.data import Field, Schema, Type
+from connect_py.data.logical import DECIMAL
 from connect_py.data.schema import STRING
 from connect_py.runtime.chain import Chain
 from connect_py.runtime.plugins import Plugins
 from connect_py.runtime.source_errors import SourceErrors
 from connect_py.runtime.tolerance import Tolerance
 
+SIMPLE = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 JSON, TEXT, ODD = "org.apache.kafka.connect.json.JsonConverter", "org.apache.kafka.connect.storage.StringConverter", "x.MarksOddRows"
 PLUGINS = Plugins(
-    {ODD: "x:y", JSON: "connect_py.converters.json:JsonConverter", TEXT: "connect_py.converters.string:StringConverter"},
+    {
+        ODD: "x:y",
+        SIMPLE: "connect_py.converters.simple_header:SimpleHeaderConverter",
+        JSON: "connect_py.converters.json:JsonConverter",
+        TEXT: "connect_py.converters.string:StringConverter",
+    },
 )
 WORKER = {"key.converter": TEXT, "value.converter": TEXT, "header.converter": TEXT}
 
@@ -61,3 +72,21 @@ def test_a_header_that_a_transform_adds_is_on_its_row_only(monkeypatch: Any) -> 
     assert [record.topic for record in made if record is not None] == [*"aa", "elsewhere", *"aabba"]
     assert calls.count(("a", "h", "x")) == 3  # once for the route, and with each of the two rows that were changed
     assert ("elsewhere", "h", "x") in calls
+
+
+KEY = Schema(
+    Type.STRUCT,
+    fields=(Field("id", Schema(Type.INT32)), Field("n", Schema(Type.BYTES, name=DECIMAL, version=1, parameters=(("scale", "2"),)))),
+)
+
+
+@pytest.mark.parametrize(
+    ("converter", "shown"),
+    [(SIMPLE, b'{"id":3,"n":1.50}'), (TEXT, b"Struct{id=3,n=1.50}"), (JSON, b'{"id":3,"n":"AJY="}')],
+)
+def test_a_header_that_shows_a_key_is_converted_as_a_struct(converter: str, shown: bytes) -> None:
+    worker = {**WORKER, "header.converter": converter, "header.converter.schemas.enable": "false"}
+    errors = SourceErrors("c", 0, {})
+    chain = Chain(PLUGINS, worker, {}, Tolerance({}, lambda seconds: False, errors), errors)
+    route = Route("t", KEY, STRING, headers=(("__debezium.newkey", KeyText('{"id":3,"n":1.50}')),))
+    assert chain.headers_of(route) == [("__debezium.newkey", shown)]

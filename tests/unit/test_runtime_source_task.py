@@ -222,6 +222,16 @@ def test_another_converter_gets_decoded_rows() -> None:
     assert run.producer.sent[0][2] == b"v0"
 
 
+def test_rows_before_one_that_fails_are_sent_and_the_batchs_offset_is_not_committed() -> None:
+    route = Route("t", STRING, STRING)
+    failing = EncodedBatch([(route, None, value) for value in (b'"one"', b'"bad"', b'"two"')], PARTITION, {"pos": 2})
+    run = Run(batch(1), None, failing, config={"transforms": "d", "transforms.d.type": DROPS})
+    with pytest.raises(FatalTaskError, match="Tolerance exceeded"):
+        run()
+    assert [b"one" in sent[2] for sent in run.producer.sent] == [False, False, True]
+    assert run.writer.stored == [(PARTITION, {"pos": 1})]
+
+
 def test_a_batch_without_rows_moves_the_offset() -> None:
     assert Run(batch(1), batch(5, rows=0))().writer.stored == [(PARTITION, {"pos": 5})]
 
