@@ -124,7 +124,7 @@ class MySqlChunks:
             wanted.condition,
             limit,
         )
-        chosen = ", ".join([*(quote_name(column.name) for column in columns), *(part.shown for part in key)])
+        chosen = ", ".join([*captured.selected, *(part.shown for part in key)])
         rows = self._run(captured, wanted, f"SELECT {chosen} FROM {_name(captured.id)}{_where(query, key)}{_order(query)}")  # noqa: S608  # as above
         self._structure = captured.model
         if not rows:

@@ -106,8 +106,7 @@ def _connect(settings: ConnectionSettings) -> pymysql.connections.Connection[Any
         use_unicode=False,
         # structures are to be shown in one way of quoting names, whatever the server's own
         init_command=(
-            "SET time_zone = '+00:00', net_write_timeout = 600, "
-            "sql_mode = REPLACE(REPLACE(@@sql_mode, 'ANSI_QUOTES', ''), 'ANSI', '')"
+            "SET time_zone = '+00:00', net_write_timeout = 600, sql_mode = REPLACE(REPLACE(@@sql_mode, 'ANSI_QUOTES', ''), 'ANSI', '')"
         ),
         ssl=_tls(settings),
         ssl_disabled=settings.ssl_mode == "disabled",

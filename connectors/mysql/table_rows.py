@@ -47,7 +47,7 @@ class TableRows:
         columns = [table.model.columns[column] for column in table.places]
         self._charsets = ["utf-8" if is_text(column) else "latin-1" for column in columns]
         self._sources = _sources(table, place)
-        names = ", ".join(quote_name(column.name) for column in columns)
+        names = ", ".join(table.selected)
         source = quote_name(table.id.schema, table.id.table)
         if statement is not None:
             source = f"({statement.rstrip().rstrip(';')}\n) AS chosen"

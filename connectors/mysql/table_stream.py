@@ -22,7 +22,6 @@ from connectors.mysql.binlog.rows import (
 )
 from connectors.mysql.binlog.table_map import TableMap
 from connectors.mysql.tables import CapturedTable
-from connectors.mysql.values import meaning_of
 
 
 class TableStream:
@@ -76,11 +75,11 @@ class TableStream:
             found = self._readers[present] = row_reader(self.map.columns, self._meanings(), present)
         return found
 
-    def _meanings(self) -> list[Meaning]:
+    def _meanings(self) -> tuple[Meaning, ...]:
         columns = self.captured.model.columns
         if len(columns) != len(self.map.columns):
             raise FatalTaskError(
                 f"Error processing row in {self.captured.id}, internal schema size {len(columns)}, but row size "
                 f"{len(self.map.columns)} , restart connector with schema recovery mode."
             )
-        return [meaning_of(column) for column in columns]
+        return self.captured.meanings

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from connectors.engine.encode.plan import ColumnPlan
 from connectors.mysql.binlog.rows import Meaning
+from connectors.mysql.connection import quote_name
 from connectors.mysql.model import MyColumn
 from connectors.mysql.types import binary, numbers, temporal, text
 from connectors.mysql.types.base import Family, ValueOptions
@@ -36,15 +37,21 @@ def column_plan(column: MyColumn, options: ValueOptions) -> ColumnPlan | None:
     return replace(plan, schema=schema, placeholder=placeholder)
 
 
-def meaning_of(column: MyColumn) -> Meaning:
+def meaning_of(column: MyColumn, options: ValueOptions) -> Meaning:
     """What the reader of the binlog needs to know of a column."""
     charset = (column.charset or "utf8mb4") if column.base_type in _TEXTUAL else ""
     if column.base_type == "JSON":
         # MariaDB's, which is text; MySQL's own has a form of its own in the log
         charset = "utf8mb4"
-    return Meaning(unsigned=column.unsigned, charset=charset, labels=column.labels)
+    return Meaning(unsigned=column.unsigned, charset=charset, labels=column.labels, server_json=options.unified)
 
 
 def is_text(column: MyColumn) -> bool:
     """Whether the text protocol sends characters; all else is bytes or digits."""
     return column.base_type in _TEXTUAL or column.base_type in ("ENUM", "SET", "JSON")
+
+
+def selected(column: MyColumn, options: ValueOptions) -> str:
+    """A column as a snapshot selects it. The server prints six digits of a FLOAT, and all of them where it is made a DOUBLE."""
+    name = quote_name(column.name)
+    return f"{name} + 0e0 AS {name}" if options.unified and column.base_type == "FLOAT" else name

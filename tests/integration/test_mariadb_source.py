@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from connect_py.testing.services.mysql import MySqlAddress
-from tests.fix_kafka import Kafka
 from tests.binlog_task import DirectTask, task_config
+from tests.fix_kafka import Kafka
 
 pytestmark = pytest.mark.services
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from connect_py.testing.services.mysql import MySqlAddress
-from tests.fix_kafka import Kafka
 from tests.binlog_task import DirectTask, task_config
+from tests.fix_kafka import Kafka
 
 pytestmark = pytest.mark.services
 
@@ -112,3 +112,38 @@ def test_a_negative_default_of_a_time_does_not_fail_the_connect_mode(mysql: MySq
         cursor.execute("INSERT INTO t VALUES (2, '00:00:01', '00:00:01')")
         task.poll_until(lambda: len(task.rows("t")) == 2)
     assert task.rows("t") == [("r", {"id": 1, "t": 43_200_000, "u": 43_200_000}), ("c", {"id": 2, "t": 1000, "u": 1000})]
+
+
+def test_unified_values_are_the_same_in_snapshot_and_stream(mysql: MySqlAddress, kafka: Kafka, database: tuple[str, Any]) -> None:
+    """Each of these differs between the reference's snapshot and its stream."""
+    name, cursor = database
+    cursor.execute("SET sql_mode = ''")
+    cursor.execute(
+        "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, y YEAR, e ENUM('a', 'x,y', 'b\\\\c'), f FLOAT, fm FLOAT(9,3), f53 FLOAT(53), "
+        "ts TIMESTAMP(3) NULL, ts6 TIMESTAMP(6) NULL, ts0 TIMESTAMP NULL, j JSON)"
+    )
+    documents = (
+        '\'{"b": 1, "a": [1.0, 2.5, 1e100, 12345678.9, -1e-7, 0.30000000000000004, 18446744073709551615], "é": " x "}\'',
+        "JSON_OBJECT('d', CAST('1999-12-31' AS DATE), 't', CAST('-12:34:56.700' AS TIME(3)), "
+        "'dt', CAST('1999-12-31 23:59:59' AS DATETIME(6)), 'n', CAST(12.340 AS DECIMAL(10,3)), 'bin', CAST('ab' AS BINARY), "
+        "'long', CAST('12345678901234567890.1234567890' AS DECIMAL(40,10)), 'text', '12:34:56.700000')",
+    )
+    rows = ", ".join(
+        f"(0, 'x,y', {number}, {number}, {number}, '2001-01-01 00:00:00.500', '2001-01-01 00:00:00.120000', '2001-01-01', {document})"
+        for number in ("0.1", "16777217", "1.17549435e-38", "123456.789", "-3.4028234e38", "9999999")
+        for document in documents
+    )
+    insert = f"INSERT INTO t (y, e, f, fm, f53, ts, ts6, ts0, j) VALUES {rows}, (NULL, 'b\\\\c', NULL, NULL, NULL, NULL, NULL, NULL, NULL)"
+    cursor.execute(insert)
+    with DirectTask(task_config(mysql, kafka, name, **{"value.consistency": "unified"})) as task:
+        task.poll_until(lambda: len(task.rows("t")) == 13)
+        cursor.execute(insert)
+        task.poll_until(lambda: len(task.rows("t")) == 26)
+    read, streamed = [[{**row, "id": 0} for op, row in task.rows("t") if op == wanted] for wanted in ("r", "c")]
+    for one, other in zip(read, streamed, strict=True):
+        assert one == other
+    assert read[0]["y"] == 1900 and read[0]["e"] == "x\\,y" and read[0]["ts"] == "2001-01-01T00:00:00.500Z" and read[2]["f"] == 16777216.0
+    assert read[1]["j"] == (
+        '{"d":"1999-12-31","n":12.34,"t":"-12:34:56.700000","dt":"1999-12-31 23:59:59.000000","bin":"YWI=",'
+        '"long":12345678901234567890.1234567890,"text":"12:34:56.700000"}'
+    )

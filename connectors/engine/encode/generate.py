@@ -150,6 +150,10 @@ class _Writer:
             return (f"quote({variable})", False) if self.escape else (variable, True)
         if numeric and column.numeric is not None:
             return f"{target}numeric{index}({variable})", False
+        if not self.stream and column.quick_copy is not None:
+            if not column.quick_copy:
+                return f"{target}snapshot{index}({variable})", False
+            return column.quick_copy.replace("$", variable), column.quoted
         if column.quick:
             return column.quick.replace("$", variable), column.quoted
         if column.convert is None:

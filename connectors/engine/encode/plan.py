@@ -38,6 +38,7 @@ class ColumnPlan:
         textual: the value is a string column's text as it is; `convert` and `quick` are not needed.
         helpers: names used by `quick`.
         snapshot: replaces `convert` for rows that COPY reads, where the reference's snapshot differs from its streaming.
+        quick_copy: replaces `quick` for those rows; empty to call `snapshot`, None where `quick` gives the same for both.
         numeric: replaces `convert` where the converter wants decimals as JSON numbers (``decimal.format=NUMERIC``).
         fallback: JSON text that stands for a missing value of a required column (a partial `before`).
         placeholder: JSON text for a value that was stored out of line, did not change and was not sent.
@@ -56,6 +57,7 @@ class ColumnPlan:
     textual: bool = False
     helpers: Mapping[str, object] = field(default_factory=dict)
     snapshot: Convert | None = None
+    quick_copy: str | None = None
     numeric: Convert | None = None
     fallback: str = '""'
     placeholder: str = "null"

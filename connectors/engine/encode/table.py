@@ -140,6 +140,7 @@ class TableEncoder:
             for target, plan, numeric in (("j", column, self._plan.numeric_row), ("k", column.of_key, self._plan.numeric_key)):
                 names |= plan.helpers
                 names[f"{target}convert{index}"] = plan.convert
+                names[f"{target}snapshot{index}"] = plan.snapshot
                 names[f"{target}numeric{index}"] = plan.numeric
                 names[f"{target}placeholder{index}"] = plan.placeholder
                 names[f"{target}null{index}"] = null_text(plan, numeric=numeric, defaults=self._plan.nulls_as_defaults)

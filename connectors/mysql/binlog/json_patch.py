@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 from connect_py.converters.json_write import quote_characters
@@ -25,11 +26,12 @@ class _Number(str):
     __slots__ = ()
 
 
-def patched(before: str, data: bytes) -> str:
+def patched(before: str, data: bytes, read: Callable[[bytes], str] = json_text) -> str:
     """A document after its differences.
 
     Args:
-        before: as `json_text` prints it.
+        before: as `read` prints it.
+        read: prints the values of differences.
         data: the differences, one after the other.
 
     Raises:
@@ -40,7 +42,7 @@ def patched(before: str, data: bytes) -> str:
     while cursor.at < cursor.end:
         operation = cursor.number(1)
         legs = _legs(cursor.text(cursor.packed()))
-        value = None if operation == _REMOVE else _parsed(json_text(cursor.take(cursor.packed())))
+        value = None if operation == _REMOVE else _parsed(read(cursor.take(cursor.packed())))
         _apply(root, operation, legs, value)
     return _printed(root[0])
 

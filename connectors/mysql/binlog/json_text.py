@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from binascii import b2a_base64
+from collections.abc import Callable
 from decimal import Decimal
 
 from connect_py.converters.json_write import quote_characters
@@ -30,8 +31,11 @@ _LITERALS = {0: "null", 1: "true", 2: "false"}
 _MAX_DEPTH = 100
 
 
-def json_text(data: bytes) -> str:
+def json_text(data: bytes, opaque: Callable[[int, bytes], str] | None = None) -> str:
     """A stored JSON document.
+
+    Args:
+        opaque: prints values of SQL types; `opaque_text` without it.
 
     Raises:
         MalformedEventError: offsets or lengths point outside of the document, or back into it.
@@ -39,7 +43,7 @@ def json_text(data: bytes) -> str:
     if not data:
         return "null"
     try:
-        return _Document(data).value(data[0], 1, len(data), 0)
+        return _Document(data, opaque or opaque_text).value(data[0], 1, len(data), 0)
     except (struct.error, IndexError, ValueError, OverflowError) as error:
         raise MalformedEventError(f"a JSON document could not be decoded: {error}") from error
 
@@ -47,10 +51,10 @@ def json_text(data: bytes) -> str:
 class _Document:
     """Decodes one document. Every value takes at least a byte of it, which bounds the work that wrong offsets can cause."""
 
-    __slots__ = ("data", "left")
+    __slots__ = ("data", "left", "opaque")
 
-    def __init__(self, data: bytes) -> None:
-        self.data, self.left = data, len(data) + 1
+    def __init__(self, data: bytes, opaque: Callable[[int, bytes], str]) -> None:
+        self.data, self.left, self.opaque = data, len(data) + 1, opaque
 
     def value(self, kind: int, at: int, end: int, depth: int) -> str:
         self.left -= 1
@@ -69,7 +73,7 @@ class _Document:
             return quote_characters(self._slice(at, length, end).decode())
         if kind == _OPAQUE:
             length, start = self._length(at + 1)
-            return opaque_text(self.data[at], self._slice(start, length, end))
+            return self.opaque(self.data[at], self._slice(start, length, end))
         raise MalformedEventError(f"{kind} is no known type of a JSON value")
 
     def _container(self, kind: int, at: int, end: int, depth: int) -> str:
@@ -146,15 +150,30 @@ def opaque_text(type_: int, data: bytes) -> str:
     return f'"{b2a_base64(data, newline=False).decode()}"'
 
 
-def _packed_time(type_: int, data: bytes) -> str:
-    """Eight bytes: the moment in all but the lowest three, microseconds there. The sign of a time is that of the whole."""
+def server_json_text(data: bytes) -> str:
+    """A stored document with dates and times as the server prints them; all else as in `json_text`."""
+    return json_text(data, _server_opaque_text)
+
+
+def _server_opaque_text(type_: int, data: bytes) -> str:
+    if type_ in (ColumnType.DATETIME, ColumnType.TIMESTAMP, ColumnType.TIME):
+        return f'"{_packed_time(type_, data, six=True)}"'
+    return opaque_text(type_, data)
+
+
+def _packed_time(type_: int, data: bytes, *, six: bool = False) -> str:
+    """Eight bytes: the moment in all but the lowest three, microseconds there. The sign of a time is that of the whole.
+
+    Args:
+        six: whether a fraction always has six digits.
+    """
     if len(data) != 8:
         raise MalformedEventError("a time in a JSON document has eight bytes")
     value = int.from_bytes(data, "little", signed=True)
     sign = "-" if value < 0 else ""
     value = abs(value)
     micros, whole = value & 0xFFFFFF, value >> 24
-    fraction = f".{micros:06}".rstrip("0") if micros else ""
+    fraction = f".{micros:06}" if six else f".{micros:06}".rstrip("0") if micros else ""
     clock = f"{whole >> 12 & 31:02}:{whole >> 6 & 63:02}:{whole & 63:02}{fraction}"
     if type_ == ColumnType.TIME:
         return f"{sign}{whole >> 12 & 0x3FF:02}{clock[2:]}"

@@ -22,7 +22,7 @@ from connectors.mysql.binlog.cursor import Cursor
 from connectors.mysql.binlog.decimals import decimal_reader, stored_size
 from connectors.mysql.binlog.errors import MalformedEventError
 from connectors.mysql.binlog.json_patch import patched
-from connectors.mysql.binlog.json_text import json_text
+from connectors.mysql.binlog.json_text import json_text, server_json_text
 from connectors.mysql.binlog.table_map import StoredColumn
 
 _INTEGERS = {ColumnType.TINY: 1, ColumnType.SHORT: 2, ColumnType.INT24: 3, ColumnType.LONG: 4, ColumnType.LONGLONG: 8}
@@ -40,11 +40,13 @@ class Meaning:
         unsigned: whether an integer has no sign.
         charset: of character data; empty for bytes.
         labels: of an enum or a set, in order.
+        server_json: whether dates and times inside of JSON are to have the server's digits.
     """
 
     unsigned: bool = False
     charset: str = ""
     labels: tuple[str, ...] = ()
+    server_json: bool = False
 
 
 #: Rows of one image, from a place in the bytes on: the texts and the place behind the row.
@@ -116,7 +118,7 @@ def _compiled(columns: Sequence[StoredColumn], meanings: Sequence[Meaning], pres
         "f4": struct.Struct("<f").unpack_from,
         "f8": struct.Struct("<d").unpack_from,
         "json_after": _json_after,
-        "json_text": json_text,
+        "json_text": server_json_text if any(meaning.server_json for meaning in meanings) else json_text,
         "number": int.from_bytes,
         "set_text": _set_text,
         "t": temporal,
@@ -132,7 +134,10 @@ def _compiled(columns: Sequence[StoredColumn], meanings: Sequence[Meaning], pres
     if partial:
         for bit, i in enumerate(documents):
             if i in bodies:
-                shown = [line.replace("json_text(d[p:q])", f"json_after(d[p:q], before[{i}], parts & {1 << bit})") for line in bodies[i]]
+                shown = [
+                    line.replace("json_text(d[p:q])", f"json_after(json_text, d[p:q], before[{i}], parts & {1 << bit})")
+                    for line in bodies[i]
+                ]
                 bodies[i] = shown
     lines.append("    if not nulls:")
     for run in _runs(held, columns, meanings):
@@ -296,15 +301,15 @@ def _value_options(data: bytes, place: int, size: int) -> tuple[int, int]:
     return cursor.number(size), cursor.at
 
 
-def _json_after(data: bytes, before: Text, partial: int) -> Text:
+def _json_after(read: Callable[[bytes], str], data: bytes, before: Text, partial: int) -> Text:
     """A document, or what becomes of the one before; where that is not known, neither is this one."""
     if not partial:
-        return json_text(data)
+        return read(data)
     if before is UNCHANGED:
         return UNCHANGED
     if not isinstance(before, str):
         raise MalformedEventError("a difference of a JSON document came for NULL")
-    return patched(before, data)
+    return patched(before, data, read)
 
 
 def _set_text(bits: int, labels: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ class ValueOptions:
         binary_mode: `binary.handling.mode`.
         bigint_mode: `bigint.unsigned.handling.mode`.
         placeholder: `unavailable.value.placeholder`.
+        unified: `value.consistency=unified` (ours): snapshots show values as the log does, where the reference tells them apart.
     """
 
     decimal_mode: str = "precise"
@@ -27,6 +28,7 @@ class ValueOptions:
     binary_mode: str = "bytes"
     bigint_mode: str = "long"
     placeholder: str = "__debezium_unavailable_value"
+    unified: bool = False
 
     @classmethod
     def from_config(cls, config: Mapping[str, str]) -> ValueOptions:
@@ -37,6 +39,7 @@ class ValueOptions:
             _mode(config, "binary.handling.mode", "bytes", "base64", "base64-url-safe", "hex"),
             _mode(config, "bigint.unsigned.handling.mode", "long", "precise"),
             config.get("unavailable.value.placeholder", cls().placeholder),
+            _mode(config, "value.consistency", "reference", "unified") == "unified",
         )
 
 

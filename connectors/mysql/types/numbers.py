@@ -11,7 +11,7 @@ from connect_py.data.java_text import double_text, float_text
 from connect_py.data.logical import decimal_schema
 from connect_py.data.schema import BOOLEAN, FLOAT32, FLOAT64, INT16, INT32, INT64, STRING
 from connectors.engine.encode.numbers import base64_of_bytes, base64_of_integer
-from connectors.engine.encode.plan import ColumnPlan
+from connectors.engine.encode.plan import ColumnPlan, Convert
 from connectors.engine.values.decimals import decimal_plan, json_number
 from connectors.mysql.model import MyColumn
 from connectors.mysql.types.base import Family, ValueOptions
@@ -72,10 +72,21 @@ def boolean(column: MyColumn, options: ValueOptions) -> ColumnPlan:
 def single(column: MyColumn, options: ValueOptions) -> ColumnPlan:
     """FLOAT and FLOAT(p). With digits of a fraction, or more bits, the schema is that of a double."""
     if column.scale is not None:
-        return ColumnPlan(column.name, FLOAT64, lambda text: json_number(double_text(_as_single(text))), fallback="0.0")
+        return _float(column, FLOAT64, lambda text: json_number(double_text(_as_single(text))))
     if column.length is not None and column.length > _SINGLE_BITS:
         return double(column, options)
-    return ColumnPlan(column.name, FLOAT32, lambda text: json_number(float_text(float(text))), fallback="0.0")
+    return _single(column)
+
+
+def _single(column: MyColumn) -> ColumnPlan:
+    return _float(column, FLOAT32, lambda text: json_number(float_text(float(text))), quick="number($)")
+
+
+def _float(column: MyColumn, schema: Schema, convert: Convert, *, quick: str = "") -> ColumnPlan:
+    """The reader of the log prints floats as Java does, so that their texts need no second look; the server prints them its own way."""
+    if not quick:
+        return ColumnPlan(column.name, schema, convert, fallback="0.0")
+    return ColumnPlan(column.name, schema, convert, quick, helpers={"number": json_number}, snapshot=convert, quick_copy="", fallback="0.0")
 
 
 def _as_single(text: str) -> float:
@@ -85,12 +96,12 @@ def _as_single(text: str) -> float:
 
 def double(column: MyColumn, options: ValueOptions) -> ColumnPlan:
     """DOUBLE, with or without digits."""
-    return ColumnPlan(column.name, FLOAT64, lambda text: json_number(double_text(float(text))), fallback="0.0")
+    return _float(column, FLOAT64, lambda text: json_number(double_text(float(text))), quick="number($)")
 
 
 def real(column: MyColumn, options: ValueOptions) -> ColumnPlan:
-    """REAL is a single where a statement says it; the server itself calls it double."""
-    return ColumnPlan(column.name, FLOAT32, lambda text: json_number(float_text(float(text))), fallback="0.0")
+    """REAL is a single where a statement says it; the server itself calls it double, and logs one."""
+    return _float(column, FLOAT32, lambda text: json_number(float_text(float(text))))
 
 
 def decimal(column: MyColumn, options: ValueOptions) -> ColumnPlan:
@@ -121,7 +132,7 @@ def year(column: MyColumn, options: ValueOptions) -> ColumnPlan:
         column.name,
         YEAR,
         lambda text: str(int(text) or 1900),
-        snapshot=lambda text: str(int(text) or 2000),
+        snapshot=None if options.unified else lambda text: str(int(text) or 2000),
         quick="nonzero($)",
         helpers={"nonzero": _nonzero},
         fallback="0",

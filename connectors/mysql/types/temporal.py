@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Final
 
 from connect_py.data import Schema, Type
 from connect_py.data.logical import DATE, TIME, TIMESTAMP
@@ -12,10 +13,12 @@ from connectors.engine.encode.temporal import days_from_civil
 from connectors.engine.values.iso import iso_date, iso_time, iso_timestamp
 from connectors.mysql.model import MyColumn
 from connectors.mysql.types.base import Family, ValueOptions
+from connectors.mysql.types.found import Found
 
 _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)").fullmatch
 _DATETIME = re.compile(r"(\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?").fullmatch
 _TIME = re.compile(r"(-?)(\d{2,3}):(\d\d):(\d\d)(?:\.(\d{1,6}))?").fullmatch
+_CLOCK = re.compile(r"(\d\d):(\d\d):(\d\d)").fullmatch
 _DAY_MICROS = 86_400_000_000
 _MAX_LONG = (1 << 63) - 1
 _DAYS_OF_MONTH = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -59,12 +62,31 @@ def micros_of_time(text: str) -> int:
     return -micros if found[1] else micros
 
 
+def _second_of_day(text: str) -> int:
+    found = _CLOCK(text)
+    if found is None:
+        raise Unrepresentable(f"{text!r} is not a time of a day")
+    return (int(found[1]) * 60 + int(found[2])) * 60 + int(found[3])
+
+
+def _checked_date(text: str) -> str:
+    days_of_date(text)
+    return text
+
+
+#: For the quick ways: `1999-12-31` to days, `23:59:59` to seconds, a whole TIME to microseconds, and a date in a calendar to itself.
+_DAYS: Final = Found(days_of_date)
+_SECONDS: Final = Found(_second_of_day)
+_TIMES: Final = Found(micros_of_time)
+_DATES: Final = Found(_checked_date)
+
+
 def date(column: MyColumn, options: ValueOptions) -> ColumnPlan:
     """DATE."""
     if options.time_mode == "isostring":
         return _text(column, "IsoDate", lambda text: iso_date(days_of_date(text)), "1970-01-01Z")
     name = DATE if options.time_mode == "connect" else "io.debezium.time.Date"
-    return _number(column, Type.INT32, name, days_of_date)
+    return _number(column, Type.INT32, name, days_of_date, "DAYS[$]")
 
 
 def datetime(column: MyColumn, options: ValueOptions) -> ColumnPlan:
@@ -73,12 +95,23 @@ def datetime(column: MyColumn, options: ValueOptions) -> ColumnPlan:
         case "isostring":
             return _text(column, "IsoTimestamp", lambda text: iso_timestamp(micros_of_datetime(text)), "1970-01-01T00:00:00Z")
         case "connect":
-            return _number(column, Type.INT64, TIMESTAMP, lambda text: micros_of_datetime(text) // 1000)
+            return _number(column, Type.INT64, TIMESTAMP, lambda text: micros_of_datetime(text) // 1000, _quick_moment(column, 1000))
         case "nanoseconds":
             return _number(column, Type.INT64, "io.debezium.time.NanoTimestamp", _nanos_of_datetime)
         case "adaptive_time_microseconds" if (column.length or 0) <= 3:
-            return _number(column, Type.INT64, "io.debezium.time.Timestamp", lambda text: micros_of_datetime(text) // 1000)
-    return _number(column, Type.INT64, "io.debezium.time.MicroTimestamp", micros_of_datetime)
+            name = "io.debezium.time.Timestamp"
+            return _number(column, Type.INT64, name, lambda text: micros_of_datetime(text) // 1000, _quick_moment(column, 1000))
+    return _number(column, Type.INT64, "io.debezium.time.MicroTimestamp", micros_of_datetime, _quick_moment(column, 1_000_000))
+
+
+def _quick_moment(column: MyColumn, unit: int) -> str:
+    """A DATETIME(n) in units of a second; the server and the log show all of its digits, which must not be more than the unit has."""
+    digits = column.length or 0
+    whole = f"DAYS[$[:10]] * {86_400 * unit} + SECONDS[$[11:{19 if digits else ''}]] * {unit}"
+    if not digits:
+        return whole
+    scale = unit // 10**digits
+    return f"{whole} + int($[20:]) * {scale}" if scale else f"{whole} + int($[20:]) // {10**digits // unit}"
 
 
 def _nanos_of_datetime(text: str) -> int:
@@ -96,8 +129,8 @@ def time(column: MyColumn, options: ValueOptions) -> ColumnPlan:
         case "connect":
             return _number(column, Type.INT32, TIME, lambda text: _within_a_day(text) // 1000)
         case "nanoseconds":
-            return _number(column, Type.INT64, "io.debezium.time.NanoTime", lambda text: micros_of_time(text) * 1000)
-    return _number(column, Type.INT64, "io.debezium.time.MicroTime", micros_of_time)
+            return _number(column, Type.INT64, "io.debezium.time.NanoTime", lambda text: micros_of_time(text) * 1000, "TIMES[$] * 1000")
+    return _number(column, Type.INT64, "io.debezium.time.MicroTime", micros_of_time, "TIMES[$]")
 
 
 def _within_a_day(text: str) -> int:
@@ -122,27 +155,24 @@ def timestamp(column: MyColumn, options: ValueOptions) -> ColumnPlan:
         return f'"{text[:10]}T{text[11:19]}{fraction}Z"'
 
     schema = Schema(Type.STRING, name="io.debezium.time.ZonedTimestamp", version=1)
+    whole = "DATES[$[:10]] + 'T' + $[11:] + 'Z'"
+    trimmed = "DATES[$[:10]] + 'T' + $[11:19] + $[19:].rstrip('0').rstrip('.') + 'Z'"
     return ColumnPlan(
         column.name,
         schema,
         streamed,
-        "whole($)",
+        whole,
         quoted=True,
-        helpers={"whole": _careful},
-        snapshot=read,
+        helpers={"DATES": _DATES},
+        snapshot=None if options.unified else read,
+        quick_copy=None if options.unified or not digits else trimmed,
         fallback='"1970-01-01T00:00:00Z"',
     )
 
 
-def _careful(text: str) -> str:
-    """Both readers take the careful way, which tells them apart, unless there is no fraction."""
-    if len(text) != 19 or "00" in (text[:2], text[5:7], text[8:10]):
-        raise ValueError(text)
-    return f"{text[:10]}T{text[11:]}Z"
-
-
-def _number(column: MyColumn, type_: Type, name: str, read: Callable[[str], int]) -> ColumnPlan:
-    return ColumnPlan(column.name, Schema(type_, name=name, version=1), lambda text: str(read(text)), fallback="0")
+def _number(column: MyColumn, type_: Type, name: str, read: Callable[[str], int], quick: str = "") -> ColumnPlan:
+    helpers = {"DAYS": _DAYS, "SECONDS": _SECONDS, "TIMES": _TIMES} if quick else {}
+    return ColumnPlan(column.name, Schema(type_, name=name, version=1), lambda text: str(read(text)), quick, helpers=helpers, fallback="0")
 
 
 def _text(column: MyColumn, name: str, read: Callable[[str], str], fallback: str) -> ColumnPlan:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from connect_py.converters.json_write import quote
 from connect_py.data import Schema, Type
 from connect_py.data.schema import STRING
 from connectors.engine.encode.plan import ColumnPlan
 from connectors.mysql.model import MyColumn
 from connectors.mysql.types.base import Family, ValueOptions
+from connectors.mysql.types.found import Found
+from connectors.mysql.types.unified_json import unified_json
 
 #: Types that hold characters, whatever their length.
 CHARACTER_TYPES = (
@@ -26,7 +30,10 @@ def text(column: MyColumn, options: ValueOptions) -> ColumnPlan:
 def json(column: MyColumn, options: ValueOptions) -> ColumnPlan:
     """JSON as it was printed: by the server, with spaces, in snapshots; by the decoder of the binlog, without, in streams."""
     schema = Schema(Type.STRING, name="io.debezium.data.Json", version=1)
-    return ColumnPlan(column.name, schema, quote, textual=True, placeholder=quote(options.placeholder), fallback='"{}"')
+    placeholder = quote(options.placeholder)
+    if options.unified:
+        return ColumnPlan(column.name, schema, lambda text: quote(unified_json(text)), placeholder=placeholder, fallback='"{}"')
+    return ColumnPlan(column.name, schema, quote, textual=True, placeholder=placeholder, fallback='"{}"')
 
 
 def enum(column: MyColumn, options: ValueOptions) -> ColumnPlan:
@@ -34,19 +41,19 @@ def enum(column: MyColumn, options: ValueOptions) -> ColumnPlan:
     return ColumnPlan(
         column.name,
         _labelled("Enum", column),
-        lambda label: quote(escaped(label)),
-        "plain($)",
-        quoted=False,
-        helpers={"plain": _plain},
-        snapshot=quote,
+        _streamed_label,
+        "LABELS[$]",
+        helpers={"LABELS": _LABELS},
+        snapshot=None if options.unified else quote,
+        quick_copy=None if options.unified else "",
     )
 
 
-def _plain(label: str) -> str:
-    """Labels that both ways show alike."""
-    if "," in label or "\\" in label:
-        raise ValueError(label)
-    return quote(label)
+def _streamed_label(label: str) -> str:
+    return quote(escaped(label))
+
+
+_LABELS: Final = Found(_streamed_label)
 
 
 def set_(column: MyColumn, options: ValueOptions) -> ColumnPlan:

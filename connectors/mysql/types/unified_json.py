@@ -1,0 +1,65 @@
+"""One text for a JSON document, whether the server printed it or the decoder of the log (`value.consistency=unified`). Pure.
+
+The server puts spaces between parts, prints large and small doubles with exponents, six digits of a time's fraction, and `base64:type252:`
+before values of other SQL types; the decoder prints as the reference's does. Texts cannot tell a double from a decimal, or a time from a
+string, so numbers are brought to a common form by their value, and times are given their digits by the decoder (`json_text`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+from typing import Any
+
+from connect_py.converters.json_write import quote_characters
+from connect_py.data.java_text import double_text
+
+#: Digits that every double holds.
+_SAFE_DIGITS = 15
+#: Of an integer, sign and all; the decoder prints larger ones for doubles.
+_INTEGER_DIGITS = 20
+_LARGE = 1e19
+_OPAQUE = re.compile(r"base64:type\d+:([A-Za-z0-9+/=\n]*)")
+
+
+class _Number(str):
+    __slots__ = ()
+
+
+def unified_json(text: str) -> str:
+    """A document's common form; a text that is no JSON stays as it is."""
+    try:
+        return _printed(json.loads(text, parse_int=_Number, parse_float=_Number))
+    except (ValueError, RecursionError):
+        return text
+
+
+def number_text(text: str) -> str:
+    """Integers stay; a number that a double holds exactly, or whose digits it holds, is printed as one without an exponent; others
+    stay."""
+    if text.lstrip("-").isdigit() and len(text) <= _INTEGER_DIGITS:
+        return text
+    value = Decimal(text)
+    double = float(value)
+    if "e" in text.lower() and abs(double) < _LARGE and double.is_integer():
+        return str(int(double))
+    if len(value.as_tuple().digits) <= _SAFE_DIGITS or Decimal(double) == value:
+        return f"{Decimal(double_text(double)):f}"
+    return f"{value:f}"
+
+
+def _printed(value: Any) -> str:
+    match value:
+        case dict():
+            return "{" + ",".join(f"{quote_characters(name)}:{_printed(inner)}" for name, inner in value.items()) + "}"
+        case list():
+            return "[" + ",".join(map(_printed, value)) + "]"
+        case _Number():
+            return number_text(value)
+        case str():
+            opaque = _OPAQUE.fullmatch(value)
+            return quote_characters(opaque[1].replace("\n", "") if opaque else value)
+        case None:
+            return "null"
+    return "true" if value else "false"
