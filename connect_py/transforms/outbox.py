@@ -97,9 +97,14 @@ class EventRouter(DebeziumTransform):
         if operation == "u":
             self._refuse(record)
             return None
+        record = self.converted(record)
         if self._tracing is not None:
             record = self._tracing.apply(record)
-        return self._message(record, envelope, require_struct(envelope["after"], "Read Outbox Event"))
+        return self._message(record, envelope, require_struct(record.value["after"], "Read Outbox Event"))
+
+    def converted(self, record: AnyRecord) -> AnyRecord:
+        """The change event with a struct for `after`, where a database's events have none."""
+        return record
 
     def _refuse(self, record: AnyRecord) -> None:
         if self._behavior == "fatal":

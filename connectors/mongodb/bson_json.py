@@ -16,8 +16,9 @@ from struct import Struct
 from struct import error as struct_error
 from typing import Protocol
 
+from connect_py.data.java_json import escaped
 from connectors.mongodb.bson_forms import CONSTANTS, Form, scalar_texts
-from connectors.mongodb.bson_scalars import decimal_text, decode_text, escaped
+from connectors.mongodb.bson_scalars import decimal_text, decode_text
 from connectors.mongodb.errors import MalformedBsonError
 
 #: The server refuses documents nested deeper than 200 levels (`BSONDepth`); more than that is a broken length.

@@ -1,14 +1,11 @@
 """Texts of BSON's scalar values in MongoDB's three forms of extended JSON, as the Java driver writes them (`org.bson.json.*Converter`).
 
-Every function is pure. Texts hold the characters themselves; `bson_json.escaped` turns what Java escapes into ``\\uXXXX`` once a document.
+Every function is pure. Texts hold the characters themselves; `connect_py.data.java_json.escaped` turns what Java escapes into
+``\\uXXXX`` once a document.
 """
 
 from __future__ import annotations
 
-import functools
-import re
-import sys
-import unicodedata
 from binascii import b2a_base64
 from codecs import register_error
 from datetime import datetime, timedelta
@@ -21,11 +18,6 @@ LAST_MS_OF_YEAR_9999 = 253402300799999
 _EPOCH = datetime(1970, 1, 1)
 _EXPONENT_BIAS = 6176
 _SIGNIFICAND = (1 << 113) - 1
-#: The categories that `StrictCharacterStreamJsonWriter.writeStringHelper` writes as they are; it escapes all others, modifier letters
-#: and combining marks too. Characters beyond the BMP reach it as two surrogates and are escaped.
-_WRITTEN_AS_IS = frozenset(
-    ("Lu", "Ll", "Lt", "Lo", "Nd", "Nl", "No", "Zs", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sc", "Sk", "So")
-)
 
 
 def decode_text(data: bytes) -> str:
@@ -68,38 +60,6 @@ def decimal_text(low: int, high: int) -> str:
         return sign + digits
     padded = digits.rjust(1 - exponent, "0")
     return f"{sign}{padded[:exponent]}.{padded[exponent:]}"
-
-
-def escaped(text: str) -> str:
-    """JSON text in which the characters that Java's writer escapes are ``\\uXXXX``; quotes and controls below U+0020 are so already."""
-    if text.isascii():
-        return text.replace("\x7f", "\\u007f") if "\x7f" in text else text
-    return _unprinted().sub(_escape, text)
-
-
-@functools.cache
-def _unprinted() -> re.Pattern[str]:
-    """The characters to escape, among those of the BMP; the tables of this Python's Unicode, as Java's are its runtime's."""
-    ranges: list[list[int]] = []
-    for code in [*range(0x7F, 0x10000)]:
-        if unicodedata.category(chr(code)) in _WRITTEN_AS_IS:
-            continue
-        if ranges and ranges[-1][1] == code - 1:
-            ranges[-1][1] = code
-        else:
-            ranges.append([code, code])
-    ranges.append([0x10000, sys.maxunicode])
-    return re.compile("[" + "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in ranges) + "]")
-
-
-def _escape(found: re.Match[str]) -> str:
-    return _escape_one(found[0])
-
-
-@functools.lru_cache(maxsize=4096)
-def _escape_one(char: str) -> str:
-    units = char.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def _java_replace(error: UnicodeError) -> tuple[str, int]:
