@@ -1,8 +1,15 @@
-"""kill -9 of the worker or of a task's process, at random moments, while rows are copied and while they change.
+"""kill -9 of the worker, of a task's process or of a process that reads for it, at random moments, while rows are copied and while they
+change.
 
-A killed worker is started again by the test, a killed task by its worker. At the end the topic, folded by key, must be the table;
-every version of a row that the database committed while streaming must be there as an event of its own. A seed is printed; give it as
-FAULTS_SEED to repeat a run's choices.
+A killed worker is started again by the test, a killed task by its worker. Every change of the table writes a line into a journal in the
+same transaction, and the journal is captured too. At the end
+
+- the topic, folded by key, must be the table;
+- the journal's topic must have every line of the journal: no change is lost;
+- no row that a snapshot read may follow a newer event of its key: nothing is overwritten by something stale;
+- a snapshot that goes on may have read no more again than a chunk a reader.
+
+A seed is printed; give it as FAULTS_SEED to repeat a run's choices. FAULTS_KILLS is the number of kills in each test: 17 make 51 in all.
 """
 
 from __future__ import annotations
@@ -14,6 +21,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -25,18 +34,21 @@ from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
 from tests.folding import fold, payload
 
-pytestmark = [pytest.mark.services, pytest.mark.timeout(900)]
+TABLE = (
+    "CREATE TABLE item (id integer PRIMARY KEY, version integer NOT NULL, note text); ALTER TABLE item REPLICA IDENTITY FULL; "
+    "CREATE TABLE journal (line bigserial PRIMARY KEY, id integer, version integer)"
+)
+TABLES = "public.item,public.journal"
 
-TABLE = "CREATE TABLE item (id integer PRIMARY KEY, version integer NOT NULL, note text)"
+#: In each test; more by hand.
+KILLS = int(os.environ.get("FAULTS_KILLS", "3"))
+pytestmark = [pytest.mark.services, pytest.mark.timeout(900 + 60 * KILLS)]
 
-KILLS = 5
+CHUNKED_ROWS = 4000 * max(1, KILLS // 2)
 
-#: In the middle of an incremental snapshot; more by hand.
-INCREMENTAL_KILLS = int(os.environ.get("FAULTS_KILLS", "3"))
-CHUNKED_ROWS = 4000 * max(1, INCREMENTAL_KILLS // 2)
-
-#: Many enough for a snapshot of a second or more, few enough to be folded in seconds.
-ROWS = 200_000
+#: Many enough for a snapshot that lasts for all kills, few enough to be folded in seconds.
+ROWS = 60_000 * (KILLS + 1)
+CHUNK = 15_000
 
 
 @pytest.fixture
@@ -46,15 +58,29 @@ def dice() -> random.Random:
     return random.Random(seed)
 
 
-def kill(worker: Worker, victim: str) -> None:
-    """End the worker, or the process of its only task, as a power cut would."""
+def kill(worker: Worker, victim: str) -> list[int]:
+    """End the worker, the process of its only task, or one that reads a snapshot for it, as a power cut would. Returns those that read."""
+    tasks = worker.children()
+    assert tasks, "the task has no process of its own"
+    readers = [child for pid in tasks for child in children(pid)]
     if victim == "worker":
         worker.kill()
     else:
-        tasks = worker.children()
-        assert tasks, "the task has no process of its own"
-        for pid in tasks:
+        for pid in readers[:1] if victim == "reader" and readers else tasks:
             os.kill(pid, signal.SIGKILL)
+    return readers
+
+
+def has_records(kafka: Kafka, topic: str, count: float) -> bool:
+    return kafka.count(topic) >= count
+
+
+def are_gone(pids: list[int]) -> bool:
+    return not any(is_running(pid) for pid in pids)
+
+
+def children(pid: int) -> list[int]:
+    return [int(found) for path in Path(f"/proc/{pid}/task").glob("*/children") for found in path.read_text().split()]
 
 
 def bring_back(worker: Worker, connector: str) -> None:
@@ -66,25 +92,29 @@ def bring_back(worker: Worker, connector: str) -> None:
 
 
 class Changes(threading.Thread):
-    """Writes random changes until told to stop; remembers each version that was committed."""
+    """Writes random changes until told to stop, each with a line of the journal."""
 
     def __init__(self, connection: psycopg.Connection, dice: random.Random, keys: int) -> None:
         super().__init__(daemon=True)
         self._connection, self._dice, self._keys = connection, dice, keys
         self._enough = threading.Event()
-        self.committed: set[tuple[int, int]] = set()
 
     def run(self) -> None:
         version = 1
         while not self._enough.wait(0.002):
             version += 1
-            key = self._dice.randrange(1, self._keys + 1)
-            if self._dice.random() < 0.2:
-                self._connection.execute("DELETE FROM item WHERE id = %s", (key,))
-            else:
-                statement = "INSERT INTO item VALUES (%s, %s, 'changed') ON CONFLICT (id) DO UPDATE SET version = excluded.version"
-                self._connection.execute(statement, (key, version))
-                self.committed.add((key, version))
+            key, what = self._dice.randrange(1, self._keys + 1), self._dice.random()
+            with self._connection.transaction():
+                if what < 0.2:
+                    self._connection.execute("DELETE FROM item WHERE id = %s", (key,))
+                elif what < 0.3:
+                    to = self._dice.randrange(1, self._keys + 1)
+                    move = "UPDATE item SET id = %s, version = %s WHERE id = %s AND NOT EXISTS (SELECT 1 FROM item WHERE id = %s)"
+                    self._connection.execute(move, (to, version, key, to))
+                else:
+                    write = "INSERT INTO item VALUES (%s, %s, 'changed') ON CONFLICT (id) DO UPDATE SET version = excluded.version"
+                    self._connection.execute(write, (key, version))
+                self._connection.execute("INSERT INTO journal (id, version) VALUES (%s, %s)", (key, version))
 
     def finish(self) -> None:
         self._enough.set()
@@ -117,26 +147,82 @@ def await_equal(kafka: Kafka, topic: str, connection: psycopg.Connection, second
         time.sleep(0.5)
 
 
-def test_a_snapshot_that_is_killed_again_and_again_loses_no_row(
-    make_worker: Callable[..., Worker], kafka: Kafka, postgres: PostgresAddress, database: str, tag: str, dice: random.Random
+def await_journal(kafka: Kafka, tag: str, connection: psycopg.Connection) -> None:
+    """Every committed change has become an event: the journal's topic has all of its lines."""
+    wanted = {line for (line,) in connection.execute("SELECT line FROM journal").fetchall()}
+    assert wanted, "nothing changed"
+    lost: set[int] = set()
+
+    def is_there() -> bool:
+        lost.clear()
+        lost.update(wanted - {payload(record.key())["line"] for record in kafka.read(f"pg_{tag}.public.journal")})
+        return not lost
+
+    wait_until(is_there, 120, f"the journal's lines {sorted(lost)[:5]}")
+
+
+def stale_rows(kafka: Kafka, topic: str) -> list[tuple[int, int, float]]:
+    """Rows of snapshots that follow a newer event of their key; a deletion is newer than the version that it removes."""
+    newest: dict[int, float] = {}
+    found = []
+    for record in kafka.read(topic):
+        if record.value() is None:
+            continue
+        event, key = payload(record.value()), payload(record.key())["id"]
+        version = float(event["after"]["version"]) if event["after"] else event["before"]["version"] + 0.5
+        if event["op"] == "r" and version < newest.get(key, 0):
+            found.append((key, int(version), newest[key]))
+        newest[key] = max(version, newest.get(key, 0))
+    return found
+
+
+def reads(kafka: Kafka, topic: str, marker: str | None = None) -> list[int]:
+    """Keys of the rows that snapshots have read."""
+    events = [(payload(record.key())["id"], payload(record.value())) for record in kafka.read(topic) if record.value() is not None]
+    return [key for key, event in events if event["op"] == "r" and marker in (None, event["source"]["snapshot"])]
+
+
+@pytest.mark.parametrize("readers", [1, 2])
+def test_a_snapshot_that_is_killed_again_and_again_goes_on(
+    make_worker: Callable[..., Worker], kafka: Kafka, postgres: PostgresAddress, database: str, tag: str, dice: random.Random, readers: int
 ) -> None:
     worker = make_worker()
     topic = f"pg_{tag}.public.item"
+    more = {"table_include_list": TABLES, "snapshot_max_threads": str(readers), "internal_snapshot_chunk_rows": str(CHUNK)}
     with postgres.connect(database) as connection, postgres.connect(database) as writer:
         connection.execute(TABLE)
         connection.execute("INSERT INTO item SELECT g, 1, repeat('row ' || g, 20) FROM generate_series(1, %s) g", (ROWS,))
+        connection.execute("ANALYZE")
         with changing(writer, dice, keys=ROWS):
-            worker.create(tag, postgres_source(postgres, database, tag, table_include_list="public.item"))
+            worker.create(tag, postgres_source(postgres, database, tag, **more))
             before = 0
             for round_number in range(KILLS):
-                far_enough = before + dice.uniform(0.01, 0.6) * ROWS
-                wait_until(lambda enough=far_enough: kafka.count(topic) >= enough, 60, "a part of the snapshot")
-                kill(worker, "task" if round_number % 2 else "worker")
-                started, before = before, kafka.count(topic)
-                assert before - started < ROWS, "the kill came too late to interrupt the snapshot"
+                far_enough = before + dice.uniform(0.1, 1) * ROWS / (KILLS + 1)
+                wait_until(partial(has_records, kafka, topic, far_enough), 60, "a part of the snapshot")
+                gone = kill(worker, dice.choice(["worker", "task", "reader"]) if round_number else "task")
+                before = kafka.count(topic)
                 bring_back(worker, tag)
+                wait_until(partial(are_gone, gone), 10, "the end of the processes that read")
+            await_position(worker, tag)
         await_equal(kafka, topic, connection)
+        await_journal(kafka, tag, connection)
+    assert stale_rows(kafka, topic) == []
+    keys = reads(kafka, topic)
+    again = len(keys) - len(set(keys))
+    print(f"{KILLS} kills, {readers} readers: {again} rows of {ROWS} were read again, in chunks of {CHUNK}")
+    # a chunk a reader, and one whose offset was on its way
+    assert again <= KILLS * (readers + 1) * CHUNK
     worker.delete(tag)
+
+
+def await_position(worker: Worker, connector: str) -> None:
+    """Wait until the snapshot has ended, by the stored offset."""
+
+    def is_streaming() -> bool:
+        offsets = worker.request("GET", f"/connectors/{connector}/offsets")["offsets"]
+        return bool(offsets) and offsets[0]["offset"].get("snapshot_completed", True)
+
+    wait_until(is_streaming, 180, "the end of the snapshot")
 
 
 def test_streaming_that_is_killed_again_and_again_loses_no_change(
@@ -147,17 +233,16 @@ def test_streaming_that_is_killed_again_and_again_loses_no_change(
     with postgres.connect(database) as connection, postgres.connect(database) as writer:
         connection.execute(TABLE)
         connection.execute("INSERT INTO item SELECT g, 1, 'new' FROM generate_series(1, 100) g")
-        worker.create(tag, postgres_source(postgres, database, tag, table_include_list="public.item"))
+        worker.create(tag, postgres_source(postgres, database, tag, table_include_list=TABLES))
         wait_until(lambda: len(kafka.read(topic)) >= 100, 60, "the snapshot")
-        with changing(writer, dice, keys=100) as changes:
+        with changing(writer, dice, keys=100):
             for round_number in range(KILLS):
                 time.sleep(dice.uniform(0, 4))  # a random moment, in and between two flushes of the offsets (2 s)
                 kill(worker, "worker" if round_number % 2 else "task")
                 bring_back(worker, tag)
         await_equal(kafka, topic, connection)
-    events = [payload(record.value()) for record in kafka.read(topic) if record.value() is not None]
-    seen = {(event["after"]["id"], event["after"]["version"]) for event in events if event["after"]}
-    assert changes.committed - seen == set(), "changes that were committed and never became an event"
+        await_journal(kafka, tag, connection)
+    assert stale_rows(kafka, topic) == []
     worker.delete(tag)
 
 
@@ -174,22 +259,24 @@ def test_an_incremental_snapshot_that_is_killed_again_and_again_loses_no_row(
         connection.execute(signals)
         connection.execute("INSERT INTO item SELECT g, 1, 'old' FROM generate_series(1, %s) g", (CHUNKED_ROWS,))
         slots = "SELECT 1 FROM pg_replication_slots WHERE slot_name = %s AND active"
-        more = {"table_include_list": "public.item", "incremental_snapshot_watermarking_strategy": strategy, **settings}
+        more = {"table_include_list": TABLES, "incremental_snapshot_watermarking_strategy": strategy, **settings}
         worker.create(tag, postgres_source(postgres, database, tag, **more))
         wait_until(lambda: connection.execute(slots, (f"slot_{tag}",)).fetchone(), 60, "the stream")
         connection.execute("INSERT INTO signal VALUES ('all', 'execute-snapshot', '{\"data-collections\": [\"public.item\"]}')")
         with changing(writer, dice, keys=CHUNKED_ROWS):
             before = 0
-            for round_number in range(INCREMENTAL_KILLS):
-                far_enough = before + dice.uniform(0.01, 0.7) * CHUNKED_ROWS / INCREMENTAL_KILLS
-                wait_until(lambda enough=far_enough: kafka.count(topic) >= enough, 60, "a part of the snapshot")
+            for round_number in range(KILLS):
+                far_enough = before + dice.uniform(0.01, 0.7) * CHUNKED_ROWS / KILLS
+                wait_until(partial(has_records, kafka, topic, far_enough), 60, "a part of the snapshot")
                 kill(worker, "task" if round_number % 2 else "worker")
                 before = kafka.count(topic)
                 bring_back(worker, tag)
         await_equal(kafka, topic, connection)
-    reads = [event for event in (payload(record.value()) for record in kafka.read(topic) if record.value()) if event["op"] == "r"]
-    print(f"{INCREMENTAL_KILLS} kills, {strategy}: {len(reads)} rows were read for a table of {CHUNKED_ROWS}")
-    assert {event["source"]["snapshot"] for event in reads} == {"incremental"}
+        await_journal(kafka, tag, connection)
+    assert stale_rows(kafka, topic) == []
+    found = reads(kafka, topic)
+    print(f"{KILLS} kills, {strategy}: {len(found)} rows were read for a table of {CHUNKED_ROWS}")
+    assert len(found) == len(reads(kafka, topic, "incremental"))
     worker.delete(tag)
 
 
