@@ -23,27 +23,24 @@ from connect_py.api import EncodedBatch, MetricGroup, SourceOffset, SourcePartit
 from connect_py.errors import ConnectError, RetriableError
 from connectors.engine.headers import context_headers, new_run_id
 from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
-from connectors.engine.relational.table import Table, TableId
+from connectors.engine.relational.table import TableId
 from connectors.engine.retry import Backoff, Outage
 from connectors.engine.signal.actions import BlockingRequest
 from connectors.engine.snapshot.hooks import SnapshotHooks
-from connectors.postgres import catalog, identity, slot
+from connectors.postgres import catalog, slot
 from connectors.postgres.beside import Beside
 from connectors.postgres.catalog import ServerState
 from connectors.postgres.config import parse_config
 from connectors.postgres.connection import Connection, Stopped
 from connectors.postgres.errors import ServerError, translate
 from connectors.postgres.lsn import format_lsn
-from connectors.postgres.messages import MessageEncoder
 from connectors.postgres.offset import PostgresOffset, acknowledged_lsn
-from connectors.postgres.open_transactions import SegmentedMessages
-from connectors.postgres.pgoutput import Relation
 from connectors.postgres.preparation import open_general, prepare
 from connectors.postgres.snapshot import PostgresSnapshot
 from connectors.postgres.snapshot_life import SnapshotLife
+from connectors.postgres.stream_opening import StreamOpener
 from connectors.postgres.streaming import ChangeStream
-from connectors.postgres.tables import CapturedTable, TableFactory, table_of_relation
-from connectors.postgres.values import PgColumn
+from connectors.postgres.tables import TableFactory
 
 log = logging.getLogger(__name__)
 
@@ -88,6 +85,7 @@ class PostgresConnectorTask(SourceTask):
         self._outage = Outage()
         self._beside: Beside | None = None
         self._snapshots: SnapshotLife | None = None
+        self._opener: StreamOpener | None = None
 
     # -- the contract ------------------------------------------------------------------------------------------------------------
 
@@ -107,13 +105,15 @@ class PostgresConnectorTask(SourceTask):
         self._factory = TableFactory(self._config, context.encoding, headers)
         self._beside = Beside(self._config, context, self._factory, self._general_connection, lambda: self._position, self.hooks)
         self._beside.restore(self._position.more if self._position else {})
-        self._messages = MessageEncoder(
-            self._config.version,
-            self._config.topic_prefix,
-            self._config.database,
-            self._config.choice("binary.handling.mode"),
-            self._config.message_prefixes,
+        self._opener = StreamOpener(
+            self._config,
             context.encoding,
+            self._factory,
+            self._beside,
+            self._streaming_metrics,
+            general=self._general_connection,
+            general_anew=self._general_anew,
+            should_stop=self._stop.is_set,
         )
         self._backoff = Backoff(self._config.seconds("retriable.restart.connector.wait.ms"), self._config.number("errors.max.retries"))
         self._slot_backoff = Backoff(self._config.seconds("slot.retry.delay.ms"), self._config.number("slot.max.retries"))
@@ -249,6 +249,12 @@ class PostgresConnectorTask(SourceTask):
     def _general_connection(self) -> Connection:
         if self._general is None:
             self._general = open_general(self._config, self._stop.is_set)
+        return self._general
+
+    def _general_anew(self) -> Connection:
+        if self._general is not None:
+            self._general.close()
+        self._general = open_general(self._config, self._stop.is_set)
         return self._general
 
     def _recover(self, error: Exception) -> None:
@@ -409,8 +415,13 @@ class PostgresConnectorTask(SourceTask):
 
     def _open(self) -> ChangeStream:
         if self._stream is None:
-            self._stream = self._open_stream()
-            self._side.attach(self._stream)
+            assert self._opener is not None and self._server is not None
+            stream = self._stream = self._opener.open(self._server, self._tables, self._position or PostgresOffset())
+            self._slot_backoff.reset()
+            self._quiet_until = time.monotonic() + QUIET_SECONDS
+            if self._acknowledged and self._config.confirms_positions:
+                stream.acknowledge(self._acknowledged)
+            self._side.attach(stream)
         return self._stream
 
     def _quiet_offset(self, stream: ChangeStream) -> PostgresOffset | None:
@@ -438,85 +449,6 @@ class PostgresConnectorTask(SourceTask):
         self._is_well()
         self._position = self._life.mark(replace(offset or before, more=fields))
         return EncodedBatch(rows, self._partition, self._position.dump())
-
-    def _open_stream(self) -> ChangeStream:
-        config = self._config
-        server = self._server
-        assert self._general is not None and server is not None
-        identities = identity.parse_identities(config.raw.get("replica.identity.autoset.values"))
-        if identities:
-            identity.set_identities(self._general, identities, self._tables)
-        in_segments = config.flag("large.transaction.streaming")
-        if in_segments and server.version < slot.SEGMENTS_VERSION:
-            log.warning("large.transaction.streaming: this server keeps large transactions itself, since it is older than version 14")
-            in_segments = False
-        connection = slot.start_replication(
-            config.connection,
-            config.slot,
-            self._start_lsn(),
-            config.publication,
-            parameters=config.raw.get("slot.stream.params", ""),
-            in_segments=in_segments,
-            should_stop=self._stop.is_set,
-        )
-        self._slot_backoff.reset()
-        status = config.seconds("status.update.interval.ms")
-        if server.wal_sender_timeout_ms:
-            # a server with a short timeout must not give us up between two statuses
-            status = min(status, server.wal_sender_timeout_ms / 3000)
-        stream = ChangeStream(
-            connection,
-            self._position or PostgresOffset(),
-            self._resolve,
-            messages=self._messages,
-            skipped=config.skipped,
-            tombstones=config.flag("tombstones.on.delete"),
-            status_seconds=status,
-            headers=self._factory.headers,
-            pending=self._side.pending,
-            taps=self._side.taps,
-            on_structure=self._side.structure_seen,
-            metrics=self._streaming_metrics,
-            segments=self._segments(connection, server) if in_segments else None,
-        )
-        self._streaming_metrics.connected = True
-        self._quiet_until = time.monotonic() + QUIET_SECONDS
-        if self._acknowledged and config.confirms_positions:
-            stream.acknowledge(self._acknowledged)
-        log.info("Streaming from slot '%s' at %s", config.slot, format_lsn(self._start_lsn()))
-        return stream
-
-    def _segments(self, connection: Connection, server: ServerState) -> SegmentedMessages:
-        return SegmentedMessages(
-            connection.pgconn.get_copy_data,
-            memory_bytes=self._config.number("large.transaction.memory.bytes"),
-            directory=self._config.raw.get("large.transaction.directory", "").strip() or None,
-            sends_empty=server.version < 150000,
-        )
-
-    def _resolve(self, relation: Relation, known: CapturedTable | None) -> CapturedTable | None:
-        """The captured table of a RELATION message, `known` itself when nothing changed, None when it is not captured."""
-        id_ = TableId(relation.schema, relation.table)
-        if not self._config.filters.is_captured(id_):
-            return None
-        try:
-            table = self._structure(relation, id_)
-        except ServerError as error:
-            if error.sqlstate[:2] not in ("08", "57"):
-                raise
-            # the idle connection was cut, by a firewall or an administrator
-            assert self._general is not None
-            self._general.close()
-            self._general = open_general(self._config, self._stop.is_set)
-            table = self._structure(relation, id_)
-        return self._factory.build(table, known, streamed=True)
-
-    def _structure(self, relation: Relation, id_: TableId) -> Table[PgColumn]:
-        assert self._general is not None
-        table = catalog.read_tables(self._general, [id_]).get(id_)
-        present = {column.name: column.type_oid for column in table.columns} if table else {}
-        changed = {column.type_oid for column in relation.columns if present.get(column.name) != column.type_oid}
-        return table_of_relation(relation, table, catalog.read_types(self._general, changed))
 
     def _drop_slot(self) -> None:
         try:
