@@ -119,17 +119,28 @@ def _user_stages(text: str | None) -> list[Stage]:
 
 
 def _internal_stages(namespaces: NamespaceFilter, operations: list[str]) -> list[Stage]:
-    match = {"$and": [*_literal(namespaces), {"operationType": {"$in": operations}}]} if namespaces.literal else None
-    if match is not None:
-        return [{"$match": match}]
+    """A coarse filter by name and operation; inserts into the signal collection pass in any case, since they are signals."""
+    wanted = {"operationType": {"$in": operations}}
+    signals = None
+    if namespaces.forced is not None:
+        name = dict(zip(("db", "coll"), split_namespace(namespaces.forced), strict=True))
+        signals = {"ns": name, "operationType": {"$in": sorted({*operations, "insert"})}}
+    if namespaces.literal:
+        return [{"$match": _or_signals([*_literal(namespaces), wanted], signals)}]
     conditions = _patterns(namespaces)
     if not conditions:
-        return [{"$match": {"operationType": {"$in": operations}}}]
+        return [{"$match": _or_signals([wanted], signals)}]
+    event = {f"event.{name}": value for name, value in signals.items()} if signals else None
     return [
         {"$replaceRoot": {"newRoot": {"namespace": {"$concat": ["$ns.db", ".", "$ns.coll"]}, "event": "$$ROOT"}}},
-        {"$match": {"$and": [*conditions, {"event.operationType": {"$in": operations}}]}},
+        {"$match": _or_signals([*conditions, {"event.operationType": {"$in": operations}}], event)},
         {"$replaceRoot": {"newRoot": "$event"}},
     ]
+
+
+def _or_signals(conditions: list[Stage], signals: Stage | None) -> Stage:
+    found = conditions[0] if len(conditions) == 1 else {"$and": conditions}
+    return found if signals is None else {"$or": [found, signals]}
 
 
 def _literal(namespaces: NamespaceFilter) -> list[Stage]:
@@ -142,9 +153,6 @@ def _literal(namespaces: NamespaceFilter) -> list[Stage]:
         else:
             values = [dict(zip(("db", "coll"), split_namespace(part), strict=True)) for part in names]
             found.append({"ns": {operator: values}})
-    if found and namespaces.forced:
-        signals = dict(zip(("db", "coll"), split_namespace(namespaces.forced), strict=True))
-        return [{"$or": [{"$and": found}, {"ns": signals}]}]
     return found
 
 
@@ -156,7 +164,4 @@ def _patterns(namespaces: NamespaceFilter) -> list[Stage]:
         parts = [part.strip().replace("\\,", ",") for part in re.split(r"(?<!\\),", text or "") if part.strip()]
         if parts:
             found.append({subject: {"$regex": "|".join(parts), "$options": "i"}})
-    if found and namespaces.forced:
-        exact = f"^{re.escape(namespaces.forced)}$"
-        return [{"$or": [{"$and": found}, {"namespace": {"$regex": exact}}]}]
     return found

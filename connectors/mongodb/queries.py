@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from bson import json_util
+from bson.errors import BSONError
 
 from connect_py.errors import ConfigError
 
@@ -49,7 +50,7 @@ def parse_query(text: str, what: str) -> dict[str, Any]:
     """
     try:
         found = json_util.loads(as_json(text), json_options=json_util.RELAXED_JSON_OPTIONS)
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, BSONError) as error:
         raise ConfigError(f"{what} is no filter ({error}): {text[:200]}") from None
     if not isinstance(found, dict):
         raise ConfigError(f"{what} is no document: {text[:200]}")

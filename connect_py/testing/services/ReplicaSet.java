@@ -146,7 +146,7 @@ public final class ReplicaSet extends MemoryBackend {
         final Map<String, List<Change>> open = new HashMap<>();
         final Set<String> keepsImages = new HashSet<>();
         long last = Instant.now().getEpochSecond() << 32;
-        long forgotten;
+        long forgotten = last;
         Document transaction;
 
         synchronized Document guarded(java.util.function.Supplier<Document> action) {
