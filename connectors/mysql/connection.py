@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pymysql
 from pymysql.converters import escape_string
 
 from connectors.mysql.errors import server_error
+from connectors.mysql.result import TextResult
 from connectors.mysql.settings import ConnectionSettings
 
-#: Rows that one read of an unbuffered result hands over.
-FETCH_ROWS = 2_000
 Row = tuple[bytes | None, ...]
 
 
@@ -62,15 +61,32 @@ class Connection:
         """All rows as texts, NULL as an empty one. Raises ServerError."""
         return [tuple("" if value is None else value.decode("utf-8", "replace") for value in row) for row in self.query(statement)]
 
-    def stream(self, statement: str, fetch: int = FETCH_ROWS) -> Iterator[Sequence[Row]]:
-        """Rows of a large result in batches, read from the socket as they are asked for. Raises ServerError."""
+    def result(self, statement: str, characters: Sequence[bool]) -> TextResult:
+        """Begin to read a large result; nothing else can be asked for before its last row was read. Raises ServerError.
+
+        Args:
+            characters: of each column, whether its values are characters.
+        """
+        driver, where = self._driver, f"{self._settings.host}:{self._settings.port}"
         try:
-            with self._driver.cursor(pymysql.cursors.SSCursor) as cursor:
-                cursor.execute(statement)
-                while rows := cursor.fetchmany(fetch):
-                    yield rows
+            driver.query(statement, unbuffered=True)
         except (pymysql.MySQLError, OSError) as error:
-            raise server_error(error, f"A statement failed on {self._settings.host}:{self._settings.port}") from error
+            raise server_error(error, f"A statement failed on {where}") from error
+
+        def receive(size: int) -> bytes:
+            try:
+                return bytes(driver._rfile.read1(size))
+            except OSError as error:
+                raise server_error(error, f"The connection to {where} broke") from error
+
+        def ended() -> None:
+            result = driver._result
+            if result is not None:
+                result.unbuffered_active = False
+                result.connection = None
+            driver._result = None
+
+        return TextResult(receive, ended, characters, where)
 
     @property
     def thread_id(self) -> int:

@@ -36,6 +36,12 @@ def server_error(error: Exception, what: str) -> ServerError:
     return ServerError(message, code, text)
 
 
+def server_error_of_packet(packet: bytes, what: str) -> ServerError:
+    """The error to raise for an error packet (page_protocol_basic_err_packet.html)."""
+    code, text = int.from_bytes(packet[1:3], "little"), packet[3:].decode("utf-8", "replace")
+    return server_error(pymysql.OperationalError(code, text[6:] if text.startswith("#") else text), what)
+
+
 def _code_and_text(error: Exception) -> tuple[int, str]:
     if isinstance(error, pymysql.MySQLError) and error.args and isinstance(error.args[0], int):
         return error.args[0], str(error.args[1] if len(error.args) > 1 else type(error).__name__)

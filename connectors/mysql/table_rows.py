@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from connect_py.api.record import EncodedRow
-from connectors.engine.encode.tuples import Text
 from connectors.engine.envelope import tail
 from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.snapshot.markers import Marker
-from connectors.mysql.connection import Connection, Row, quote_name
+from connectors.mysql.connection import Connection, quote_name
 from connectors.mysql.place import StreamPlace
 from connectors.mysql.tables import CapturedTable
+from connectors.mysql.text_rows import TextRow
 from connectors.mysql.values import is_text
 
 #: A batch ends at whichever comes first (see the PostgreSQL connector's).
 MAX_ROWS = 2_000
 MAX_BYTES = 4_000_000
-#: Rows that are asked of the driver at a time, so that a batch of large ones ends near its bound.
-_FETCH_ROWS = 250
 
 
 class TableRows:
@@ -45,23 +43,17 @@ class TableRows:
         self._on_end = on_end
         self._count = 0
         columns = [table.model.columns[column] for column in table.places]
-        self._charsets = ["utf-8" if is_text(column) else "latin-1" for column in columns]
         self._sources = _sources(table, place)
         names = ", ".join(table.selected)
         source = quote_name(table.id.schema, table.id.table)
         if statement is not None:
             source = f"({statement.rstrip().rstrip(';')}\n) AS chosen"
-        self._batches: Iterator[Sequence[Row]] = connection.stream(f"SELECT {names} FROM {source}", _FETCH_ROWS)  # noqa: S608  # quoted names; an override is the user's own
+        characters = [is_text(column) for column in columns]
+        self._result = connection.result(f"SELECT {names} FROM {source}", characters)  # noqa: S608  # quoted names; an override is the user's own
 
-    def read(self) -> list[Row] | None:
+    def read(self) -> list[TextRow] | None:
         """Up to MAX_ROWS or MAX_BYTES; None after the last one."""
-        rows: list[Row] = []
-        size = 0
-        for batch in self._batches:
-            rows += batch
-            size += sum(len(value) for row in batch for value in row if value is not None)
-            if len(rows) >= MAX_ROWS or size >= MAX_BYTES:
-                break
+        rows, _ = self._result.read(MAX_ROWS, MAX_BYTES)
         self._metrics.scanned(str(self._table.id), len(rows))
         self._count += len(rows)
         if not rows:
@@ -70,19 +62,10 @@ class TableRows:
             return None
         return rows
 
-    def encode(self, rows: Sequence[Row], marker: Marker) -> list[EncodedRow]:
+    def encode(self, rows: Sequence[TextRow], marker: Marker) -> list[EncodedRow]:
         """Rows as records. Raises DataError."""
-        table, charsets = self._table, self._charsets
-        image, value, route = table.encoder.image, table.encoder.value, table.route
-        source, end = self._sources[marker], tail("r", time.time_ns())
-        out: list[EncodedRow] = []
-        for row in rows:
-            texts: list[Text] = [
-                None if octets is None else octets.decode(charset, "replace") for octets, charset in zip(row, charsets, strict=True)
-            ]
-            key, shown = image(texts, snapshot=True)
-            out.append((route, key, value(None, shown, source, end)))
-        return out
+        table = self._table
+        return table.encoder.text_rows(rows, table.route, self._sources[marker], tail("r", time.time_ns()))
 
 
 def _sources(table: CapturedTable, place: StreamPlace) -> Mapping[Marker, bytes]:

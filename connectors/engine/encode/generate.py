@@ -3,6 +3,7 @@
 For a table and schema version this gives one module of Python text with
   quick_copy_rows  a loop over lines of COPY text that hold no NULL and nothing that JSON must escape
   nulls_copy_rows  the same with `\\N` in places
+  text_rows        a loop over rows of texts, None for NULL, that need no escape
   quick_tuple      a pgoutput tuple whose values are all sent, short, ASCII and need no escape
   mixed_copy, mixed_tuple  texts of one row, where None is NULL and UNCHANGED an unsent value, escapes made where they are needed
 All of them use the columns' quick expressions, so a text that is unusual for its type makes them raise ValueError or IndexError; the caller
@@ -62,6 +63,8 @@ def source_text(plan: RowPlan) -> str:
             *_copy_rows(plan, "quick_copy_rows", nulls=False),
             *_copy_rows(plan, "nulls_copy_rows", nulls=True),
             *_quick_tuple(plan),
+            *_text_rows(plan),
+            *_plain_tuple(plan),
             *_mixed(plan, "mixed_copy", stream=False),
             *_mixed(plan, "mixed_tuple", stream=True),
             "",
@@ -178,6 +181,42 @@ def _copy_rows(plan: RowPlan, name: str, *, nulls: bool) -> list[str]:
         "            key, row = convert_line(line)",
         "            append((route, key, join((HEAD, row, end))))",
     ]
+
+
+def _text_rows(plan: RowPlan) -> list[str]:
+    """As `_copy_rows`, of rows that come as texts with None for NULL."""
+    writer = _Writer(plan, tests=[("$ is None", "null")])
+    return [
+        "def text_rows(rows, route, end, append):",
+        "    for row in rows:",
+        "        try:",
+        f"            {_names(plan)}{',' if len(plan.columns) == 1 else ''} = row",
+        *(f"            {line}" for line in (*_escape_check(plan, "raise ValueError"), *writer.lines)),
+        f"            append((route, {writer.key}, join((HEAD, {writer.row}, end))))",
+        "        except (ValueError, IndexError):",
+        "            key, shown = careful(row)",
+        "            append((route, key, join((HEAD, shown, end))))",
+    ]
+
+
+def _plain_tuple(plan: RowPlan) -> list[str]:
+    """As `mixed_tuple`, which it calls where a text needs an escape."""
+    writer = _Writer(plan, tests=[("$ is None", "null"), ("$ is UNCHANGED", "placeholder")], stream=True)
+    return [
+        "def plain_tuple(row):",
+        f"    {_names(plan)}{',' if len(plan.columns) == 1 else ''} = row",
+        *(f"    {line}" for line in (*_escape_check(plan, "return mixed_tuple(row)"), *writer.lines)),
+        f"    return {writer.key}, {writer.row}",
+    ]
+
+
+def _escape_check(plan: RowPlan, otherwise: str) -> list[str]:
+    """Whether a row needs an escape, asked for all of its texts at once. What stands for NULL and unsent values needs none."""
+    checked = [f"c{i}" for i, column in enumerate(plan.columns) if column.textual or (i in plan.key and column.of_key.textual)]
+    if not checked:
+        return []
+    texts = 'f"' + "".join(f"{{{name}}}" for name in checked) + '"'
+    return [f"texts = {texts}", f"if len(dumps(texts)) != (len(texts) if texts.isascii() else plain_size(texts)) + 2: {otherwise}"]
 
 
 def _quick_tuple(plan: RowPlan) -> list[str]:

@@ -93,6 +93,11 @@ def null_text(column: ColumnPlan, *, numeric: bool, defaults: bool) -> str:
     return "0" if numeric and column.numeric is not None else column.fallback
 
 
+def plain_size(text: str) -> int:
+    """How long orjson's text of it is without quotes if nothing needs an escape; -1 where orjson and JsonConverter differ."""
+    return len(text.encode()) if len(text.encode("utf-16-le")) == 2 * len(text) else -1
+
+
 def quick_quote(text: str) -> str:
     """`quote`, with orjson for the usual texts: 0.2 µs instead of 0.4. The two differ beyond U+FFFF and in the case of `\\u00xx`."""
     if text.isascii() or len(text.encode("utf-16-le")) == 2 * len(text):

@@ -20,7 +20,7 @@ from connect_py.errors import DataError
 from connectors.engine import envelope
 from connectors.engine.encode.generate import RowPlan, source_text
 from connectors.engine.encode.plan import ColumnPlan
-from connectors.engine.encode.slow import Encoded, Slow, null_text, quick_quote
+from connectors.engine.encode.slow import Encoded, Slow, null_text, plain_size, quick_quote
 from connectors.engine.encode.tuples import MARK, SHORT_MARK, UNCHANGED, Text, read_copy_line, read_tuple, split_tuple
 
 _NEW, _KEY, _OLD = b"NKO"
@@ -115,6 +115,8 @@ class TableEncoder:
         functions = self._compile()
         self._quick_copy_rows: Callable[..., None] = functions["quick_copy_rows"]
         self._nulls_copy_rows: Callable[..., None] = functions["nulls_copy_rows"]
+        self._text_rows: Callable[..., None] = functions["text_rows"]
+        self._plain_tuple: Callable[[Sequence[Text]], Encoded] = functions["plain_tuple"]
         self._quick_tuple: Callable[[list[str]], Encoded] = functions["quick_tuple"]
         self._mixed_copy: Callable[[Sequence[Text]], Encoded] = functions["mixed_copy"]
         self._mixed_tuple: Callable[[Sequence[Text]], Encoded] = functions["mixed_tuple"]
@@ -134,6 +136,8 @@ class TableEncoder:
             "convert_line": self._convert_line,
             "dumps": orjson.dumps,
             "join": b"".join,
+            "careful": self._careful_row,
+            "plain_size": plain_size,
             "quote": quick_quote,
         }
         for index, column in enumerate(self.columns):
@@ -266,10 +270,22 @@ class TableEncoder:
 
     # -- rows that a connector has read itself ---------------------------------------------------------------------------------------
 
+    def text_rows(self, rows: Iterable[Sequence[Text]], route: Route, source: bytes, tail: bytes) -> list[EncodedRow]:
+        """Encode rows of a snapshot that came as texts, one a column of events, None for NULL. Raises DataError as `copy_rows`."""
+        out: list[EncodedRow] = []
+        self._text_rows(rows, route, self.end(source, tail), out.append)
+        return out
+
+    def _careful_row(self, texts: Sequence[Text]) -> Encoded:
+        return self.image(texts, snapshot=True)
+
     def image(self, texts: Sequence[Text], *, snapshot: bool = False) -> Encoded:
         """Key and object of a row that came as texts, one a column of events. Raises DataError as `insert`."""
         if not snapshot:
-            return self._row(texts)
+            try:
+                return self._plain_tuple(texts)
+            except (ValueError, IndexError):
+                return self._slow.encode(texts, snapshot=False)
         try:
             return self._mixed_copy(texts)
         except (ValueError, IndexError):
