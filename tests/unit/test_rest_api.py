@@ -183,6 +183,24 @@ def test_a_stopped_connector_has_no_tasks_and_takes_offsets(client, connector):
     assert client("DELETE", "/connectors/c/offsets").status == 200
 
 
+def test_signals_are_taken_and_notifications_are_numbered(client, connector):
+    assert client("POST", "/connectors/c/signals", {"id": "s", "type": "log", "data": {"message": "x"}}).body == {"id": "s"}
+    made_up = client("POST", "/connectors/c/signals", {"type": "log"}).body["id"]
+    notes = client("GET", "/connectors/c/notifications").body["notifications"]
+    assert [note["id"] for note in notes] == ["s", made_up]
+    assert client("GET", f"/connectors/c/notifications?since={notes[0]['sequence']}").body["notifications"] == notes[1:]
+    assert client("GET", "/connectors/c/notifications?limit=1").body["notifications"] == notes[1:]
+    assert client("GET", "/connectors/c/notifications?limit=0").body["notifications"] == []
+    assert client("GET", "/connectors/c/notifications?since=0&limit=1").body["notifications"] == notes[:1]
+    for query in ("since=x", "since=-1", "limit=", "limit=1.5", "since=9999999999999999999"):
+        assert client("GET", f"/connectors/c/notifications?{query}").error[0] == 400
+    for body in ({}, {"type": 7}, {"type": " "}, {"type": "log", "id": ""}, {"type": "log", "data": []}, {"type": "log", "colour": 1}):
+        assert client("POST", "/connectors/c/signals", body).error[0] == 400
+    assert client("POST", "/connectors/ghost/signals", {"type": "log"}).error == (404, "Connector ghost not found")
+    client("PUT", "/connectors/c/pause")
+    assert client("POST", "/connectors/c/signals", {"type": "log"}).error[0] == 409
+
+
 def test_topics_of_a_connector_and_of_none(client, connector):
     assert client("GET", "/connectors/c/topics").body == {"c": {"topics": ["lines"]}}
     assert client("GET", "/connectors/ghost/topics").body == {"ghost": {"topics": []}}
@@ -210,6 +228,7 @@ GHOSTS = [
     ("POST", "/restart", "Unknown connector: ghost"),
     ("POST", "/restart?includeTasks=true", "Unknown connector: ghost"),
     ("POST", "/tasks/0/restart", "Unknown connector: ghost"),
+    ("GET", "/notifications", "Connector ghost not found"),
 ]
 
 
