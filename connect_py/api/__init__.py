@@ -21,6 +21,7 @@ from connect_py.api.config import (
 )
 from connect_py.api.connector import Connector, SinkConnector, SourceConnector
 from connect_py.api.converter import Converter, HeaderConverter
+from connect_py.api.custom import Conversion, ConvertedColumn, CustomConverter, PostProcessor
 from connect_py.api.metrics import MetricGroup, MetricValue
 from connect_py.api.offset import SourceOffset, SourcePartition
 from connect_py.api.provider import ConfigData, ConfigProvider
@@ -46,7 +47,10 @@ __all__ = [
     "ConfigType",
     "ConfigValue",
     "Connector",
+    "Conversion",
+    "ConvertedColumn",
     "Converter",
+    "CustomConverter",
     "EncodedBatch",
     "Header",
     "HeaderConverter",
@@ -55,6 +59,7 @@ __all__ = [
     "MetricGroup",
     "MetricValue",
     "Password",
+    "PostProcessor",
     "Predicate",
     "Route",
     "SinkConnector",

@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterable, Mapping
 from urllib.parse import quote, quote_plus, unquote
 
 from connect_py.api import ConfigDef, ConfigType
+from connect_py.data.java_regex import compile_java_regex
+from connect_py.errors import ConfigError
 
 HIDDEN = "[hidden]"
 
@@ -40,11 +42,13 @@ def secret_values(config: Mapping[str, str | None], definition: ConfigDef | None
     """The secret values of a configuration."""
     secret: set[str] = set()
     shown: set[str] = set()
+    more = _custom_names(config.get("custom.sanitize.pattern"))
     for name, value in config.items():
         if not value:
             continue
         key = definition.keys.get(name) if definition else None
         is_secret = key.type is ConfigType.PASSWORD if key else is_secret_name(name)
+        is_secret = is_secret or (more is not None and more.fullmatch(name) is not None)
         (secret if is_secret else shown).add(value)
         secret |= _parts(value, is_secret)
     return {value for value in secret - shown if len(value.strip()) >= MIN_LENGTH}
@@ -91,6 +95,14 @@ def _parts(value: str, is_secret: bool) -> set[str]:
     if is_secret and value.count(":") == 1 and "://" not in value:
         found.add(value.partition(":")[2])
     return found
+
+
+def _custom_names(pattern: str | None) -> re.Pattern[str] | None:
+    """Debezium's property for names of further secrets; one that is no regex hides nothing."""
+    try:
+        return compile_java_regex(pattern, re.IGNORECASE) if pattern else None
+    except ConfigError:
+        return None
 
 
 def is_secret_name(name: str) -> bool:

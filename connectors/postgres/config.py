@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from connect_py.api import ConfigType, ConfigValue, Password
+from connect_py.api import ConfigType, ConfigValue, JsonEncoding, Password
 from connect_py.api.config import parse_value
 from connect_py.errors import ConfigError
 from connectors.engine.config import OLD_NAMES, ParsedConfig, skipped_operations, with_defaults, with_present_names
+from connectors.engine.custom_converters import CustomConverters
+from connectors.engine.post_processors import PostProcessors
 from connectors.engine.properties import Config, validate
 from connectors.engine.relational.column_rules import ColumnRules
 from connectors.engine.relational.filters import NameFilter, TableFilters
 from connectors.engine.relational.keys import KeyRules
 from connectors.engine.relational.table import TableId
+from connectors.engine.reselect import Reselect
 from connectors.engine.snapshot.modes import MODES, SnapshotMode, configuration_based, custom
-from connectors.postgres.properties import EXTENSIONS, PROPERTIES
+from connectors.postgres.properties import EXTENSIONS, PROPERTIES, UNLISTED, WITHOUT_EFFECT
 from connectors.postgres.settings import ConnectionSettings
 from connectors.postgres.values import ValueOptions
 
@@ -39,34 +41,34 @@ def is_system_table(table: TableId) -> bool:
     return schema in ("pg_catalog", "information_schema") or schema.startswith("pg_temp") or table.table == "spatial_ref_sys"
 
 
-#: Properties that would change *what* is sent and are not built yet: refused, because leaving them out would send values that the user wants hidden,
-#: rows that the user wants left out, or a form that nobody expects.
-_REFUSED: Final = (
-    (re.compile(r"converters"), "converters"),
-    (re.compile(r"post\.processors"), "post.processors"),
-)
-#: Values that stand for such a thing.
+#: Values that would need a Java class: refused, because without it the records would not be what the user asks for.
 _REFUSED_VALUES: Final = {"snapshot.query.mode": "custom", "snapshot.locking.mode": "custom"}
-#: Properties that add something: a warning says that it is not there yet.
-_NOT_YET: Final = {
-    "skip.messages.without.change": "false",
-    "xmin.fetch.interval.ms": "0",
-}
 
 
 def _refusals(config: Config) -> dict[str, str]:
-    """Shown property → problem, for what is given and not built."""
+    """Shown property → problem: what is given and not there, and what is not installed or refuses its properties."""
     found = {}
-    for name, text in config.items():
-        for pattern, shown in _REFUSED:
-            if text and pattern.fullmatch(name):
-                found[shown] = (
-                    f"{name} is not supported yet; without it the records would not be what you ask for, so the connector does not start"
-                )
     for name, refused in _REFUSED_VALUES.items():
         if (config.get(name) or "").strip().lower() == refused:
             found[name] = f"{refused} needs a Java class and is not supported"
+    given = {name: text for name, text in config.items() if text is not None}
+    for name, parse in _PLUGINS.items():
+        try:
+            parse(given)
+        except ConfigError as error:
+            found[name] = str(error)
     return found
+
+
+def _post_processors(given: Mapping[str, str]) -> None:
+    Reselect.parse(given)
+    PostProcessors.make(given, JsonEncoding())
+
+
+_PLUGINS: Final[Mapping[str, Callable[[Mapping[str, str]], object]]] = {
+    "converters": CustomConverters.parse,
+    "post.processors": _post_processors,
+}
 
 
 def present_config(config: Config) -> tuple[dict[str, str | None], list[str]]:
@@ -82,7 +84,8 @@ def present_config(config: Config) -> tuple[dict[str, str | None], list[str]]:
 def validate_config(config: Config) -> list[ConfigValue]:
     """Every property's value and problems, without asking the server. Does not raise."""
     present = present_config(config)[0]
-    found = validate(PROPERTIES, present) + validate({name: known for name, known in EXTENSIONS.items() if name in present}, present)
+    found = validate(PROPERTIES, present)
+    found += validate({name: known for name, known in {**UNLISTED, **EXTENSIONS}.items() if name in present}, present)
     refused = _refusals(present)
     for value in found:
         if value.name in refused and not value.errors:
@@ -110,6 +113,8 @@ class PostgresConfig(ParsedConfig):
     skipped_explicitly: bool
     signal_table: TableId | None = None
     statements: Mapping[str, str] = field(default_factory=dict)
+    converters: CustomConverters = field(default_factory=CustomConverters)
+    reselect: Reselect | None = None
     version: str = VERSION
 
     @property
@@ -121,6 +126,12 @@ class PostgresConfig(ParsedConfig):
     def user(self) -> str:
         """`database.user`."""
         return self.connection.user
+
+    @property
+    def offset_mismatch_strategy(self) -> str:
+        """`offset.mismatch.strategy`; a name that nobody knows trusts the offset, as in Debezium."""
+        found = self.choice("offset.mismatch.strategy")
+        return "trust_offset" if found == "no_validation" and self.flag("slot.seek.to.known.offset.on.start") else found
 
     @property
     def confirms_positions(self) -> bool:
@@ -138,13 +149,13 @@ def parse_config(config: Config) -> PostgresConfig:
     present, warnings = present_config(config)
     for warning in warnings:
         log.warning(warning)
-    for name, nothing in _NOT_YET.items():
-        if (present.get(name) or nothing).strip().lower() != nothing:
-            log.warning("%s=%s is accepted but not built yet: it has no effect", name, present[name])
+    for name, (nothing, why) in WITHOUT_EFFECT.items():
+        if nothing is not None and (present.get(name) or nothing).strip().lower() != nothing.lower():
+            log.warning("%s=%s has no effect: %s", name, present[name], why)
     problems = [error for value in validate_config(present) for error in value.errors]
     if problems:
         raise ConfigError("Error configuring an instance of PostgresConnectorTask: " + " ".join(problems))
-    raw = with_defaults({**PROPERTIES, **EXTENSIONS}, present)
+    raw = with_defaults({**PROPERTIES, **UNLISTED, **EXTENSIONS}, present)
     signal_tables = [part.strip() for part in raw.get("signal.data.collection", "").split(",") if part.strip()]
     return PostgresConfig(
         raw=raw,
@@ -170,6 +181,8 @@ def parse_config(config: Config) -> PostgresConfig:
         skipped_explicitly=present.get("skipped.operations") is not None,
         signal_table=_table_id(signal_tables[0]) if signal_tables else None,
         statements=_statements(raw),
+        converters=CustomConverters.parse(raw),
+        reselect=Reselect.parse(raw),
     )
 
 

@@ -14,7 +14,7 @@ import psycopg
 from psycopg import pq
 
 from connectors.postgres.errors import ServerError, connect_error
-from connectors.postgres.settings import ConnectionSettings
+from connectors.postgres.settings import CONNECT_TIMEOUT_SECONDS, ConnectionSettings
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +46,8 @@ class Connection:
         settings: where to.
         application: what the server's `pg_stat_activity` shows.
         should_stop: asked while waiting.
+        query_seconds: how long a statement may take before the server is asked to give it up; None is for ever.
+        connect_seconds: how long the server may take to answer at all.
 
     Raises:
         ServerError: it cannot be opened.
@@ -58,9 +60,12 @@ class Connection:
         *,
         replication: bool = False,
         should_stop: Callable[[], bool] = lambda: False,
+        query_seconds: float | None = None,
+        connect_seconds: float = CONNECT_TIMEOUT_SECONDS,
     ) -> None:
         self._should_stop = should_stop
-        self.pgconn = pq.PGconn.connect(settings.conninfo(application, replication=replication))
+        self._query_seconds = query_seconds
+        self.pgconn = pq.PGconn.connect(settings.conninfo(application, replication=replication, connect_seconds=connect_seconds))
         if self.pgconn.status != pq.ConnStatus.OK:
             message = self.pgconn.error_message.decode("utf-8", "replace")
             self.pgconn.finish()
@@ -115,9 +120,14 @@ class Connection:
         return ServerError("08006", message or "the connection was lost")
 
     def _next_result(self, while_waiting: Callable[[], None] | None = None) -> pq.abc.PGresult | None:
+        give_up = time.monotonic() + self._query_seconds if self._query_seconds else None
         while self.pgconn.is_busy():
             if self._should_stop():
                 raise Stopped
+            if give_up is not None and time.monotonic() >= give_up:
+                log.warning("A statement took longer than database.query.timeout.ms, and the server is asked to give it up")
+                self.cancel()
+                give_up = None
             if self.wait_readable(WAIT_SLICE_SECONDS):
                 self.consume_input()
             elif while_waiting is not None:

@@ -11,7 +11,7 @@ from connectors.engine.config import OLD_NAMES, OPEN_PREFIXES
 from connectors.engine.properties import definition
 from connectors.postgres.config import VERSION, parse_config, validate_config
 from connectors.postgres.offset import PostgresOffset
-from connectors.postgres.properties import EXTENSIONS, PROPERTIES
+from connectors.postgres.properties import EXTENSIONS, PROPERTIES, UNLISTED
 
 
 class PostgresConnector(SourceConnector):
@@ -20,7 +20,7 @@ class PostgresConnector(SourceConnector):
     java_name: ClassVar[str] = "io.debezium.connector.postgresql.PostgresConnector"
     java_task_name: ClassVar[str] = "io.debezium.connector.postgresql.PostgresConnectorTask"
     version: ClassVar[str] = VERSION
-    open_prefixes: ClassVar[tuple[str, ...]] = (*OPEN_PREFIXES, *OLD_NAMES, *EXTENSIONS)
+    open_prefixes: ClassVar[tuple[str, ...]] = (*OPEN_PREFIXES, *OLD_NAMES, *UNLISTED, *EXTENSIONS)
 
     _config: Mapping[str, str]
 

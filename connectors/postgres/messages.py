@@ -66,10 +66,11 @@ class MessageEncoder:
         last_commit: int | None,
         now_ns: int,
         block: bytes = b"null",
+        xmin: int | None = None,
     ) -> EncodedRow:
         """A message's record; `block` is its place in its transaction, as JSON text."""
         prefix = quote(message.prefix).encode()
-        source = self._block.transaction(ts_us, xid, last_commit)(lsn)
+        source = self._block.transaction(ts_us, xid, last_commit, xmin=xmin)(lsn)
         payload = b'{"op":"m","ts_ms":%d,"source":%b,"transaction":%b,"message":{"prefix":%b,"content":"%b"}}' % (
             now_ns // 1_000_000,
             source,

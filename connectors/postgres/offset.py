@@ -63,6 +63,7 @@ class PostgresOffset:
     last_snapshot_record: bool = False
     progress: str | None = None
     more: Mapping[str, bool | int | str | None] = field(default_factory=dict)
+    xmin: int | None = None
 
     @classmethod
     def load(cls, stored: SourceOffset) -> PostgresOffset:
@@ -80,6 +81,7 @@ class PostgresOffset:
         return cls(
             lsn=_number(stored, "lsn"),
             tx_id=_number(stored, "txId"),
+            xmin=_number(stored, "xmin"),
             ts_us=_number(stored, "ts_usec"),
             lsn_proc=lsn_proc,
             lsn_commit=lsn_proc if lsn_commit is None else lsn_commit,
@@ -98,6 +100,7 @@ class PostgresOffset:
         fields: list[tuple[str, bool | int | str | None]] = [
             ("last_snapshot_record", self.last_snapshot_record if in_snapshot else None),
             ("lsn_proc", self.lsn_proc),
+            ("xmin", self.xmin),
             ("messageType", self.message_type),
             ("lsn_commit", self.lsn_commit),
             ("lsn", self.lsn),

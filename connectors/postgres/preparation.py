@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from connect_py.errors import FatalTaskError
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.modes import StoredPosition
-from connectors.postgres import catalog, slot
+from connectors.postgres import catalog, mismatch, slot
 from connectors.postgres.catalog import ServerState
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.connection import Connection, quote_name
@@ -58,7 +58,8 @@ def open_general(config: PostgresConfig, should_stop: Callable[[], bool]) -> Con
     """
     settings = config.connection
     try:
-        connection = Connection(settings, "Debezium General", should_stop=should_stop)
+        seconds = config.seconds("database.query.timeout.ms")
+        connection = Connection(settings, "Debezium General", should_stop=should_stop, query_seconds=seconds or None)
     except ServerError as error:
         what = f"Cannot connect to the database '{settings.database}' at {settings.host}:{settings.port}"
         raise translate(error, what, user=settings.user, database=settings.database) from None
@@ -77,6 +78,7 @@ def prepare(
     position: PostgresOffset | None,
     *,
     snapshot_begun: bool,
+    is_stored: bool,
     should_stop: Callable[[], bool],
 ) -> Start:
     """Look, decide, make.
@@ -84,6 +86,7 @@ def prepare(
     Args:
         position: the offset to go on from.
         snapshot_begun: whether this task has taken a snapshot since it was started; `always` asks for one, not for one a reconnection.
+        is_stored: whether the offsets topic holds the position: the slot may be moved to no other.
 
     Raises:
         FatalTaskError: it cannot work as it is; with what to do.
@@ -126,6 +129,8 @@ def prepare(
     if server.slot is not None and reads and position is not None and (goes_on or not position.is_snapshot_unfinished):
         exported = slot.export_snapshot_beside(config.connection, config.slot, observer=general, should_stop=should_stop)
     lsn = server.slot.confirmed_lsn if server.slot else None
+    if is_stored and position is not None and not reads and lsn is not None and not position.is_snapshot_unfinished:
+        position = mismatch.settle(general, config.slot, lsn, position, config.offset_mismatch_strategy, confirms=config.confirms_positions)
     return Start(server, tables, position, to_read, exported.lsn if exported else lsn, exported, goes_on, published)
 
 
@@ -194,6 +199,8 @@ def _is_lost(position: PostgresOffset | None, server: ServerState, config: Postg
     if position is None or position.is_snapshot_unfinished or not mode.streams:
         return False
     if config.choice("internal.log.position.check.enable", "true") == "false":
+        return False
+    if server.slot is not None and config.offset_mismatch_strategy in (mismatch.TRUST_SLOT, mismatch.TRUST_GREATER):
         return False
     at = format_lsn(position.start_lsn)
     if server.slot is None:

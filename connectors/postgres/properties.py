@@ -250,8 +250,60 @@ EXTENSIONS: Final = {
     known.key.name: known
     for known in (
         *OWN,
-        prop("large.transaction.streaming", B, "false", LOW, WS, "Stream large transactions", "Whether the server sends large transactions while they are open (protocol version 2 of pgoutput, server version 14 and later), so that they wait here and not on its disk.", is_boolean),
+        prop("large.transaction.streaming", B, "false", LOW, WS, "Stream large transactions", "Whether the server sends large transactions while they are open (protocol version 2 of pgoutput, server version 14 and later), so that they wait here and not on its disk."),
         prop("large.transaction.memory.bytes", L, "16777216", LOW, WM, "Memory for open transactions", "How much of open transactions is kept in memory before the largest goes to a temporary file.", positive_long),
         prop("large.transaction.directory", S, None, LOW, WL, "Directory of open transactions", "Where those files are; the system's directory for temporary files without it.", _directory),
     )
 }  # fmt: skip
+
+#: Properties that Debezium reads and does not list: they have an effect, and answers show one only where it is given.
+UNLISTED: Final = {
+    known.key.name: known
+    for known in (
+        prop("read.only", B, "false", LOW, WS, "Read only", "Whether incremental snapshots write no watermarks."),
+        prop("skip.messages.without.change", B, "false", LOW, WS, "Skip messages without change", "Whether updates that change no captured column are left out; needs REPLICA IDENTITY FULL."),
+        prop("incremental.snapshot.allow.schema.changes", B, "false", LOW, WS, "Allow schema changes during incremental snapshot if supported.", "Accepted; a change of structure inside of a chunk always makes it be read again."),
+        prop("event.converting.failure.handling.mode", S, "warn", MED, WS, "Event converting failure handling", "What to do with a value that has no form under its column's schema: null and a warning, null (skip), or fail the task.", values=("warn", "fail", "skip")),
+        prop("money.fraction.digits", I, "2", LOW, WS, "Money fraction digits", "Digits behind the point of money."),
+        prop("offset.mismatch.strategy", S, "no_validation", LOW, WM, "Offset mismatch strategy", "Which of the stored offset and the slot's position a start trusts: no_validation, trust_offset, trust_slot, trust_greater_lsn."),
+        prop("slot.seek.to.known.offset.on.start", B, "false", LOW, WS, "Seek to the known offset on start", "Old form of offset.mismatch.strategy: true is trust_offset."),
+        prop("field.name.adjustment.mode", S, "none", LOW, WM, "Field Name Adjustment", "Whether names of fields are made to fit Avro.", values=("none", "avro_unicode", "avro")),
+        prop("topic.delimiter", S, ".", MED, WM, "Topic delimiter", "Between the parts of topics' names."),
+        prop("topic.transaction", S, "transaction", LOW, WM, "Transaction topic", "Last part of the name of the transactions' topic."),
+        prop("topic.heartbeat.prefix", S, "__debezium-heartbeat", LOW, WM, "Prefix of the heartbeat topic", "First part of the name of the heartbeats' topic."),
+        prop("topic.heartbeat.name", S, None, LOW, WM, "Heartbeat topic", "The whole name of the heartbeats' topic."),
+        prop("topic.cache.size", I, "10000", LOW, WS, "Topic cache size", "Accepted and not used.", positive_int),
+    )
+}  # fmt: skip
+
+_QUEUE = "rows go from the socket to the producer without a queue; a batch ends after 2,000 rows or 4 MB"
+_CLASS = "it names a Java class, which cannot be loaded"
+#: Properties that are accepted and change nothing: the value that asks for nothing (None: any value does no harm), and why. A task warns of
+#: another value.
+WITHOUT_EFFECT: Final[dict[str, tuple[str | None, str]]] = {
+    "plugin.name": (None, "pgoutput is the only one"),
+    "database.sslfactory": ("", _CLASS),
+    "sourceinfo.struct.maker": ("io.debezium.connector.postgresql.PostgresSourceInfoStructMaker", _CLASS),
+    "transaction.metadata.factory": ("io.debezium.pipeline.txmetadata.DefaultTransactionMetadataFactory", _CLASS),
+    "memory.management.schemas.class": ("io.debezium.relational.ConcurrentMapTableMappingStorage", _CLASS),
+    "memory.management.tables.class": ("io.debezium.relational.ConcurrentMapTableMappingStorage", _CLASS),
+    "lsn.flush.timeout.ms": (None, "a confirmation is one message to the server, for which nothing waits"),
+    "lsn.flush.timeout.action": (None, "a confirmation is one message to the server, for which nothing waits"),
+    "max.batch.size": (None, _QUEUE),
+    "max.queue.size.in.bytes": (None, _QUEUE),
+    "snapshot.fetch.size": (None, "COPY streams rows as they are read"),
+    "query.fetch.size": (None, "COPY streams rows as they are read"),
+    "executor.shutdown.timeout.ms": (None, "there are no executors; task.shutdown.graceful.timeout.ms of the worker bounds a stop"),
+    "statistics.metrics.enabled": (None, "latencies are measured once a batch, which costs nothing"),
+    "custom.metric.tags": ("", "figures are labelled with connector, task and server"),
+    "table.ignore.builtin": (None, "publications hold no tables of the system"),
+    "snapshot.isolation.mode": (None, "a snapshot is always one REPEATABLE READ transaction"),
+    "snapshot.mode.configuration.based.snapshot.schema": (None, "structures come from the catalog at every start"),
+    "snapshot.mode.configuration.based.snapshot.on.schema.error": ("false", "there is no schema history that could be lost"),
+    "snapshot.query.mode.custom.name": (None, "snapshot.query.mode=custom is refused"),
+    "snapshot.locking.mode.custom.name": (None, "snapshot.locking.mode=custom is refused"),
+    "schema.refresh.mode": (None, "pgoutput tells of every change of structure"),
+    "heartbeat.topics.prefix": ("__debezium-heartbeat", "as in Debezium; topic.heartbeat.prefix names the topic"),
+    "topic.cache.size": (None, "names of topics are made once a structure"),
+    "incremental.snapshot.allow.schema.changes": (None, "a change of structure inside of a chunk always makes it be read again"),
+}

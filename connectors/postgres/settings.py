@@ -28,8 +28,8 @@ class ConnectionSettings:
     database: str
     more: tuple[tuple[str, str | Password], ...] = field(default=())
 
-    def conninfo(self, application: str, *, replication: bool = False) -> bytes:
-        """The connection string; holds the password."""
+    def conninfo(self, application: str, *, replication: bool = False, connect_seconds: float = CONNECT_TIMEOUT_SECONDS) -> bytes:
+        """The connection string; holds the password. libpq takes whole seconds, two at least, to connect."""
         parts: list[tuple[str, str]] = [
             ("host", self.host),
             ("port", str(self.port)),
@@ -38,7 +38,7 @@ class ConnectionSettings:
             ("application_name", application),
             ("client_encoding", "UTF8"),
             ("options", SESSION),
-            ("connect_timeout", str(CONNECT_TIMEOUT_SECONDS)),
+            ("connect_timeout", str(max(2, round(connect_seconds)))),
         ]
         if self.password is not None:
             parts.append(("password", self.password.reveal()))

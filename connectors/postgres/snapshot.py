@@ -120,7 +120,7 @@ class PostgresSnapshot:
             {table: self._structures[table] for table in present},
             sizes,
             self._progress,
-            whole=frozenset(request.statements or ()),
+            whole=frozenset(self._names if readers > 1 and config.flag("legacy.snapshot.max.threads") else request.statements or ()),
             chunk_rows=self._chunk_rows,
             readers=readers,
             chunks_each=config.number("snapshot.max.threads.multiplier"),

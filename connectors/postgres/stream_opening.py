@@ -22,6 +22,7 @@ from connectors.postgres.pgoutput import Relation
 from connectors.postgres.streaming import ChangeStream
 from connectors.postgres.tables import CapturedTable, TableFactory, table_of_relation
 from connectors.postgres.values import PgColumn
+from connectors.postgres.xmin import SlotXmin
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +55,8 @@ class StreamOpener:
         self._general = general
         self._general_anew = general_anew
         self._should_stop = should_stop
+        seconds = config.seconds("xmin.fetch.interval.ms")
+        self._xmin: Callable[[], int | None] = SlotXmin(general, config.slot, seconds) if seconds > 0 else lambda: None
         self._messages = MessageEncoder(
             config.version, config.topic_prefix, config.database, config.choice("binary.handling.mode"), config.message_prefixes, encoding
         )
@@ -100,6 +103,8 @@ class StreamOpener:
             on_structure=self._side.structure_seen,
             metrics=self._metrics,
             segments=self._segments(connection, server) if in_segments else None,
+            xmin=self._xmin,
+            on_failure=config.choice("event.processing.failure.handling.mode"),
         )
         self._metrics.connected = True
         log.info("Streaming from slot '%s' at %s", config.slot, format_lsn(position.start_lsn))

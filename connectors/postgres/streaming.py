@@ -16,6 +16,7 @@ import psycopg
 
 from connect_py.api import Route
 from connect_py.api.record import EncodedRow, KeyText
+from connect_py.errors import DataError
 from connectors.engine.encode.table import KeyChange
 from connectors.engine.envelope import tail
 from connectors.engine.metrics import StreamingMetrics
@@ -82,6 +83,8 @@ class ChangeStream:
         pending: takes the rows; what others put there goes with them.
         taps: what listens to tables.
         on_structure: told of every captured table's structure as the stream begins to use it.
+        xmin: the slot's, for `source.xmin`; asked at the begin of each transaction.
+        on_failure: ``event.processing.failure.handling.mode``: what becomes of an event of which no record can be made.
         segments: between the connection and the stream where the server sends transactions that are open.
 
     Attributes:
@@ -104,10 +107,15 @@ class ChangeStream:
         on_structure: Callable[[CapturedTable], None] = lambda _: None,
         metrics: StreamingMetrics | None = None,
         segments: SegmentedMessages | None = None,
+        xmin: Callable[[], int | None] = lambda: None,
+        on_failure: str = "fail",
     ) -> None:
         self._pending = pending
         self._taps = taps
         self._on_structure = on_structure
+        self._read_xmin = xmin
+        self._xmin: int | None = None
+        self._on_failure = on_failure
         self._recent: deque[int] = deque(maxlen=RECENT_TRANSACTIONS)
         self._settled: tuple[int, int | None, int] | None = None
         self._connection = connection
@@ -192,7 +200,9 @@ class ChangeStream:
         if self._settled is None:
             return None
         end, xid, commit_us = self._settled
-        return PostgresOffset(lsn=end, tx_id=xid, ts_us=commit_us, lsn_proc=end, lsn_commit=end, message_type=_OFFSET_TYPES[_COMMIT])
+        return PostgresOffset(
+            lsn=end, tx_id=xid, ts_us=commit_us, lsn_proc=end, lsn_commit=end, message_type=_OFFSET_TYPES[_COMMIT], xmin=self._xmin
+        )
 
     @property
     def quiet(self) -> PostgresOffset | None:
@@ -211,6 +221,7 @@ class ChangeStream:
             lsn_proc=end,
             lsn_commit=end,
             message_type=_OFFSET_TYPES[_COMMIT],
+            xmin=self._xmin,
         )
 
     @property
@@ -296,47 +307,53 @@ class ChangeStream:
                 if self._skip_all or (self._skip_known and self._is_known(lsn)):
                     continue
                 before = len(rows)
-                table = tables.get(message[26:30])
-                if table is not None and kind in _ROW_KINDS:
-                    if table.transaction != self._transaction:
-                        self._enter(table)
-                    source = table.source(lsn)
-                    if kind == 0x49:
-                        if not skip_inserts:
-                            key, value = table.insert(message, 30, source, created)
-                            append((table.route, key, value))
-                            size += len(value)
-                        elif self._taps.signal_table == table.captured.id:
-                            table.insert(message, 30, source, created)
-                    elif kind == 0x55:
-                        key, value, _ = table.update(message, 30, source, updated)
-                        if value:
-                            if "u" not in self._skipped:
+                try:
+                    table = tables.get(message[26:30])
+                    if table is not None and kind in _ROW_KINDS:
+                        if table.transaction != self._transaction:
+                            self._enter(table)
+                        source = table.source(lsn)
+                        if kind == 0x49:
+                            if not skip_inserts:
+                                key, value = table.insert(message, 30, source, created)
                                 append((table.route, key, value))
                                 size += len(value)
-                                updates += 1
-                        else:
-                            size += self._split(rows, table, message, source, deleted, created)
-                            others += len(rows) - before
-                            self._metrics.events(2, created=1, deleted=1)
-                    elif not skip_deletes:
-                        key, value = table.delete(message, 30, source, deleted)
-                        append((table.route, key, value))
-                        if self._tombstones:
-                            append((table.route, key, None))
-                            others += 1
-                        size += len(value)
-                        deletes += 1
-                elif kind == 0x54:
-                    self._truncate(rows, message, lsn, now_ns)
-                    others += len(rows) - before
-                    self._metrics.seen += len(rows) - before
-                elif kind == 0x4D:
-                    self._message(rows, message, lsn, now_ns)
-                    others += len(rows) - before
-                    self._metrics.seen += len(rows) - before
-                else:
-                    self._metrics.filtered += 1
+                            elif self._taps.signal_table == table.captured.id:
+                                table.insert(message, 30, source, created)
+                        elif kind == 0x55:
+                            key, value, old_key = table.update(message, 30, source, updated)
+                            if value:
+                                if "u" not in self._skipped:
+                                    append((table.route, key, value))
+                                    size += len(value)
+                                    updates += 1
+                            elif old_key is None:
+                                self._metrics.filtered += 1  # nothing of it changed
+                            else:
+                                size += self._split(rows, table, message, source, deleted, created)
+                                others += len(rows) - before
+                                self._metrics.events(2, created=1, deleted=1)
+                        elif not skip_deletes:
+                            key, value = table.delete(message, 30, source, deleted)
+                            append((table.route, key, value))
+                            if self._tombstones:
+                                append((table.route, key, None))
+                                others += 1
+                            size += len(value)
+                            deletes += 1
+                    elif kind == 0x54:
+                        self._truncate(rows, message, lsn, now_ns)
+                        others += len(rows) - before
+                        self._metrics.seen += len(rows) - before
+                    elif kind == 0x4D:
+                        self._message(rows, message, lsn, now_ns)
+                        others += len(rows) - before
+                        self._metrics.seen += len(rows) - before
+                    else:
+                        self._metrics.filtered += 1
+                except DataError as error:
+                    del rows[before:]
+                    self._bad_event(error, lsn)
                 if len(rows) > before:
                     last = (lsn, self._events, kind, self._xid, self._commit_us, self._last_commit)
             elif kind == 0x42:
@@ -371,7 +388,15 @@ class ChangeStream:
             lsn_commit=last_commit,
             message_type=_OFFSET_TYPES[kind],
             events_processed=events,
+            xmin=self._xmin,
         )
+
+    def _bad_event(self, error: DataError, lsn: int) -> None:
+        """An event of which no record can be made: it fails the task, or is left out, as the mode says."""
+        if self._on_failure not in ("warn", "skip", "ignore"):
+            raise error
+        level = logging.WARNING if self._on_failure == "warn" else logging.DEBUG
+        log.log(level, "Error while processing event at offset {lsn=%d, txId=%s}; it is left out: %s", lsn, self._xid, error)
 
     def _begin(self, begin: pgoutput.Begin, lsn: int) -> None:
         self._transaction += 1
@@ -380,6 +405,7 @@ class ChangeStream:
         self._settled = None
         self._xid = begin.xid
         self._commit_us = begin.commit_us
+        self._xmin = self._read_xmin()
         self._origin = None
         self._lsn = self._events = 0
         if self._resume is not None:
@@ -421,7 +447,7 @@ class ChangeStream:
     def _enter(self, table: TableStream) -> None:
         """Give a table the source block of the present transaction."""
         name, lsn = self._origin or (None, None)
-        table.source = table.captured.block.transaction(self._commit_us, self._xid, self._last_commit, name, lsn)
+        table.source = table.captured.block.transaction(self._commit_us, self._xid, self._last_commit, name, lsn, xmin=self._xmin)
         table.transaction = self._transaction
 
     def _split(self, rows: list[EncodedRow], table: TableStream, message: bytes, source: bytes, deleted: bytes, created: bytes) -> int:
@@ -464,7 +490,7 @@ class ChangeStream:
             return
         decoded = pgoutput.decode_message(message)
         if not decoded.transactional:
-            self._xid, self._commit_us = None, now_ns // 1000
+            self._xid, self._commit_us, self._xmin = None, now_ns // 1000, self._read_xmin()
             # outside of any transaction: its own position is complete at once
             self._last_commit = max(lsn, self._last_commit or 0)
         if not self._messages.is_wanted(decoded):
@@ -474,7 +500,7 @@ class ChangeStream:
             block = self._taps.monitor.event(COLLECTION, self._taps.shown_transaction(message))
         last_commit = self._last_commit
         row = self._messages.encode(
-            decoded, lsn=lsn, xid=self._xid, ts_us=self._commit_us, last_commit=last_commit, now_ns=now_ns, block=block
+            decoded, lsn=lsn, xid=self._xid, ts_us=self._commit_us, last_commit=last_commit, now_ns=now_ns, block=block, xmin=self._xmin
         )
         rows.append(row)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
+from functools import partial
 
-from connect_py.api import Route
+from connect_py.api import ConvertedColumn, Route
 from connect_py.api.record import JsonEncoding
+from connectors.engine.encode.filling import FillingEncoder
 from connectors.engine.encode.plan import ColumnPlan
 from connectors.engine.encode.table import TableEncoder
 from connectors.engine.relational.column_rules import ColumnFacts
@@ -15,7 +17,9 @@ from connectors.engine.topic_naming import TopicNaming
 from connectors.postgres.catalog import TypeInfo, make_column
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.pgoutput import Relation
+from connectors.postgres.reselect import Reselector
 from connectors.postgres.source_info import SOURCE_SCHEMA, SourceBlock
+from connectors.postgres.types.defaults import literal_of
 from connectors.postgres.types.lengths import holds_characters, length_and_scale, shown_type_name
 from connectors.postgres.values import PgColumn, column_plan, root_type
 
@@ -77,9 +81,17 @@ class TableFactory:
     Args:
         encoding: how rows are to look; kept as `encoding`.
         headers: the context headers of every record.
+        reselector: reads again what rows of the stream do not have; None when nothing is.
     """
 
-    def __init__(self, config: PostgresConfig, encoding: JsonEncoding, headers: tuple[tuple[str, str], ...]) -> None:
+    def __init__(
+        self,
+        config: PostgresConfig,
+        encoding: JsonEncoding,
+        headers: tuple[tuple[str, str], ...],
+        reselector: Reselector | None = None,
+    ) -> None:
+        self._reselector = reselector
         self._config = config
         self.encoding = encoding
         self._naming = TopicNaming.from_config(config.raw)
@@ -116,7 +128,20 @@ class TableFactory:
             )
         topic = self._naming.data_topic(table.id.schema, table.id.table)
         name = self._naming.schema_name(topic)
-        encoder = TableEncoder(topic, plans, key, SOURCE_SCHEMA, self.encoding, schema_name=name, field_name=self._naming.field_name)
+        fill = None
+        if self._reselector is not None and table.id != config.signal_table:
+            fill = self._reselector.filler(table.id, [plan for plan in plans if plan is not None], table.key, key)
+        encoder = (TableEncoder if fill is None else partial(FillingEncoder, fill=fill))(
+            topic,
+            plans,
+            key,
+            SOURCE_SCHEMA,
+            self.encoding,
+            schema_name=name,
+            field_name=self._naming.field_name,
+            on_failure=config.choice("event.converting.failure.handling.mode"),
+            skip_unchanged=config.flag("skip.messages.without.change"),
+        )
         return CapturedTable(
             id=table.id,
             structure=(table.columns, key),
@@ -139,8 +164,14 @@ class TableFactory:
         return replace(plan, only_in_key=True) if plan is not None else None
 
     def _plan(self, table: TableId, column: PgColumn, streamed: bool) -> ColumnPlan | None:
-        plan = column_plan(column, self._config.values)
-        rules = self._config.column_rules
+        config = self._config
+        rules = config.column_rules
+        comment = column.comment if config.flag("include.schema.comments") else None
+        plan = self._converted(table, column) if config.converters.converters else None
+        if plan is None:
+            plan = column_plan(column, config.values)
+        if plan is not None and comment:
+            plan = replace(plan, schema=replace(plan.schema, doc=comment))
         if plan is None or not rules.rules:
             return plan
         root = root_type(column)
@@ -153,9 +184,23 @@ class TableFactory:
             length=length,
             scale=scale,
             characters=holds_characters(root),
-            comment=column.comment if self._config.flag("include.schema.comments") else None,
+            comment=comment,
         )
         return rules.apply(plan, facts)
+
+    def _converted(self, table: TableId, column: PgColumn) -> ColumnPlan | None:
+        root = root_type(column)
+        length, scale = length_and_scale(root, streamed=True)
+        asked = ConvertedColumn(
+            name=column.name,
+            data_collection=str(table),
+            type_name=column.type_name,
+            length=length,
+            scale=scale,
+            optional=column.nullable,
+            default=literal_of(column.default) if column.default else None,
+        )
+        return self._config.converters.plan(asked, self._config.values.placeholder)
 
     def _warn_once(self, text: str) -> None:
         if text not in self._warned:

@@ -86,7 +86,7 @@ def _count(taps: Taps, table: str, monitor: TransactionMonitor, to: RowFunctions
             return update(message, at, source, tail)
         found = update(message, at, source, block(message, tail))
         if not found[1]:
-            # it changed the key, and is two events, which `split` counts
+            # it changed nothing, or the key: then it is two events, which `split` counts
             monitor.forget(table)
         return found
 

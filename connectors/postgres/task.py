@@ -23,6 +23,7 @@ from connect_py.api import EncodedBatch, MetricGroup, SourceOffset, SourcePartit
 from connect_py.errors import ConnectError, RetriableError
 from connectors.engine.headers import context_headers, new_run_id
 from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
+from connectors.engine.post_processors import PostProcessors
 from connectors.engine.relational.table import TableId
 from connectors.engine.retry import Backoff, Outage
 from connectors.engine.signal.actions import BlockingRequest
@@ -36,6 +37,7 @@ from connectors.postgres.errors import ServerError, translate
 from connectors.postgres.lsn import format_lsn
 from connectors.postgres.offset import PostgresOffset, acknowledged_lsn
 from connectors.postgres.preparation import open_general, prepare
+from connectors.postgres.reselect import Reselector
 from connectors.postgres.snapshot import PostgresSnapshot
 from connectors.postgres.snapshot_life import SnapshotLife
 from connectors.postgres.stream_opening import StreamOpener
@@ -84,6 +86,8 @@ class PostgresConnectorTask(SourceTask):
         self._quiet_until = 0.0
         self._outage = Outage()
         self._beside: Beside | None = None
+        self._processors: PostProcessors | None = None
+        self._was_connected = False
         self._snapshots: SnapshotLife | None = None
         self._opener: StreamOpener | None = None
 
@@ -102,7 +106,10 @@ class PostgresConnectorTask(SourceTask):
         headers: tuple[tuple[str, str], ...] = ()
         if self._config.flag("extended.headers.enabled"):
             headers = context_headers(self._config.topic_prefix, context.task, CONNECTOR_NAME, new_run_id())
-        self._factory = TableFactory(self._config, context.encoding, headers)
+        reselect = self._config.reselect
+        reselector = Reselector(reselect, self._general_connection) if reselect is not None else None
+        self._factory = TableFactory(self._config, context.encoding, headers, reselector)
+        self._processors = PostProcessors.make(self._config.raw, context.encoding)
         self._beside = Beside(self._config, context, self._factory, self._general_connection, lambda: self._position, self.hooks)
         self._beside.restore(self._position.more if self._position else {})
         self._opener = StreamOpener(
@@ -137,7 +144,8 @@ class PostgresConnectorTask(SourceTask):
             self._stop.wait(min(pause, IDLE_SECONDS))
             return None
         try:
-            return self._step()
+            batch = self._step()
+            return batch if batch is None or self._processors is None else self._processors.apply(batch)
         except Stopped:
             return None
         except ServerError as error:
@@ -214,6 +222,8 @@ class PostgresConnectorTask(SourceTask):
         self._close_connections()
         if self._beside is not None:
             self._beside.close()
+        if self._processors is not None:
+            self._processors.close()
 
     # -- the state machine -------------------------------------------------------------------------------------------------------
 
@@ -307,7 +317,15 @@ class PostgresConnectorTask(SourceTask):
         config = self._config
         stop = self._stop.is_set
         self._general = open_general(config, stop)
-        start = prepare(self._general, config, self._position, snapshot_begun=self._life.has_begun, should_stop=stop)
+        start = prepare(
+            self._general,
+            config,
+            self._position,
+            snapshot_begun=self._life.has_begun,
+            is_stored=not self._was_connected,
+            should_stop=stop,
+        )
+        self._was_connected = True
         self._server, self._tables, self._position = start.server, start.tables, start.position
         self._side.new_tables.captures(
             [str(table) for table in start.tables],

@@ -9,11 +9,14 @@ from connect_py.errors import ConnectError
 from connectors.postgres.config import parse_config
 from connectors.postgres.connection import Connection
 from connectors.postgres.errors import ServerError
+from connectors.postgres.settings import CONNECT_TIMEOUT_SECONDS
 
 log = logging.getLogger(__name__)
 
 #: Older servers have no pgoutput.
 OLDEST_VERSION = 100000
+#: Older ones cannot say which transactions a snapshot sees.
+READ_ONLY_VERSION = 130000
 
 
 def connection_problem(config: Mapping[str, str | None]) -> str | None:
@@ -23,9 +26,18 @@ def connection_problem(config: Mapping[str, str | None]) -> str | None:
     except ConnectError as error:
         return f"Error while validating connector config: {error}"
     settings = parsed.connection
+    seconds = parsed.seconds("connection.validation.timeout.ms")
+    timed_out = f"Connection validation timed out after {parsed.number('connection.validation.timeout.ms')} ms"
     try:
-        connection = Connection(settings, "Debezium Validate Connection")
+        connection = Connection(
+            settings,
+            "Debezium Validate Connection",
+            query_seconds=seconds,
+            connect_seconds=min(seconds, CONNECT_TIMEOUT_SECONDS),
+        )
     except ServerError as error:
+        if "timeout expired" in error.message and seconds < CONNECT_TIMEOUT_SECONDS:
+            return timed_out
         log.warning("Validation could not reach the database '%s' at %s:%d: %s", settings.database, settings.host, settings.port, error)
         return f"Error while validating connector config: {_driver_text(error, settings.host, settings.port)}"
     try:
@@ -36,7 +48,11 @@ def connection_problem(config: Mapping[str, str | None]) -> str | None:
         )
         if login != "t" or replication != "t":
             log.warning("Postgres roles LOGIN and REPLICATION are not assigned to user: %s", settings.user)
+        if config.get("read.only") and parsed.flag("read.only") and connection.server_version < READ_ONLY_VERSION:
+            return "Error during connection validation: io.debezium.DebeziumException: Read only is not supported for version minor to 13"
     except ServerError as error:
+        if error.sqlstate == "57014":
+            return timed_out
         return f"Error while validating connector config: {error.message}"
     finally:
         connection.close()

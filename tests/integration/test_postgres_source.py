@@ -726,11 +726,11 @@ def test_a_server_without_a_free_slot_is_told_so(tmp_path_factory: pytest.TempPa
     assert "max_replication_slots" in text
 
 
-def test_what_would_hide_values_is_refused_while_it_is_not_built(runner: Runner) -> None:
+def test_what_is_not_installed_is_refused(runner: Runner) -> None:
     config = runner.config()
-    config["converters"] = "isbn"
+    config |= {"converters": "isbn", "isbn.type": "com.acme.Isbn"}
     errors = {value.name: value.errors for value in PostgresConnector().validate(config) if value.errors}
     assert list(errors) == ["converters"]
     task = PostgresConnectorTask()
-    with pytest.raises(ConfigError, match="converters is not supported yet"):
+    with pytest.raises(ConfigError, match=r"There is no custom converter com\.acme\.Isbn"):
         task.start(config, runner.context)

@@ -28,9 +28,9 @@ from connectors.file.sink import FileStreamSinkConnector
 from connectors.file.source import FileStreamSourceConnector
 from connectors.mysql import config as mysql
 from connectors.mysql.connector import MySqlConnector
-from connectors.postgres.config import _NOT_YET, _REFUSED, _REFUSED_VALUES, validate_config
+from connectors.postgres.config import _REFUSED_VALUES, validate_config
 from connectors.postgres.connector import PostgresConnector
-from connectors.postgres.properties import EXTENSIONS, PROPERTIES
+from connectors.postgres.properties import EXTENSIONS, PROPERTIES, UNLISTED, WITHOUT_EFFECT
 from rest_api import routes
 from rest_api.config import RestConfig
 from spark_sink import config as sink
@@ -83,7 +83,7 @@ def shown_default(key: ConfigKey) -> str:
 
 
 WORKER_KEYS = {**DISTRIBUTED.keys, **STANDALONE.keys}
-POSTGRES_KEYS = {name: known.key for name, known in {**PROPERTIES, **EXTENSIONS}.items()}
+POSTGRES_KEYS = {name: known.key for name, known in {**PROPERTIES, **UNLISTED, **EXTENSIONS}.items()}
 TABLES: list[tuple[str, dict[str, ConfigKey], tuple[str, ...]]] = [
     ("configuration.md", WORKER_KEYS, ()),
     ("errors.md", {**{key.name: key for key in (*COMMON, *SINK)}, **RESTARTS.keys}, ()),
@@ -117,17 +117,14 @@ def test_the_lakehouse_page_lists_every_property() -> None:
     assert set(sink.CONFIG_DEF.keys) - named == set()
 
 
-def test_what_is_not_built_yet_is_listed_as_the_connector_treats_it() -> None:
+def test_what_is_refused_or_has_no_effect_is_listed_as_the_connector_treats_it() -> None:
     page = (ROOT / "docs/connectors/postgresql.md").read_text()
-    section = page.partition("### Not built yet")[2].partition("## Types")[0]
+    section = page.partition("### Refused, or without effect")[2].partition("## Types")[0]
     refused, _, rest = section.partition("Accepted without effect, with a warning")
     warned, _, silent = rest.partition("Accepted without effect and without a warning")
-    named = set(quoted(refused)) - {"custom"} - set(_REFUSED_VALUES)
-    assert all(any(pattern.fullmatch(name) for pattern, _ in _REFUSED) for name in named)
-    assert all(any(pattern.fullmatch(name) for name in named) for pattern, _ in _REFUSED)
     assert set(_REFUSED_VALUES) <= set(quoted(refused))
-    assert set(quoted(warned)) == set(_NOT_YET)
-    assert [name for name in quoted(silent) if name not in PROPERTIES or name in _NOT_YET] == []
+    assert set(quoted(warned)) == {name for name, (nothing, _) in WITHOUT_EFFECT.items() if nothing is not None}
+    assert set(quoted(silent)) == {name for name, (nothing, _) in WITHOUT_EFFECT.items() if nothing is None}
 
 
 def test_variables_set_the_properties_that_the_table_says() -> None:

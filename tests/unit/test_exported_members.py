@@ -13,11 +13,12 @@ PUBLIC = ["connect_py.api", "connect_py.data", "connect_py.testing"]
 
 #: What authors import. A name that leaves this list breaks somebody's plugin: say so in the changelog.
 API = {
-    "BatchSinkContext", "BatchSinkTask", "ConfigData", "ConfigDef", "ConfigKey", "ConfigProvider", "ConfigType", "ConfigValue", "Connector",
-    "Converter", "EncodedBatch", "Header", "HeaderConverter", "Importance", "JsonEncoding", "MetricGroup", "MetricValue", "Password",
-    "Predicate", "REQUIRED", "Route", "SinkConnector", "SinkRecord", "SinkTask", "SinkTaskContext", "SourceConnector", "SourceOffset",
-    "SourcePartition", "SourceRecord", "SourceTask", "SourceTaskContext", "TopicPartition", "Transform", "Validator", "Width", "all_of",
-    "between", "non_empty", "one_of", "one_of_ignoring_case",
+    "BatchSinkContext", "BatchSinkTask", "ConfigData", "ConfigDef", "ConfigKey", "ConfigProvider", "ConfigType", "ConfigValue",
+    "Connector", "Conversion", "ConvertedColumn", "Converter", "CustomConverter", "EncodedBatch", "Header", "HeaderConverter",
+    "Importance", "JsonEncoding", "MetricGroup", "MetricValue", "Password", "PostProcessor", "Predicate", "REQUIRED", "Route",
+    "SinkConnector", "SinkRecord", "SinkTask", "SinkTaskContext", "SourceConnector", "SourceOffset", "SourcePartition", "SourceRecord",
+    "SourceTask", "SourceTaskContext", "TopicPartition", "Transform", "Validator", "Width", "all_of", "between", "non_empty", "one_of",
+    "one_of_ignoring_case",
 }  # fmt: skip
 
 

@@ -25,10 +25,11 @@ class Slow:
     Args:
         plan: the table's.
         name: of the value's schema, for messages.
+        on_failure: ``event.converting.failure.handling.mode``: what becomes of a value that has no form under its column's schema.
     """
 
-    def __init__(self, plan: RowPlan, name: str) -> None:
-        self._plan, self._name = plan, name
+    def __init__(self, plan: RowPlan, name: str, on_failure: str = "warn") -> None:
+        self._plan, self._name, self._on_failure = plan, name, on_failure
 
     def encode(self, texts: Sequence[Text], *, snapshot: bool) -> Encoded:
         """One row.
@@ -78,7 +79,13 @@ class Slow:
         except ValueError as error:
             if not column.schema.optional:
                 raise DataError(f"A value of the required column {column.name} has no form in {self._name}: {error}") from None
-            _log.warning("A value of column %s was written as null in %s: %s", column.name, self._name, error)
+            if self._on_failure == "fail":
+                raise DataError(
+                    f"Failed to properly convert data value for column {column.name} of {self._name}: {error}. With "
+                    "event.converting.failure.handling.mode=warn it would be written as null"
+                ) from None
+            level = logging.DEBUG if self._on_failure == "skip" else logging.WARNING
+            _log.log(level, "A value of column %s was written as null in %s: %s", column.name, self._name, error)
             return null_text(column, numeric=numeric, defaults=self._plan.nulls_as_defaults)
 
 

@@ -55,6 +55,8 @@ class TableEncoder:
         encoding: the converters' settings.
         schema_name: what the names of schemas begin with.
         field_name: adjusts names of fields.
+        on_failure: as of `Slow`.
+        skip_unchanged: whether an update that changes no column of events gives no value (``skip.messages.without.change``).
 
     Attributes:
         columns: the plans of the columns that keys or rows have; COPY must select exactly these, in this order.
@@ -71,6 +73,9 @@ class TableEncoder:
         encoding: JsonEncoding,
         schema_name: str | None = None,
         field_name: Callable[[str], str] = lambda name: name,
+        *,
+        on_failure: str = "warn",
+        skip_unchanged: bool = False,
     ) -> None:
         self.columns = tuple(plan for plan in columns if plan is not None)
         self._width = len(columns)
@@ -111,7 +116,8 @@ class TableEncoder:
             nulls_as_defaults=encoding.nulls_as_defaults,
         )
         self.source_text = source_text(self._plan)
-        self._slow = Slow(self._plan, self.value_schema.name or name)
+        self._slow = Slow(self._plan, self.value_schema.name or name, on_failure)
+        self.skip_unchanged = skip_unchanged
         functions = self._compile()
         self._quick_copy_rows: Callable[..., None] = functions["quick_copy_rows"]
         self._nulls_copy_rows: Callable[..., None] = functions["nulls_copy_rows"]
@@ -236,7 +242,8 @@ class TableEncoder:
         """Encode an Update message.
 
         Returns:
-            Key, value and None; or, where the key changed, the new key, nothing and the old key: the caller then asks `split`.
+            Key, value and None; or, where the key changed, the new key, nothing and the old key: the caller then asks `split`; or, where
+            nothing of the row changed and that is to be left out, nothing at all.
 
         Raises:
             DataError: as `insert`.
@@ -244,6 +251,8 @@ class TableEncoder:
         if message[position] == _NEW:
             return (*self.insert(message, position, source, tail), None)
         old_key, old_row, key, row = self._old_and_new(message, position)
+        if self.skip_unchanged and old_row == row:
+            return None, b"", None
         if old_key != key:
             return key, b"", old_key
         return key, b"".join((self._old_head, old_row, b',"after":', row, b',"source":', source, b",", tail, self._close)), None

@@ -45,6 +45,13 @@ def default_of(expression: str, plan: ColumnPlan, root: RootType) -> Any:
         return None
 
 
+def literal_of(expression: str) -> str | None:
+    """The text of a default that is a literal; None for NULL and for what the server computes."""
+    if expression.upper().startswith("NULL") or _FUNCTION(expression) or expression.upper().startswith(_NOW):
+        return None
+    return _extract(expression, "")
+
+
 def _extract(expression: str, placeholder: str) -> str:
     if _FUNCTION(expression):
         return placeholder

@@ -1,0 +1,174 @@
+"""Custom converters of a connector: which there are, and the plan of a column that one of them takes (`CustomConverterRegistry.java`).
+
+A converter is known by the name of its entry point; nothing of a configuration is imported. A column that no converter takes costs nothing
+at run time, one that is taken costs the converter's own call.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Final, TypeVar
+
+from connect_py.api import Conversion, ConvertedColumn, CustomConverter
+from connect_py.converters.json_read import has_decimals
+from connect_py.converters.json_write import WriteOptions, payload_writer, quote
+from connect_py.data import Type
+from connect_py.errors import ConfigError, ConnectError
+from connectors.engine.encode.plan import ColumnPlan, Unrepresentable
+
+log = logging.getLogger(__name__)
+
+#: Entry points of packages that add converters. The name is what ``<alias>.type`` says, the value a `CustomConverter`.
+ENTRY_POINTS: Final = "connect_py.custom_converters"
+
+_T = TypeVar("_T")
+
+
+def below(config: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """The properties of which the names begin with a prefix, without it."""
+    return {name.removeprefix(prefix): text for name, text in config.items() if name.startswith(prefix)}
+
+
+def aliases(text: str | None) -> list[str]:
+    """The names of a list, in order."""
+    return [alias.strip() for alias in (text or "").split(",") if alias.strip()]
+
+
+def made(group: str, what: str, name: str, base: Callable[..., _T]) -> _T:
+    """An object of an installed class.
+
+    Args:
+        group: of the entry points.
+        what: names the kind in errors.
+        name: of the entry point.
+
+    Raises:
+        ConfigError: there is none of that name, or it cannot be made.
+    """
+    entry = next(iter(entry_points(group=group, name=name)), None)
+    if entry is None:
+        known = ", ".join(sorted({found.name for found in entry_points(group=group)})) or "none"
+        raise ConfigError(
+            f"There is no {what} {name}. Installed are: {known}. Java classes cannot be loaded; a package offers Python's as "
+            f"entry points of the group {group}"
+        )
+    try:
+        plugin = entry.load()()
+    except Exception as error:
+        raise ConfigError(f"The {what} {name} cannot be made: {error}") from error
+    if not isinstance(plugin, base):  # type: ignore[arg-type]  # an abstract class, which mypy takes for a function here
+        raise ConfigError(f"The {what} {name} is a {type(plugin).__name__}, not a {base.__name__}")
+    found: _T = plugin
+    return found
+
+
+@dataclass(frozen=True)
+class CustomConverters:
+    """The converters of one connector, in the order in which they are asked."""
+
+    converters: tuple[CustomConverter, ...] = ()
+
+    @classmethod
+    def parse(cls, config: Mapping[str, str]) -> CustomConverters:
+        """Make what `converters` names.
+
+        Raises:
+            ConfigError: one is not installed, has no type, or refuses its properties.
+        """
+        found = []
+        for alias in aliases(config.get("converters")):
+            properties = below(config, f"{alias}.")
+            name = properties.get("type", "").strip()
+            if not name:
+                raise ConfigError(f"converters names {alias}, for which there is no {alias}.type")
+            converter = made(ENTRY_POINTS, "custom converter", name, CustomConverter)
+            converter.configure({key: text for key, text in properties.items() if key != "type"})
+            found.append(converter)
+        return cls(tuple(found))
+
+    def plan(self, column: ConvertedColumn, placeholder: str) -> ColumnPlan | None:
+        """The plan of a column that a converter takes; None leaves it to the connector.
+
+        Args:
+            placeholder: stands for a value that the database did not send, where texts can.
+
+        Raises:
+            ConfigError: a converter fails, or gives something else.
+        """
+        for converter in self.converters:
+            try:
+                conversion = converter.converter_for(column)
+            except ConnectError:
+                raise
+            except Exception as error:
+                raise ConfigError(
+                    f"The converter {type(converter).__name__} failed for {column.data_collection}.{column.name}: {error}"
+                ) from error
+            if conversion is not None:
+                return _plan(column, conversion, placeholder)
+        return None
+
+
+def _plan(column: ConvertedColumn, conversion: Conversion, placeholder: str) -> ColumnPlan:
+    required = conversion.schema
+    write = payload_writer(required, WriteOptions())
+    null = _of_null(conversion.convert, write)
+    missing = null or ("null" if column.optional else _nothing(required.type))
+    written = _guarded(conversion.convert, write, missing)
+    schema = required.as_optional() if column.optional else required
+    if column.default is not None:
+        try:
+            schema = schema.with_default(conversion.convert(column.default))
+        except Exception as error:  # noqa: BLE001  # whatever a plugin raises
+            log.warning("The default of %s.%s has no form in the schema of its converter: %s", column.data_collection, column.name, error)
+    numeric = None
+    if has_decimals(required):
+        numeric = _guarded(conversion.convert, payload_writer(required, WriteOptions(numeric_decimals=True)), missing)
+    return ColumnPlan(
+        name=column.name,
+        schema=schema,
+        convert=written,
+        numeric=numeric,
+        null=null,
+        fallback=null or _nothing(required.type),
+        placeholder=quote(placeholder) if required.type is Type.STRING else missing,
+    )
+
+
+def _guarded(convert: Callable[[str | None], object], write: Callable[[object], str], missing: str) -> Callable[[str], str]:
+    """Whatever a plugin raises is this one value's failure; what it gives None for is `missing`."""
+
+    def written(text: str) -> str:
+        try:
+            value = convert(text)
+            return missing if value is None else write(value)
+        except Exception as error:
+            raise Unrepresentable(f"{type(error).__name__}: {error}") from error
+
+    return written
+
+
+def _of_null(convert: Callable[[str | None], object], write: Callable[[object], str]) -> str:
+    """What a converter writes for NULL; empty when it leaves it null, or cannot."""
+    try:
+        value = convert(None)
+        return "" if value is None else write(value)
+    except Exception as error:  # noqa: BLE001  # whatever a plugin raises
+        log.debug("A converter has nothing for NULL: %s", error)
+        return ""
+
+
+def _nothing(type_: Type) -> str:
+    match type_:
+        case Type.BOOLEAN:
+            return "false"
+        case Type.STRING | Type.BYTES:
+            return '""'
+        case Type.ARRAY:
+            return "[]"
+        case Type.STRUCT | Type.MAP:
+            return "{}"
+    return "0"

@@ -1,0 +1,98 @@
+"""Every property that the PostgreSQL connector takes is read somewhere, or says why nothing reads it."""
+
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+
+import pytest
+
+from connectors.postgres import properties
+from connectors.postgres.config import parse_config, validate_config
+from connectors.postgres.properties import EXTENSIONS, PROPERTIES, UNLISTED, WITHOUT_EFFECT
+
+ROOT = Path(__file__).resolve().parents[2]
+GIVEN = {
+    "topic.prefix": "t",
+    "database.hostname": "h",
+    "database.user": "u",
+    "database.password": "secret-of-mine",
+    "database.dbname": "d",
+}
+#: Where a name is put together, or is a pattern: what stands in the code instead.
+PUT_TOGETHER = {
+    "snapshot.mode.configuration.based.snapshot.data": "snapshot.data",
+    "snapshot.mode.configuration.based.start.stream": "start.stream",
+    "snapshot.mode.configuration.based.snapshot.on.data.error": "snapshot.on.data.error",
+    "column.mask.hash.([^.]+).with.salt.(.+)": r"column\.mask\.hash\.",
+    "column.mask.with.(d+).chars": r"column\.mask\.with\.",
+    "column.truncate.to.(d+).chars": r"column\.truncate\.to\.",
+}
+
+
+def code() -> str:
+    """What the connector runs, without the tables of properties, and without what other connectors read."""
+    rooms = ("connectors/engine", "connectors/postgres", "connect_py/runtime")
+    files = [file for room in rooms for file in sorted((ROOT / room).rglob("*.py")) if file.name != "properties.py"]
+    texts = {file: file.read_text() for file in files}
+    common = ROOT / "connectors/engine/config.py"
+    texts[common] = re.sub(r"^COMMON.*?^\)  # fmt: skip$", "", texts[common], flags=re.M | re.S)
+    return "\n".join(re.sub(r'""".*?"""', "", text, flags=re.S) for text in texts.values())
+
+
+def test_every_property_is_read_or_says_why_not() -> None:
+    text = code()
+    unread = [
+        name for name in {**PROPERTIES, **UNLISTED, **EXTENSIONS} if name not in WITHOUT_EFFECT and PUT_TOGETHER.get(name, name) not in text
+    ]
+    assert unread == []
+
+
+def test_what_has_no_effect_is_a_property_and_gives_a_reason() -> None:
+    assert set(WITHOUT_EFFECT) <= {*PROPERTIES, *UNLISTED}
+    assert all(len(why) > 20 and not why.endswith(".") for _, why in WITHOUT_EFFECT.values())
+    text = code()
+    assert [name for name in WITHOUT_EFFECT if f'"{name}"' in text and name not in ("plugin.name",)] == []
+
+
+@pytest.mark.parametrize("name", [name for name, (nothing, _) in WITHOUT_EFFECT.items() if nothing is not None])
+def test_a_value_that_asks_for_what_is_not_there_is_warned_about(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    asked = {"custom.metric.tags": "a=b", "snapshot.mode.configuration.based.snapshot.on.schema.error": "true"}.get(name, "com.acme.Thing")
+    with caplog.at_level(logging.WARNING):
+        parse_config({**GIVEN, name: asked})
+    assert [record.getMessage() for record in caplog.records] == [f"{name}={asked} has no effect: {WITHOUT_EFFECT[name][1]}"]
+
+
+def test_defaults_are_quiet(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        parse_config({**GIVEN, **{name: nothing for name, (nothing, _) in WITHOUT_EFFECT.items() if nothing}})
+    assert caplog.records == []
+
+
+def test_answers_show_what_debezium_does_not_list_only_where_it_is_given() -> None:
+    assert [value.name for value in validate_config(GIVEN)] == list(properties.PROPERTIES)
+    asked = {**GIVEN, "read.only": "perhaps", "large.transaction.memory.bytes": "0", "large.transaction.directory": "/nowhere/at/all"}
+    more = validate_config(asked)[len(PROPERTIES) :]
+    assert {value.name: value.errors for value in more} == {
+        "read.only": ["The 'read.only' value is invalid: Either 'true' or 'false' is expected"],
+        "large.transaction.memory.bytes": [
+            "The 'large.transaction.memory.bytes' value is invalid: A positive, non-zero long value is expected"
+        ],
+        "large.transaction.directory": [
+            f"The 'large.transaction.directory' value is invalid: {properties._directory('/nowhere/at/all', {})}"
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "strategy"),
+    [
+        ({}, "no_validation"),
+        ({"offset.mismatch.strategy": "TRUST_SLOT"}, "trust_slot"),
+        ({"slot.seek.to.known.offset.on.start": "true"}, "trust_offset"),
+        ({"slot.seek.to.known.offset.on.start": "true", "offset.mismatch.strategy": "trust_greater_lsn"}, "trust_greater_lsn"),
+    ],
+)
+def test_the_strategy_for_differing_positions(given: dict[str, str], strategy: str) -> None:
+    assert parse_config({**GIVEN, **given}).offset_mismatch_strategy == strategy
