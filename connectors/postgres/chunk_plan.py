@@ -150,25 +150,27 @@ class ChunkPlan:
             return []
         if self._progress.is_begun(str(id_)):
             return found
-        if self._rows(id_) < self.rows_of_chunk(id_) * (2 if self._readers == 1 else 1) or self._is_scattered(id_, found[0]):
+        if self._rows(id_) < self.rows_of_chunk(id_) * (2 if self._readers == 1 else 1) or not self._is_worth_cutting(id_, found):
             return []
         return found
 
-    def _is_scattered(self, table: TableId, column: PgColumn) -> bool:
-        """See the module."""
-        ((cache, correlation),) = self._connection.query(
+    def _is_worth_cutting(self, table: TableId, key: Sequence[PgColumn]) -> bool:
+        """Whether ranges of the key can be read, and each without reading the whole table; see the module."""
+        name = quote_literal(f"{quote_name(table.schema)}.{quote_name(table.table)}")
+        readable = " AND ".join(f"has_column_privilege({name}, {quote_literal(column.name)}, 'SELECT')" for column in key)
+        ((cache, correlation, may_read),) = self._connection.query(
             "SELECT pg_size_bytes(current_setting('effective_cache_size')), "
             f"(SELECT max(abs(correlation)) FROM pg_stats WHERE schemaname = {quote_literal(table.schema)} "
-            f"AND tablename = {quote_literal(table.table)} AND attname = {quote_literal(column.name)})"
+            f"AND tablename = {quote_literal(table.table)} AND attname = {quote_literal(key[0].name)}), {readable}"
         )
-        if correlation is None or float(correlation) >= _ORDERED or self._sizes[table].octets <= int(cache or 0):
-            return False
-        log.info(
-            "The table %s is read in one go: its rows do not lie in the order of its key, and it is larger than the server's "
-            "effective_cache_size. It begins anew when the snapshot is interrupted",
-            table,
-        )
-        return True
+        if may_read != "t":
+            why = "the user may not read its key"
+        elif correlation is not None and float(correlation) < _ORDERED and self._sizes[table].octets > int(cache or 0):
+            why = "its rows do not lie in the order of its key, and it is larger than the server's effective_cache_size"
+        else:
+            return True
+        log.info("The table %s is read in one go, and from its beginning after an interruption: %s", table, why)
+        return False
 
     def _boundary(self, table: TableId, key: Sequence[KeyColumn], after: Key | None, until: Key | None) -> Key | None:
         """The key of a chunk's last row; None when fewer rows are left."""

@@ -270,3 +270,18 @@ def test_tables_are_read_in_the_order_of_their_sizes(source: Source, order: str,
     source.connection.execute("ANALYZE")
     source.run_until(finished, snapshot_tables_order_by_row_count=order)
     assert "".join(dict.fromkeys(topic[-1] for topic, _, _ in source.events)) == wanted
+
+
+def test_a_table_whose_key_may_not_be_read_is_read_whole(source: Source) -> None:
+    make_item(source, 600)
+    role = f"limited_{source.tag}"
+    source.connection.execute(f"CREATE ROLE {role} LOGIN REPLICATION PASSWORD 'x'")
+    try:
+        source.connection.execute(f"GRANT SELECT (version, note) ON item TO {role}")
+        source.connection.execute(f"CREATE PUBLICATION pub_{source.tag} FOR TABLE item")
+        limited = {"database_user": role, "database_password": "x", "publication_autocreate_mode": "disabled"}
+        source.run_until(finished, column_exclude_list=r"public\.item\.id", **limited)
+        assert len(source.topic("item")) == 600
+    finally:
+        source.connection.execute(f"DROP OWNED BY {role}")
+        source.connection.execute(f"DROP ROLE {role}")

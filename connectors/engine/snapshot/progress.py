@@ -25,6 +25,8 @@ T = TypeVar("T")
 #: The field of the source offset.
 FIELD: Final = "connect_py_snapshot"
 _VERSION = 1
+#: A larger text is not kept: Kafka takes no record of a megabyte. It is that of more than ten thousand tables.
+MOST_CHARACTERS = 500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,24 +84,30 @@ class SnapshotProgress:
 
     def __init__(self, text: str | None = None) -> None:
         self._tables: dict[str, _Table] = {}
+        self._texts: dict[str, str] = {}
         self._text: str | None = None
+        self._is_too_large = False
         if text:
             try:
                 self._tables = _parse(text)
             except (ValueError, TypeError, KeyError, AttributeError, IndexError):
                 log.warning("The stored progress of the snapshot cannot be read; the snapshot begins anew")
+        for name in self._tables:
+            self._changed(name)
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is done."""
-        return not any(_is_begun(table) for table in self._tables.values())
+        return not self._texts
 
     @property
     def text(self) -> str | None:
         """For the source offset; None while nothing is done. Made anew only when something has changed."""
-        if self._text is None and not self.is_empty:
-            tables = {name: _shown(table) for name, table in self._tables.items() if _is_begun(table)}
-            self._text = json.dumps({"v": _VERSION, "tables": tables}, separators=(",", ":"), ensure_ascii=False)
+        if self._text is None and self._texts and not self._is_too_large:
+            self._text = f'{{"v":{_VERSION},"tables":{{{",".join(self._texts.values())}}}}}'
+            if len(self._text) > MOST_CHARACTERS:
+                self._is_too_large, self._text = True, None
+                log.warning("So many tables are read that what is done of them is not kept: an interrupted snapshot begins anew")
         return self._text
 
     def is_done(self, table: str) -> bool:
@@ -120,7 +128,7 @@ class SnapshotProgress:
         found = self._tables.get(table)
         if found is None or found.key != tuple(key):
             self._tables[table] = _Table(key=tuple(key))
-            self._text = None
+            self._changed(table)
             return [WHOLE]
         return [part.range for part in found.parts if not part.is_done]
 
@@ -143,14 +151,22 @@ class SnapshotProgress:
             else:
                 merged.append(part)
         known.parts = merged
-        self._text = None
+        self._changed(table)
 
     def table_done(self, table: str, rows: int = 0) -> None:
         """Everything of a table was given out, in chunks that were done before or as a whole of so many rows."""
         known = self._tables.setdefault(table, _Table())
         known.rows += rows
         known.is_done = True
+        self._changed(table)
+
+    def _changed(self, table: str) -> None:
+        """Each table's part of the text is made when it changes, so that thousands of tables are not written out for each of them."""
         self._text = None
+        if _is_begun(self._tables[table]):
+            self._texts[table] = json.dumps({table: _shown(self._tables[table])}, separators=(",", ":"), ensure_ascii=False)[1:-1]
+        else:
+            self._texts.pop(table, None)
 
 
 def _is_begun(table: _Table) -> bool:
