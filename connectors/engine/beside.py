@@ -14,8 +14,8 @@ A connector subclasses `Beside` and gives what only it knows:
 Its stream calls `signal` for every row of the signal table that it shows, before it goes on (a chunk is read there and then, so that the
 order of everything is Debezium's), `incremental.structure_seen` when the watched collection changes, and puts its rows to `pending`. Its
 task hands on `take_signal`, calls `before_read` and `after_read` around each read of the stream, takes from `blocking` what was asked for,
-puts `fields` into the offset of every batch, and calls `restore` with those of its last batch after a failure, so that state and records
-agree again.
+puts `fields` into the offset of every batch and shows it to `made`, says what is `committed`, and calls `restore` with the fields of its
+last batch after a failure, so that state and records agree again.
 
 Owned by the task's thread.
 """
@@ -26,7 +26,7 @@ import json
 import logging
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from connect_py.api import SourceTaskContext
@@ -177,8 +177,8 @@ class Beside(ABC, Generic[R]):
         incremental.begin(NEW_TABLES, [f"\\Q{name}\\E" for name in names])
 
     def patience(self, idle: float) -> float:
-        """How long a read of the stream may wait for something to happen, in seconds, where it may otherwise wait for `idle`: not long while
-        a window ends at a position, which the stream passes without a word."""
+        """How long a read of the stream may wait for something to happen, in seconds, where it may otherwise wait for `idle`: not long
+        while a window ends at a position, which the stream passes without a word."""
         awaits = self.incremental is not None and self.incremental.awaits_position
         return min(idle, POSITION_SECONDS) if awaits else idle
 
@@ -218,9 +218,15 @@ class Beside(ABC, Generic[R]):
                 log.error("Could not execute heartbeat action query (heartbeat.action.query), streaming goes on: %s", error)
         return True
 
-    def committed(self) -> None:
-        """The offsets topic holds a batch's offset."""
-        self._inbox.committed()
+    def made(self, offset: Mapping[str, Any]) -> bool:
+        """A batch of the stream was made, with this offset. Returns whether it is a milestone (`EncodedBatch.is_milestone`): the first one
+        with what a signal brought about."""
+        return self._inbox.made(offset)
+
+    def committed(self, offsets: Iterable[Mapping[str, Any]]) -> None:
+        """The offsets topic holds these."""
+        for offset in offsets:
+            self._inbox.committed(offset)
 
     def close(self) -> None:
         """Close the channels."""

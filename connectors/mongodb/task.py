@@ -138,7 +138,7 @@ class MongoDbConnectorTask(SourceTask):
     def offsets_committed(self, offsets: Sequence[tuple[SourcePartition, SourceOffset]]) -> None:
         """Signals whose effect is in the offsets topic need not come again."""
         if self._beside is not None:
-            self._beside.committed()
+            self._beside.committed(offset for _, offset in offsets)
 
     def metrics(self) -> Sequence[MetricGroup]:
         """Debezium's two beans."""
@@ -334,7 +334,8 @@ class MongoDbConnectorTask(SourceTask):
             return None
         self._is_well()
         self._position = replace(offset or before, more=fields)
-        return EncodedBatch(rows, self._partition, self._position.dump())
+        stored = self._position.dump()
+        return EncodedBatch(rows, self._partition, stored, self._side.made(stored))
 
     def _open_stream(self) -> Streaming:
         config = self._config

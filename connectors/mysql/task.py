@@ -139,7 +139,7 @@ class MySqlConnectorTask(SourceTask):
     def offsets_committed(self, offsets: Sequence[tuple[SourcePartition, SourceOffset]]) -> None:
         """Signals whose effects the offsets topic holds are done."""
         if self._beside is not None:
-            self._beside.committed()
+            self._beside.committed(offset for _, offset in offsets)
 
     def take_signal(self, signal: Mapping[str, Any]) -> None:
         """See `SourceTask.take_signal`."""
@@ -359,7 +359,8 @@ class MySqlConnectorTask(SourceTask):
         if before is None or (not rows and fields == before.more):
             return None
         self._position = replace(offset or before, more=fields)
-        return EncodedBatch(rows, self._partition, self._position.dump())
+        stored = self._position.dump()
+        return EncodedBatch(rows, self._partition, stored, self._side.made(stored))
 
     def _open_stream(self) -> ChangeStream:
         config, position = self._config, self._position

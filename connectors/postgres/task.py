@@ -177,7 +177,7 @@ class PostgresConnectorTask(SourceTask):
             if lsn is not None:
                 self._acknowledged = max(self._acknowledged, lsn)
         if self._beside is not None:
-            self._beside.committed()
+            self._beside.committed(offset for _, offset in offsets)
         if self._stream is not None and self._config.confirms_positions:
             try:
                 self._stream.acknowledge(self._acknowledged)
@@ -466,7 +466,8 @@ class PostgresConnectorTask(SourceTask):
             return None
         self._is_well()
         self._position = self._life.mark(replace(offset or before, more=fields))
-        return EncodedBatch(rows, self._partition, self._position.dump())
+        stored = self._position.dump()
+        return EncodedBatch(rows, self._partition, stored, self._side.made(stored))
 
     def _drop_slot(self) -> None:
         try:

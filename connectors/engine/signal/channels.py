@@ -1,7 +1,8 @@
 """Ways by which signals arrive besides the source itself: `signal.enabled.channels` (debezium-common §10.1; `pipeline/signal/channels`).
 
 The task's thread polls them, every `signal.poll.interval.ms`. A signal is given until it was carried out: `poll` shows it, `done` takes it
-off, and what a channel must acknowledge it acknowledges in `committed`, when the offsets topic holds the signal's effect.
+off. Its effect is part of the batches that are made from then on, so when the offsets topic holds the offset of one of these (and not
+merely an offset that was on its way) `committed` lets the channels acknowledge.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from connectors.engine.signal.records import SignalRecord, parse_document
 
@@ -107,6 +108,9 @@ class InProcessChannel:
                 del _open[self._connector]
 
 
+#: Of so many batches the offsets are remembered, until one of them is stored.
+_MADE = 1000
+
 _lock = threading.Lock()
 _open: dict[str, InProcessChannel] = {}
 
@@ -143,6 +147,7 @@ class SignalInbox:
         self._next = 0.0
         self._waiting: deque[SignalRecord] = deque()
         self._processed = False
+        self._made: deque[Mapping[str, Any]] = deque(maxlen=_MADE)
 
     def poll(self) -> SignalRecord | None:
         """The next signal, the same one until `done`; None when there is none. Raises ConnectError."""
@@ -160,11 +165,20 @@ class SignalInbox:
         """The signal of the last `poll` was carried out."""
         self._waiting.popleft()
         self._processed = True
+        self._made.clear()
 
-    def committed(self) -> None:
-        """The offsets topic holds what the signals brought about."""
-        if self._processed and not self._waiting:
+    def made(self, offset: Mapping[str, Any]) -> bool:
+        """A batch was made, with this offset. Returns whether it is the first one behind a signal: its offset should be stored at once."""
+        if not self._processed:
+            return False
+        self._made.append(offset)
+        return len(self._made) == 1
+
+    def committed(self, offset: Mapping[str, Any]) -> None:
+        """The offsets topic holds an offset."""
+        if self._processed and not self._waiting and offset in self._made:
             self._processed = False
+            self._made.clear()
             for channel in self._channels:
                 channel.committed()
 

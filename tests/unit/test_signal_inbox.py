@@ -1,0 +1,84 @@
+"""A channel is told that its signals are done when the offsets topic holds their effect, and not before."""
+
+from __future__ import annotations
+
+from connectors.engine.signal.channels import SignalInbox
+from connectors.engine.signal.records import SignalRecord
+
+
+class Channel:
+    def __init__(self) -> None:
+        self.new: list[SignalRecord] = []
+        self.commits = 0
+
+    def send(self, *ids: str) -> None:
+        self.new += [SignalRecord(id_, "log", None, "test") for id_ in ids]
+
+    def read(self) -> list[SignalRecord]:
+        found, self.new = self.new, []
+        return found
+
+    def committed(self) -> None:
+        self.commits += 1
+
+    def close(self) -> None:
+        pass
+
+
+def carried_out(inbox: SignalInbox) -> list[str]:
+    found = []
+    while (record := inbox.poll()) is not None:
+        found.append(record.id)
+        inbox.done()
+    return found
+
+
+def test_an_offset_that_was_on_its_way_says_nothing_of_a_signal() -> None:
+    channel = Channel()
+    inbox = SignalInbox([channel], 0.0)
+    assert not inbox.made({"at": 1})
+    channel.send("a", "b")
+    assert carried_out(inbox) == ["a", "b"]
+    inbox.committed({"at": 1})
+    assert channel.commits == 0, "the batch was made before the signals were carried out"
+    assert inbox.made({"at": 2, "snapshot": "of t"}), "to be stored at once"
+    assert not inbox.made({"at": 3, "snapshot": "of t"})
+    inbox.committed({"at": 1})
+    assert channel.commits == 0
+    inbox.committed({"at": 3, "snapshot": "of t"})
+    assert channel.commits == 1, "a later batch has the effect, too"
+    inbox.committed({"at": 3, "snapshot": "of t"})
+    assert channel.commits == 1
+
+
+def test_a_signal_that_follows_has_to_be_stored_as_well() -> None:
+    channel = Channel()
+    inbox = SignalInbox([channel], 0.0)
+    channel.send("a")
+    carried_out(inbox)
+    inbox.made({"at": 1})
+    channel.send("b")
+    carried_out(inbox)
+    inbox.committed({"at": 1})
+    assert channel.commits == 0, "b would be lost"
+    inbox.made({"at": 2})
+    inbox.committed({"at": 2})
+    assert channel.commits == 1
+
+
+def test_a_signal_that_could_not_be_carried_out_is_given_again() -> None:
+    channel = Channel()
+    inbox = SignalInbox([channel], 0.0)
+    channel.send("a")
+    first = inbox.poll()
+    assert first is inbox.poll()
+    inbox.made({"at": 1})
+    inbox.committed({"at": 1})
+    assert channel.commits == 0
+
+
+def test_a_signal_that_is_handed_over_waits_its_turn() -> None:
+    inbox = SignalInbox([], 60.0)
+    inbox.put(SignalRecord("a", "log", None, "rest"))
+    inbox.put(SignalRecord("b", "log", None, "rest"))
+    assert carried_out(inbox) == ["a", "b"]
