@@ -49,7 +49,7 @@ class Entries(list[tuple[Any, str]]):
 class Indexed(NamedTuple):
     """A document of an array that is encoded as a document: its place among the array's documents, and its fields."""
 
-    index: int
+    place: int
     fields: dict[str, Entries]
 
 
@@ -233,7 +233,7 @@ class DocumentSchemas:
         index = 0
         for part, _ in parts:
             if isinstance(part, Indexed):
-                self._add_element(elements, part.index, part.fields)
+                self._add_element(elements, part.place, part.fields)
             elif isinstance(part, Entries):
                 if part:
                     index += self._add_element(elements, index, part)
@@ -377,7 +377,7 @@ def _require(name: str, schema: Schema, value: Any, where: str = "field") -> Non
         named = f' "{schema.name}"' if schema.name else ""
         found = "class java.lang.Integer" if type(value) is int and value in _INT32 else java_class(value)
         raise DataError(f'Invalid Java object for schema{named} with type {schema.type.name}: {found} for {where}: "{name}"')
-    if schema.type is Type.ARRAY and schema.value_schema is not None:
+    if isinstance(value, list) and schema.value_schema is not None:
         for item in value:
             _require(name, schema.value_schema, item, f"element of array {where}")
 
