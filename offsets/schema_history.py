@@ -75,6 +75,13 @@ class KafkaSchemaHistory:
         Raises:
             RetriableError: the broker was silent for too long.
         """
+        for offset, value in self.read_values():
+            found = self._object(value, offset)
+            if found is not None:
+                yield found
+
+    def read_values(self) -> Iterator[tuple[int, bytes | None]]:
+        """Kafka offset and value of every record up to the end of now, in order. Raises RetriableError as `read`."""
         _, end = self._admin.log_offsets([self.topic]).get(Place(self.topic, _PARTITION), (0, 0))
         settings = librdkafka_config(self._properties, ClientKind.CONSUMER) | {
             "group.id": f"{self.topic}-schemahistory",
@@ -93,9 +100,8 @@ class KafkaSchemaHistory:
                         continue
                     deadline = time.monotonic() + self._read_seconds
                     position = (message.offset() or 0) + 1
-                    found = self._object(message.value(), position - 1)
-                    if found is not None and position <= end:
-                        yield found
+                    if position <= end:
+                        yield position - 1, message.value()
                 if time.monotonic() > deadline:
                     raise RetriableError(
                         f"The schema history in the topic '{self.topic}' was read up to offset {position} of {end}, then the broker was "

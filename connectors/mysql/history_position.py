@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from connectors.mysql.gtid import covers, parse_transactions
+
+#: The same offset is compared with every record of a history.
+_limit = lru_cache(maxsize=2)(parse_transactions)
 
 
 def is_at_or_before(recorded: Mapping[str, Any], desired: Mapping[str, Any], wanted: Callable[[str], bool]) -> bool:
@@ -21,7 +25,7 @@ def is_at_or_before(recorded: Mapping[str, Any], desired: Mapping[str, Any], wan
         if recorded_gtids is None:
             return True
         ours = parse_transactions(str(recorded_gtids)).filtered(wanted)
-        limit = parse_transactions(str(desired_gtids)).filtered(wanted)
+        limit = _limit(str(desired_gtids)).filtered(wanted)
         if ours != limit:
             return covers(limit, ours)
         if _in_snapshot(desired) and not _in_snapshot(recorded):

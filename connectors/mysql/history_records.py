@@ -61,7 +61,7 @@ class HistoryRecord:
                 ts_ms=int(value.get("ts_ms") or 0),
                 database=str(value.get("databaseName") or ""),
                 ddl=str(value.get("ddl") or ""),
-                changes=tuple(_change_from_json(change) for change in value.get("tableChanges") or ()),
+                changes=tuple(change_from_json(change) for change in value.get("tableChanges") or ()),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"A record of the schema history cannot be understood: {error!r}") from error
@@ -97,7 +97,7 @@ def parse_id(text: str) -> TableId:
 def changes_from_json(changes: Sequence[Mapping[str, Any]]) -> tuple[Change, ...]:
     """Changes of tables as records have them. Raises DataError."""
     try:
-        return tuple(_change_from_json(change) for change in changes)
+        return tuple(change_from_json(change) for change in changes)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(f"A change of a table cannot be understood: {error!r}") from error
 
@@ -148,7 +148,7 @@ def _column_to_json(column: MyColumn, place: int) -> JsonObject:
     return found
 
 
-def _change_from_json(value: Mapping[str, Any]) -> Change:
+def change_from_json(value: Mapping[str, Any]) -> Change:
     id_ = parse_id(value["id"])
     previous = parse_id(value["previousId"]) if value.get("previousId") else None
     structure = value.get("table")

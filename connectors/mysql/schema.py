@@ -13,12 +13,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from connect_py.api.record import EncodedRow
+from connect_py.errors import DataError
 from connectors.engine.relational.table import TableId
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.ddl.changes import Change, Tables
 from connectors.mysql.ddl.lexer import DdlError
 from connectors.mysql.ddl.statements import apply
-from connectors.mysql.history_position import is_at_or_before
+from connectors.mysql.history_fold import HistoryFold
 from connectors.mysql.history_records import HistoryRecord, apply_changes, changes_from_json
 from connectors.mysql.offset import MySqlOffset
 from connectors.mysql.schema_changes import SchemaChangeRecords, parts_of
@@ -55,28 +56,20 @@ class Schema:
         self.tables = Tables()
 
     def recover(self, offset: MySqlOffset) -> int:
-        """Bring the models to where they were at an offset. Returns how many records were applied. Raises RetriableError."""
-        self.tables = Tables()
-        desired = offset.dump()
-        # offsets are then without GTIDs, which the reference takes for a server without them: it would find no record that is old enough
-        by_place = self._config.flag("gtid.ignore.on.recovery")
-        if by_place:
-            desired.pop("gtids", None)
-        count = 0
-        for value in self._history.read():
-            record = HistoryRecord.from_json(value)
-            position = {name: value for name, value in record.position.items() if not by_place or name != "gtids"}
-            if dict(record.source) != self._partition or not is_at_or_before(position, desired, self._config.gtid_sources):
-                continue
-            count += 1
-            if record.changes:
-                apply_changes(record.changes, self.tables)
-            else:
-                try:
-                    apply(record.ddl or "", self.tables, record.database)
-                except DdlError as error:
-                    log.warning("A statement of the schema history was passed over: %s", error)
-        return count
+        """Bring the models to where they were at an offset. Returns how many records were applied.
+
+        Raises:
+            RetriableError: the broker is not there.
+            DataError: the history holds what is none.
+        """
+        fold = HistoryFold(self._partition, offset.dump(), self._config.gtid_sources, by_place=self._config.flag("gtid.ignore.on.recovery"))
+        for number, value in self._history.read_values():
+            try:
+                fold.add(value or b"")
+            except DataError as error:
+                log.warning("Record %d of the schema history '%s' was passed over: %s", number, self._history.topic, error)
+        self.tables = fold.tables()
+        return fold.count
 
     def statement(
         self,

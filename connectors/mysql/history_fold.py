@@ -1,0 +1,158 @@
+"""The schema history folded to the last structure of each table (mysql.md §10.3). Pure.
+
+Records are many and tables are few: structures stay JSON until the end, and only the last one of each table is read. Statements without
+structures (settings, databases, and records of old versions) are applied to what was folded before them.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from connect_py.errors import DataError
+from connectors.engine.relational.table import TableId
+from connectors.mysql.ddl.changes import Tables
+from connectors.mysql.ddl.lexer import DdlError
+from connectors.mysql.ddl.statements import apply
+from connectors.mysql.history_position import is_at_or_before
+from connectors.mysql.history_records import change_from_json, parse_id
+
+log = logging.getLogger(__name__)
+
+_CHANGES = b'"tableChanges"'
+#: Inside of strings quotes have a backslash before them, so these are keys; structures have no other key of the name.
+_TYPE, _TABLE = b'"type"', b'"table"'
+#: Names of tables have up to 64 characters of up to six bytes each.
+_NEAR = 4000
+_CHANGE = re.compile(rb'"type"\s*:\s*"\w+"\s*,\s*"id"\s*:\s*"((?:[^"\\]|\\.)*)"(?:\s*,\s*"previousId"\s*:\s*"((?:[^"\\]|\\.)*)")?')
+#: Statements that leave tables as they are.
+_OF_NO_TABLE = re.compile(r"\s*(SET|USE|(CREATE|ALTER)\s+(DATABASE|SCHEMA))\b", re.IGNORECASE)
+
+
+class HistoryFold:
+    """Tables after the records that were added.
+
+    Args:
+        partition: the source partition whose records count.
+        until: the offset behind which records do not count; None for all.
+        wanted: tells the servers whose transactions count.
+        by_place: whether files and positions decide although GTIDs are known (`gtid.ignore.on.recovery`): offsets are then without
+            GTIDs, which the reference takes for a server without them, and would find no record that is old enough.
+
+    Attributes:
+        count: of records that were applied.
+    """
+
+    def __init__(
+        self, partition: Mapping[str, str], until: Mapping[str, Any] | None, wanted: Callable[[str], bool], *, by_place: bool = False
+    ) -> None:
+        self._partition = dict(partition)
+        self._until = until
+        self._wanted = wanted
+        self._by_place = by_place
+        if by_place and until is not None:
+            self._until = _without_gtids(until)
+        self._tables = Tables()
+        # JSON of a whole record about one table, or one of its changes
+        self._unread: dict[TableId, bytes | Mapping[str, Any]] = {}
+        self.count = 0
+
+    def add(self, data: bytes) -> bool:
+        """Add the next record's JSON. Returns whether it counts.
+
+        Raises:
+            DataError: it is no record of a schema history.
+        """
+        # of a record about one table the structure, which is nearly all of it, is read only if it is the last one
+        at = data.find(_CHANGES)
+        found = _CHANGE.search(data, at, at + _NEAR) if at > 0 and data.count(_TYPE, at) == 1 else None
+        if found is not None:
+            try:
+                head = orjson.loads(data[:at].rstrip().rstrip(b",") + b"}")
+                id_, previous = (orjson.loads(b'"' + (text or b"") + b'"') for text in found.groups())
+            except orjson.JSONDecodeError:
+                return self._add(data)
+            if not self._counts(head):
+                return False
+            self._fold([{"id": id_, "previousId": previous, "table": None if data.find(_TABLE, at) < 0 else data}])
+            return True
+        return self._add(data)
+
+    def _add(self, data: bytes) -> bool:
+        try:
+            record = orjson.loads(data)
+        except orjson.JSONDecodeError as error:
+            raise DataError(f"A record of the schema history is no JSON: {error}") from error
+        if not isinstance(record, dict) or not self._counts(record):
+            return False
+        changes = record.get("tableChanges")
+        if changes:
+            self._fold(changes)
+        else:
+            self._apply(str(record.get("ddl") or ""), str(record.get("databaseName") or ""))
+        return True
+
+    def _counts(self, record: Mapping[str, Any]) -> bool:
+        source, position = record.get("source"), record.get("position")
+        if not isinstance(source, Mapping) or not isinstance(position, Mapping):
+            raise DataError("A record of the schema history has no source or no position")
+        if dict(source) != self._partition:
+            return False
+        if self._by_place:
+            position = _without_gtids(position)
+        if self._until is not None and not is_at_or_before(position, self._until, self._wanted):
+            return False
+        self.count += 1
+        return True
+
+    def _fold(self, changes: Iterable[Mapping[str, Any]]) -> None:
+        for change in changes:
+            try:
+                id_ = parse_id(str(change["id"]))
+                previous = change.get("previousId")
+                gone = None if not previous else parse_id(str(previous))
+            except (KeyError, ValueError) as error:
+                raise DataError(f"A record of the schema history names no table: {error!r}") from error
+            if gone is not None:
+                self._drop(gone)
+            if change.get("table") is None:
+                self._drop(id_)
+            else:
+                table = change["table"]
+                self._unread[id_] = table if isinstance(table, bytes) else change
+
+    def _drop(self, id_: TableId) -> None:
+        self._unread.pop(id_, None)
+        self._tables.tables.pop(id_, None)
+
+    def _apply(self, ddl: str, database: str) -> None:
+        if not _OF_NO_TABLE.match(ddl):
+            self._read()
+        try:
+            apply(ddl, self._tables, database)
+        except DdlError as error:
+            log.warning("A statement of the schema history was passed over: %s", error)
+
+    def _read(self) -> None:
+        for id_, found in self._unread.items():
+            try:
+                change = orjson.loads(found)["tableChanges"][0] if isinstance(found, bytes) else found
+                table = change_from_json(change).table
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                raise DataError(f"The schema history's last structure of {id_} cannot be understood: {error!r}") from error
+            if table is not None:
+                self._tables.tables[id_] = table
+        self._unread.clear()
+
+    def tables(self) -> Tables:
+        """The structures as they are now. Raises DataError: one of them cannot be understood."""
+        self._read()
+        return self._tables
+
+
+def _without_gtids(position: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in position.items() if name != "gtids"}
