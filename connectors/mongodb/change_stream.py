@@ -7,7 +7,7 @@ work, from the place that it has given out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -17,14 +17,13 @@ from pymongo.command_cursor import CommandCursor
 from pymongo.errors import PyMongoError
 
 from connect_py.errors import FatalTaskError
+from connectors.mongodb.change_event import Event, fields_of
 from connectors.mongodb.connection import Client
 from connectors.mongodb.documents import RAW
 from connectors.mongodb.offset import MongoOffset
 from connectors.mongodb.pipeline import Capture
 from connectors.mongodb.resume_token import ResumeToken
 from connectors.mongodb.server_errors import translated
-
-Event = Mapping[str, Any]
 
 
 class ChangeStream:
@@ -65,24 +64,26 @@ class ChangeStream:
             # a cursor takes the size of the answers that follow the first one from here
             self._cursor.batch_size(batch_size)
 
-    def read(self) -> list[Event]:
+    def read(self) -> Sequence[Event]:
         """The events of the next answer, those that the server split put together; none when none came in the time.
 
         Raises:
             LostPositionError, LostConnectionError, ServerError: reading failed.
+            MalformedBsonError: the bytes of an event are none.
             FatalTaskError: parts of an event are missing, or an event like `invalidate` ended the stream.
         """
         with translated("Unable to fetch change stream events"):
             first = self._cursor.try_next()
-            found: list[RawBSONDocument] = [] if first is None else [first]
+            answer: list[RawBSONDocument] = [] if first is None else [first]
             if self._cursor._has_next():
-                self._cursor._next_batch(found)
+                self._cursor._next_batch(answer)
             if first is None and not self._cursor.alive:
                 raise FatalTaskError(
                     "The change stream has ended: what it watches (capture.target) was dropped or renamed. What happened before was read. "
                     "Restart the connector with another capture.target or scope, or take a new snapshot"
                 )
-        return self._joined(found) if self._parts or any("splitEvent" in event for event in found) else list(found)
+        found = [fields_of(bytes(event.raw)) for event in answer]
+        return self._joined(found) if self._parts or any("splitEvent" in event for event in found) else found
 
     @property
     def token(self) -> ResumeToken | None:
@@ -97,7 +98,7 @@ class ChangeStream:
         with suppress(PyMongoError, OSError):
             self._cursor.close()
 
-    def _joined(self, events: list[RawBSONDocument]) -> list[Event]:
+    def _joined(self, events: Sequence[dict[str, Any]]) -> list[Event]:
         found: list[Event] = []
         for event in events:
             split = event.get("splitEvent")
@@ -106,23 +107,21 @@ class ChangeStream:
                     raise FatalTaskError("Missing event fragment")
                 found.append(event)
                 continue
-            self._parts.append(dict(event))
-            number, of = int(split["fragment"]), int(split["of"])
-            if number != len(self._parts):
+            self._parts.append(event)
+            place = fields_of(split)
+            if place["fragment"] != len(self._parts):
                 raise FatalTaskError("Missing event fragment")
-            if number == of:
+            if place["fragment"] == place["of"]:
                 found.append(merged(self._parts))
                 self._parts = []
         return found
 
 
-def merged(parts: list[dict[str, Any]]) -> dict[str, Any]:
+def merged(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """One event from its fragments: the first value of each field, and the place behind the last fragment."""
     event: dict[str, Any] = {}
-    for part in parts:
-        for name, value in part.items():
-            if event.get(name) is None:
-                event[name] = value
+    for part in reversed(parts):
+        event |= part
     event["_id"] = parts[-1]["_id"]
     del event["splitEvent"]
     return event

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import bson
@@ -14,6 +14,7 @@ from connect_py.converters.json_write import quote
 from connectors.engine.encode.slow import quick_quote
 from connectors.mongodb.bson_forms import Form
 from connectors.mongodb.bson_json import bson_json
+from connectors.mongodb.change_event import elements_of, fields_of
 from connectors.mongodb.collections import Collection
 from connectors.mongodb.field_rules import FieldChanges
 
@@ -72,20 +73,18 @@ class Documents:
         key, quoted = self.key, self.quoted
         return [(route, key(raw, collection), b"".join((start, quoted(raw, changes), end))) for raw in raws]
 
-    def update(self, description: RawBSONDocument, changes: FieldChanges | None) -> bytes:
+    def update(self, description: bytes, changes: FieldChanges | None) -> bytes:
         """The JSON text of an `updateDescription`. Raises as `quoted`."""
-        updated = description.get("updatedFields")
-        removed: Sequence[str] = description.get("removedFields") or ()
-        truncated = [(entry["field"], int(entry["newSize"])) for entry in description.get("truncatedArrays") or ()]
-        fields = "null"
-        if updated is not None:
-            raw = bytes(updated.raw)
-            if changes is not None:
-                raw = bson.encode(changes.updated_fields(bson.decode(raw, _WHOLE)))
-            fields = quote(self._updated(raw))
+        told = fields_of(description)
+        updated: bytes | None = told.get("updatedFields")
+        removed: list[str] = elements_of(told.get("removedFields"))
+        truncated = [(entry["field"], int(entry["newSize"])) for entry in elements_of(told.get("truncatedArrays"))]
         if changes is not None:
+            if updated is not None:
+                updated = bson.encode(changes.updated_fields(bson.decode(updated, _WHOLE)))
             removed = changes.names(removed)
             truncated = [(kept, size) for name, size in truncated if (kept := changes.kept(name)) is not None]
+        fields = "null" if updated is None else quick_quote(self._updated(updated))
         names = f"[{','.join(map(quote, removed))}]" if removed else "null"
         arrays = ",".join(f'{{"field":{quote(name)},"size":{size}}}' for name, size in truncated)
         return f'{{"removedFields":{names},"updatedFields":{fields},"truncatedArrays":{f"[{arrays}]" if arrays else "null"}}}'.encode()

@@ -100,8 +100,8 @@ def present_place(client: Client, config: MongoConfig) -> MongoOffset:
     try:
         events = stream.read()
         if events:
-            at = events[-1]["clusterTime"]
-            return MongoOffset(at.time, at.inc, ResumeToken(bytes(events[-1]["_id"].raw)))
+            seconds, increment = events[-1]["clusterTime"]
+            return MongoOffset(seconds, increment, ResumeToken(events[-1]["_id"]))
         if stream.token is not None:
             return MongoOffset(-1, -1, stream.token)
     finally:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 from connect_py.api.record import EncodedRow
 from connect_py.converters.json_write import quote
@@ -16,7 +15,8 @@ from connectors.engine.metrics import StreamingMetrics
 from connectors.engine.pending import PendingRows
 from connectors.engine.signal.records import SignalRecord, inserted
 from connectors.engine.transactions import TransactionMonitor
-from connectors.mongodb.change_stream import ChangeStream, Event
+from connectors.mongodb.change_event import Event, fields_of
+from connectors.mongodb.change_stream import ChangeStream
 from connectors.mongodb.collections import Collection, CollectionFactory
 from connectors.mongodb.config import MongoConfig
 from connectors.mongodb.documents import Documents
@@ -36,7 +36,6 @@ class Streaming:
         monitor: transaction metadata; None without them.
 
     Attributes:
-        offset: the place behind the last event that was shown.
         watched: the namespace whose events `on_event` is told of, by their keys.
     """
 
@@ -55,7 +54,7 @@ class Streaming:
     ) -> None:
         self._stream = stream
         self._is_captured = config.namespaces.is_captured
-        self._known: dict[tuple[str, str], Collection | None] = {}
+        self._known: dict[bytes, Collection | None] = {}
         self._collections = collections
         self._documents = documents
         self._skipped = config.skipped
@@ -65,7 +64,8 @@ class Streaming:
         self._signal = signal
         self._monitor = monitor
         self._metrics = metrics
-        self.offset = offset
+        self._offset = offset
+        self._last: Event | None = None
         self.watched: str | None = None
         self.on_event: Callable[[bytes], None] = lambda _: None
 
@@ -79,9 +79,21 @@ class Streaming:
             shown |= self._event(event, counts)
         if events:
             self._metrics.events(sum(counts.values()), created=counts["c"], updated=counts["u"], deleted=counts["d"])
-            self._metrics.behind(time.time_ns() // 1_000_000 - self.offset.seconds * 1000)
-            self._metrics.position = {"sec": self.offset.seconds, "ord": self.offset.increment}
+            offset = self.offset
+            self._metrics.behind(time.time_ns() // 1_000_000 - offset.seconds * 1000)
+            self._metrics.position = {"sec": offset.seconds, "ord": offset.increment}
         return shown
+
+    @property
+    def offset(self) -> MongoOffset:
+        """The place behind the last event that was shown."""
+        event = self._last
+        if event is not None:
+            session, number, _ = self._transaction(event)
+            seconds, increment = event["clusterTime"]
+            self._offset = MongoOffset(seconds, increment, ResumeToken(event["_id"]), lsid=session, txn_number=number)
+            self._last = None
+        return self._offset
 
     @property
     def idle_offset(self) -> MongoOffset | None:
@@ -101,71 +113,53 @@ class Streaming:
         op = _OPERATIONS.get(event["operationType"])
         if op is None:
             return False
-        ns = event["ns"]
-        name = ns["db"], ns["coll"]
         try:
-            collection = self._known[name]
+            collection = self._known[event["ns"]]
         except KeyError:
-            namespace = ".".join(name)
-            collection = self._collections.get(namespace) if self._is_captured(namespace) else None
-            self._known[name] = collection
+            collection = self._collection(event["ns"])
         if collection is None:
             self._metrics.filtered += 1
             return False
-        at = event["clusterTime"]
-        seconds, increment = at.time, at.inc
-        lsid, number = event.get("lsid"), event.get("txnNumber")
-        session = None
-        if lsid is not None or number is not None:
-            session = self._transaction(lsid, number)
-        both = lsid is not None and number is not None
-        self.offset = MongoOffset(
-            seconds,
-            increment,
-            ResumeToken(bytes(event["_id"].raw)),
-            lsid=session[0] if session is not None and both else None,
-            txn_number=number if both else None,
-        )
+        self._last = event
         if collection.namespace == self._signals and op == "c":
-            self._signalled(event)
+            found = signal_of(event["fullDocument"])
+            if found is not None:
+                self._signal(inserted(*found))
         if op in self._skipped:
             return True
         counts[op] += 1
-        self._record(collection, event, op, session if both else None, None if session is None else session[1])
+        self._record(collection, event, op)
         return True
 
-    def _transaction(self, lsid: Any, number: int | None) -> tuple[str, str]:
-        """Text of the session, and the transaction's id."""
-        text = "" if lsid is None else self._documents.session(bytes(lsid.raw))
-        return text, ":".join(part for part in (text, "" if number is None else str(number)) if part)
+    def _collection(self, name: bytes) -> Collection | None:
+        told = fields_of(name)
+        namespace = f"{told['db']}.{told['coll']}"
+        found = self._collections.get(namespace) if self._is_captured(namespace) else None
+        self._known[name] = found
+        return found
 
-    def _record(self, collection: Collection, event: Event, op: str, session: tuple[str, str] | None, transaction: str | None) -> None:
+    def _record(self, collection: Collection, event: Event, op: str) -> None:
         documents = self._documents
-        key = documents.key(bytes(event["documentKey"].raw), collection)
-        wall = event.get("wallTime")
-        wall_ms = None if wall is None else int(wall)
+        key = documents.key(event["documentKey"], collection)
+        wall_ms = event.get("wallTime")
         now_ms = time.time_ns() // 1_000_000
-        offset = self.offset
+        seconds, increment = event["clusterTime"]
+        session, number, transaction = self._transaction(event)
         source = collection.block.event(
-            offset.seconds,
-            offset.increment,
-            wall_ms,
-            now_ms,
-            "null" if session is None else quote(session[0]),
-            event.get("txnNumber") if session is not None else None,
+            seconds, increment, wall_ms, now_ms, "null" if session is None else quote(session), None if session is None else number
         )
         block = b"null"
         if self._monitor is not None:
-            block = self._count(collection, transaction, wall_ms or offset.seconds * 1000)
+            block = self._count(collection, transaction, wall_ms or seconds * 1000)
         before, after = event.get("fullDocumentBeforeChange"), event.get("fullDocument")
         description = event.get("updateDescription") if event["operationType"] == "update" else None
         changes = collection.changes
         value = b"".join(
             (
                 collection.value_start,
-                b"null" if before is None else documents.quoted(bytes(before.raw), changes),
+                b"null" if before is None else documents.quoted(before, changes),
                 b',"after":',
-                b"null" if after is None else documents.quoted(bytes(after.raw), changes),
+                b"null" if after is None else documents.quoted(after, changes),
                 b',"updateDescription":',
                 b"null" if description is None else documents.update(description, changes),
                 b',"source":',
@@ -179,6 +173,15 @@ class Streaming:
         rows.append((collection.route, key, value))
         if op == "d" and self._tombstones:
             rows.append((collection.route, key, None))
+
+    def _transaction(self, event: Event) -> tuple[str | None, int | None, str | None]:
+        """Text of the session and number, where there are both, and the transaction's id."""
+        lsid, number = event.get("lsid"), event.get("txnNumber")
+        if lsid is None and number is None:
+            return None, None, None
+        text = None if lsid is None else self._documents.session(lsid)
+        id_ = ":".join(part for part in (text, None if number is None else str(number)) if part)
+        return (text, number, id_) if text is not None and number is not None else (None, None, id_)
 
     def _count(self, collection: Collection, id_: str | None, ts_ms: int) -> bytes:
         """The JSON text of an event's transaction block; boundaries become records when an event with another id, or none, comes."""
@@ -194,8 +197,3 @@ class Streaming:
         if begun is not None:
             self._pending.rows.append(begun)
         return monitor.event(collection.namespace, id_)
-
-    def _signalled(self, event: Event) -> None:
-        found = signal_of(bytes(event["fullDocument"].raw))
-        if found is not None:
-            self._signal(inserted(*found))

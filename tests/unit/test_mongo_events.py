@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import datetime
+import random
 from typing import Any
 
 import bson
 import pymongo.errors
 import pytest
 from bson import Timestamp
-from bson.raw_bson import RawBSONDocument
 
 from connect_py.api import JsonEncoding
 from connect_py.errors import ConfigError, FatalTaskError, RetriableError
 from connectors.engine.metrics import StreamingMetrics
 from connectors.engine.pending import PendingRows
+from connectors.mongodb.change_event import fields_of
 from connectors.mongodb.change_stream import ChangeStream, merged
 from connectors.mongodb.collections import CollectionFactory
 from connectors.mongodb.config import parse_config
-from connectors.mongodb.documents import RAW, Documents
+from connectors.mongodb.documents import Documents
+from connectors.mongodb.errors import MalformedBsonError
 from connectors.mongodb.offset import MongoOffset
 from connectors.mongodb.resume_token import ResumeToken
 from connectors.mongodb.server_errors import LostPositionError, ServerError, TooLargeError, server_error
@@ -27,16 +29,12 @@ from connectors.mongodb.streaming import Streaming
 TOKEN = {"_data": "82635019A0000000012B042C0100296E5A1004"}
 
 
-def raw(event: dict[str, Any]) -> RawBSONDocument:
-    return RawBSONDocument(bson.encode(event), RAW)
-
-
 class Answers(ChangeStream):
     """A change stream over recorded answers."""
 
     def __init__(self, *answers: list[dict[str, Any]]) -> None:
         self._parts: list[dict[str, Any]] = []
-        self._answers = [[raw(event) for event in answer] for answer in answers]
+        self._answers = [[fields_of(bson.encode(event)) for event in answer] for answer in answers]
 
     def read(self) -> Any:
         return self._joined(self._answers.pop(0)) if self._answers else []
@@ -95,7 +93,7 @@ def test_recorded_fragments_of_a_split_event_become_one_with_the_last_ones_token
 
 
 def test_the_first_value_of_a_field_counts_among_fragments() -> None:
-    assert merged([{"_id": 1, "splitEvent": 1, "a": None, "b": 1}, {"_id": 2, "splitEvent": 2, "a": 3, "b": 4}]) == {
+    assert merged([{"_id": 1, "splitEvent": 1, "b": 1}, {"_id": 2, "splitEvent": 2, "a": 3, "b": 4}]) == {
         "_id": 2,
         "a": 3,
         "b": 1,
@@ -189,3 +187,23 @@ def test_the_class_of_an_error_is_the_decision(error: Exception, kind: type[Exce
     assert isinstance(found, RetriableError) == (kind is RetriableError)
     if isinstance(error, pymongo.errors.OperationFailure):
         assert f"Command failed with error {error.code} (" in str(found)
+
+
+def test_bytes_that_are_no_event_are_a_named_error() -> None:
+    good = bson.encode({**event("insert", fullDocument={"_id": 1, "a": [1, {"b": 2.5}]}), "odd": 1.5, "flag": True, "none": None})
+    assert fields_of(good)["ns"] == bson.encode({"db": "d", "coll": "c"})
+    for seed in range(20_000):
+        mutated = mutate(good, random.Random(seed))
+        try:
+            fields_of(mutated)
+        except MalformedBsonError:
+            continue
+        except Exception as error:
+            raise AssertionError(f"seed {seed}: {error!r}") from error
+
+
+def mutate(data: bytes, source: random.Random) -> bytes:
+    found = bytearray(data)
+    for _ in range(source.randint(1, 4)):
+        found[source.randrange(len(found))] = source.randrange(256)
+    return bytes(found[: source.randint(1, len(found))] if source.random() < 0.3 else found)
