@@ -47,8 +47,8 @@ pytestmark = [pytest.mark.services, pytest.mark.timeout(900 + 60 * KILLS)]
 CHUNKED_ROWS = 4000 * max(1, KILLS // 2)
 
 #: Many enough for a snapshot that lasts for all kills, few enough to be folded in seconds.
-ROWS = 60_000 * (KILLS + 1)
-CHUNK = 15_000
+ROWS = 100_000 + 25_000 * KILLS
+CHUNK = 10_000
 
 
 @pytest.fixture

@@ -280,7 +280,7 @@ def test_a_table_whose_key_may_not_be_read_is_read_whole(source: Source) -> None
         source.connection.execute(f"GRANT SELECT (version, note) ON item TO {role}")
         source.connection.execute(f"CREATE PUBLICATION pub_{source.tag} FOR TABLE item")
         limited = {"database_user": role, "database_password": "x", "publication_autocreate_mode": "disabled"}
-        source.run_until(finished, column_exclude_list=r"public\.item\.id", **limited)
+        source.run_until(finished, column_exclude_list=r"public\.item\.id", message_key_columns="public.item:note", **limited)
         assert len(source.topic("item")) == 600
     finally:
         source.connection.execute(f"DROP OWNED BY {role}")
