@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from connect_py.api import EncodedBatch, JsonEncoding, PostProcessor, Route
@@ -88,7 +88,7 @@ class PostProcessors:
             DataError: an event failed, and the mode is `fail`.
         """
         rows = [found for row in batch.rows if (found := self._apply(row, batch)) is not None]
-        return EncodedBatch(rows, batch.source_partition, batch.source_offset)
+        return replace(batch, rows=rows)
 
     def _apply(self, row: EncodedRow, batch: EncodedBatch) -> EncodedRow | None:
         route, key, value = row
