@@ -74,8 +74,8 @@ def _read_chunk(rows: TableRows[bytes], out: int) -> None:
         if is_first and raw:
             is_first = False
             _write(out, frames.frame(frames.FIRST, raw.pop(0)))
-        if raw:
-            _write(out, frames.rows_frame(rows.encode(raw, Marker.MIDDLE)))
+        if encoded := rows.encode(raw, Marker.MIDDLE) if raw else []:
+            _write(out, frames.rows_frame(encoded))
     if held:
         _write(out, frames.frame(frames.LAST, held[0]))
     _write(out, frames.frame(frames.END))
