@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from connect_py.api import ConfigDef, ConfigValue, SourceConnector, SourceOffset, SourcePartition, SourceTask
-from connect_py.errors import BadRequestError, ConfigError
 from connectors.engine.config import OLD_NAMES, OPEN_PREFIXES
 from connectors.engine.properties import definition
+from connectors.engine.stored_offsets import check_offsets
 from connectors.mongodb.config import PROPERTIES, VERSION, validate_config
 
 
@@ -65,17 +65,6 @@ class MongoDbConnector(SourceConnector):
 
     def alter_offsets(self, config: Mapping[str, str], offsets: Sequence[tuple[SourcePartition, SourceOffset | None]]) -> bool:
         """Accepts offsets of this connector's one partition. Raises BadRequestError."""
-        for partition, offset in offsets:
-            if not {"server_id"} <= set(partition) <= {"server_id", "rs"} or not isinstance(partition["server_id"], str):
-                raise BadRequestError(
-                    f"The partition {dict(partition)} is not one of this connector: it must be {{'server_id': '<topic.prefix>'}}"
-                )
-            if offset is None:
-                continue
-            from connectors.mongodb.offset import MongoOffset
+        from connectors.mongodb.offset import MongoOffset
 
-            try:
-                MongoOffset.load(offset)
-            except ConfigError as error:
-                raise BadRequestError(f"This offset could not be read back: {error}") from None
-        return True
+        return check_offsets(offsets, MongoOffset.load, key="server_id", others=("rs",))

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from connect_py.api import ConfigDef, ConfigValue, SourceConnector, SourceOffset, SourcePartition, SourceTask
-from connect_py.errors import BadRequestError, ConfigError
 from connectors.engine.config import OLD_NAMES, OPEN_PREFIXES
 from connectors.engine.properties import definition
+from connectors.engine.stored_offsets import check_offsets
 from connectors.postgres.config import VERSION, parse_config, validate_config
 from connectors.postgres.offset import PostgresOffset
 from connectors.postgres.properties import EXTENSIONS, PROPERTIES, UNLISTED
@@ -59,13 +59,4 @@ class PostgresConnector(SourceConnector):
 
     def alter_offsets(self, config: Mapping[str, str], offsets: Sequence[tuple[SourcePartition, SourceOffset | None]]) -> bool:
         """Accepts offsets of this connector's one partition. Raises BadRequestError."""
-        for partition, offset in offsets:
-            if set(partition) != {"server"} or not isinstance(partition["server"], str):
-                raise BadRequestError(
-                    f"The partition {dict(partition)} is not one of this connector: it must be {{'server': '<topic.prefix>'}}"
-                )
-            try:
-                PostgresOffset.load(offset or {})
-            except ConfigError as error:
-                raise BadRequestError(f"This offset could not be read back: {error}") from None
-        return True
+        return check_offsets(offsets, PostgresOffset.load)

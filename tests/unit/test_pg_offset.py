@@ -101,7 +101,7 @@ def test_an_offset_that_is_no_number_names_its_field() -> None:
 
 def test_a_client_cannot_set_an_offset_that_the_task_could_not_read() -> None:
     connector = PostgresConnector()
-    assert connector.alter_offsets({}, [({"server": "shop"}, STREAMING), ({"server": "shop"}, None)])
+    assert connector.alter_offsets({}, [({"server": "shop"}, STREAMING), ({"server": "shop"}, None)]) is False
     with pytest.raises(BadRequestError, match="could not be read back: The field 'lsn'"):
         connector.alter_offsets({}, [({"server": "shop"}, {"lsn": "abc"})])
     with pytest.raises(BadRequestError, match="is not one of this connector"):

@@ -1,22 +1,6 @@
 """MariaDB source scenarios: what MySQL's cannot say. Run with MYSQL_HOST and MYSQL_PORT of a MariaDB server and its class in MYSQL_CONNECTOR."""
-import importlib.util
-import pathlib
-import sys
-
+from mysql import FENCE, both_ways, execute, fence, note, payload, record_history, record_tables, sort_tables, start, topic
 from parity import Run, scenario
-
-if "mysql_scenarios" not in sys.modules:
-    _spec = importlib.util.spec_from_file_location("mysql_scenarios", pathlib.Path(__file__).with_name("mysql.py"))
-    _module = importlib.util.module_from_spec(_spec)
-    sys.modules["mysql_scenarios"] = _module
-    import parity
-
-    _kept = dict(parity.SCENARIOS)
-    parity.SCENARIOS.clear()
-    _spec.loader.exec_module(_module)
-    parity.SCENARIOS.clear()
-    parity.SCENARIOS.update(_kept)
-from mysql_scenarios import FENCE, both_ways, execute, fence, note, payload, record_history, record_tables, sort_tables, start, topic  # noqa: E402
 
 
 @scenario

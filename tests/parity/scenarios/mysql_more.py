@@ -1,6 +1,6 @@
 """More MySQL source scenarios: handling modes, column rules, names, keys of every type, heartbeats, snapshots of a part."""
 
-from scenarios_mysql import FENCE, both_ways, config, execute, fence, note, record_history, record_tables, sort_tables, start, topic
+from mysql import FENCE, both_ways, config, execute, fence, note, record_history, record_tables, sort_tables, start, topic
 from parity import Run, scenario
 
 

@@ -4,7 +4,7 @@ import re
 import time
 
 from parity import Run, scenario
-from scenarios_mysql import config, execute
+from mysql import config, execute
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 TEXT = "org.apache.kafka.connect.storage.StringConverter"
