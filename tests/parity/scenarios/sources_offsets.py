@@ -59,6 +59,7 @@ def pg_offsets(run: Run):
     run.rest("delete", "DELETE", f"/connectors/{name}/offsets")
     run.rest("offsets deleted", "GET", f"/connectors/{name}/offsets")
     run.rest("forget topics", "PUT", f"/connectors/{name}/topics/reset")
+    time.sleep(2)
     run.rest("topics again", "GET", f"/connectors/{name}/topics")
     run.record_topics(topic)
 
