@@ -67,11 +67,13 @@ class SourceTask(ABC):
     def offsets_committed(self, offsets: Sequence[tuple[SourcePartition, SourceOffset]]) -> None:  # noqa: B027
         """The offsets topic holds these now: a source may discard what lies before them, and nothing else."""
 
-    def take_signal(self, signal: Mapping[str, Any]) -> None:
+    def take_signal(self, signal: Mapping[str, Any], done: Callable[[], None]) -> None:
         """Take what a client of the worker asks for (``POST /connectors/{name}/signals``); it is carried out in a later `poll`.
 
         Args:
             signal: ``id``, ``type`` (texts), ``data`` and ``additional-data`` (objects).
+            done: to be called when the signal was carried out and the offsets topic holds what it brought about. Until then a task that is
+                started again is given it again.
 
         Raises:
             ConfigError: it is refused; the text, which the client sees, says why and what to do.

@@ -126,6 +126,7 @@ class TaskHost:
         self._metrics = metrics or WorkerMetrics()
         self._notified = notified
         self._questions = itertools.count(1)
+        self._signals: dict[TaskId, dict[int, Mapping[str, Any]]] = {}
         self._wanted: dict[TaskId, TaskSpec] = {}
         self._paused: set[str] = set()
         self._hosted: dict[TaskId, _Hosted] = {}
@@ -166,7 +167,8 @@ class TaskHost:
                 hosted.process.send({"type": "forget_topics"})
 
     def signal(self, connector: str, signal: Mapping[str, Any]) -> list[Future[str | None]]:
-        """Hand a signal to every task of a connector that runs.
+        """Hand a signal to every task of a connector that runs. A task that is started again before it says that the signal is done is
+        given it again.
 
         Returns:
             What each says of it: None when it has taken it, or why it has not. A task whose process ends before it answers raises
@@ -177,6 +179,7 @@ class TaskHost:
             if task_id[0] == connector and hosted.phase is _Phase.ALIVE and not hosted.failed and hosted.process is not None:
                 question = next(self._questions)
                 answers.append(hosted.asked.setdefault(question, Future()))
+                self._signals.setdefault(task_id, {})[question] = signal
                 hosted.process.send({"type": "signal", "id": question, "signal": signal})
         return answers
 
@@ -259,6 +262,8 @@ class TaskHost:
         if hosted.phase is _Phase.LAUNCHING:  # its end may have been noticed first
             hosted.phase = _Phase.ALIVE
         log.debug("Task %s-%d runs as process %d", *task_id, process.pid)
+        for question, signal in self._signals.get(task_id, {}).items():
+            process.send({"type": "signal", "id": question, "signal": signal})
         self._reconcile(task_id)
 
     def _on_launch_failed(self, task_id: TaskId, hosted: _Hosted, error: Exception) -> None:
@@ -293,11 +298,23 @@ class TaskHost:
             case "notification":
                 self._notified(task_id, event["notification"])
             case "answer":
-                answer = hosted.asked.pop(event["id"], None)
-                if answer is not None:
-                    answer.set_result(event["problem"])
+                self._on_answer(task_id, hosted, event["id"], event["problem"])
+            case "signal_done":
+                self._forget_signal(task_id, event["id"])
             case "offsets":
                 self._pool.submit(self._keep_offsets, task_id[0], hosted, event)
+
+    def _on_answer(self, task_id: TaskId, hosted: _Hosted, question: int, problem: str | None) -> None:
+        answer = hosted.asked.pop(question, None)
+        if answer is not None:
+            answer.set_result(problem)
+        if problem is not None:
+            self._forget_signal(task_id, question)
+            if answer is None:
+                log.warning("Task %s-%d was started again and refuses a signal that it had taken: %s", *task_id, problem)
+
+    def _forget_signal(self, task_id: TaskId, question: int) -> None:
+        self._signals.get(task_id, {}).pop(question, None)
 
     def _keep_offsets(self, connector: str, hosted: _Hosted, event: Mapping[str, Any]) -> None:
         problem = None
@@ -311,7 +328,8 @@ class TaskHost:
     def _on_exit(self, task_id: TaskId, hosted: _Hosted, end: Exited) -> None:
         was_stopping = hosted.phase is _Phase.STOPPING
         hosted.phase = _Phase.ENDED
-        for answer in hosted.asked.values():
+        for question, answer in hosted.asked.items():
+            self._forget_signal(task_id, question)
             answer.set_exception(RetriableError(f"Task {task_id[0]}-{task_id[1]} ended before it had taken it."))
         hosted.asked.clear()
         if was_stopping:
@@ -390,4 +408,6 @@ class TaskHost:
         if task_id not in self._wanted:
             self._restarting.discard(task_id)
             self._statuses.delete_task(*task_id)
+            if self._signals.pop(task_id, None):
+                log.warning("Task %s-%d is gone, and with it signals that were not carried out", *task_id)
         self._reconcile(task_id)

@@ -10,6 +10,7 @@ The task's thread runs everything here, delivery callbacks too (they run inside 
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -189,12 +190,12 @@ class SourceTaskLoop:
 
     def _take_signals(self) -> None:
         while (message := self._control.take_asked()) is not None:
-            problem = None
+            problem, id_ = None, message["id"]
             try:
-                self._task.take_signal(message["signal"])
+                self._task.take_signal(message["signal"], functools.partial(self._report, {"type": "signal_done", "id": id_}))
             except ConnectError as error:
                 problem = str(error)
-            self._report({"type": "answer", "id": message["id"], "problem": problem})
+            self._report({"type": "answer", "id": id_, "problem": problem})
 
     def _report_metrics(self) -> None:
         if self._metrics.is_due():

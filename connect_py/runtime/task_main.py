@@ -6,7 +6,7 @@ answers on what was its standard output. Both are JSON, one message a line:
     worker → task   start · pause · resume · stop {timeout} · forget_topics · log_level {logger, level} · offsets_written {id, error} ·
                     signal {id, signal}
     task → worker   state {state} · failed {trace} · stopped · topic {topic} · metrics {…} · offsets {id, offsets} ·
-                    answer {id, problem} · notification {notification}
+                    answer {id, problem} · signal_done {id} · notification {notification}
 
 Standard output is moved aside before any plugin runs, so that nothing a library prints can be taken for a message.
 

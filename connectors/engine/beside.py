@@ -190,10 +190,11 @@ class Beside(ABC, Generic[R]):
     def take_signals(self) -> None:
         """Carry out what the channels bring. Raises RetriableError: it is taken again."""
         while (record := self._inbox.poll()) is not None:
+            before = self.fields()
             self.signal(record)
-            self._inbox.done()
+            self._inbox.done(has_effect=bool(self.pending.rows or self.blocking) or self.fields() != before)
 
-    def take_signal(self, signal: Mapping[str, Any]) -> None:
+    def take_signal(self, signal: Mapping[str, Any], done: Callable[[], None]) -> None:
         """See `SourceTask.take_signal`."""
         if not self._takes_rest:
             raise ConfigError("This connector takes no signals by REST: add 'rest' to its property signal.enabled.channels.")
@@ -201,7 +202,7 @@ class Beside(ABC, Generic[R]):
         self._processor.require(record)
         if record.type == "execute-snapshot":
             require_snapshot(signal["data"], has_incremental=self.incremental is not None)
-        self._inbox.put(record)
+        self._inbox.put(record, done)
 
     def beat(self) -> bool:
         """Make a heartbeat when it is due, and run `heartbeat.action.query`. Returns whether there is one. Raises RetriableError when the

@@ -15,7 +15,7 @@ import enum
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -131,9 +131,9 @@ class MongoDbConnectorTask(SourceTask):
         """Make `poll` return soon."""
         self._stop.set()
 
-    def take_signal(self, signal: Mapping[str, Any]) -> None:
+    def take_signal(self, signal: Mapping[str, Any], done: Callable[[], None]) -> None:
         """See `SourceTask.take_signal`."""
-        self._side.take_signal(signal)
+        self._side.take_signal(signal, done)
 
     def offsets_committed(self, offsets: Sequence[tuple[SourcePartition, SourceOffset]]) -> None:
         """Signals whose effect is in the offsets topic need not come again."""

@@ -15,7 +15,7 @@ import enum
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -141,9 +141,9 @@ class MySqlConnectorTask(SourceTask):
         if self._beside is not None:
             self._beside.committed(offset for _, offset in offsets)
 
-    def take_signal(self, signal: Mapping[str, Any]) -> None:
+    def take_signal(self, signal: Mapping[str, Any], done: Callable[[], None]) -> None:
         """See `SourceTask.take_signal`."""
-        self._side.take_signal(signal)
+        self._side.take_signal(signal, done)
 
     def metrics(self) -> Sequence[MetricGroup]:
         """Debezium's two beans."""

@@ -15,7 +15,7 @@ import enum
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -158,9 +158,9 @@ class PostgresConnectorTask(SourceTask):
         """Make `poll` return soon."""
         self._stop.set()
 
-    def take_signal(self, signal: Mapping[str, Any]) -> None:
+    def take_signal(self, signal: Mapping[str, Any], done: Callable[[], None]) -> None:
         """Take a signal that came by REST. Raises ConfigError."""
-        self._side.take_signal(signal)
+        self._side.take_signal(signal, done)
 
     def keep_alive(self) -> None:
         """Tell the server that we live, while Kafka takes nothing."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -172,3 +174,22 @@ def test_no_task_means_503(source: Source) -> None:
     source.worker.wait_for(source.tag, "FAILED")
     error = refusal(source, {"type": "log", "data": {"message": "x"}})
     assert (error.status, "task 0 is FAILED" in error.message) == (503, True)
+
+
+def test_a_signal_that_a_killed_task_had_taken_is_carried_out_by_the_next_one(source: Source) -> None:
+    name = source.tag = f"{source.tag}-again"
+    config = {**source.config, "slot.name": f"{source.config['slot.name']}_again", "topic.prefix": f"pg_{name}", "snapshot.mode": "initial"}
+    before = set(source.worker.children())
+    source.worker.create(name, {**config, "table.include.list": "public.few", "streaming.delay.ms": "5000"})
+    # the initial snapshot is followed by a pause, in which the task takes signals and carries out none
+    wait_until(lambda: "COMPLETED" in [note["type"] for note in source.notes()], 60, "the initial snapshot")
+    source.signal("execute-snapshot", "before the kill", data_collections=["public.few"])
+    for pid in set(source.worker.children()) - before:
+        os.kill(pid, signal.SIGKILL)
+
+    def told() -> list[str]:
+        return [note["type"] for note in source.notes() if note["id"] == "before the kill"]
+
+    wait_until(lambda: "COMPLETED" in told(), 60, "the snapshot that was asked for before the kill")
+    assert told().count("STARTED") == 1
+    source.worker.delete(name)

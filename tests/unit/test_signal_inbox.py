@@ -77,8 +77,21 @@ def test_a_signal_that_could_not_be_carried_out_is_given_again() -> None:
     assert channel.commits == 0
 
 
-def test_a_signal_that_is_handed_over_waits_its_turn() -> None:
-    inbox = SignalInbox([], 60.0)
-    inbox.put(SignalRecord("a", "log", None, "rest"))
-    inbox.put(SignalRecord("b", "log", None, "rest"))
+def test_a_signal_that_is_handed_over_waits_its_turn_and_is_done_when_its_effect_is_stored() -> None:
+    inbox, done = SignalInbox([], 60.0), []
+    for id_ in ("a", "b"):
+        inbox.put(SignalRecord(id_, "log", None, "rest"), lambda id_=id_: done.append(id_))
     assert carried_out(inbox) == ["a", "b"]
+    assert done == []
+    inbox.made({"at": 1})
+    inbox.committed({"at": 1})
+    inbox.committed({"at": 1})
+    assert done == ["a", "b"]
+
+
+def test_a_signal_without_an_effect_is_done_at_once() -> None:
+    inbox, done = SignalInbox([], 60.0), []
+    inbox.put(SignalRecord("a", "log", None, "rest"), lambda: done.append("a"))
+    assert inbox.poll() is not None
+    inbox.done(has_effect=False)
+    assert done == ["a"]

@@ -145,8 +145,9 @@ class SignalInbox:
         self._interval = interval
         self._clock = clock
         self._next = 0.0
-        self._waiting: deque[SignalRecord] = deque()
+        self._waiting: deque[tuple[SignalRecord, Callable[[], None] | None]] = deque()
         self._processed = False
+        self._undone: list[Callable[[], None]] = []
         self._made: deque[Mapping[str, Any]] = deque(maxlen=_MADE)
 
     def poll(self) -> SignalRecord | None:
@@ -154,16 +155,20 @@ class SignalInbox:
         if not self._waiting and self._channels and self._clock() >= self._next:
             self._next = self._clock() + self._interval
             for channel in self._channels:
-                self._waiting += channel.read()
-        return self._waiting[0] if self._waiting else None
+                self._waiting += [(record, None) for record in channel.read()]
+        return self._waiting[0][0] if self._waiting else None
 
-    def put(self, record: SignalRecord) -> None:
-        """A signal that was handed to the task; given with the next `poll`."""
-        self._waiting.append(record)
+    def put(self, record: SignalRecord, done: Callable[[], None]) -> None:
+        """A signal that was handed to the task, for the next `poll`; `done` is called when its effect is stored."""
+        self._waiting.append((record, done))
 
-    def done(self) -> None:
-        """The signal of the last `poll` was carried out."""
-        self._waiting.popleft()
+    def done(self, *, has_effect: bool = True) -> None:
+        """The signal of the last `poll` was carried out; one without an effect on batches has nothing to be stored."""
+        _, done = self._waiting.popleft()
+        if done is not None and not has_effect:
+            done()
+        elif done is not None:
+            self._undone.append(done)
         self._processed = True
         self._made.clear()
 
@@ -181,6 +186,9 @@ class SignalInbox:
             self._made.clear()
             for channel in self._channels:
                 channel.committed()
+            for done in self._undone:
+                done()
+            self._undone.clear()
 
     def close(self) -> None:
         """Close every channel."""
