@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from connect_py.api.storage import Status
+from connect_py.errors import RetriableError
 from connect_py.runtime.herder.thread import HerderThread
 from connect_py.runtime.hosted_tasks import TaskHost, TaskSpec
 from connect_py.runtime.restart_policy import RestartPolicy
@@ -42,6 +43,14 @@ TASK = textwrap.dedent(
             sys.exit(0)
         if wish["type"] in ("pause", "resume"):
             say(type="state", state="PAUSED" if wish["type"] == "pause" else "RUNNING")
+        if wish["type"] == "signal":
+            # the scripted task does what the signal says: take, refuse, carry out, die
+            does = wish["signal"]["does"]
+            if does == "die":
+                os._exit(9)
+            say(type="answer", id=wish["id"], problem="no" if does == "refuse" else None)
+            if does == "carry out":
+                say(type="signal_done", id=wish["id"])
     os._exit(1)
     """
 )
@@ -281,3 +290,49 @@ def test_a_restart_that_waits_is_given_up_when_the_task_is_started_anew(hosted: 
     hosted.await_state("RUNNING")
     hosted.thread.call(restart)
     assert (len(hosted.processes), hosted.state()) == (2, "RUNNING")
+
+
+def signal_of(hosted: Hosted, does: str) -> list[Any]:
+    return hosted.thread.call(lambda: hosted.host.signal("c", {"does": does}))
+
+
+def test_every_running_task_says_what_it_thinks_of_a_signal(hosted: Hosted) -> None:
+    assert signal_of(hosted, "take") == [], "nothing runs"
+    hosted.want(0, 1)
+    hosted.await_state("RUNNING", 0)
+    hosted.await_state("RUNNING", 1)
+    assert [answer.result(10) for answer in signal_of(hosted, "carry out")] == [None, None]
+    assert [answer.result(10) for answer in signal_of(hosted, "refuse")] == ["no", "no"]
+
+
+def test_a_task_that_dies_over_a_signal_has_not_taken_it(hosted: Hosted) -> None:
+    hosted.want(0)
+    hosted.await_state("RUNNING")
+    (answer,) = signal_of(hosted, "die")
+    with pytest.raises(RetriableError, match="c-0 ended before"):
+        answer.result(10)
+    eventually(lambda: len(hosted.processes) == 2)
+    hosted.await_state("RUNNING")
+    assert [answer.result(10) for answer in signal_of(hosted, "take")] == [None], "it was not given to the next process"
+
+
+def test_a_signal_that_was_taken_and_is_not_done_is_given_to_the_next_process(hosted: Hosted) -> None:
+    hosted.want(0)
+    hosted.await_state("RUNNING")
+    for does in ("carry out", "take", "refuse"):
+        (answer,) = signal_of(hosted, does)
+        answer.result(10)
+    eventually(lambda: any(message == {"type": "signal_done", "id": 1} for message in hosted.messages if not isinstance(message, Exited)))
+    hosted.processes[0].kill()
+
+    def answers() -> list[int]:
+        return [message["id"] for message in hosted.messages if not isinstance(message, Exited) and message["type"] == "answer"]
+
+    eventually(lambda: len(answers()) == 4)
+    assert answers() == [1, 2, 3, 2]
+    hosted.want()
+    hosted.await_state(None)
+    hosted.want(0, incarnation=2)
+    hosted.await_state("RUNNING")
+    assert [answer.result(10) for answer in signal_of(hosted, "take")] == [None]
+    assert answers()[4:] == [4], "signals of a task that was taken away are gone"
