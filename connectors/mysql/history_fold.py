@@ -17,7 +17,7 @@ from connect_py.errors import DataError
 from connectors.engine.relational.table import TableId
 from connectors.mysql.ddl.changes import Tables
 from connectors.mysql.ddl.lexer import DdlError
-from connectors.mysql.ddl.statements import apply
+from connectors.mysql.ddl.statements import apply, concerned_table
 from connectors.mysql.history_position import is_at_or_before
 from connectors.mysql.history_records import change_from_json, parse_id
 
@@ -45,6 +45,7 @@ class HistoryFold:
 
     Attributes:
         count: of records that were applied.
+        unsure: tables with a statement that could not be understood, and no structure behind it.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class HistoryFold:
         # JSON of a whole record about one table, or one of its changes
         self._unread: dict[TableId, bytes | Mapping[str, Any]] = {}
         self.count = 0
+        self.unsure: set[TableId] = set()
 
     def add(self, data: bytes) -> bool:
         """Add the next record's JSON. Returns whether it counts.
@@ -122,10 +124,12 @@ class HistoryFold:
             if change.get("table") is None:
                 self._drop(id_)
             else:
+                self.unsure.discard(id_)
                 table = change["table"]
                 self._unread[id_] = table if isinstance(table, bytes) else change
 
     def _drop(self, id_: TableId) -> None:
+        self.unsure.discard(id_)
         self._unread.pop(id_, None)
         self._tables.tables.pop(id_, None)
 
@@ -136,6 +140,9 @@ class HistoryFold:
             apply(ddl, self._tables, database)
         except DdlError as error:
             log.warning("A statement of the schema history was passed over: %s", error)
+            id_ = concerned_table(ddl, database)
+            if id_ is not None and id_ in self._tables.tables:
+                self.unsure.add(id_)
 
     def _read(self) -> None:
         for id_, found in self._unread.items():

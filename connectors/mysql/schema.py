@@ -18,9 +18,10 @@ from connectors.engine.relational.table import TableId
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.ddl.changes import Change, Tables
 from connectors.mysql.ddl.lexer import DdlError
-from connectors.mysql.ddl.statements import apply
+from connectors.mysql.ddl.statements import apply, concerned_table
 from connectors.mysql.history_fold import HistoryFold
 from connectors.mysql.history_records import HistoryRecord, apply_changes, changes_from_json
+from connectors.mysql.model import MyTable
 from connectors.mysql.offset import MySqlOffset
 from connectors.mysql.schema_changes import SchemaChangeRecords, parts_of
 from connectors.mysql.source_info import SourceBlock
@@ -41,6 +42,7 @@ class Schema:
 
     Attributes:
         tables: the models.
+        unsure: tables of which a statement could not be understood; the log or the server is asked when their rows come.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Schema:
         self._only_databases = config.flag("schema.history.internal.store.only.captured.databases.ddl")
         self._skips = config.flag("schema.history.internal.skip.unparseable.ddl")
         self.tables = Tables()
+        self.unsure: set[TableId] = set()
 
     def recover(self, offset: MySqlOffset) -> int:
         """Bring the models to where they were at an offset. Returns how many records were applied.
@@ -68,7 +71,7 @@ class Schema:
                 fold.add(value or b"")
             except DataError as error:
                 log.warning("Record %d of the schema history '%s' was passed over: %s", number, self._history.topic, error)
-        self.tables = fold.tables()
+        self.tables, self.unsure = fold.tables(), fold.unsure
         return fold.count
 
     def statement(
@@ -98,10 +101,7 @@ class Schema:
         try:
             changes = apply(sql, self.tables, database, sql_mode=sql_mode)
         except DdlError as error:
-            if not self._skips:
-                raise
-            log.warning("Ignoring unparseable DDL statement. %s", error)
-            changes = []
+            changes = self._not_understood(sql, database, error, position)
         rows: list[EncodedRow] = []
         if any(change.kind == "TRUNCATE" for change in changes):
             return rows, changes
@@ -113,6 +113,29 @@ class Schema:
             if self._records is not None and self._is_told(part_database, part_changes, source[1]):
                 rows.append(self._records.row(self._block(part_database, names, source, sql), now_ms, part_database, part, part_changes))
         return rows, changes
+
+    def _not_understood(self, sql: str, database: str, error: DdlError, position: Mapping[str, Any]) -> list[Change]:
+        """What concerns a captured table is settled when its next rows come; all else by `skip.unparseable.ddl`."""
+        id_ = concerned_table(sql, database)
+        if id_ is not None and self._config.filters.is_captured(id_) and self.is_known(id_):
+            log.warning("A statement about %s could not be understood; its structure is read when rows of it come. %s", id_, error)
+            self.unsure.add(id_)
+            if self._only_tables:
+                # it names no table's change, and would be left out of such a history
+                self._history.append(HistoryRecord(self._partition, position, time.time_ns() // 1_000_000, id_.schema, sql).to_json())
+        elif not self._skips:
+            raise error
+        else:
+            log.warning("Ignoring unparseable DDL statement. %s", error)
+        return []
+
+    def settle(self, table: MyTable, ddl: str, position: Mapping[str, Any]) -> None:
+        """Take a structure that no statement told of, and keep it. Raises RetriableError: the history was not written."""
+        self.tables.tables[table.id] = table
+        self.unsure.discard(table.id)
+        now_ms = time.time_ns() // 1_000_000
+        changes = (Change("ALTER", table.id, table),)
+        self._history.append(HistoryRecord(self._partition, position, now_ms, table.id.schema, ddl, changes).to_json())
 
     def repair(
         self,

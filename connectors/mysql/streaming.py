@@ -39,6 +39,7 @@ from connectors.mysql.place import StreamPlace
 from connectors.mysql.schema import Schema
 from connectors.mysql.source_info import SourceBlock
 from connectors.mysql.statement_kinds import Kind, kind_of
+from connectors.mysql.structure_source import structure_at
 from connectors.mysql.table_stream import TableStream
 from connectors.mysql.tables import CapturedTable, CapturedTables
 from connectors.mysql.taps import Taps
@@ -410,7 +411,22 @@ class ChangeStream:
             return
         known = self._tables.get(map_.table_id)
         if known is None or known.captured is not captured or known.map.columns != map_.columns:
-            self._tables[map_.table_id] = TableStream(captured, map_)
+            self._tables[map_.table_id] = TableStream(self._settled(captured, map_), map_)
+
+    def _settled(self, captured: CapturedTable, map_: TableMap) -> CapturedTable:
+        """The table, after its structure was looked up if statements do not tell it."""
+        id_ = captured.id
+        if id_ in self._schema.unsure:
+            why = f"A statement about {id_} could not be understood"
+        elif map_.problem is None and len(captured.model.columns) != len(map_.columns):
+            why = f"The log has {len(map_.columns)} columns of {id_}, and the schema history tells of {len(captured.model.columns)}"
+        else:
+            return captured
+        table, statement = structure_at(self._config, id_, map_, why)
+        self._schema.settle(table, statement, self._offset(self._place.events, 0).dump())
+        found = self._captured.get(id_)
+        assert found is not None
+        return found
 
     def _unknown(self, id_: TableId) -> None:
         text = f"Encountered change event for table {id_} whose schema isn't known to this connector"

@@ -34,6 +34,7 @@ class TableMap:
 
     Attributes:
         metadata: what ``binlog_row_metadata`` adds: (field number, bytes) pairs.
+        nullable: of each column, whether NULL is a value.
         problem: why the columns could not be read, which is no harm while nobody wants the rows.
     """
 
@@ -42,6 +43,7 @@ class TableMap:
     table: str
     columns: tuple[StoredColumn, ...]
     metadata: tuple[tuple[int, bytes], ...] = ()
+    nullable: tuple[bool, ...] = ()
     problem: str | None = None
 
 
@@ -58,8 +60,9 @@ def read_table_map(cursor: Cursor) -> TableMap:
     if unknown:
         return TableMap(table_id, schema, table, (), problem=f"{unknown[0]} is no known type of a column of {schema}.{table}")
     columns = tuple(_column(code, metadata) for code in types)
-    cursor.take((width + 7) // 8)  # which columns may be null
-    return TableMap(table_id, schema, table, columns, tuple(_optional_metadata(cursor)))
+    bits = int.from_bytes(cursor.take((width + 7) // 8), "little")
+    nullable = tuple(bool(bits >> i & 1) for i in range(width))
+    return TableMap(table_id, schema, table, columns, tuple(_optional_metadata(cursor)), nullable)
 
 
 def _name(cursor: Cursor) -> str:

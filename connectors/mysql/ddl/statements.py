@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from connectors.engine.relational.table import TableId
@@ -166,4 +167,26 @@ def _set(reader: Reader, tables: Tables, database: str) -> None:
         reader.takes(",")
 
 
-__all__ = ["ANSI_QUOTES", "DdlError", "apply"]
+_NAME = r"(`(?:[^`]|``)+`|\"(?:[^\"]|\"\")+\"|[\w$\u0080-\U0010ffff]+)"
+_OF_TABLE = re.compile(
+    r"\s*(?:/\*.*?\*/\s*)*(?:CREATE|ALTER|DROP|RENAME)\s+(?:(?:OR\s+REPLACE|TEMPORARY|ONLINE|IGNORE)\s+)*TABLES?\s+"
+    rf"(?:IF\s+(?:NOT\s+)?EXISTS\s+)?{_NAME}(?:\s*\.\s*{_NAME})?",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def concerned_table(sql: str, database: str) -> TableId | None:
+    """The table that a statement which cannot be understood is about, as far as its first words say."""
+    found = _OF_TABLE.match(sql)
+    if found is None:
+        return None
+    first, second = (_unquoted(part) if part else "" for part in found.groups())
+    return TableId(first, second) if second else TableId(database, first)
+
+
+def _unquoted(name: str) -> str:
+    quote = name[0]
+    return name[1:-1].replace(quote * 2, quote) if quote in '`"' else name
+
+
+__all__ = ["ANSI_QUOTES", "DdlError", "apply", "concerned_table"]
