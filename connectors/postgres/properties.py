@@ -302,6 +302,7 @@ WITHOUT_EFFECT: Final[dict[str, tuple[str | None, str]]] = {
     "snapshot.mode.configuration.based.snapshot.on.schema.error": ("false", "there is no schema history that could be lost"),
     "snapshot.query.mode.custom.name": (None, "snapshot.query.mode=custom is refused"),
     "snapshot.locking.mode.custom.name": (None, "snapshot.locking.mode=custom is refused"),
+    "include.schema.comments": ("false", "as in Debezium, whose PostgreSQL connector does not read comments"),
     "schema.refresh.mode": (None, "pgoutput tells of every change of structure"),
     "heartbeat.topics.prefix": ("__debezium-heartbeat", "as in Debezium; topic.heartbeat.prefix names the topic"),
     "topic.cache.size": (None, "names of topics are made once a structure"),

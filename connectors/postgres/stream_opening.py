@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 
 from connect_py.api import JsonEncoding
@@ -25,6 +26,20 @@ from connectors.postgres.values import PgColumn
 from connectors.postgres.xmin import SlotXmin
 
 log = logging.getLogger(__name__)
+
+
+#: How long the catalog is left to settle when a table changes in the stream. The server sends names and types only; what else a schema says
+#: (nullable, defaults, key) is read from the present catalog. A migration changes a table several times within milliseconds: what is read
+#: between two of its statements is a structure that no later row has, and one more version in a schema registry. Debezium, which looks at
+#: the stream every 500 ms, rarely sees such a one.
+SETTLING_SECONDS = 0.2
+
+
+def is_changed(relation: Relation, before: Sequence[PgColumn]) -> bool:
+    """Whether the server sends a column that was not there before, in a snapshot or the stream. One less may be a generated column, or
+    one that the publication leaves out."""
+    present = {(column.name, column.type_oid, column.modifier) for column in relation.columns}
+    return not present <= {(column.name, column.type_oid, column.typmod) for column in before}
 
 
 class StreamOpener:
@@ -123,6 +138,9 @@ class StreamOpener:
         id_ = TableId(relation.schema, relation.table)
         if not self._config.filters.is_captured(id_):
             return None
+        before = self._factory.columns.get(id_)
+        if before is not None and is_changed(relation, before):
+            time.sleep(SETTLING_SECONDS)
         try:
             table = _structure(self._general(), relation, id_)
         except ServerError as error:

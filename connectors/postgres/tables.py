@@ -82,6 +82,9 @@ class TableFactory:
         encoding: how rows are to look; kept as `encoding`.
         headers: the context headers of every record.
         reselector: reads again what rows of the stream do not have; None when nothing is.
+
+    Attributes:
+        columns: of each table in the structure that was built last.
     """
 
     def __init__(
@@ -92,6 +95,7 @@ class TableFactory:
         reselector: Reselector | None = None,
     ) -> None:
         self._reselector = reselector
+        self.columns: dict[TableId, tuple[PgColumn, ...]] = {}
         self._config = config
         self.encoding = encoding
         self._naming = TopicNaming.from_config(config.raw)
@@ -108,6 +112,7 @@ class TableFactory:
         key = config.keys.columns(table)
         if known is not None and known.structure == (table.columns, key):
             return known
+        self.columns[table.id] = table.columns
         plans = []
         for column in table.columns:
             shown = config.filters.is_column_captured(table.id, column.name)
@@ -166,12 +171,9 @@ class TableFactory:
     def _plan(self, table: TableId, column: PgColumn, streamed: bool) -> ColumnPlan | None:
         config = self._config
         rules = config.column_rules
-        comment = column.comment if config.flag("include.schema.comments") else None
         plan = self._converted(table, column) if config.converters.converters else None
         if plan is None:
             plan = column_plan(column, config.values)
-        if plan is not None and comment:
-            plan = replace(plan, schema=replace(plan.schema, doc=comment))
         if plan is None or not rules.rules:
             return plan
         root = root_type(column)
@@ -184,7 +186,6 @@ class TableFactory:
             length=length,
             scale=scale,
             characters=holds_characters(root),
-            comment=comment,
         )
         return rules.apply(plan, facts)
 

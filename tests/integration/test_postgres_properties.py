@@ -170,22 +170,6 @@ def test_updates_without_a_change_of_captured_columns_are_left_out(source: Sourc
     assert end["event_count"] == 4
 
 
-def test_comments_become_part_of_schemas_where_they_are_wanted(source: Source) -> None:
-    source.db.execute("CREATE TABLE a (id int PRIMARY KEY, v text); COMMENT ON COLUMN a.v IS 'what it is'; INSERT INTO a VALUES (1, 'x')")
-    docs = {}
-    for wanted in ("true", "false"):
-        source.db.execute("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = current_database()")
-        task = source.start(**{"include.schema.comments": wanted})
-        source.db.execute("UPDATE a SET v = v || 'y'")
-        source.events(1)
-        table = next(table for table in task.task._stream._tables.values() if table)  # type: ignore[union-attr]
-        docs[wanted] = [column.schema.doc for column in table.captured.encoder.columns]
-        task.close()
-        source.task = None
-        free_slot(source)
-    assert docs == {"true": [None, "what it is"], "false": [None, None]}
-
-
 def test_the_slots_xmin_is_shown_and_stored(source: Source) -> None:
     source.db.execute("CREATE TABLE a (id int PRIMARY KEY)")
     task = source.start(**{"xmin.fetch.interval.ms": "1"})

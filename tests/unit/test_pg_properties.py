@@ -58,7 +58,11 @@ def test_what_has_no_effect_is_a_property_and_gives_a_reason() -> None:
 
 @pytest.mark.parametrize("name", [name for name, (nothing, _) in WITHOUT_EFFECT.items() if nothing is not None])
 def test_a_value_that_asks_for_what_is_not_there_is_warned_about(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    asked = {"custom.metric.tags": "a=b", "snapshot.mode.configuration.based.snapshot.on.schema.error": "true"}.get(name, "com.acme.Thing")
+    asked = {
+        "custom.metric.tags": "a=b",
+        "include.schema.comments": "true",
+        "snapshot.mode.configuration.based.snapshot.on.schema.error": "true",
+    }.get(name, "com.acme.Thing")
     with caplog.at_level(logging.WARNING):
         parse_config({**GIVEN, name: asked})
     assert [record.getMessage() for record in caplog.records] == [f"{name}={asked} has no effect: {WITHOUT_EFFECT[name][1]}"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from connect_py.api import JsonEncoding
 from connectors.engine.relational.table import Table, TableId
 from connectors.postgres.config import parse_config
+from connectors.postgres.pgoutput import Relation, RelationColumn
+from connectors.postgres.stream_opening import is_changed
 from connectors.postgres.tables import TableFactory
 from connectors.postgres.values import PgColumn
 
@@ -36,3 +38,16 @@ def test_a_table_without_a_key_has_none_in_its_routes() -> None:
     built = factory().build(Table(TABLE.id, TABLE.columns))
     assert built.route.topic == "shop.public.odd_name"
     assert built.route.key_schema is None
+
+
+def test_a_column_that_was_not_there_is_a_change_and_one_less_is_none() -> None:
+    before = (PgColumn("id", 23, "int4"), PgColumn("v", 25, "text"))
+
+    def relation(*columns: tuple[str, int, int]) -> Relation:
+        return Relation(1, "s", "t", tuple(RelationColumn(*column) for column in columns))
+
+    assert not is_changed(relation(("id", 23, -1), ("v", 25, -1)), before)
+    assert not is_changed(relation(("v", 25, -1)), before)
+    assert is_changed(relation(("id", 23, -1), ("w", 25, -1)), before)
+    assert is_changed(relation(("id", 20, -1), ("v", 25, -1)), before)
+    assert is_changed(relation(("id", 23, -1), ("v", 25, -1), ("w", 25, -1)), before)
