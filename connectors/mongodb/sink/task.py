@@ -2,8 +2,9 @@
 
 The order of records is kept: consecutive writes into one collection are one ordered bulk write. Every write but that of a row without key
 gives the same document when it is repeated, and such a row gets an `_id` of its place in Kafka, so records that come again after a failure
-change nothing. The reference loses a batch whose write fails; here a server that is away makes the runtime bring the records again, and a
-record that the server refuses goes where `errors.tolerance` says.
+change nothing. The reference loses, without a word, what a poll brought when a write fails, when a tombstone is among it, or when it begins
+with a delete or a row without key; here a server that is away makes the runtime bring the records again, and a record that is no change
+event, or that the server refuses, goes where `errors.tolerance` says.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class MongoDbSinkTask(SinkTask):
         """Open a client, which connects when it first writes. Raises ConfigError."""
         self._config: SinkConfig = parse_config(config)
         self._context = context
+        self._tolerates = config.get("errors.tolerance", "none").strip().lower() == "all"
         own = {name: value for name, value in config.items() if name.startswith("mongodb.")}
         self._client = open_client(parse_connection({**own, "name": context.connector, "topic.prefix": context.connector}))
 
@@ -129,9 +131,12 @@ class MongoDbSinkTask(SinkTask):
 
     def _report(self, record: SinkRecord, error: DataError) -> None:
         report = self._context.report_errant_record
-        if report is None:
+        if report is not None:
+            report(record, error)
+        elif self._tolerates:
+            log.warning("A record of %s, partition %d, offset %d, was skipped: %s", record.topic, record.partition, record.offset, error)
+        else:
             raise error
-        report(record, error)
 
 
 def _model(write: Write) -> _Model:
