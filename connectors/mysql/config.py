@@ -9,7 +9,8 @@ from typing import Final
 
 from connect_py.api.config import ConfigType, ConfigValue, parse_value
 from connect_py.errors import ConfigError
-from connectors.engine.config import COMMON, OLD_NAMES, ParsedConfig, skipped_operations, with_defaults, with_present_names
+from connectors.engine.config import COMMON, OLD_NAMES, ParsedConfig, skipped_operations, validate_own, with_defaults, with_present_names
+from connectors.engine.layout import COLUMN_RULES, DELIVERY, RECORDS, SNAPSHOTS, SOURCE_TYPES
 from connectors.engine.properties import (
     HIGH,
     LIST,
@@ -130,37 +131,9 @@ _LAYOUT = {
         "database.ssl.mode",
     ],
     "Connector": [
-        "event.processing.failure.handling.mode",
-        "max.batch.size",
-        "max.queue.size",
-        "poll.interval.ms",
-        "max.queue.size.in.bytes",
-        "provide.transaction.metadata",
+        *DELIVERY,
         "skipped.operations",
-        "snapshot.delay.ms",
-        "streaming.delay.ms",
-        "snapshot.include.collection.list",
-        "snapshot.fetch.size",
-        "snapshot.max.threads",
-        "snapshot.max.threads.multiplier",
-        "legacy.snapshot.max.threads",
-        "snapshot.mode.custom.name",
-        "snapshot.mode.configuration.based.snapshot.data",
-        "snapshot.mode.configuration.based.snapshot.schema",
-        "snapshot.mode.configuration.based.start.stream",
-        "snapshot.mode.configuration.based.snapshot.on.schema.error",
-        "snapshot.mode.configuration.based.snapshot.on.data.error",
-        "retriable.restart.connector.wait.ms",
-        "query.fetch.size",
-        "errors.max.retries",
-        "incremental.snapshot.watermarking.strategy",
-        "connection.validation.timeout.ms",
-        "executor.shutdown.timeout.ms",
-        "extended.headers.enabled",
-        "guardrail.collections.max",
-        "guardrail.collections.limit.action",
-        "custom.sanitize.pattern",
-        "statistics.metrics.enabled",
+        *SNAPSHOTS,
         "decimal.handling.mode",
         "snapshot.lock.timeout.ms",
         "connect.timeout.ms",
@@ -190,34 +163,14 @@ _LAYOUT = {
         "schema.history.internal.store.only.captured.databases.ddl",
     ],
     "Events": [
-        "converters",
-        "post.processors",
-        "tombstones.on.delete",
-        "heartbeat.interval.ms",
-        "heartbeat.topics.prefix",
-        "signal.data.collection",
-        "signal.poll.interval.ms",
-        "signal.enabled.channels",
-        "topic.naming.strategy",
-        "notification.enabled.channels",
-        "notification.sink.topic.name",
-        "transaction.metadata.factory",
-        "custom.metric.tags",
+        *RECORDS,
         "column.include.list",
         "column.exclude.list",
         "table.include.list",
         "table.exclude.list",
-        "message.key.columns",
-        "snapshot.select.statement.overrides",
-        "column.mask.hash.([^.]+).with.salt.(.+)",
-        "column.mask.with.(d+).chars",
-        "column.truncate.to.(d+).chars",
+        *COLUMN_RULES,
         "include.schema.changes",
-        "include.schema.comments",
-        "column.propagate.source.type",
-        "datatype.propagate.source.type",
-        "snapshot.tables.order.by.row.count",
-        "heartbeat.action.query",
+        *SOURCE_TYPES,
         "include.query",
         "table.ignore.builtin",
         "database.include.list",
@@ -295,7 +248,8 @@ def present_config(config: Config) -> tuple[dict[str, str | None], list[str]]:
 
 def validate_config(config: Config, connector: str = "mysql") -> list[ConfigValue]:
     """Every property's value and problems, without asking the server. Does not raise."""
-    return validate(properties_of(connector), present_config(config)[0])
+    present = present_config(config)[0]
+    return [*validate(properties_of(connector), present), *validate_own(present)]
 
 
 @dataclass(frozen=True)

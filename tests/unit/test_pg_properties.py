@@ -34,7 +34,7 @@ PUT_TOGETHER = {
 def code() -> str:
     """What the connector runs, without the tables of properties, and without what other connectors read."""
     rooms = ("connectors/engine", "connectors/postgres", "connect_py/runtime")
-    files = [file for room in rooms for file in sorted((ROOT / room).rglob("*.py")) if file.name != "properties.py"]
+    files = [file for room in rooms for file in sorted((ROOT / room).rglob("*.py")) if file.name not in ("properties.py", "layout.py")]
     texts = {file: file.read_text() for file in files}
     common = ROOT / "connectors/engine/config.py"
     texts[common] = re.sub(r"^COMMON.*?^\)  # fmt: skip$", "", texts[common], flags=re.M | re.S)
