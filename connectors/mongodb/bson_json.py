@@ -59,14 +59,14 @@ class BsonJson:
         """The document that begins at `start`; what follows it in `data` is not looked at."""
         try:
             return escaped(self._document(data, start, len(data), 0))
-        except (struct_error, IndexError) as error:
+        except (struct_error, IndexError, ValueError) as error:
             raise MalformedBsonError(f"A BSON document is cut short: {error}") from error
 
     def value(self, kind: int, data: bytes, start: int = 0, end: int | None = None) -> str:
         """One value of type `kind` (BSON's type byte), at `start`; `end` (default: that of `data`) is where it must not go beyond."""
         try:
             return escaped(self._value(kind, data, start, len(data) if end is None else end))
-        except (struct_error, IndexError) as error:
+        except (struct_error, IndexError, ValueError) as error:
             raise MalformedBsonError(f"A BSON value is cut short: {error}") from error
 
 
@@ -85,15 +85,15 @@ def _walkers(form: Form, comma: str) -> tuple[Walker, Callable[[int, bytes, int,
     def document(data: bytes, start: int, limit: int, depth: int) -> str:
         stop = _end(data, start, limit, depth)
         members: dict[str, str] = {}
-        find = data.find
+        index = data.index  # raises where the name has no end; find would begin again at 0
         at = start + 4
         while at < stop:
-            zero = find(0, at, stop)
+            zero = index(0, at, stop)
             head = data[at:zero]
             try:
                 kind, label = names[head]
             except KeyError:
-                kind, label = name_of(head, zero)
+                kind, label = name_of(head)
             at = zero + 1
             if kind == 2:
                 size = _INT32(data, at)[0]
@@ -171,9 +171,9 @@ def _walkers(form: Form, comma: str) -> tuple[Walker, Callable[[int, bytes, int,
             raise MalformedBsonError(f"An element of a BSON array goes {at - stop} bytes beyond its end")
         return f"[{joined(elements)}]"
 
-    def name_of(head: bytes, zero: int) -> tuple[int, str]:
-        if zero < 0 or not head:
-            raise MalformedBsonError("A field of a BSON document has no type, or its name has no end")
+    def name_of(head: bytes) -> tuple[int, str]:
+        if not head:
+            raise MalformedBsonError("A field of a BSON document has no type")
         if len(names) >= MAX_CACHED_NAMES:
             names.clear()
         found = names[head] = head[0], f"{_quoted(decode_text(head[1:]))}: "

@@ -178,5 +178,12 @@ def test_documents_nested_without_end_are_refused() -> None:
         decode_tree(data)
 
 
+def test_a_name_without_end_is_refused_though_the_same_bytes_were_a_name_before() -> None:
+    assert STRICT.document(bytes.fromhex("07000000 7f00 00".replace(" ", ""))) == '{"": {"$maxKey": 1}}'
+    for writer in WRITERS:
+        with pytest.raises(MalformedBsonError):
+            writer.document(bytes.fromhex("0b000000 7f24736500 7f 00".replace(" ", "")))
+
+
 def test_what_follows_a_document_is_not_looked_at() -> None:
     assert STRICT.document(b"??" + EMPTY + b"??", 2) == "{}"
