@@ -13,9 +13,9 @@ A connector subclasses `Beside` and gives what only it knows:
 
 Its stream calls `signal` for every row of the signal table that it shows, before it goes on (a chunk is read there and then, so that the
 order of everything is Debezium's), `incremental.structure_seen` when the watched collection changes, and puts its rows to `pending`. Its
-task hands on `take_signal`, calls `before_read` and `after_read` around each read of the stream, takes from `blocking` what was asked for,
-puts `fields` into the offset of every batch and shows it to `made`, says what is `committed`, and calls `restore` with the fields of its
-last batch after a failure, so that state and records agree again.
+task says when it `starts`, hands on `take_signal`, calls `before_read` and `after_read` around each read of the stream, takes from
+`blocking` what was asked for, puts `fields` into the offset of every batch and shows it to `made`, says what is `committed`, and calls
+`restore` with the fields of its last batch after a failure, so that state and records agree again.
 
 Owned by the task's thread.
 """
@@ -26,7 +26,7 @@ import json
 import logging
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from connect_py.api import SourceTaskContext
@@ -75,7 +75,7 @@ class Beside(ABC, Generic[R]):
         blocking: blocking snapshots that were asked for.
         monitor: transaction metadata; None without them.
         incremental: None when the connector is not configured for incremental snapshots.
-        new_tables: what begins to be captured; the task tells it `captures` at each start, the stream `seen`.
+        new_tables: what begins to be captured; the stream tells it what it has `seen`.
         signal: carries out a signal of the signal table; may add to `pending`. Raises RetriableError.
     """
 
@@ -110,6 +110,8 @@ class Beside(ABC, Generic[R]):
         signal_table = config.raw.get("signal.data.collection", "").replace('"', "").strip()
         ignored = (signal_table, ".".join(signal_table.split(".")[-2:]))
         self.new_tables = NewTables(is_on=config.choice("snapshot.new.tables") == "incremental", ignored=ignored)
+        self._reader = reader
+        self._start: tuple[bool, Collection[str] | None] | None = None
         self.blocking: deque[BlockingRequest] = deque()
         self._processor = SignalProcessor(standard_actions(self.incremental, self.blocking.append, self.position, self.change_structures))
         self.signal: Callable[[SignalRecord], None] = self._processor.process
@@ -160,11 +162,19 @@ class Beside(ABC, Generic[R]):
 
     # -- around the stream's reads -----------------------------------------------------------------------------------------------------
 
+    def starts(self, *, anew: bool, before: Collection[str] | None = None) -> None:
+        """The task has connected; see `NewTables.captures`."""
+        self._start = (anew, before) if self.incremental is not None and self.new_tables.is_on else None
+
     def before_read(self) -> None:
         """Carry out signals, read the next chunk. Raises ConnectError and the connector's own passing errors; nothing that was given out is
         lost by it."""
         self.take_signals()
         if self.incremental is not None:
+            if self._start is not None:
+                anew, before = self._start
+                self.new_tables.captures(self._reader.names(), anew=anew, before=before)
+                self._start = None
             if self.new_tables.due:
                 self._read_new_tables(self.incremental)
             self.incremental.advance()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from connect_py.api import ConfigValue
 from connectors.engine.properties import (
     HIGH,
     LIST,
@@ -43,6 +44,7 @@ from connectors.engine.properties import (
     regexes,
     required,
     sink_topic,
+    validate,
 )
 
 COMMON: tuple[Property, ...] = (
@@ -134,6 +136,7 @@ OWN: tuple[Property, ...] = (
 #: Beginnings of names that are not in the tables: settings of drivers, of a signal's or the schema history's clients, of custom
 #: converters' parts, and whatever Debezium calls internal.
 OPEN_PREFIXES = (
+    *(known.key.name for known in OWN),
     "database.ssl",
     "driver.",
     "internal.",
@@ -183,6 +186,11 @@ def with_defaults(properties: Mapping[str, Property], present: Config) -> dict[s
 def skipped_operations(raw: Mapping[str, str]) -> frozenset[str]:
     """The letters of `skipped.operations`; `none` stands for no letter."""
     return frozenset(part.strip().lower() for part in raw["skipped.operations"].split(",") if part.strip()) - {"none"}
+
+
+def validate_own(present: Config) -> list[ConfigValue]:
+    """The value and problems of each property of `OWN` that is given."""
+    return validate({known.key.name: known for known in OWN if known.key.name in present}, present)
 
 
 class ParsedConfig:

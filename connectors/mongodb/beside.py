@@ -47,12 +47,14 @@ class Beside(beside.Beside[ChunkRow]):
             deletes = config.choice("incremental.snapshot.watermarking.strategy") == "insert_delete"
             marks = SignalCollection(client, config.signal_collection, deletes=deletes)
         super().__init__(config, context, self._chunks, marks, hooks)
+        self.events.whole = False
 
     def attach(self, stream: Streaming | None) -> None:
         """The stream of now; None when there is none."""
         self._stream = stream
         if stream is not None and self.incremental is not None:
             stream.on_event = self.incremental.event
+            stream.on_first_use = self.new_tables.seen
             stream.watched = self.incremental.watched
 
     def records(self, rows: list[ChunkRow]) -> list[EncodedRow]:

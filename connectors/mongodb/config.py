@@ -9,7 +9,7 @@ from typing import Final
 
 from connect_py.api.config import ConfigType, ConfigValue, parse_value
 from connect_py.errors import ConfigError
-from connectors.engine.config import OLD_NAMES, ParsedConfig, skipped_operations, with_defaults, with_present_names
+from connectors.engine.config import OLD_NAMES, ParsedConfig, skipped_operations, validate_own, with_defaults, with_present_names
 from connectors.engine.properties import Config, validate
 from connectors.engine.snapshot.modes import MODES, SnapshotMode, configuration_based, custom
 from connectors.mongodb.field_rules import FieldRules, exclude_problems, rename_problems
@@ -59,7 +59,7 @@ _OVERRIDES: Final = "snapshot.collection.filter.overrides"
 def validate_config(config: Config) -> list[ConfigValue]:
     """Every property's value and problems, without asking the server. Does not raise."""
     present = with_present_names(config, _OLD_NAMES)[0]
-    found = validate(PROPERTIES, present)
+    found = [*validate(PROPERTIES, present), *validate_own(present)]
     by_name = {value.name: value for value in found}
     for name in ("database.include.list", "database.exclude.list", "collection.include.list", "collection.exclude.list"):
         errors = by_name[name].errors

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 
 from connect_py.api import SourceOffset
 from connect_py.errors import ConfigError
+from connectors.engine.snapshot.new_tables import FIELD as TABLES
 from connectors.engine.snapshot.progress import FIELD
 from connectors.mongodb.resume_token import ResumeToken
 
-_MORE = ("incremental_snapshot_", "transaction_")
+_MORE = ("incremental_snapshot_", "transaction_", TABLES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,8 @@ class MongoOffset:
         in_snapshot: `initsync`.
         progress: what is done of the initial snapshot, see `connectors.engine.snapshot.progress`.
         lsid: text of the session of the last event, where that was part of a transaction; txn_number is the transaction's.
-        more: fields of an incremental snapshot and of a transaction that are under way, as the engine makes and reads them.
+        more: fields of an incremental snapshot and of a transaction that are under way, and of tables that were read, as the engine makes
+            and reads them.
     """
 
     seconds: int = 0
@@ -60,7 +62,7 @@ class MongoOffset:
             txn_number=_number(stored, "txnNumber"),
             progress=None if progress is None else str(progress),
             # the count of a transaction's events begins anew, as in the reference
-            more={n: v for n, v in stored.items() if n.startswith(_MORE[0]) and not isinstance(v, float)},
+            more={n: v for n, v in stored.items() if n.startswith((_MORE[0], TABLES)) and not isinstance(v, float)},
         )
 
     def dump(self) -> dict[str, bool | int | str | None]:

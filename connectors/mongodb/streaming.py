@@ -37,6 +37,7 @@ class Streaming:
 
     Attributes:
         watched: the namespace whose events `on_event` is told of, by their keys.
+        on_first_use: told of every captured namespace as its first event is shown.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class Streaming:
         self._last: Event | None = None
         self.watched: str | None = None
         self.on_event: Callable[[bytes], None] = lambda _: None
+        self.on_first_use: Callable[[str], None] = lambda _: None
 
     def read(self) -> bool:
         """Read one answer of the server. Returns whether there was an event of a captured collection. Raises as `ChangeStream.read`, and
@@ -136,6 +138,8 @@ class Streaming:
         namespace = f"{told['db']}.{told['coll']}"
         found = self._collections.get(namespace) if self._is_captured(namespace) else None
         self._known[name] = found
+        if found is not None:
+            self.on_first_use(namespace)
         return found
 
     def _record(self, collection: Collection, event: Event, op: str) -> None:

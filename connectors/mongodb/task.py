@@ -216,6 +216,7 @@ class MongoDbConnectorTask(SourceTask):
 
     def _connect(self) -> None:
         start = prepare(self._open_client(), self._config, self._position, snapshot_done=self._snapshot_done)
+        self._side.starts(anew=start.to_read is not None or start.position is None)
         if start.to_read is None:
             if not self._snapshot_done:
                 self._snapshot_metrics.end("skipped")

@@ -14,9 +14,10 @@ from typing import Final
 
 from connect_py.api import SourceOffset
 from connect_py.errors import ConfigError
+from connectors.engine.snapshot.new_tables import FIELD as TABLES
 
 BLOCKING: Final = "BLOCKING"
-_MORE = ("incremental_snapshot_", "transaction_")
+_MORE = ("incremental_snapshot_", "transaction_", TABLES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,8 @@ class MySqlOffset:
         gtids: text of the set; None where the server has none.
         ts_sec: seconds since 1970 of the last event.
         snapshot: INITIAL or BLOCKING while one runs, else None.
-        more: fields of an incremental snapshot and of a transaction that are under way, as the engine makes and reads them.
+        more: fields of an incremental snapshot and of a transaction that are under way, and of tables that were read, as the engine makes
+            and reads them.
     """
 
     file: str

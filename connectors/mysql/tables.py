@@ -133,7 +133,14 @@ Lookup = Callable[[TableId], CapturedTable | None]
 class CapturedTables:
     """Captured tables by name, built when they are first asked for and forgotten when their model changes."""
 
-    def __init__(self, factory: TableFactory, is_captured: Callable[[TableId], bool], models: Mapping[TableId, MyTable]) -> None:
+    def __init__(
+        self,
+        factory: TableFactory,
+        is_captured: Callable[[TableId], bool],
+        models: Mapping[TableId, MyTable],
+        on_first_use: Callable[[TableId], None] = lambda _: None,
+    ) -> None:
+        self._on_first_use = on_first_use
         self._factory = factory
         self._is_captured = is_captured
         self._models = models
@@ -150,5 +157,7 @@ class CapturedTables:
             return None
         built = self._built.get(id_)
         if built is None or built.model is not model:
+            if built is None:
+                self._on_first_use(id_)
             built = self._built[id_] = self._factory.build(model)
         return built

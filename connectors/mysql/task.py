@@ -228,8 +228,14 @@ class MySqlConnectorTask(SourceTask):
         if not start.schema and self._position is not None:
             count = self._schema.recover(self._position)
             log.info("The structures of %d tables were read from %d records of the history", len(self._schema.tables.tables), count)
+        self._side.starts(anew=start.schema or self._position is None)
         self._side.schema = self._schema
-        self._tables = self._side.tables = CapturedTables(self._factory, config.filters.is_captured, self._schema.tables.tables)
+        self._tables = self._side.tables = CapturedTables(
+            self._factory,
+            config.filters.is_captured,
+            self._schema.tables.tables,
+            on_first_use=lambda id_: self._side.new_tables.seen(str(id_)),
+        )
         if not start.schema:
             if not self._snapshot_done:
                 self._snapshot_metrics.end("skipped")

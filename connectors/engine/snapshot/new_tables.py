@@ -28,10 +28,13 @@ class NewTables:
     Args:
         is_on: whether the property asks for it; otherwise nothing is noted and nothing is new.
         ignored: tables that no snapshot reads, such as the signal table.
+
+    Attributes:
+        is_on: as given.
     """
 
     def __init__(self, *, is_on: bool, ignored: Collection[str] = ()) -> None:
-        self._is_on = is_on
+        self.is_on = is_on
         self._ignored = frozenset(ignored)
         self._known: frozenset[str] | None = None
         self._captured: frozenset[str] | None = None
@@ -45,8 +48,7 @@ class NewTables:
     def restore(self, stored: Mapping[str, object]) -> None:
         """Go on from an offset; a field that cannot be read counts as none."""
         self._due = []
-        self._captured = None
-        text = stored.get(FIELD) if self._is_on else None
+        text = stored.get(FIELD) if self.is_on else None
         found = None
         if text is not None:
             try:
@@ -63,7 +65,7 @@ class NewTables:
             before: what was captured before this start, where that can be told without the offset; None where not. For offsets of before
                 this was asked for.
         """
-        if not self._is_on:
+        if not self.is_on:
             return
         captured = self._captured = frozenset(names)
         known = self._known
