@@ -15,6 +15,7 @@ usage: connect-py COMMAND ...
   distributed [worker.properties]                 a worker that keeps everything in Kafka topics; without a file, CONNECT_* and the
                                                   Debezium image's environment variables are used
   standalone worker.properties [connector ...]    a worker with its connectors on the command line (.properties or .json files)
+  history verify|repair connector.json ...        whether the schema history of a MySQL or MariaDB connector tells what its server has
   demo [--keep | --stop]                          the tutorial on servers of its own: PostgreSQL, Kafka, a worker, Spark
 
   --help, --version
@@ -27,6 +28,7 @@ _COMMANDS = {
     "task": ("connect_py.commands.task", "task"),
     "distributed": ("connect_py.commands.worker", "distributed"),
     "standalone": ("connect_py.commands.worker", "standalone"),
+    "history": ("connect_py.commands.history", "history"),
     "demo": ("connect_py.commands.demo", "demo"),
 }
 

@@ -69,6 +69,11 @@ class KafkaSchemaHistory:
         offsets = self._admin.log_offsets([self.topic])
         return all(begin == end for begin, end in offsets.values())
 
+    def describe(self) -> tuple[int, int, dict[str, str]]:
+        """Number of partitions, first offset that is still there, and settings of the topic. Raises RetriableError."""
+        begin, _ = self._admin.log_offsets([self.topic]).get(Place(self.topic, _PARTITION), (0, 0))
+        return self._admin.describe_topics([self.topic])[self.topic], begin, self._admin.topic_settings(self.topic)
+
     def read(self) -> Iterator[Mapping[str, Any]]:
         """Every record up to the end of now, in order; those that are no JSON objects are passed over with a warning.
 

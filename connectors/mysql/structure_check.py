@@ -75,7 +75,7 @@ class StructureCheck:
         if agreed is not None and agreed[0] == statement and agreed[1] is model:
             return
         present = _parsed(statement, id_)
-        if not _are_alike(present, model):
+        if not are_alike(present, model):
             self._settle(connection, statement, present, model)
         self._agreed[id_] = (statement, model)
         self._disputes.pop(id_, None)
@@ -107,11 +107,11 @@ def _parsed(statement: str, id_: TableId) -> MyTable | None:
     return tables.tables.get(id_)
 
 
-def _are_alike(present: MyTable | None, model: MyTable) -> bool:
-    return present is not None and present.key == model.key and list(map(_facts, present.columns)) == list(map(_facts, model.columns))
+def are_alike(present: MyTable | None, model: MyTable) -> bool:
+    return present is not None and present.key == model.key and list(map(facts, present.columns)) == list(map(facts, model.columns))
 
 
-def _facts(column: MyColumn) -> tuple[object, ...]:
+def facts(column: MyColumn) -> tuple[object, ...]:
     """What rows depend on."""
     kind = column.base_type
     length = (column.length, column.scale) if kind in _WITH_LENGTH else None
