@@ -49,6 +49,7 @@ class KafkaSchemaHistory:
         self._read_seconds = read_seconds
         self._admin = KafkaAdmin({**self._properties, "client.id": f"{topic}-schemahistory"})
         self._producer: Producer | None = None
+        self._failures: list[ConnectError] = []
 
     def close(self) -> None:
         """Let the connections go."""
@@ -125,23 +126,40 @@ class KafkaSchemaHistory:
             return None
         return found
 
-    def append(self, record: Mapping[str, Any]) -> None:
-        """Keep one record. Raises ConnectError: Kafka did not take it; the statement's offset must not be stored."""
+    def append(self, record: Mapping[str, Any], *, wait: bool = True) -> None:
+        """Keep one record.
+
+        Args:
+            wait: for Kafka's answer; without it `flush` says whether Kafka took the record.
+
+        Raises:
+            ConnectError: Kafka did not take it; the statement's offset must not be stored.
+        """
         if self._producer is None:
             settings = librdkafka_config({**self._properties, "acks": "all", "enable.idempotence": "true"}, ClientKind.PRODUCER)
             settings |= {"linger.ms": 0, "message.timeout.ms": int(WRITE_SECONDS * 1000)}
             self._producer = Producer(settings, logger=ClientLog())
-        failures: list[ConnectError] = []
-
-        def delivered(error: Any, _message: Any) -> None:
-            if error is not None:
-                failures.append(delivery_error(error, self.topic))
-
         try:
-            self._producer.produce(self.topic, orjson.dumps(dict(record)), partition=_PARTITION, on_delivery=delivered)
-            left = self._producer.flush(WRITE_SECONDS + 1)
-        except (KafkaException, BufferError) as error:
+            self._producer.produce(self.topic, orjson.dumps(dict(record)), partition=_PARTITION, on_delivery=self._delivered)
+            self._producer.poll(0)
+        except BufferError:
+            # the client holds as many as it may
+            self.flush()
+            self.append(record, wait=wait)
+            return
+        except KafkaException as error:
             raise RetriableError(f"The schema history in the topic '{self.topic}' was not written: {error_text(error)}") from error
+        if wait:
+            self.flush()
+
+    def flush(self) -> None:
+        """Wait until Kafka has every record. Raises ConnectError: it did not take one."""
+        left = self._producer.flush(WRITE_SECONDS + 1) if self._producer is not None else 0
+        failures, self._failures = self._failures, []
         if left or failures:
             reason = str(failures[0]) if failures else f"no answer within {WRITE_SECONDS:g} s"
             raise RetriableError(f"The schema history in the topic '{self.topic}' was not written: {reason}")
+
+    def _delivered(self, error: Any, _message: Any) -> None:
+        if error is not None:
+            self._failures.append(delivery_error(error, self.topic))

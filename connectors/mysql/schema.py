@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from connect_py.api.record import EncodedRow
@@ -55,6 +56,7 @@ class Schema:
         self._only_tables = config.flag("schema.history.internal.store.only.captured.tables.ddl")
         self._only_databases = config.flag("schema.history.internal.store.only.captured.databases.ddl")
         self._skips = config.flag("schema.history.internal.skip.unparseable.ddl")
+        self._waits = True
         self.tables = Tables()
         self.unsure: set[TableId] = set()
 
@@ -73,6 +75,16 @@ class Schema:
                 log.warning("Record %d of the schema history '%s' was passed over: %s", number, self._history.topic, error)
         self.tables, self.unsure = fold.tables(), fold.unsure
         return fold.count
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Inside, the history takes statements without an answer to each; at the end it has them all. Raises RetriableError there."""
+        self._waits = False
+        try:
+            yield
+        finally:
+            self._waits = True
+        self._history.flush()
 
     def statement(
         self,
@@ -109,7 +121,9 @@ class Schema:
         for part_database, part, part_changes in parts_of(sql, database, changes):
             now_ms = time.time_ns() // 1_000_000
             if self._is_stored(part_database, part_changes):
-                self._history.append(HistoryRecord(self._partition, position, now_ms, part_database, part, tuple(part_changes)).to_json())
+                self._history.append(
+                    HistoryRecord(self._partition, position, now_ms, part_database, part, tuple(part_changes)).to_json(), wait=self._waits
+                )
             if self._records is not None and self._is_told(part_database, part_changes, source[1]):
                 rows.append(self._records.row(self._block(part_database, names, source, sql), now_ms, part_database, part, part_changes))
         return rows, changes

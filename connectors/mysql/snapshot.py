@@ -29,6 +29,7 @@ from connectors.mysql.errors import LostConnectionError, ServerError
 from connectors.mysql.offset import MySqlOffset
 from connectors.mysql.place import StreamPlace
 from connectors.mysql.schema import Schema
+from connectors.mysql.structures import Statement, read_statements
 from connectors.mysql.table_rows import MAX_ROWS, TableRows
 from connectors.mysql.tables import CapturedTables
 
@@ -89,11 +90,13 @@ class MySqlSnapshot:
         if self._table_locks:
             self._lock_tables(captured)
         self.offset = self._position()
-        self._read_structures([table for table in wanted if not self._table_locks or table in set(captured)])
         if self._table_locks:
             self._delayed = [table for table in wanted if table not in set(captured)]
-        elif self._mode in _CONSISTENT:
+            wanted = captured
+        statements = read_statements(connection, wanted, anew=True)
+        if not self._table_locks and self._mode in _CONSISTENT:
             connection.execute("UNLOCK TABLES")
+        self._tell(statements)
         chosen = config.filters.snapshot_order(captured) if data else []
         present = [table for table in chosen if schema.is_known(table)]
         self._tables = tables
@@ -124,7 +127,7 @@ class MySqlSnapshot:
             self._connection.execute("UNLOCK TABLES")
         self._connection.execute("ROLLBACK")
         if self._delayed:
-            self._read_structures(self._delayed, anew=False)
+            self._tell(read_statements(self._connection, self._delayed, anew=False))
         rows, self._rows = self._rows, []
         self.offset = self._base if self._base is not None else replace(self.offset, snapshot=None)
         self.finished = True
@@ -172,9 +175,19 @@ class MySqlSnapshot:
                 "User does not have the 'LOCK TABLES' privilege required to obtain a consistent snapshot by preventing concurrent writes "
                 "to tables."
             )
-        if captured:
-            names = ", ".join(quote_name(table.schema, table.table) for table in captured)
-            self._connection.execute(f"FLUSH TABLES {names} WITH READ LOCK")
+        if not captured:
+            return
+        names = [quote_name(table.schema, table.table) for table in captured]
+        try:
+            self._connection.execute(f"FLUSH TABLES {', '.join(names)} WITH READ LOCK")
+        except LostConnectionError:
+            raise
+        except ServerError as error:
+            if error.code not in error_codes.DENIED:
+                raise
+            # the reference stops here; for tables of InnoDB the lock does the same, without closing them first
+            log.info("The server refuses to flush the tables, they are locked without that: %s", error)
+            self._connection.execute(f"LOCK TABLES {', '.join(f'{name} READ' for name in names)}")
 
     def _position(self) -> MySqlOffset:
         now = int(time.time())
@@ -184,30 +197,11 @@ class MySqlSnapshot:
         gtids = None if status.gtids is None else str(status.gtids)
         return MySqlOffset(status.file, status.position, gtids, now, snapshot="INITIAL")
 
-    def _read_structures(self, tables: Sequence[TableId], *, anew: bool = True) -> None:
-        """Tell of every structure as if it were made now; `anew` with what comes before the tables."""
-        if anew:
-            self._state("", server.charset_statement(self._connection))
-            for table in tables:
-                self._state(table.schema, f"DROP TABLE IF EXISTS {quote_name(table.schema, table.table)}")
-        databases = sorted({table.schema for table in tables})
-        made = server.database_statements(self._connection, databases)
-        for database in databases:
-            for statement in made[database] if anew else made[database][-1:]:
+    def _tell(self, statements: Sequence[Statement]) -> None:
+        """Tell of structures as if they were made now."""
+        with self._schema.together():
+            for database, statement in statements:
                 self._state(database, statement)
-            for table in tables:
-                if table.schema == database:
-                    self._state_table(table)
-
-    def _state_table(self, table: TableId) -> None:
-        try:
-            ((_, statement, *_),) = self._connection.texts(f"SHOW CREATE TABLE {quote_name(table.schema, table.table)}")
-        except ServerError as error:
-            if error.code != error_codes.NO_SUCH_TABLE:
-                raise
-            log.warning("The table %s was dropped before its structure could be read", table)
-            return
-        self._state(table.schema, statement)
 
     def _state(self, database: str, statement: str) -> None:
         offset = self.offset

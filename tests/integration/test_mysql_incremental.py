@@ -292,7 +292,7 @@ def test_a_blocking_snapshot_that_fails_leaves_streaming_alone(source: Source) -
 
 def test_a_blocking_snapshot_waits_for_a_structure_that_the_stream_has_not_come_to(source: Source) -> None:
     source.run("CREATE TABLE t (id INT PRIMARY KEY, v INT)", "INSERT INTO t VALUES (1,1)", "CREATE TABLE u (id INT PRIMARY KEY)")
-    with source.task(signal_enabled_channels="in-process,source") as task:
+    with source.task(signal_enabled_channels="in-process,source", signal_poll_interval_ms="100") as task:
         source.run("INSERT INTO u VALUES (1)", "ALTER TABLE t DROP COLUMN v, ADD COLUMN w VARCHAR(9) DEFAULT 'new' FIRST")
         data = {"type": "BLOCKING", "data-collections": [f"{source.database}.t"]}
         assert channels.send("direct", "execute-snapshot", json.dumps(data))

@@ -1,0 +1,183 @@
+"""Which locks a snapshot of MySQL takes, and what it does where they are refused."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from connect_py.errors import FatalTaskError
+from connect_py.testing.services.mysql import MySqlAddress
+from connectors.mysql.connection import Connection
+from tests.fix_kafka import Kafka
+from tests.mysql_task import DirectMySqlTask, mysql_source
+
+pytestmark = pytest.mark.services
+
+#: What every connector needs.
+RIGHTS = "SELECT, SHOW DATABASES, REPLICATION SLAVE, REPLICATION CLIENT"
+
+
+@dataclass
+class Place:
+    """A database with two tables, and users of any rights."""
+
+    mysql: MySqlAddress
+    kafka: Kafka
+    database: str
+    cursor: Any
+    users: list[str]
+
+    def task(self, rights: str, **more: str) -> DirectMySqlTask:
+        user = f"u_{uuid.uuid4().hex[:8]}"
+        self.cursor.execute(f"CREATE USER {user} IDENTIFIED BY 'secret'")
+        self.users.append(user)
+        self.cursor.execute(f"GRANT {rights} ON *.* TO {user}")
+        config = mysql_source(self.mysql, self.kafka.bootstrap, self.database, **more)
+        return DirectMySqlTask({**config, "database.user": user, "database.password": "secret"})
+
+
+@pytest.fixture
+def place(mysql: MySqlAddress, kafka: Kafka) -> Iterator[Place]:
+    name = f"locks_{uuid.uuid4().hex[:8]}"
+    with mysql.connect() as connection, connection.cursor() as cursor:
+        for statement in (
+            f"CREATE DATABASE {name}",
+            f"USE {name}",
+            "CREATE TABLE a (id INT PRIMARY KEY, v INT)",
+            "CREATE TABLE b (id INT PRIMARY KEY, v INT)",
+            "INSERT INTO a VALUES (1, 0)",
+            "INSERT INTO b VALUES (1, 0)",
+        ):
+            cursor.execute(statement)
+        users: list[str] = []
+        yield Place(mysql, kafka, name, cursor, users)
+        cursor.execute(f"DROP DATABASE {name}")
+        for user in users:
+            cursor.execute(f"DROP USER {user}")
+
+
+@pytest.fixture
+def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is asked of the server."""
+    found: list[str] = []
+    query, result = Connection.query, Connection.result
+
+    def watched(connection: Connection, statement: str) -> Any:
+        found.append(statement)
+        return query(connection, statement)
+
+    def watched_result(connection: Connection, statement: str, characters: Any) -> Any:
+        found.append(statement)
+        return result(connection, statement, characters)
+
+    monkeypatch.setattr(Connection, "query", watched)
+    monkeypatch.setattr(Connection, "result", watched_result)
+    return found
+
+
+def await_streaming(task: DirectMySqlTask) -> None:
+    task.poll_until(task.is_streaming, what="the stream")
+
+
+def order(statements: list[str], *beginnings: str) -> list[str]:
+    """Those of the beginnings that were asked, in the order in which they were."""
+    return [beginning for statement in statements for beginning in beginnings if statement.startswith(beginning)]
+
+
+SHOWN = ("FLUSH TABLES WITH", "FLUSH TABLES `", "LOCK TABLES FOR", "LOCK TABLES `", "SHOW CREATE TABLE", "UNLOCK", "SELECT `id`")
+
+CASES = {
+    "minimal": ("minimal", "RELOAD", ["FLUSH TABLES WITH", *["SHOW CREATE TABLE"] * 2, "UNLOCK", *["SELECT `id`"] * 2]),
+    "extended": ("extended", "RELOAD", ["FLUSH TABLES WITH", *["SHOW CREATE TABLE"] * 2, *["SELECT `id`"] * 2, "UNLOCK"]),
+    "none": ("none", "RELOAD", [*["SHOW CREATE TABLE"] * 2, *["SELECT `id`"] * 2]),
+    "a right to flush suffices": (
+        "minimal",
+        "FLUSH_TABLES",
+        ["FLUSH TABLES WITH", *["SHOW CREATE TABLE"] * 2, "UNLOCK", *["SELECT `id`"] * 2],
+    ),
+    # the reference fails here
+    "only tables may be locked": (
+        "minimal",
+        "LOCK TABLES",
+        ["FLUSH TABLES WITH", "FLUSH TABLES `", "LOCK TABLES `", *["SHOW CREATE TABLE"] * 2, *["SELECT `id`"] * 2, "UNLOCK"],
+    ),
+    # no server of Percona: it does not know the statement
+    "minimal_percona": (
+        "minimal_percona",
+        "RELOAD, LOCK TABLES",
+        ["LOCK TABLES FOR", "FLUSH TABLES `", *["SHOW CREATE TABLE"] * 2, *["SELECT `id`"] * 2, "UNLOCK"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_locks_are_taken_and_let_go_in_the_order_of_the_mode(place: Place, statements: list[str], case: str) -> None:
+    mode, rights, wanted = CASES[case]
+    more = {"schema_history_internal_store_only_captured_tables_ddl": "true"}
+    with place.task(f"{RIGHTS}, {rights}", snapshot_locking_mode=mode, **more) as task:
+        await_streaming(task)
+        assert [value["after"]["id"] for topic, _, value in task.events if topic.endswith((".a", ".b"))] == [1, 1]
+    assert order(statements, *SHOWN) == wanted
+
+
+def test_a_percona_mode_without_table_locks_says_what_is_missing(place: Place) -> None:
+    mode = "minimal_percona_no_table_locks"
+    with place.task(f"{RIGHTS}, RELOAD", snapshot_locking_mode=mode) as task, pytest.raises(FatalTaskError, match="not allowed in"):
+        await_streaming(task)
+
+
+def test_a_user_who_may_lock_nothing_is_told_the_right_that_is_missing(place: Place) -> None:
+    with place.task(RIGHTS) as task, pytest.raises(FatalTaskError, match="User does not have the 'LOCK TABLES' privilege"):
+        await_streaming(task)
+
+
+@pytest.mark.parametrize("rights", ["RELOAD", "LOCK TABLES"])
+def test_no_change_is_lost_or_torn_between_snapshot_and_stream(place: Place, rights: str) -> None:
+    """Every transaction changes both tables alike; whoever applies the topics in order sees them alike at the end of the snapshot."""
+    place.cursor.execute("INSERT INTO a WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 900) SELECT i, 0 FROM n")
+    place.cursor.execute("INSERT INTO b SELECT * FROM a WHERE id > 1")
+    enough = threading.Event()
+
+    def write() -> None:
+        with place.mysql.connect() as connection, connection.cursor() as cursor:
+            connection.autocommit(False)
+            cursor.execute(f"USE {place.database}")
+            version = 0
+            while not enough.is_set():
+                version += 1
+                for table in "ab":
+                    cursor.execute(f"UPDATE {table} SET v = %s WHERE id = %s", (version, version % 900 + 1))
+                connection.commit()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        with place.task(f"{RIGHTS}, {rights}") as task:
+            await_streaming(task)
+            snapshot = {topic[-1]: {} for topic, _, _ in task.events if topic.endswith((".a", ".b"))}
+            for topic, key, value in task.events:
+                if topic.endswith((".a", ".b")):
+                    snapshot[topic[-1]][key["id"]] = value["after"]["v"]
+            enough.set()
+            writer.join()
+            place.cursor.execute("INSERT INTO a VALUES (5000, 0)")
+            task.poll_until(
+                lambda: {"id": 5000} in [key for key, _ in task.of(f"{place.database}.{place.database}.a")], what="the last row"
+            )
+            place.cursor.execute("DELETE FROM a WHERE id = 5000")
+            for table in "ab":
+                rows: dict[int, int] = {}
+                for key, value in task.of(f"{place.database}.{place.database}.{table}"):
+                    if key["id"] < 5000:
+                        rows[key["id"]] = value["after"]["v"]
+                place.cursor.execute(f"SELECT id, v FROM {table}")
+                assert rows == dict(place.cursor.fetchall())
+    finally:
+        enough.set()
+        writer.join()
+    assert snapshot["a"] == snapshot["b"], "the snapshot is of one moment"
