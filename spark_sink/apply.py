@@ -69,6 +69,9 @@ def apply_table(change: TableChange, batch: Batch, spark: SparkSession, tables: 
         elif state is not None:
             tables.note(change.table, watermark)
         return state is not None and truncate is not None
+    if state is not None and truncate is None and _has_all(groups, batch, state.watermark.condition(change.ranges), config):
+        tables.note(change.table, watermark)
+        return False
     shape = _shape(change, groups, config)
     rows = [group for group in groups if group.schema.form is not Form.TOMBSTONE]
     if state is None:
@@ -88,8 +91,8 @@ def apply_table(change: TableChange, batch: Batch, spark: SparkSession, tables: 
         for group in groups
     ]
     frame = functools.reduce(lambda one, other: one.unionAll(other), frames)
-    if not changelog:
-        frame = frame.where(_wanted(truncate, config))
+    if not changelog and (wanted := _wanted(groups, truncate, config)):
+        frame = frame.where(wanted)
     first = None if truncate is None else config["tables.truncate-mode"]
     try:
         if shape.keys:
@@ -101,6 +104,11 @@ def apply_table(change: TableChange, batch: Batch, spark: SparkSession, tables: 
     finally:
         spark.catalog.dropTempView(_VIEW)
     return True
+
+
+def _has_all(groups: Sequence[Group], batch: Batch, condition: str | None, config: SinkConfig) -> bool:
+    """Whether a table that is repeated a batch has all records of it, although it has not been told of the batch's end."""
+    return condition is not None and not any(batch.records(group, condition, config).limit(1).collect() for group in groups)
 
 
 def _truncate(change: TableChange, state: TableState | None, config: SinkConfig) -> Truncate | None:
@@ -121,9 +129,15 @@ def _truncate(change: TableChange, state: TableState | None, config: SinkConfig)
     return max(found) if found and mode != "ignore" else None
 
 
-def _wanted(truncate: Truncate | None, config: SinkConfig) -> str:
-    """SQL: rows that an upsert table takes. Of other partitions' records those count that are younger than the truncate."""
-    dropped = "'t', 'd'" if config["tables.delete-mode"] == "ignore" else "'t'"
+def _wanted(groups: Sequence[Group], truncate: Truncate | None, config: SinkConfig) -> str | None:
+    """SQL: rows that an upsert table takes; None for all. Of other partitions' records those count that are younger than the truncate.
+
+    Spark moves a condition below the decoding and then parses every record twice, so there is one only when it is needed.
+    """
+    ignores_deletes = config["tables.delete-mode"] == "ignore"
+    if not ignores_deletes and not any(group.truncates for group in groups) and truncate is None:
+        return None
+    dropped = "'t', 'd'" if ignores_deletes else "'t'"
     # `$op` once only: of an expression that occurs twice in a filter Spark makes one that it evaluates first, for rows of other groups too,
     # and their decoding raises.
     conditions = [f"`$op` NOT IN ({dropped})"]

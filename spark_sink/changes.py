@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,8 @@ from connect_py.api.record import TopicPartition
 from connect_py.errors import DataError, FatalTaskError
 from spark_sink import routing
 from spark_sink.config import SinkConfig
-from spark_sink.decode import decode_sql
+from spark_sink.decode import decode_sql, problems_sql
+from spark_sink.heads import Fingerprint, Heads
 from spark_sink.planning import Range, offsets_json
 from spark_sink.records import Form, RecordSchema, parse_head, read_schemas
 from spark_sink.routing import TableName
@@ -24,9 +26,6 @@ from spark_sink.types import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
-
-#: What JsonConverter writes between a schema and its value.
-_SEAM = ',"payload":'
 
 #: Consumer settings that Spark keeps to itself (`KafkaSourceProvider.validateGeneralOptions`) or that mean nothing to a bounded read.
 _NOT_FOR_SPARK = frozenset(
@@ -41,17 +40,11 @@ _NOT_FOR_SPARK = frozenset(
     }
 )
 
+#: What a batch holds of each record, beside its routing value.
+_KEPT = ("topic", "partition", "offset", "timestamp", "kfp", "vfp", "key", "value")
+
 #: A range larger than this is read by one Spark task a core, even when it lies in one Kafka partition.
 _SPLIT_ABOVE = 5000
-
-
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
-    """What tells records of one topic with the same schemas apart from others; None stands for an absent key or value."""
-
-    topic: str
-    key: int | None
-    value: int | None
 
 
 @dataclass(frozen=True)
@@ -59,8 +52,9 @@ class Meaning:
     """What a fingerprint stands for (see `Group`)."""
 
     schema: RecordSchema
-    table: TableName | None = None
+    parts: Mapping[str, str] = field(default_factory=dict)
     route: Mapping[str, str] = field(default_factory=dict)
+    problem: str | None = None
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -77,7 +71,9 @@ class Group:
     """Records of a batch that share a fingerprint, and so a form and a table.
 
     Attributes:
-        table: None for records that never become rows, and for tombstones that say nothing new.
+        tables: none for records that never become rows, for tombstones that say nothing new, and for what the routing passes over.
+        value: the records' routing value.
+        problem: why none of them can become a row.
         placeholder: whether the unavailable-value placeholder occurs in some of them.
         route: the parts of the source block that chose the table, for the check that every record has them.
         truncate: the last truncate among them, if there is one.
@@ -86,12 +82,14 @@ class Group:
 
     fingerprint: Fingerprint
     schema: RecordSchema
-    table: TableName | None
+    tables: tuple[TableName, ...]
     count: int
     placeholder: bool = False
     route: Mapping[str, str] = field(default_factory=dict)
     truncate: Truncate | None = None
     truncates: int = 0
+    value: str | None = None
+    problem: str | None = None
 
 
 class Batch:
@@ -102,20 +100,45 @@ class Batch:
         self._rows = rows
         self.ranges = ranges
         self.groups = groups
+        self.rejected: set[tuple[TopicPartition, int]] = set()
 
     def decoded(self, group: Group, condition: str | None, config: SinkConfig) -> DataFrame:
-        """Typed rows of one group (see `decode_sql`); only those for which the SQL condition holds."""
-        fingerprint = group.fingerprint
-        wanted = [f"`topic` = {literal(fingerprint.topic)}", _equals("kfp", fingerprint.key), _equals("vfp", fingerprint.value)]
-        wanted += [f"({condition})"] if condition else []
-        frame = self._rows.where(" AND ".join(wanted))
+        """Typed rows of one group (see `decode_sql`); only those for which the SQL condition holds, and none that was rejected."""
+        frame = self.records(group, condition, config)
         for step in decode_sql(group.schema, group.route, config):
             frame = frame.selectExpr(*step)
         return frame
 
+    def problems(self, group: Group, condition: str | None, config: SinkConfig) -> DataFrame:
+        """Topic, partition, offset and problem of the records of a group that cannot be decoded."""
+        frame = self.records(group, condition, config)
+        for step in problems_sql(group.schema, group.route, config):
+            frame = frame.selectExpr(*step)
+        return frame.where("problem IS NOT NULL")
+
+    def records(self, group: Group, condition: str | None, config: SinkConfig) -> DataFrame:
+        """Records of a group, as texts."""
+        fingerprint = group.fingerprint
+        wanted = [f"`topic` = {literal(fingerprint.topic)}", _equals("kfp", fingerprint.key), _equals("vfp", fingerprint.value)]
+        wanted += [f"`route` <=> {'NULL' if group.value is None else literal(group.value)}"] if routing.by_value(config) else []
+        wanted += [f"({condition})"] if condition else []
+        wanted += [f"NOT ({at(self.rejected)})"] if self.rejected else []
+        return self._rows.where(" AND ".join(wanted))
+
     def close(self) -> None:
         """Release what Spark holds."""
         self._rows.unpersist()
+
+
+def at(places: Iterable[tuple[TopicPartition, int]]) -> str:
+    """SQL that is true for the records at some places; there must be one."""
+    offsets: dict[TopicPartition, list[str]] = {}
+    for tp, offset in sorted(places):
+        offsets.setdefault(tp, []).append(str(offset))
+    parts = [
+        f"(`topic` = {literal(tp.topic)} AND `partition` = {tp.partition} AND `offset` IN ({', '.join(o)}))" for tp, o in offsets.items()
+    ]
+    return " OR ".join(parts)
 
 
 class Reader:
@@ -129,6 +152,8 @@ class Reader:
         options = {"fetch.max.wait.ms": "50", **kafka_options, **config.kafka}
         self._options = {f"kafka.{name}": value for name, value in options.items() if name not in _NOT_FOR_SPARK}
         self._known: dict[Fingerprint, Meaning] = {}
+        self._heads = Heads()
+        self._peeked: set[str] = set()
         #: topics that have shown a Debezium envelope: their tombstones repeat the delete before them
         self._with_envelope: set[str] = set()
 
@@ -138,14 +163,32 @@ class Reader:
         Raises:
             FatalTaskError: a record cannot become a row; the text names it. Nothing has been written.
         """
-        rows = self._kafka(ranges).selectExpr(*_HEADS).selectExpr(*_PAYLOADS).persist()
+        self._peek(ranges)
+        heads, payloads = self._heads.split()
+        kafka = self._kafka(ranges)
+        if "headers" in kafka.columns:
+            heads, payloads = [*heads, "headers"], [*payloads, "headers"]
+        rows = kafka.selectExpr(*heads).selectExpr(*payloads).selectExpr(*_KEPT, f"{routing.route_sql(self._config)} route").persist()
         try:
             return Batch(self._spark, rows, ranges, self._groups(rows, ranges))
         except BaseException:
             rows.unpersist()
             raise
 
-    def _kafka(self, ranges: Mapping[TopicPartition, Range]) -> DataFrame:
+    def _peek(self, ranges: Mapping[TopicPartition, Range]) -> None:
+        """Before a large batch of topics that are new: look at the first record of each, since searching all of them takes far longer."""
+        new = {tp: (start, start + 1) for tp, (start, _) in ranges.items() if tp.topic not in self._peeked}
+        self._peeked |= {tp.topic for tp in new}
+        if not new or sum(end - start for start, end in ranges.values()) <= _SPLIT_ABOVE:
+            return
+        hashes = ("xxhash64(khead) kfp", "xxhash64(vhead) vfp")
+        found = self._kafka(new).selectExpr(*Heads().split()[0]).selectExpr("*", *hashes).collect()
+        seen = {Fingerprint(row["topic"], row["kfp"] if row["key"] else None, row["vfp"] if row["value"] else None): row for row in found}
+        for fingerprint, row in seen.items():
+            self._heads.learn(fingerprint, row)
+        self._heads.counted(dict.fromkeys(seen, 1))
+
+    def _kafka(self, ranges: Mapping[TopicPartition, Range], *, headers: bool = False) -> DataFrame:
         topics: dict[str, list[int]] = {}
         for tp in ranges:
             topics.setdefault(tp.topic, []).append(tp.partition)
@@ -155,11 +198,22 @@ class Reader:
             .option("assign", json.dumps(topics))
             .option("startingOffsets", offsets_json((tp, start) for tp, (start, _) in ranges.items()))
             .option("endingOffsets", offsets_json((tp, end) for tp, (_, end) in ranges.items()))
+            .option("includeHeaders", str(headers or str(self._config["tables.route-field"]).startswith("__header.")).lower())
             .option("failOnDataLoss", str(self._config["fail-on-data-loss"]).lower())
         )
         if sum(end - start for start, end in ranges.values()) > _SPLIT_ABOVE:
             reader = reader.option("minPartitions", str(max(self._spark.sparkContext.defaultParallelism, len(ranges))))
         return reader.load()
+
+    def raw(self, places: Iterable[tuple[TopicPartition, int]]) -> list[Row]:
+        """Records as Kafka holds them, with headers."""
+        places = list(places)
+        ranges: dict[TopicPartition, Range] = {}
+        for tp, offset in places:
+            first, end = ranges.get(tp, (offset, offset + 1))
+            ranges[tp] = (min(first, offset), max(end, offset + 1))
+        found: list[Row] = self._kafka(ranges, headers=True).where(at(places)).orderBy("topic", "partition", "offset").collect()
+        return found
 
     def _groups(self, rows: DataFrame, ranges: Mapping[TopicPartition, Range]) -> list[Group]:
         placeholder = self._config["unavailable.value.placeholder"]
@@ -167,22 +221,23 @@ class Reader:
             "topic",
             "kfp",
             "vfp",
+            "route",
             "struct(partition, offset) place",
             f"{_has_placeholder('value', placeholder)} placeholder",
             f"IF({_IS_TRUNCATE}, struct(unix_micros(timestamp), partition, offset), NULL) truncated",
         )
-        counted = found.groupBy("topic", "kfp", "vfp").agg(*_aggregates())
+        counted = found.groupBy("topic", "kfp", "vfp", "route").agg(*_aggregates())
         summary = sorted(counted.collect(), key=lambda row: (row["vfp"] is None, row["topic"], row["place"]["offset"]))
-        places = {
-            Fingerprint(row["topic"], row["kfp"], row["vfp"]): (
-                TopicPartition(row["topic"], row["place"]["partition"]),
-                row["place"]["offset"],
-            )
-            for row in summary
-        }
+        fingerprints = [Fingerprint(row["topic"], row["kfp"], row["vfp"]) for row in summary]
+        places: dict[Fingerprint, tuple[TopicPartition, int]] = {}
+        counts: Counter[Fingerprint] = Counter()
+        for row, fingerprint in zip(summary, fingerprints, strict=True):
+            places.setdefault(fingerprint, (TopicPartition(row["topic"], row["place"]["partition"]), row["place"]["offset"]))
+            counts[fingerprint] += row["n"]
         self._learn({fingerprint: place for fingerprint, place in places.items() if fingerprint not in self._known})
+        self._heads.counted(counts)
         groups: list[Group] = []
-        for row, fingerprint in zip(summary, places, strict=True):
+        for row, fingerprint in zip(summary, fingerprints, strict=True):
             meaning = self._known[fingerprint]
             if meaning.schema.form is Form.ENVELOPE:
                 self._with_envelope.add(fingerprint.topic)
@@ -192,15 +247,37 @@ class Reader:
                 Group(
                     fingerprint,
                     meaning.schema,
-                    meaning.table,
+                    () if (tables := self._tables_of(row, meaning)) is None else tables,
                     row["n"],
                     bool(row["placeholder"]),
                     meaning.route,
                     None if row["truncated"] is None else Truncate(*row["truncated"]),
                     row["truncates"],
+                    row["route"],
+                    meaning.problem if tables is not None else self._rule(row["route"], meaning),
                 )
             )
         return groups
+
+    def _tables_of(self, row: Row, meaning: Meaning) -> tuple[TableName, ...] | None:
+        """None when the record is bad for want of one."""
+        if meaning.schema.form is Form.IGNORED or (meaning.schema.form is Form.TOMBSTONE and routing.by_value(self._config)):
+            return ()
+        found = routing.destinations(row["topic"], meaning.parts, row["route"], self._config)
+        if found is None and self._config["tables.unrouted"] == "fail":
+            place = f"topic {row['topic']} partition {row['place']['partition']} offset {row['place']['offset']}"
+            raise FatalTaskError(
+                f"The record at {place} has no table: {self._rule(row['route'], meaning)}. Nothing of this batch was written. Change the "
+                "routing, or set lakehouse.tables.unrouted=skip."
+            )
+        return None if found is None and self._config["tables.unrouted"] == "dlq" else found or ()
+
+    def _rule(self, value: str | None, meaning: Meaning) -> str:
+        config = self._config
+        if config["tables.route-field"]:
+            return f"lakehouse.tables.route-field is {config['tables.route-field']} and its value there {value!r}"
+        known = ", ".join(sorted(meaning.parts))
+        return f"lakehouse.tables.route-pattern is {config['tables.route-pattern']} and only {known} are known of it"
 
     def _learn(self, places: Mapping[Fingerprint, tuple[TopicPartition, int]]) -> None:
         """Fetch one record for each fingerprint, in one read of the range that holds them, and read their schemas."""
@@ -210,15 +287,18 @@ class Reader:
         for tp, offset in places.values():
             first, end = ranges.get(tp, (offset, offset + 1))
             ranges[tp] = (min(first, offset), max(end, offset + 1))
-        wanted = " OR ".join(
-            f"(`topic` = {literal(tp.topic)} AND `partition` = {tp.partition} AND `offset` = {offset})" for tp, offset in places.values()
-        )
-        found = self._kafka(ranges).where(wanted).selectExpr(*_HEADS).collect()
+        wanted = at(places.values())
+        found = self._kafka(ranges).where(wanted).selectExpr(*Heads().split()[0]).collect()
         records = {(TopicPartition(row["topic"], row["partition"]), row["offset"]): row for row in found}
         for fingerprint, (tp, offset) in places.items():
+            record = records.get((tp, offset))
             try:
-                self._known[fingerprint] = self._meaning(fingerprint, records.get((tp, offset)))
+                self._known[fingerprint] = self._meaning(fingerprint, record)
+                self._heads.learn(fingerprint, record)
             except DataError as error:
+                if self._config.tolerates:
+                    self._known[fingerprint] = Meaning(RecordSchema(Form.IGNORED), problem=str(error))
+                    continue
                 raise FatalTaskError(
                     f"The record at topic {tp.topic} partition {tp.partition} offset {offset} cannot become a row: {error}. "
                     "The sink reads JSON with schemas (schemas.enable=true in the source's converters). Nothing of this batch was written."
@@ -231,14 +311,11 @@ class Reader:
         schema = read_schemas(key, value, tombstone=fingerprint.value is None, options=self._config.types)
         if schema.form is Form.IGNORED:
             return Meaning(schema)
-        source = _source_of(record["v"]) if schema.form is Form.ENVELOPE else {}
+        source = _source_of(bytes(record["value"]).decode()) if schema.form is Form.ENVELOPE else {}
         parts = routing.parts_of_topic(fingerprint.topic) | routing.parts_of_source(fingerprint.topic, source)
-        table = routing.resolve(parts, self._config)
-        if table is None:
-            known = ", ".join(sorted(parts))
-            raise DataError(f"lakehouse.tables.route-pattern is {self._config['tables.route-pattern']} and only {known} are known of it")
         route = {name: source[name] for name in ("db", "schema", "table", "collection") if source.get(name) is not None}
-        return Meaning(schema, table, route)
+        one_table = not (self._config["tables"] or self._config["tables.dynamic-enabled"])
+        return Meaning(schema, parts, route if one_table else {})
 
 
 def _source_of(value: str) -> dict[str, Any]:
@@ -271,31 +348,3 @@ def _has_placeholder(column: str, placeholder: str) -> str:
 def _equals(column: str, fingerprint: int | None) -> str:
     # False, not unknown, for tombstones: of `unknown AND x` Spark evaluates x too, and x may be a check that raises.
     return f"{column} IS NULL" if fingerprint is None else f"{column} <=> {fingerprint}L"
-
-
-def _head(text: str) -> str:
-    """SQL: a record's text before its payload; of text without a payload the first characters, for the error that follows."""
-    return f"IF(locate({literal(_SEAM)}, {text}) > 0, substring({text}, 1, locate({literal(_SEAM)}, {text}) - 1), left({text}, 80))"
-
-
-_HEADS = (
-    "topic",
-    "partition",
-    "offset",
-    "timestamp",
-    "CAST(key AS STRING) k",
-    "CAST(value AS STRING) v",
-    f"{_head('CAST(key AS STRING)')} khead",
-    f"{_head('CAST(value AS STRING)')} vhead",
-)
-
-_PAYLOADS = (
-    "topic",
-    "partition",
-    "offset",
-    "timestamp",
-    "CASE WHEN k IS NOT NULL THEN xxhash64(khead) END kfp",
-    "CASE WHEN v IS NOT NULL THEN xxhash64(vhead) END vfp",
-    f"substring(k, length(khead) + {len(_SEAM) + 1}, length(k) - length(khead) - {len(_SEAM) + 1}) key",
-    f"substring(v, length(vhead) + {len(_SEAM) + 1}, length(v) - length(vhead) - {len(_SEAM) + 1}) value",
-)

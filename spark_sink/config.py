@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from connect_py.api.config import ConfigDef, ConfigKey, ConfigType, Importance, between, non_empty, one_of
@@ -20,6 +20,10 @@ SHARED_WITH_ICEBERG = frozenset(
         "catalog.",
         "hadoop.",
         "kafka.",
+        "tables",
+        "tables.route-field",
+        "tables.dynamic-enabled",
+        "table.",
         "tables.auto-create-enabled",
         "tables.auto-create-props.",
         "tables.evolve-schema-enabled",
@@ -29,7 +33,10 @@ SHARED_WITH_ICEBERG = frozenset(
 )
 
 #: Properties that take any suffix: lakehouse.<prefix><suffix>.
-OPEN_PREFIXES = ("catalog.", "hadoop.", "kafka.", "spark.conf.", "tables.auto-create-props.")
+OPEN_PREFIXES = ("catalog.", "hadoop.", "kafka.", "spark.conf.", "table.", "tables.auto-create-props.")
+
+#: Settings of one table, lakehouse.table.<namespace.table>.<setting>: those that win over lakehouse.tables.<setting>, and route-regex.
+OF_ONE_TABLE = ("write-mode", "delete-mode", "truncate-mode", "no-key", "metadata-columns", "evolve-schema-enabled", "route-regex")
 
 METADATA_COLUMNS = ("op", "ts_ms", "source.ts_ms", "topic", "partition", "offset")
 
@@ -51,9 +58,9 @@ _PLACEHOLDERS = ("topic", "prefix", "db", "schema", "table")
 
 
 def _route_pattern(name: str, value: Any) -> None:
-    unknown = [p for p in re.findall(r"\{(.*?)\}", value or "") if p not in _PLACEHOLDERS]
+    unknown = [p for p in re.findall(r"\{(.*?)\}", value or "") if p not in _PLACEHOLDERS and not re.fullmatch(r"[1-9]", p)]
     if unknown or not value:
-        known = ", ".join("{" + p + "}" for p in _PLACEHOLDERS)
+        known = ", ".join("{" + p + "}" for p in (*_PLACEHOLDERS, "1", "2")) + " …"
         raise ConfigError(f"Invalid value {value} for configuration {name}: placeholders are {known}")
 
 
@@ -87,10 +94,42 @@ CONFIG_DEF = ConfigDef(
             group="Destination",
         ),
         _key(
+            "tables",
+            None,
+            "Static destinations: tables by name. Every record goes to all of them, or, with lakehouse.tables.route-field, to those whose "
+            "lakehouse.table.<name>.route-regex matches the whole value of that field.",
+            LIST,
+            group="Routing",
+        ),
+        _key(
+            "tables.route-field",
+            None,
+            "Dotted path of the value that routes a record, within the row (of change events: after, else before). Also __topic, "
+            "__source.<field> of the event's source block, and __header.<name>.",
+            validator=non_empty,
+            group="Routing",
+        ),
+        _key("tables.dynamic-enabled", False, "The value of lakehouse.tables.route-field is the table's name.", BOOLEAN, group="Routing"),
+        _key(
+            "tables.unrouted",
+            "fail",
+            "Records that no rule gives a table: fail stops the task, skip passes over and counts them, dlq treats them as bad records.",
+            validator=one_of("fail", "skip", "dlq"),
+            group="Routing",
+        ),
+        _key("tables.include.list", None, "Regexes; tables whose whole name matches none are passed over.", LIST, group="Routing"),
+        _key("tables.exclude.list", None, "Regexes; tables whose whole name matches one are passed over.", LIST, group="Routing"),
+        _key(
+            "tables.route-topic-regex",
+            None,
+            "Regex over the whole name of the topic, whose groups are {1}, {2} … of lakehouse.tables.route-pattern.",
+            group="Routing",
+        ),
+        _key(
             "tables.route-pattern",
             "{schema}.{table}",
             "Name of a record's table, from the event's source block or, where that is silent, from the parts of the topic's name. "
-            "Placeholders: {topic} {prefix} {db} {schema} {table}.",
+            "Placeholders: {topic} {prefix} {db} {schema} {table}, and {1} … of lakehouse.tables.route-topic-regex.",
             validator=_route_pattern,
             group="Routing",
         ),
@@ -234,6 +273,14 @@ CONFIG_DEF = ConfigDef(
             group="Batches",
         ),
         _key(
+            "errors.max-per-batch",
+            1000,
+            "With errors.tolerance=all: more bad records than this in one batch fail the task. So many are a fault of the configuration.",
+            INT,
+            validator=between(0),
+            group="Batches",
+        ),
+        _key(
             "fail-on-data-loss",
             True,
             "Fail when Kafka has deleted offsets that were still to be read; false goes on with the first one that is left.",
@@ -261,6 +308,8 @@ class SinkConfig:
         spark_conf: settings of Spark. May hold secrets.
         kafka: settings for Spark's Kafka client.
         table_properties: of new tables.
+        of_tables: settings of single tables, by name, each by its name without `tables.`.
+        tolerates: ``errors.tolerance=all``: bad records are rejected one by one instead of failing the task.
     """
 
     topics: tuple[str, ...]
@@ -271,9 +320,16 @@ class SinkConfig:
     kafka: Mapping[str, str] = field(repr=False)
     table_properties: Mapping[str, str] = field(repr=False)
     decimals_numeric: bool = False
+    of_tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    tolerates: bool = False
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
+
+    def of_table(self, name: str) -> SinkConfig:
+        """The configuration for one table: what is set for it wins."""
+        own = self.of_tables.get(name)
+        return replace(self, values={**self.values, **{f"tables.{setting}": value for setting, value in own.items()}}) if own else self
 
     @property
     def types(self) -> TypeOptions:
@@ -319,8 +375,6 @@ def unsupported_choices(config: Mapping[str, str | None]) -> dict[str, str]:
             )
     if config.get("transforms"):
         errors["transforms"] = "This sink reads records in Spark and cannot apply transforms; apply them in the source connector."
-    if str(config.get("errors.tolerance") or "none").lower() != "none":
-        errors["errors.tolerance"] = "This sink stops at the first bad record; errors.tolerance must be none."
     return errors
 
 
@@ -348,6 +402,7 @@ def parse(config: Mapping[str, str]) -> SinkConfig:
 
     catalog = under("catalog.")
     values = {name.removeprefix(PREFIX): value for name, value in parsed.items()}
+    _check_routing(values, _of_tables(under("table.")))
     delta = values["format"] == "delta"
     values["catalog"] = values["catalog"] or ("spark_catalog" if delta else "iceberg")
     spark_conf = under("spark.conf.") | {f"spark.hadoop.{name}": value for name, value in under("hadoop.").items()}
@@ -368,7 +423,44 @@ def parse(config: Mapping[str, str]) -> SinkConfig:
         kafka=under("kafka."),
         table_properties=under("tables.auto-create-props."),
         decimals_numeric=str(config.get("value.converter.decimal.format", "")).upper() == "NUMERIC",
+        of_tables=_of_tables(under("table.")),
+        tolerates=str(config.get("errors.tolerance") or "none").lower() == "all",
     )
+
+
+def _of_tables(settings: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """Settings of single tables, from names like ``public.orders.write-mode``. Raises ConfigError."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, value in settings.items():
+        setting = next((known for known in OF_ONE_TABLE if name.endswith("." + known)), None)
+        if setting is None:
+            raise ConfigError(f"{PREFIX}table.{name} is not a setting of a table; known are {', '.join(OF_ONE_TABLE)}.")
+        parsed: Any = value
+        if key := CONFIG_DEF.keys.get(f"{PREFIX}tables.{setting}"):
+            parsed = ConfigDef([replace(key, name=f"{PREFIX}table.{name}")]).parse({f"{PREFIX}table.{name}": value})[
+                f"{PREFIX}table.{name}"
+            ]
+        found.setdefault(name.removesuffix("." + setting), {})[setting] = parsed
+    return found
+
+
+def _check_routing(values: Mapping[str, Any], of_tables: Mapping[str, Mapping[str, Any]]) -> None:
+    """Choices of routing that go together. Raises ConfigError."""
+    static, dynamic, by = values["tables"], values["tables.dynamic-enabled"], values["tables.route-field"]
+    if dynamic and static:
+        raise ConfigError(f"{PREFIX}tables and {PREFIX}tables.dynamic-enabled exclude each other: tables are named here or by the records.")
+    if dynamic and not by:
+        raise ConfigError(f"{PREFIX}tables.route-field is missing: with {PREFIX}tables.dynamic-enabled its value names the table.")
+    if by and not (dynamic or static):
+        raise ConfigError(f"{PREFIX}tables.route-field needs {PREFIX}tables, or {PREFIX}tables.dynamic-enabled=true.")
+    if static and by and (lacking := [name for name in static if "route-regex" not in of_tables.get(name, {})]):
+        raise ConfigError(f"{PREFIX}table.{lacking[0]}.route-regex is missing: it says which records go to the table.")
+    patterns = [*(values["tables.include.list"] or ()), *(values["tables.exclude.list"] or ()), values["tables.route-topic-regex"] or ""]
+    for pattern in (*patterns, *(own["route-regex"] for own in of_tables.values() if "route-regex" in own)):
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ConfigError(f"The regular expression {pattern} of the routing is not valid: {error}.") from None
 
 
 def _check_delta(values: Mapping[str, Any], catalog: Mapping[str, str], spark_conf: Mapping[str, str]) -> None:

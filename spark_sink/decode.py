@@ -2,7 +2,7 @@
 
 Besides the row's own columns a decoded frame has these, whose names no column of a user has: `$op`, `$partition`, `$offset`, `$time`.
 A record that cannot be decoded raises in the expression for `$op`. Whoever uses the frame must therefore use `$op` of every row, or the
-optimiser removes the check and a broken record becomes a row of nulls (`merge.reduce` ranks whole rows; `merge.append_sql` filters by it).
+optimiser removes the check and a broken record becomes a row of nulls (`merge.reduce` ranks whole rows; `merge.append_sql` looks at it).
 """
 
 from __future__ import annotations
@@ -48,6 +48,14 @@ def _metadata_names(config: SinkConfig) -> tuple[str, ...]:
         return (*chosen, *(name for name in _OF_CHANGELOG if name not in chosen))
     soft = "soft" in (config["tables.delete-mode"], config["tables.truncate-mode"])
     return (*chosen, "deleted") if soft else chosen
+
+
+def problems_sql(schema: RecordSchema, route: Mapping[str, str], config: SinkConfig) -> list[list[str]]:
+    """Select lists as those of `decode_sql`, to columns topic, partition, offset and `problem`: why a record cannot be decoded, or NULL."""
+    deleted_row = not schema.keys or config["tables.write-mode"] == "append"
+    checks, _ = _checks(schema, route)
+    cases = " ".join(f"WHEN {condition} THEN {literal(why)}" for condition, why in checks)
+    return [_parse(schema, deleted_row=deleted_row), [*_PLACE[:3], f"CASE {cases} END problem"]]
 
 
 def decode_sql(schema: RecordSchema, route: Mapping[str, str], config: SinkConfig) -> list[list[str]]:
@@ -143,6 +151,13 @@ def _plain_operation(schema: RecordSchema) -> str:
 
 def _operation(schema: RecordSchema, route: Mapping[str, str]) -> str:
     """The operation, after every check of the record."""
+    checks, operation = _checks(schema, route)
+    cases = " ".join(f"WHEN {condition} THEN {_bad(why)}" for condition, why in checks)
+    return f"CASE {cases} ELSE {operation} END"
+
+
+def _checks(schema: RecordSchema, route: Mapping[str, str]) -> tuple[list[tuple[str, str]], str]:
+    """Conditions under which a record is broken, each with what is wrong then, and the operation."""
     checks: list[tuple[str, str]] = []
     if schema.keys:
         checks.append((f"k IS NULL OR k.{_CORRUPT} IS NOT NULL", "the key is not what its schema says"))
@@ -156,8 +171,7 @@ def _operation(schema: RecordSchema, route: Mapping[str, str]) -> str:
         several = " OR ".join(f"NOT v.`source`.{quote(name)} <=> {literal(text)}" for name, text in route.items())
         if several:
             checks.append((several, "the topic carries several tables under one schema, which this sink cannot tell apart"))
-    cases = " ".join(f"WHEN {condition} THEN {_bad(why)}" for condition, why in checks)
-    return f"CASE {cases} ELSE {operation} END"
+    return checks, operation
 
 
 def _bad(why: str) -> str:

@@ -15,6 +15,23 @@ _LASTING = re.compile(
     r"PARSE_SYNTAX_ERROR|UNSUPPORTED_\w+[\w.]*|NOT_NULL_ASSERT_VIOLATION)"
 )
 
+#: Of these, failures of a single value.
+_OF_A_VALUE = re.compile(
+    r"\[(CAST_INVALID_INPUT|CAST_OVERFLOW\w*|NUMERIC_VALUE_OUT_OF_RANGE[\w.]*|ARITHMETIC_OVERFLOW|DATETIME_OVERFLOW|CONVERSION_INVALID_INPUT|"
+    r"INVALID_UTF8_STRING|NOT_NULL_ASSERT_VIOLATION|USER_RAISED_EXCEPTION)"
+)
+
+
+def is_of_records(error: Exception) -> bool:
+    """Whether a record, and not the table or the cluster, brought a failure about: then it can be looked for among the batch's records."""
+    seen: BaseException | None = error
+    while seen is not None:
+        text = str(seen)
+        if BAD_RECORD in text or _OF_A_VALUE.search(text):
+            return True
+        seen = seen.__cause__
+    return False
+
 
 def classify(error: Exception, what: str) -> ConnectError:
     """The error to raise for a failure.
@@ -37,6 +54,11 @@ def classify(error: Exception, what: str) -> ConnectError:
 def jvm_gone(what: str) -> FatalTaskError:
     """The error when Spark's JVM has died; `what` as for `classify`."""
     return FatalTaskError(f"Spark's Java process ended while {what}. What was committed stays committed; restart the task to go on.")
+
+
+def first_line(text: str) -> str:
+    """The beginning of Spark's message, without its error condition and state."""
+    return re.sub(r"^\s*\[[\w.]+\] | SQLSTATE: .*$", "", _first_lines(text).split("\n")[0])[:500]
 
 
 def _first_lines(text: str) -> str:

@@ -172,11 +172,19 @@ def overwrite_sql(table: str, source: str, columns: Sequence[str], stored: Seque
         return append_sql(table, source, columns).replace("INSERT INTO", "INSERT OVERWRITE", 1)
     new = ", ".join(quote(name) if name in columns else f"NULL {quote(name)}" for name in stored)
     old = ", ".join(f"true {quote(name)}" if name == "__deleted" else quote(name) for name in stored)
-    rows = f"SELECT {old} FROM {table} UNION ALL SELECT {new} FROM {source} WHERE `$op` IS NOT NULL"
+    rows = f"SELECT {old} FROM {table} UNION ALL SELECT {new} FROM ({_checked(source, columns)})"
     return f"INSERT OVERWRITE {table} ({', '.join(quote(name) for name in stored)}) {rows}"
 
 
 def append_sql(table: str, source: str, columns: Sequence[str]) -> str:
-    """INSERT of rows; columns are named on both sides. The condition holds for every row that is not broken, and for those it raises."""
-    names = ", ".join(quote(name) for name in columns)
-    return f"INSERT INTO {table} ({names}) SELECT {names} FROM {source} WHERE `$op` IS NOT NULL"
+    """INSERT of rows; columns are named on both sides."""
+    return f"INSERT INTO {table} ({', '.join(quote(name) for name in columns)}) {_checked(source, columns)}"
+
+
+def _checked(source: str, columns: Sequence[str]) -> str:
+    """The rows of a view, with `$op` evaluated for each, which raises for broken ones.
+
+    A condition would do so too, but Spark moves it below the decoding and then parses every record twice.
+    """
+    first, *others = (quote(name) for name in columns)
+    return f"SELECT {', '.join((f'IF(`$op` IS NULL, NULL, {first}) {first}', *others))} FROM {source}"

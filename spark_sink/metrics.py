@@ -26,6 +26,7 @@ class SinkFigures:
 
     lag: int = 0
     _batches: int = 0
+    _passed_over: int = 0
     _failures: int = 0
     _tables: dict[str, _Table] = field(default_factory=dict)
 
@@ -43,9 +44,10 @@ class SinkFigures:
         else:
             known.skipped += 1
 
-    def batch(self) -> None:
-        """All tables of a batch have committed."""
+    def batch(self, passed_over: int) -> None:
+        """All tables of a batch have committed; so many of its records belong to none (heartbeats, tombstones, what routing leaves out)."""
         self._batches += 1
+        self._passed_over += passed_over
 
     def failed(self) -> None:
         """A batch failed, and is tried again or fails the task."""
@@ -54,6 +56,7 @@ class SinkFigures:
     def groups(self) -> list[MetricGroup]:
         """As they stand now."""
         values = {"batches-total": self._batches, "batch-failures-total": self._failures, "lag-offsets": self.lag}
+        values["records-passed-over-total"] = self._passed_over
         found = [MetricGroup("connect.py", "lakehouse-sink", {}, values)]
         for name, table in sorted(self._tables.items()):
             found.append(

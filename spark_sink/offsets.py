@@ -104,8 +104,7 @@ def _run(request: Mapping[str, object]) -> None:
         names: dict[str, set[TableName]] = {}
         for topic in {tp.topic for tp in offsets}:
             names[topic] = {name for name, mark in written.items() if any(tp.topic == topic for tp in mark.offsets)}
-            if (table := routing.resolve(routing.parts_of_topic(topic), config)) is not None:
-                names[topic].add(table)
+            names[topic].update(routing.of_topic(topic, config))
         alter_tables(tables, names, offsets, written)
     finally:
         session.close()

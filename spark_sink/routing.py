@@ -1,4 +1,9 @@
-"""Which table a record belongs to. Pure."""
+"""Which tables a record belongs to. Pure.
+
+Static: the tables of `lakehouse.tables`, all of them or those whose regex matches the record's routing value. Dynamic: the routing value is
+the table's name. Else a pattern over what the event's source block and the topic say. The value of a route field differs from record to
+record, so records are told apart by it (`route_sql`); all else is the same for records of one topic with the same schemas.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from spark_sink.config import SinkConfig
+from spark_sink.types import literal
 
 
 @dataclass(frozen=True, order=True)
@@ -40,15 +46,87 @@ def parts_of_source(topic: str, source: Mapping[str, str | None]) -> dict[str, s
     return {name: value for name, value in found.items() if value}
 
 
+def by_value(config: SinkConfig) -> bool:
+    """Whether each record's own value decides."""
+    return config["tables.route-field"] not in (None, "__topic")
+
+
+def route_sql(config: SinkConfig) -> str:
+    """SQL of a record's routing value, over columns `value` (the payload's text) and `headers`; NULL where none is asked for.
+
+    Of a change event the field is looked for in the row after the change, then before it.
+    """
+    if not by_value(config):
+        return "CAST(NULL AS STRING)"
+    name = config["tables.route-field"]
+    if name.startswith("__header."):
+        wanted = literal(name.removeprefix("__header."))
+        return f"CAST(try_element_at(filter(headers, h -> h.key = {wanted}), -1).value AS STRING)"
+    if name.startswith("__source."):
+        return _field(f"source.{name.removeprefix('__source.')}")
+    return f"coalesce({_field(f'after.{name}')}, {_field(f'before.{name}')}, {_field(name)})"
+
+
+def _field(path: str) -> str:
+    steps = "".join("['" + step.replace("'", "") + "']" for step in path.split("."))
+    return f"get_json_object(value, {literal('$' + steps)})"
+
+
+def destinations(topic: str, parts: Mapping[str, str], value: str | None, config: SinkConfig) -> tuple[TableName, ...] | None:
+    """The tables of a record.
+
+    Args:
+        parts: what the pattern's placeholders stand for.
+        value: the record's routing value.
+
+    Returns:
+        Empty when the lists leave its table out; None when no rule gives it one.
+    """
+    value = topic if config["tables.route-field"] == "__topic" else value
+    if config["tables"]:
+        found = [
+            TableName(tuple(name.split(".")))
+            for name in config["tables"]
+            if not config["tables.route-field"] or (value is not None and re.fullmatch(config.of_tables[name]["route-regex"], value))
+        ]
+        return tuple(found) or None
+    dynamic = config["tables.dynamic-enabled"]
+    name = resolve(parts, config) if not dynamic else _finished(value.split("."), config) if value else None
+    if name is None:
+        return None
+    return (name,) if _chosen(str(name), config) else ()
+
+
+def of_topic(topic: str, config: SinkConfig) -> tuple[TableName, ...]:
+    """Tables of a topic's records, as far as its name alone tells."""
+    if by_value(config):
+        return ()
+    return destinations(topic, parts_of_topic(topic), None, config) or ()
+
+
 def resolve(parts: Mapping[str, str], config: SinkConfig) -> TableName | None:
-    """The table's name, or None when a placeholder of the pattern has no value."""
+    """The table's name by the pattern, or None when a placeholder has no value."""
+    parts = dict(parts)
+    if config["tables.route-topic-regex"] and (found := re.fullmatch(config["tables.route-topic-regex"], parts["topic"])):
+        parts |= {str(number): text for number, text in enumerate(found.groups(), 1) if text}
     wanted = re.findall(r"\{(.*?)\}", config["tables.route-pattern"])
     if any(name not in parts for name in wanted):
         return None
     # A value may hold dots (a topic's name does): only the pattern's own dots separate namespaces.
-    pieces = [re.sub(r"\{(.*?)\}", lambda found: parts[found[1]], piece) for piece in config["tables.route-pattern"].split(".")]
+    pieces: list[str] = config["tables.route-pattern"].split(".")
+    return _finished([re.sub(r"\{(.*?)\}", lambda found: parts[found[1]], piece) for piece in pieces], config)
+
+
+def _finished(pieces: list[str], config: SinkConfig) -> TableName:
     if config["tables.namespace"]:
         pieces = [*config["tables.namespace"].split("."), *pieces]
     pieces[-1] = config["tables.prefix"] + pieces[-1]
     case = config["tables.name-case"]
     return TableName(tuple(piece if case == "keep" else piece.upper() if case == "upper" else piece.lower() for piece in pieces))
+
+
+def _chosen(name: str, config: SinkConfig) -> bool:
+    included, excluded = config["tables.include.list"], config["tables.exclude.list"]
+    if included and not any(re.fullmatch(pattern, name) for pattern in included):
+        return False
+    return not any(re.fullmatch(pattern, name) for pattern in excluded or ())

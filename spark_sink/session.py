@@ -160,6 +160,8 @@ def session_settings(config: SinkConfig) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
         # A file a task of the write; two tiny batches a second must not each leave a file for every core.
         "spark.sql.adaptive.enabled": "true",
+        # A batch is held for seconds: looking for a better encoding of its columns costs more than it saves.
+        "spark.sql.inMemoryColumnarStorage.compressed": "false",
     }
     settings.update(_of_delta(config) if config["format"] == "delta" else _of_iceberg(config))
     settings.update({k: v for k, v in config.spark_conf.items() if _of_session(k)})

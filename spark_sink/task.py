@@ -17,11 +17,11 @@ from connect_py.api.record import TopicPartition
 from connect_py.api.task import BatchSinkContext, BatchSinkTask
 from connect_py.errors import FatalTaskError, RetriableError
 from spark_sink import config as configuration
-from spark_sink import routing
+from spark_sink import rejects, routing
 from spark_sink.apply import TableChange, apply_table
 from spark_sink.changes import Batch, Group, Reader
 from spark_sink.config import SinkConfig
-from spark_sink.errors import classify, jvm_gone
+from spark_sink.errors import classify, is_of_records, jvm_gone
 from spark_sink.metrics import SinkFigures
 from spark_sink.planning import Range, describe, plan_ranges
 from spark_sink.routing import TableName
@@ -128,11 +128,11 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             fresh = first if self._config["starting-offsets"] == "earliest" else following
             group = committed.get(tp)
             position = fresh if group is None else group
-            if group is not None and (table := routing.resolve(routing.parts_of_topic(tp.topic), self._config)) is not None:
+            for table in routing.of_topic(tp.topic, self._config) if group is not None else ():
                 state = self._tables.load(table, claim=claim)
                 applied = None if state is None else state.watermark.offsets.get(tp)
-                position = min(group, fresh if applied is None else applied)
-                if applied is None or applied < group:
+                position = min(position, fresh if applied is None else applied)
+                if applied is None or applied < position:
                     _log.warning("Table %s has %s-%d only up to %s, behind the group's %d: reading again", table, *tp, applied, group)
             self._positions[tp] = max(position, first) if group is None else position
 
@@ -142,27 +142,42 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         began = time.monotonic()
         batch = self._reader.read(ranges)
         try:
+            if bad := rejects.of_groups(batch.groups, batch, self._config):
+                rejects.reject(bad, batch, self._reader, self._context, self._config)
             changes = self._changes(batch)
             for change in changes:
                 table_began = time.monotonic()
-                try:
-                    was_new = apply_table(change, batch, self._spark, self._tables, self._config)
-                except Exception as error:
-                    raise classify(error, f"writing table {change.table} from {describe(change.ranges)}") from error
+                was_new = self._apply_to_table(change, batch)
                 records = sum(group.count for group in change.groups)
                 self._figures.applied(str(change.table), records, time.monotonic() - table_began, was_new=was_new)
             self._note({tp: found for tp, found in ranges.items() if not any(tp in change.ranges for change in changes)})
-            self._figures.batch()
+            self._figures.batch(sum(group.count for group in batch.groups if not group.tables))
         finally:
             batch.close()
         rows = sum(group.count for group in batch.groups)
         _log.info("Applied %d records to %d tables in %.2f s: %s", rows, len(changes), time.monotonic() - began, describe(ranges))
 
+    def _apply_to_table(self, change: TableChange, batch: Batch) -> bool:
+        """Apply a change, without the records that are bad where these are tolerated."""
+        config = self._config.of_table(str(change.table))
+        while True:
+            try:
+                return apply_table(change, batch, self._spark, self._tables, config)
+            except Exception as error:
+                raised = classify(error, f"writing table {change.table} from {describe(change.ranges)}")
+                if not (self._config.tolerates and is_of_records(error)):
+                    raise raised from error
+                self._tables.forget()
+                bad = rejects.of_table(change.groups, batch, change.ranges, config)
+                if not bad:
+                    raise raised from error
+                rejects.reject(bad, batch, self._reader, self._context, self._config)
+
     def _note(self, ranges: Mapping[TopicPartition, Range]) -> None:
         """Tell tables of ranges in which nothing was theirs (tombstones after deletes), lest each restart reads these again."""
         by_table: dict[TableName, dict[TopicPartition, int]] = {}
         for tp, (_, end) in ranges.items():
-            if (table := routing.resolve(routing.parts_of_topic(tp.topic), self._config)) is not None:
+            for table in routing.of_topic(tp.topic, self._config):
                 by_table.setdefault(table, {})[tp] = end
         for table, ends in by_table.items():
             state = self._tables.load(table)
@@ -173,8 +188,8 @@ class SparkLakehouseSinkTask(BatchSinkTask):
     def _changes(self, batch: Batch) -> list[TableChange]:
         by_table: dict[TableName, list[Group]] = {}
         for group in batch.groups:
-            if group.table is not None:
-                by_table.setdefault(group.table, []).append(group)
+            for table in group.tables:
+                by_table.setdefault(table, []).append(group)
         return [TableChange(table, groups, _ranges_of(groups, batch.ranges)) for table, groups in sorted(by_table.items())]
 
     def metrics(self) -> list[MetricGroup]:

@@ -16,6 +16,7 @@ from confluent_kafka import TopicPartition as KafkaTopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from connect_py.api.record import TopicPartition
+from connect_py.api.task import BadRecord
 from spark_sink.config import parse
 from spark_sink.session import open_session
 from spark_sink.task import SparkLakehouseSinkTask
@@ -31,6 +32,7 @@ class Context:
     def __init__(self, bootstrap: str) -> None:
         self.kafka_options = {"bootstrap.servers": bootstrap}
         self.group: dict[TopicPartition, int] = {}
+        self.rejected: list[BadRecord] = []
         self._client = Consumer({"bootstrap.servers": bootstrap, "group.id": "tests", "allow.auto.create.topics": False})
 
     def log_offsets(self, topics: Sequence[str], pattern: str | None) -> Mapping[TopicPartition, tuple[int, int]]:
@@ -44,6 +46,9 @@ class Context:
 
     def committed(self) -> Mapping[TopicPartition, int]:
         return dict(self.group)
+
+    def reject(self, records: Sequence[BadRecord]) -> None:
+        self.rejected += records
 
 
 class Lake:

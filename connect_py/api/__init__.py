@@ -27,6 +27,7 @@ from connect_py.api.offset import SourceOffset, SourcePartition
 from connect_py.api.provider import ConfigData, ConfigProvider
 from connect_py.api.record import EncodedBatch, Header, JsonEncoding, Route, SinkRecord, SourceRecord, TopicPartition
 from connect_py.api.task import (
+    BadRecord,
     BatchSinkContext,
     BatchSinkTask,
     SinkTask,
@@ -38,6 +39,7 @@ from connect_py.api.transform import Predicate, Transform
 
 __all__ = [
     "REQUIRED",
+    "BadRecord",
     "BatchSinkContext",
     "BatchSinkTask",
     "ConfigData",

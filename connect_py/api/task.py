@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from connect_py.api.metrics import MetricGroup
@@ -162,6 +163,25 @@ class SinkTask(ABC):
         """Free what the task holds."""
 
 
+@dataclass(frozen=True, slots=True)
+class BadRecord:
+    """A record that cannot be applied, as Kafka holds it.
+
+    Attributes:
+        timestamp: epoch milliseconds.
+        error: why.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int | None
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]]
+    error: Exception
+
+
 class BatchSinkContext(Protocol):
     """What a sink that reads Kafka by itself may ask of the runtime.
 
@@ -196,6 +216,14 @@ class BatchSinkContext(Protocol):
 
     def committed(self) -> Mapping[TopicPartition, int]:
         """The group's committed offsets. What the sink itself has stored is the better authority where they differ."""
+        ...
+
+    def reject(self, records: Sequence[BadRecord]) -> None:
+        """Log records that ``errors.tolerance=all`` lets the sink pass over, and write them to the dead letter queue, where there is one.
+
+        Returns when Kafka holds them. Call it before their offsets become durable anywhere: a letter may then be written twice, and is
+        never lost. Raises FatalTaskError when Kafka does not take them.
+        """
         ...
 
 

@@ -11,14 +11,17 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from connect_py.api import BatchSinkTask, TopicPartition
+from connect_py.api import BadRecord, BatchSinkTask, TopicPartition
 from connect_py.errors import RetriableError
+from connect_py.kafka.consumed import ConsumedRecord
 from connect_py.runtime.control import Report, TaskControl
-from connect_py.runtime.metrics.task import SinkMetrics
+from connect_py.runtime.metrics.task import ErrorMetrics, SinkMetrics
+from connect_py.runtime.sink_errors import SinkErrors
 
 log = logging.getLogger(__name__)
 
 _FIRST_RETRY_SECONDS = 0.5
+_DEAD_LETTER_SECONDS = 60.0
 _LONGEST_RETRY_SECONDS = 30.0
 
 
@@ -38,12 +41,23 @@ class OffsetCommit(Protocol):
 class SinkContext:
     """`BatchSinkContext`."""
 
-    def __init__(self, connector: str, task: int, kafka_options: Mapping[str, str], group_id: str, admin: LogReader) -> None:
+    def __init__(
+        self,
+        connector: str,
+        task: int,
+        kafka_options: Mapping[str, str],
+        group_id: str,
+        admin: LogReader,
+        errors: SinkErrors | None = None,
+        metrics: ErrorMetrics | None = None,
+    ) -> None:
         self.connector = connector
         self.task = task
         self.kafka_options = kafka_options
         self.group_id = group_id
         self._admin = admin
+        self._errors = errors
+        self._error_metrics = metrics
 
     def log_offsets(self, topics: Sequence[str], pattern: str | None) -> Mapping[TopicPartition, tuple[int, int]]:
         """First and next offset of every partition."""
@@ -52,6 +66,28 @@ class SinkContext:
     def committed(self) -> Mapping[TopicPartition, int]:
         """The group's committed offsets."""
         return self._admin.group_offsets(self.group_id)
+
+    def reject(self, records: Sequence[BadRecord]) -> None:
+        """Report each as a sink's record that its converter refused, and wait for the dead letters."""
+        for record in records:
+            if self._error_metrics is not None:
+                self._error_metrics.error()
+                self._error_metrics.skipped += 1
+            if self._errors is not None:
+                whole = (
+                    record.topic,
+                    record.partition,
+                    record.offset,
+                    record.timestamp,
+                    "CreateTime",
+                    record.key,
+                    record.value,
+                    record.headers,
+                )
+                self._errors.record = ConsumedRecord(*whole)
+                self._errors.report("VALUE_CONVERTER", "org.apache.kafka.connect.json.JsonConverter", record.error)
+        if self._errors is not None:
+            self._errors.flush(time.monotonic() + _DEAD_LETTER_SECONDS)
 
 
 class BatchSinkTaskLoop:

@@ -296,8 +296,10 @@ def _run_batch_sink(start: Mapping[str, Any], control: TaskControl, channel: _Ch
     from connect_py.kafka.client import connector_admin_properties, sink_consumer_properties
     from connect_py.kafka.group_commit import GroupCommitter
     from connect_py.runtime.batch_sink_task import BatchSinkTaskLoop, SinkContext
+    from connect_py.runtime.sink_errors import SinkErrors
 
     name, number, worker, config = start["connector"], start["task"], start["worker"], start["config"]
+    queue, close_queue = _dead_letters(start)
     options = sink_consumer_properties(worker, name, number, config)
     group = options["group.id"]
     admin = KafkaAdmin(connector_admin_properties(worker, name, number, config))
@@ -305,10 +307,12 @@ def _run_batch_sink(start: Mapping[str, Any], control: TaskControl, channel: _Ch
     try:
         metrics = SinkMetrics(MetricSettings.of(worker))
         metrics.add_source(task.metrics)
+        errors = SinkErrors(name, number, config, queue, metrics.errors)
         BatchSinkTaskLoop(task, committer, control, _with_states(channel.report, metrics), metrics).run(
-            start["task_config"], SinkContext(name, number, options, group, admin)
+            start["task_config"], SinkContext(name, number, options, group, admin, errors, metrics.errors)
         )
     finally:
+        close_queue()
         committer.close()
         admin.close()
 

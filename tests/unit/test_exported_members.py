@@ -13,7 +13,7 @@ PUBLIC = ["connect_py.api", "connect_py.data", "connect_py.testing"]
 
 #: What authors import. A name that leaves this list breaks somebody's plugin: say so in the changelog.
 API = {
-    "BatchSinkContext", "BatchSinkTask", "ConfigData", "ConfigDef", "ConfigKey", "ConfigProvider", "ConfigType", "ConfigValue",
+    "BadRecord", "BatchSinkContext", "BatchSinkTask", "ConfigData", "ConfigDef", "ConfigKey", "ConfigProvider", "ConfigType", "ConfigValue",
     "Connector", "Conversion", "ConvertedColumn", "Converter", "CustomConverter", "EncodedBatch", "Header", "HeaderConverter",
     "Importance", "JsonEncoding", "MetricGroup", "MetricValue", "Password", "PostProcessor", "Predicate", "REQUIRED", "Route",
     "SinkConnector", "SinkRecord", "SinkTask", "SinkTaskContext", "SourceConnector", "SourceOffset", "SourcePartition", "SourceRecord",

@@ -412,10 +412,11 @@ def test_the_lakehouse_sink_shows_its_lag_and_what_each_table_took() -> None:
     assert shown(figures.groups())["connect_py_lakehouse_sink_lag_offsets"] == 40
     figures.applied("public.a", 30, 0.5, was_new=True)
     figures.applied("public.a", 30, 0.1, was_new=False)
-    figures.batch()
+    figures.batch(3)
     figures.looked({TopicPartition("t", 0): 150, TopicPartition("t", 1): 10}, log)
     series = shown(figures.groups())
     assert series["connect_py_lakehouse_sink_lag_offsets"] == 0
+    assert series["connect_py_lakehouse_sink_records_passed_over_total"] == 3
     assert series['connect_py_lakehouse_table_records_applied_total{table="public.a"}'] == 30
     assert series['connect_py_lakehouse_table_batches_skipped_already_committed_total{table="public.a"}'] == 1
 

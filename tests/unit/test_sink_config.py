@@ -68,7 +68,6 @@ def test_two_spellings_of_one_property_must_agree() -> None:
         ({"value.converter": "io.confluent.connect.avro.AvroConverter"}, "value.converter", "JsonConverter only"),
         ({"value.converter.schemas.enable": "false"}, "value.converter.schemas.enable", "needs schemas"),
         ({"transforms": "unwrap"}, "transforms", "cannot apply transforms"),
-        ({"errors.tolerance": "all"}, "errors.tolerance", "must be none"),
     ],
 )
 def test_what_the_sink_would_have_to_ignore_is_an_error_at_its_property(changes: dict[str, str], where: str, why: str) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_py.api.record import TopicPartition
-from connect_py.errors import DataError, FatalTaskError, RetriableError
+from connect_py.errors import ConfigError, DataError, FatalTaskError, RetriableError
 from spark_sink import routing
 from spark_sink.config import parse
 from spark_sink.errors import classify
@@ -138,6 +138,65 @@ def test_without_a_source_block_the_topic_names_the_table_or_nothing_does() -> N
     dotted = routing.resolve(routing.parts_of_topic("a.b"), config(route_pattern="lake.{topic}"))
     assert dotted is not None
     assert dotted.parts == ("lake", "a.b")
+
+
+def routed(more: dict[str, str], value: str | None = None, topic: str = "p.s.t") -> list[str] | None:
+    base = {"topics": "t", "lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": "/w"}
+    parsed = parse(base | {"lakehouse." + name: text for name, text in more.items()})
+    found = routing.destinations(topic, routing.parts_of_topic(topic), value, parsed)
+    return None if found is None else [str(name) for name in found]
+
+
+REGEXES = {"tables": "a.x,a.y", "tables.route-field": "kind", "table.a.x.route-regex": "x|both", "table.a.y.route-regex": "y.*|both"}
+DYNAMIC = {"tables.dynamic-enabled": "true", "tables.route-field": "kind"}
+
+
+@pytest.mark.parametrize(
+    ("more", "value", "tables"),
+    [
+        ({"tables": "a.x, a.Y"}, None, ["a.x", "a.Y"]),
+        (REGEXES, "x", ["a.x"]),
+        (REGEXES, "both", ["a.x", "a.y"]),
+        (REGEXES, "xx", None),
+        (REGEXES, None, None),
+        (DYNAMIC, "Shop.Orders", ["shop.orders"]),
+        (DYNAMIC | {"tables.name-case": "keep", "tables.prefix": "p_"}, "Shop.Orders", ["Shop.p_Orders"]),
+        (DYNAMIC | {"tables.include.list": "shop[.].*", "tables.exclude.list": ".*_tmp"}, "shop.a", ["shop.a"]),
+        (DYNAMIC | {"tables.include.list": "shop[.].*", "tables.exclude.list": ".*_tmp"}, "shop.a_tmp", []),
+        (DYNAMIC | {"tables.include.list": "shop[.].*"}, "other.shop.a", []),
+        (DYNAMIC, "", None),
+        (DYNAMIC, None, None),
+        ({"tables.dynamic-enabled": "true", "tables.route-field": "__topic"}, None, ["p.s.t"]),
+        ({"tables.route-topic-regex": "p[.](.*)[.](.*)", "tables.route-pattern": "raw.{1}_{2}"}, None, ["raw.s_t"]),
+        ({"tables.route-topic-regex": "q[.](.*)", "tables.route-pattern": "raw.{1}"}, None, None),
+    ],
+)
+def test_a_record_goes_where_the_rules_say(more: dict[str, str], value: str | None, tables: list[str] | None) -> None:
+    assert routed(more, value) == tables
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"tables": "a", "tables.dynamic-enabled": "true", "tables.route-field": "k"}, "exclude each other"),
+        ({"tables.dynamic-enabled": "true"}, "route-field is missing"),
+        ({"tables.route-field": "k"}, "needs lakehouse.tables"),
+        ({"tables": "a.b", "tables.route-field": "k"}, r"lakehouse\.table\.a\.b\.route-regex is missing"),
+        ({"tables.include.list": "("}, "is not valid"),
+        ({"table.a.b.unknown-setting": "1"}, "is not a setting of a table"),
+        ({"table.a.b.write-mode": "sideways"}, r"lakehouse\.table\.a\.b\.write-mode"),
+    ],
+)
+def test_routing_that_cannot_be_meant_is_refused(more: dict[str, str], why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        routed(more)
+
+
+def test_what_is_set_for_one_table_wins_for_it_alone() -> None:
+    base = {"topics": "t", "lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": "/w"}
+    parsed = parse(base | {"lakehouse.table.public.log.write-mode": "append", "lakehouse.tables.write-mode": "upsert"})
+    assert parsed.of_table("public.log")["tables.write-mode"] == "append"
+    assert parsed.of_table("public.other")["tables.write-mode"] == "upsert"
 
 
 # -- schemas ----------------------------------------------------------------------------------------------------------------------
