@@ -13,6 +13,7 @@ import pytest
 
 from connect_py.testing.services.postgres import PostgresAddress
 from connectors.engine.signal import channels
+from connectors.engine.snapshot import pace
 from connectors.engine.snapshot.hooks import SnapshotHooks
 from connectors.postgres import streaming
 from tests.fix_postgres import postgres_source
@@ -467,3 +468,34 @@ def test_nothing_is_written_where_nothing_may_be(source: Source) -> None:
         await_completed(task)
         assert [row["id"] for row in read(task, "t")] == list(range(1, 8))
     assert source.connection.execute("SELECT count(*) FROM signal").fetchone() == (1,)
+
+
+def test_chunks_grow_to_the_time_that_they_may_take(source: Source) -> None:
+    source.connection.execute("CREATE TABLE t (id integer PRIMARY KEY); INSERT INTO t SELECT generate_series(1, 3000)")
+    with source.task(incremental_snapshot_chunk_size="10", incremental_snapshot_chunk_time_ms="5000") as task:
+        source.execute("public.t")
+        await_completed(task)
+        assert sorted(row["id"] for row in read(task, "t")) == list(range(1, 3001))
+        # 10, 20, 40 … rows up to 320, the most for chunks that begin with 10
+        assert types(task).count("IN_PROGRESS") == 6 + 8
+
+
+def test_a_chunk_that_the_server_refuses_waits_for_somebody_to_look_at_it(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pace, "PAUSES", (0.0, 0.05))
+    source.connection.execute("CREATE TABLE t (id integer PRIMARY KEY, v integer); CREATE TABLE u (id integer PRIMARY KEY)")
+    source.connection.execute("INSERT INTO t SELECT g, g FROM generate_series(1, 6) g; INSERT INTO u VALUES (1)")
+    with source.task() as task:
+        # the largest key can be read, the chunk with the fifth row cannot
+        condition = [{"data-collection": "public.t", "filter": "id = 6 OR 1 / (5 - v) > -9"}]
+        source.execute("public.t", "public.u", additional_conditions=condition)
+        task.poll_until(lambda: "PAUSED" in types(task), what="the notification PAUSED")
+        paused = next(data for type_, _, data in notes(task) if type_ == "PAUSED")
+        assert "division by zero" in paused["error"]
+        assert read(task, "u") == [], "the next table waits as well"
+        source.connection.execute("INSERT INTO u VALUES (2)")
+        task.poll_until(lambda: len(task.of(source.topic("u"))) == 1, what="the streamed row")
+        source.connection.execute("UPDATE t SET v = 50 WHERE id = 5")
+        source.signal("on", "resume-snapshot")
+        await_completed(task)
+        assert sorted(row["id"] for row in read(task, "t")) == [1, 2, 3, 4, 5, 6]
+        assert len(read(task, "u")) == 2
