@@ -1,33 +1,25 @@
-"""The task of the PostgreSQL connector: a state machine that `poll` drives, on the runtime's one thread.
+"""The task of the PostgreSQL connector: the state machine of `engine/task.py`, with a state that goes on with an interrupted snapshot.
 
-    CONNECT ──────────────> SNAPSHOT ──> STREAMING      any of them ──(passing failure)──> CONNECT, after a pause
-        ├───> CATCH_UP ────────^ ^──(a signal)──┤       CATCH_UP streams up to where what is left of a snapshot is read
-        └───────────────────────────────────────┴─> DONE (modes that do not stream)
+    CONNECT ──────────────> SNAPSHOT ──> STREAMING
+        └───> CATCH_UP ────────^
 
-There is no thread and no queue between the socket and the producer, so memory is bounded by a batch and a slow Kafka slows reading.
-`position` is the offset of the last batch that was given out; after a failure the task goes on from it, exactly as a new process would
-from the stored one. The slot is confirmed only in `offsets_committed`, with what the offsets topic holds.
+The slot is confirmed only in `offsets_committed`, with what the offsets topic holds.
 """
 
 from __future__ import annotations
 
-import enum
 import logging
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-from connect_py.api import EncodedBatch, MetricGroup, SourceOffset, SourcePartition, SourceTask, SourceTaskContext
+from connect_py.api import EncodedBatch, MetricGroup, SourceOffset, SourcePartition, SourceTaskContext
 from connect_py.errors import ConnectError, RetriableError
-from connectors.engine.headers import context_headers, new_run_id
-from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
-from connectors.engine.post_processors import PostProcessors
 from connectors.engine.relational.table import TableId
-from connectors.engine.retry import Backoff, Outage
+from connectors.engine.retry import Backoff
 from connectors.engine.signal.actions import BlockingRequest
-from connectors.engine.snapshot.hooks import SnapshotHooks
+from connectors.engine.snapshot.modes import SnapshotMode
+from connectors.engine.task import IDLE_SECONDS, DatabaseTask, State
 from connectors.postgres import catalog, slot
 from connectors.postgres.beside import Beside
 from connectors.postgres.catalog import ServerState
@@ -46,47 +38,24 @@ from connectors.postgres.tables import TableFactory
 
 log = logging.getLogger(__name__)
 
-#: A poll that finds nothing returns after this, so that the runtime can see to commits and stops.
-IDLE_SECONDS = 0.3
 CONNECTOR_NAME = "postgresql"
 #: So much log may pass without a change of ours before the offset follows it: a segment of PostgreSQL's log is twice as large. Less of it
 #: waits so long: the server frees its log only up to a place that it noted before the one that is confirmed.
 QUIET_BYTES, QUIET_SECONDS = 8_000_000, 20.0
 
 
-class State(enum.Enum):
-    """See the module."""
-
-    CONNECT = "connect"
-    CATCH_UP = "catch up"
-    SNAPSHOT = "snapshot"
-    STREAMING = "streaming"
-    DONE = "done"
-
-
-class PostgresConnectorTask(SourceTask):
-    """Snapshot, then stream, one database.
-
-    Attributes:
-        hooks: called around an incremental snapshot's watermarks, for tests that put races there.
-    """
-
-    hooks: SnapshotHooks | None = None
+class PostgresConnectorTask(DatabaseTask[Beside]):
+    """Snapshot, then stream, one database."""
 
     def __init__(self) -> None:
-        self._stop = threading.Event()
-        self._state = State.CONNECT
+        super().__init__()
         self._general: Connection | None = None
         self._stream: ChangeStream | None = None
         self._position: PostgresOffset | None = None
         self._acknowledged = 0
         self._server: ServerState | None = None
         self._tables: list[TableId] = []
-        self._not_before = 0.0
         self._quiet_until = 0.0
-        self._outage = Outage()
-        self._beside: Beside | None = None
-        self._processors: PostProcessors | None = None
         self._was_connected = False
         self._snapshots: SnapshotLife | None = None
         self._opener: StreamOpener | None = None
@@ -96,20 +65,13 @@ class PostgresConnectorTask(SourceTask):
     def start(self, config: Mapping[str, str], context: SourceTaskContext) -> None:
         """Take the configuration and the stored offset; the server is first asked in `poll`. Raises ConfigError."""
         self._config = parse_config(config)
-        self._context = context
         self._partition = {"server": self._config.topic_prefix}
-        queue = self._config.number("max.queue.size")
-        self._snapshot_metrics = SnapshotMetrics("postgres", self._config.topic_prefix, queue)
-        self._streaming_metrics = StreamingMetrics("postgres", self._config.topic_prefix, queue)
+        self._begin(self._config, context, CONNECTOR_NAME, "postgres")
         stored = context.offset(self._partition)
         self._position = PostgresOffset.load(stored) if stored else None
-        headers: tuple[tuple[str, str], ...] = ()
-        if self._config.flag("extended.headers.enabled"):
-            headers = context_headers(self._config.topic_prefix, context.task, CONNECTOR_NAME, new_run_id())
         reselect = self._config.reselect
         reselector = Reselector(reselect, self._general_connection) if reselect is not None else None
-        self._factory = TableFactory(self._config, context.encoding, headers, reselector)
-        self._processors = PostProcessors.make(self._config.raw, context.encoding)
+        self._factory = TableFactory(self._config, context.encoding, self._headers, reselector)
         self._beside = Beside(self._config, context, self._factory, self._general_connection, lambda: self._position, self.hooks)
         self._beside.restore(self._position.more if self._position else {})
         self._opener = StreamOpener(
@@ -122,7 +84,6 @@ class PostgresConnectorTask(SourceTask):
             general_anew=self._general_anew,
             should_stop=self._stop.is_set,
         )
-        self._backoff = Backoff(self._config.seconds("retriable.restart.connector.wait.ms"), self._config.number("errors.max.retries"))
         self._slot_backoff = Backoff(self._config.seconds("slot.retry.delay.ms"), self._config.number("slot.max.retries"))
         self._snapshots = SnapshotLife(
             self._config,
@@ -134,33 +95,6 @@ class PostgresConnectorTask(SourceTask):
         )
         if self._snapshot_is_due() or self._config.snapshot_mode.when_finished:
             self._not_before = time.monotonic() + self._config.seconds("snapshot.delay.ms")
-
-    def poll(self) -> EncodedBatch | None:
-        """The next batch; see `SourceTask.poll`."""
-        if self._stop.is_set():
-            return None
-        pause = max(self._backoff.seconds_left(), self._slot_backoff.seconds_left())
-        if pause > 0:
-            self._stop.wait(min(pause, IDLE_SECONDS))
-            return None
-        try:
-            batch = self._step()
-            return batch if batch is None or self._processors is None else self._processors.apply(batch)
-        except Stopped:
-            return None
-        except ServerError as error:
-            self._recover(translate(error, "The connection to the server failed", user=self._config.user, database=self._config.database))
-        except RetriableError as error:
-            self._recover(error)
-        return None
-
-    def stop(self) -> None:
-        """Make `poll` return soon."""
-        self._stop.set()
-
-    def take_signal(self, signal: Mapping[str, Any], done: Callable[[], None]) -> None:
-        """Take a signal that came by REST. Raises ConfigError."""
-        self._side.take_signal(signal, done)
 
     def keep_alive(self) -> None:
         """Tell the server that we live, while Kafka takes nothing."""
@@ -199,11 +133,7 @@ class PostgresConnectorTask(SourceTask):
                 "open-large-transactions-bytes": in_memory + in_files,
                 "open-large-transactions-file-bytes": in_files,
             }
-        return [
-            *self._snapshot_metrics.groups(),
-            self._streaming_metrics.group(),
-            MetricGroup("connect.py", "postgres-slot", {"slot": self._config.slot}, slot_figures),
-        ]
+        return [*super().metrics(), MetricGroup("connect.py", "postgres-slot", {"slot": self._config.slot}, slot_figures)]
 
     def close(self) -> None:
         """Leave the server as a good client does; drop the slot when `slot.drop.on.stop` asks for that."""
@@ -219,37 +149,24 @@ class PostgresConnectorTask(SourceTask):
                 self._config.slot,
                 self._config.slot,
             )
-        self._close_connections()
-        if self._beside is not None:
-            self._beside.close()
-        if self._processors is not None:
-            self._processors.close()
+        super().close()
 
     # -- the state machine -------------------------------------------------------------------------------------------------------
 
-    def _step(self) -> EncodedBatch | None:
-        if time.monotonic() < self._not_before:
-            self._stop.wait(IDLE_SECONDS)
-            return None
-        if self._state is State.CONNECT:
-            self._connect()
-        if self._state is State.CATCH_UP:
-            return self._catch_up()
-        if self._state is State.SNAPSHOT:
-            return self._read_snapshot()
-        if self._state is State.STREAMING:
-            return self._read_stream()
-        self._side.take_signals()
-        if self._side.blocking:
-            self._begin_blocking(self._side.blocking.popleft())
-        else:
-            self._stop.wait(IDLE_SECONDS)
-        return self._batch(None)
-
     @property
-    def _side(self) -> Beside:
-        assert self._beside is not None
-        return self._beside
+    def _mode(self) -> SnapshotMode:
+        return self._config.snapshot_mode
+
+    def _pause(self) -> float:
+        return max(super()._pause(), self._slot_backoff.seconds_left())
+
+    def _step(self) -> EncodedBatch | None:
+        try:
+            return super()._step()
+        except Stopped:
+            return None
+        except ServerError as error:
+            raise translate(error, "The connection to the server failed", user=self._config.user, database=self._config.database) from None
 
     @property
     def _life(self) -> SnapshotLife:
@@ -267,7 +184,7 @@ class PostgresConnectorTask(SourceTask):
         self._general = open_general(self._config, self._stop.is_set)
         return self._general
 
-    def _recover(self, error: Exception) -> None:
+    def _recover(self, error: ConnectError) -> None:
         """Close everything and plan the next attempt. Raises the error itself, or FatalTaskError, when there shall be none."""
         if not isinstance(error, RetriableError):
             raise error
@@ -279,14 +196,10 @@ class PostgresConnectorTask(SourceTask):
         self._side.restore(self._position.more if self._position else {})
         if interrupted is not None:
             self._side.events.aborted()
-        self._state = State.CONNECT
-        backoff = self._slot_backoff if isinstance(error, slot.SlotBusyError) else self._backoff
-        pause = backoff.next(error)
         at = f"reading goes on from {format_lsn(self._start_lsn())}"
         if self._position is None or self._position.is_snapshot_unfinished:
             at = "the snapshot goes on" if self._position and self._position.progress else "the snapshot begins again"
-        level = logging.WARNING if self._outage.is_news(str(error)) else logging.DEBUG
-        log.log(level, "%s. Trying again in %.1f s; %s, nothing is lost", error, pause, at)
+        self._plan_next(error, at, self._slot_backoff if isinstance(error, slot.SlotBusyError) else None)
 
     def _close_connections(self) -> None:
         if self._stream is not None:
@@ -303,12 +216,6 @@ class PostgresConnectorTask(SourceTask):
 
     def _snapshot_is_due(self) -> bool:
         return self._position is None or self._position.is_snapshot_unfinished
-
-    def _is_well(self) -> None:
-        self._backoff.reset()
-        attempts = self._outage.end()
-        if attempts:
-            log.info("The server answers again, after %d attempts", attempts)
 
     def _start_lsn(self) -> int:
         return self._position.start_lsn if self._position else 0
@@ -327,11 +234,8 @@ class PostgresConnectorTask(SourceTask):
         )
         self._was_connected = True
         self._server, self._tables, self._position = start.server, start.tables, start.position
-        self._side.new_tables.captures(
-            [str(table) for table in start.tables],
-            anew=start.position is None or start.to_read is not None,
-            before=None if start.published is None else [str(table) for table in start.published],
-        )
+        before = None if start.published is None else [str(table) for table in start.published]
+        self._side.starts(anew=start.position is None or start.to_read is not None, before=before)
         try:
             if start.to_read is None:
                 if not self._life.has_begun:
@@ -407,12 +311,6 @@ class PostgresConnectorTask(SourceTask):
             raise
         except ConnectError as error:
             log.error("The blocking snapshot '%s' cannot begin; streaming goes on. %s", request.signal, error)
-
-    def _after_snapshot(self) -> State:
-        if self._config.snapshot_mode.streams:
-            return State.STREAMING
-        log.info("snapshot.mode=%s: the work is done, changes are not followed", self._config.snapshot_mode.name)
-        return State.DONE
 
     def _read_stream(self) -> EncodedBatch | None:
         side = self._side

@@ -1,0 +1,213 @@
+"""What the tasks of all databases share: a state machine that `poll` drives, on the runtime's one thread.
+
+    CONNECT ──> SNAPSHOT ──> STREAMING          any of them ──(passing failure)──> CONNECT, after a pause
+        └───────────────────────^ └──> DONE     (modes that do not stream)
+                    ^──(a signal)──┘
+
+There is no thread and no queue between a socket and the producer, so memory is bounded by a batch and a slow Kafka slows reading. A
+connector's task says what each state does; it keeps the offset of the last batch that was given out, and after a failure goes on from it,
+exactly as a new process would from the stored one.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+import threading
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
+
+from connect_py.api import EncodedBatch, MetricGroup, SourceTask, SourceTaskContext
+from connect_py.errors import ConnectError, RetriableError
+from connectors.engine.beside import Beside
+from connectors.engine.config import ParsedConfig
+from connectors.engine.headers import context_headers, new_run_id
+from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
+from connectors.engine.post_processors import PostProcessors
+from connectors.engine.retry import Backoff, Outage
+from connectors.engine.signal.actions import BlockingRequest
+from connectors.engine.snapshot.hooks import SnapshotHooks
+from connectors.engine.snapshot.modes import SnapshotMode
+
+log = logging.getLogger(__name__)
+
+#: A poll that finds nothing returns after this, so that the runtime can see to commits and stops.
+IDLE_SECONDS = 0.3
+
+
+class State(enum.Enum):
+    """See the module. CATCH_UP: the stream goes up to where what is left of a snapshot is read."""
+
+    CONNECT = "connect"
+    CATCH_UP = "catch up"
+    SNAPSHOT = "snapshot"
+    STREAMING = "streaming"
+    DONE = "done"
+
+
+#: What a connector puts beside its stream.
+S = TypeVar("S", bound=Beside[Any])
+
+
+class DatabaseTask(SourceTask, Generic[S]):
+    """Snapshot, then stream, one database.
+
+    Attributes:
+        hooks: called around an incremental snapshot's watermarks, for tests that put races there.
+        passing: failures after which a new start is tried; all others end the task.
+    """
+
+    hooks: SnapshotHooks | None = None
+    passing: ClassVar[tuple[type[ConnectError], ...]] = (RetriableError,)
+
+    _backoff: Backoff
+
+    def __init__(self) -> None:
+        self._stop = threading.Event()
+        self._state = State.CONNECT
+        self._not_before = 0.0
+        self._outage = Outage()
+        self._beside: S | None = None
+        self._processors: PostProcessors | None = None
+        self._headers: tuple[tuple[str, str], ...] = ()
+        # until `start` knows the names: a start that is refused is closed too
+        self._snapshot_metrics, self._streaming_metrics = SnapshotMetrics("", ""), StreamingMetrics("", "")
+
+    # -- the contract ------------------------------------------------------------------------------------------------------------------
+
+    def poll(self) -> EncodedBatch | None:
+        """The next batch; see `SourceTask.poll`."""
+        if self._stop.is_set():
+            return None
+        pause = max(self._pause(), self._not_before - time.monotonic())
+        if pause > 0:
+            self._stop.wait(min(pause, IDLE_SECONDS))
+            return None
+        try:
+            batch = self._step()
+            return batch if batch is None or self._processors is None else self._processors.apply(batch)
+        except self.passing as error:
+            self._recover(error)
+        return None
+
+    def stop(self) -> None:
+        """Make `poll` return soon."""
+        self._stop.set()
+
+    def take_signal(self, signal: Mapping[str, Any], done: Callable[[], None]) -> None:
+        """Take a signal that came by REST; see `SourceTask.take_signal`. Raises ConfigError."""
+        self._side.take_signal(signal, done)
+
+    def metrics(self) -> Sequence[MetricGroup]:
+        """Debezium's beans, and how far a snapshot is."""
+        return [*self._snapshot_metrics.groups(), self._streaming_metrics.group()]
+
+    def close(self) -> None:
+        """Let every connection go; also after a start that refused its configuration."""
+        self._close_connections()
+        if self._beside is not None:
+            self._beside.close()
+        if self._processors is not None:
+            self._processors.close()
+
+    # -- what a connector gives --------------------------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def _mode(self) -> SnapshotMode:
+        """`snapshot.mode`."""
+
+    @abstractmethod
+    def _connect(self) -> None:
+        """Leave CONNECT. Raises ConnectError."""
+
+    @abstractmethod
+    def _read_snapshot(self) -> EncodedBatch | None:
+        """The next batch of a snapshot."""
+
+    @abstractmethod
+    def _read_stream(self) -> EncodedBatch | None:
+        """The next batch of the stream."""
+
+    def _catch_up(self) -> EncodedBatch | None:
+        """The next batch on the way to where a snapshot goes on."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def _begin_blocking(self, request: BlockingRequest) -> None:
+        """Interrupt streaming for a snapshot that a signal asked for; what cannot be done is logged."""
+
+    @abstractmethod
+    def _batch(self, offset: Any) -> EncodedBatch | None:
+        """What waits, with the offset of the last event (None: as before), and what goes on beside the stream."""
+
+    @abstractmethod
+    def _recover(self, error: ConnectError) -> None:
+        """Close everything and plan the next attempt. Raises FatalTaskError, or the error itself, when there shall be none."""
+
+    @abstractmethod
+    def _close_connections(self) -> None: ...
+
+    # -- the state machine -------------------------------------------------------------------------------------------------------------
+
+    def _begin(self, config: ParsedConfig, context: SourceTaskContext, connector: str, bean: str) -> None:
+        """Metrics, headers, post-processors and retries, by what all connectors call them.
+
+        Args:
+            connector: as headers call it.
+            bean: as metrics call it.
+        """
+        queue = config.number("max.queue.size")
+        self._snapshot_metrics = SnapshotMetrics(bean, config.topic_prefix, queue)
+        self._streaming_metrics = StreamingMetrics(bean, config.topic_prefix, queue)
+        if config.flag("extended.headers.enabled"):
+            self._headers = context_headers(config.topic_prefix, context.task, connector, new_run_id())
+        self._processors = PostProcessors.make(config.raw, context.encoding)
+        self._backoff = Backoff(config.seconds("retriable.restart.connector.wait.ms"), config.number("errors.max.retries"))
+
+    @property
+    def _side(self) -> S:
+        assert self._beside is not None
+        return self._beside
+
+    def _pause(self) -> float:
+        """Seconds before the next attempt."""
+        return self._backoff.seconds_left()
+
+    def _step(self) -> EncodedBatch | None:
+        if self._state is State.CONNECT:
+            self._connect()
+        match self._state:
+            case State.CATCH_UP:
+                return self._catch_up()
+            case State.SNAPSHOT:
+                return self._read_snapshot()
+            case State.STREAMING:
+                return self._read_stream()
+        self._side.take_signals()
+        if self._side.blocking:
+            self._begin_blocking(self._side.blocking.popleft())
+        else:
+            self._stop.wait(IDLE_SECONDS)
+        return self._batch(None)
+
+    def _after_snapshot(self) -> State:
+        if self._mode.streams:
+            return State.STREAMING
+        log.info("snapshot.mode=%s: the work is done, changes are not followed", self._mode.name)
+        return State.DONE
+
+    def _is_well(self) -> None:
+        self._backoff.reset()
+        attempts = self._outage.end()
+        if attempts:
+            log.info("The server answers again, after %d attempts", attempts)
+
+    def _plan_next(self, error: ConnectError, at: str, backoff: Backoff | None = None) -> None:
+        """Say when the next attempt is made, and from where. Raises FatalTaskError when there shall be none."""
+        self._state = State.CONNECT
+        pause = (backoff or self._backoff).next(error)
+        level = logging.WARNING if self._outage.is_news(str(error)) else logging.DEBUG
+        log.log(level, "%s. Trying again in %.1f s; %s, nothing is lost", error, pause, at)
