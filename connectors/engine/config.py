@@ -97,7 +97,7 @@ COMMON: tuple[Property, ...] = (
     prop("post.processors", S, None, LOW, WM, "List of change event post processors.", "Aliases of post-processors."),
     prop("tombstones.on.delete", B, "true", MED, WS, "Change the behaviour of Debezium with regards to delete operations", "Whether a delete is followed by a null value, so that a compacted topic forgets the key.", is_boolean),
     prop("heartbeat.interval.ms", I, "0", MED, WM, "Connector heartbeat interval (milli-seconds)", "How often a heartbeat record is sent, in ms; 0 is never.", non_negative_int),
-    prop("heartbeat.topics.prefix", S, "__debezium-heartbeat", LOW, WM, "A prefix used for naming of heartbeat topics", "First part of the heartbeat topic's name.", is_name),
+    prop("heartbeat.topics.prefix", S, "__debezium-heartbeat", LOW, WM, "A prefix used for naming of heartbeat topics", "First part of the heartbeat topic's name."),
     prop("heartbeat.action.query", S, None, LOW, WM, "An optional query to execute with every heartbeat", "A statement that each heartbeat runs in the database."),
     prop("signal.data.collection", LIST, None, MED, WM, "Signaling data collection", "The table through which signals come.", one_collection),
     prop("signal.poll.interval.ms", L, "5000", MED, WS, "Signal processor poll interval", "How often the other signal channels are looked at, in ms.", positive_int),

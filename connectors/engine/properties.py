@@ -1,6 +1,6 @@
 """Properties of connectors and their checks, with Debezium's texts (debezium-common §18; `io.debezium.config.Field`).
 
-A check is a function of the property's text and the whole configuration that gives a problem or None. `validate` wraps each problem as
+A check is a function of the property's text and the whole configuration that gives a problem, several, or None. `validate` wraps each problem as
 ``The '<property>' value is invalid: <problem>``.
 """
 
@@ -17,7 +17,7 @@ from connectors.engine.relational.filters import parse_regexes
 from connectors.engine.relational.keys import KeyRules
 
 Config = Mapping[str, str | None]
-Check = Callable[[str | None, Config], str | None]
+Check = Callable[[str | None, Config], "str | tuple[str, ...] | None"]
 
 # Shorthands for tables of properties: types, importances, widths.
 B, C, I, L, LIST, P, S = (  # noqa: E741
@@ -33,6 +33,10 @@ HIGH, MED, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 N, WS, WM, WL = Width.NONE, Width.SHORT, Width.MEDIUM, Width.LONG
 
 _CLASS_NAME = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*")
+#: What no part of a name may be (`javax.lang.model.SourceVersion.isName`).
+_JAVA_WORDS = frozenset(
+    ["abstract", "assert", "boolean", "break", "byte", "case", "catch", "char", "class", "const", "continue", "default", "do", "double", "else", "enum", "extends", "final", "finally", "float", "for", "goto", "if", "implements", "import", "instanceof", "int", "interface", "long", "native", "new", "package", "private", "protected", "public", "return", "short", "static", "strictfp", "super", "switch", "synchronized", "this", "throw", "throws", "transient", "try", "void", "volatile", "while", "_", "null", "true", "false"]
+)
 NAME = re.compile(r"[a-zA-Z0-9_.\-]+")
 DEFAULT_BATCH_SIZE = "2048"
 BAD_NAME = "has invalid format (only the underscore, hyphen, dot and alphanumeric characters are allowed)"
@@ -93,7 +97,7 @@ def validate(properties: Mapping[str, Property], config: Config) -> list[ConfigV
         text = config.get(name)
         given = text if text is not None else known.key.default
         result = ConfigValue(name, recommended_values=list(known.recommended))
-        problems = [problem for check in known.checks if (problem := check(given, config))]
+        problems = [problem for check in known.checks for problem in _each(check(given, config))]
         result.errors = [f"The '{name}' value is invalid: {problem}" for problem in problems]  # one that two checks find counts twice
         if not problems:
             try:
@@ -102,6 +106,10 @@ def validate(properties: Mapping[str, Property], config: Config) -> list[ConfigV
                 result.errors = [f"The '{name}' value is invalid: {error}"]
         found.append(result)
     return found
+
+
+def _each(problems: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    return (problems,) if isinstance(problems, str) else problems or ()
 
 
 # -- checks ----------------------------------------------------------------------------------------------------------------------
@@ -128,7 +136,9 @@ def is_boolean(text: str | None, _: Config) -> str | None:
 
 def is_class_name(text: str | None, _: Config) -> str | None:
     """A name that a Java class may have, when given."""
-    return None if text is None or _CLASS_NAME.fullmatch(text) else "A Java class name is expected"
+    if text is None or (_CLASS_NAME.fullmatch(text) and not _JAVA_WORDS.intersection(text.split("."))):
+        return None
+    return "A Java class name is expected"
 
 
 _TYPE_CHECKS: dict[ConfigType, Check] = {
@@ -241,13 +251,17 @@ def operations(text: str | None, _: Config) -> str | None:
     return None
 
 
-def key_columns(text: str | None, _: Config) -> str | None:
-    """message.key.columns."""
-    try:
-        KeyRules.parse(text)
-    except ConfigError as error:
-        return str(error)
-    return None
+def key_columns(text: str | None, _: Config) -> tuple[str, ...]:
+    """message.key.columns: every entry that is malformed, and a list of none."""
+    if text is None:
+        return ()
+    problems = [] if text.strip() else ["Must not be empty"]
+    for entry in text.split(";"):
+        try:
+            KeyRules.parse_entry(entry)
+        except ConfigError as error:
+            problems.append(str(error))
+    return tuple(problems)
 
 
 def sink_topic(text: str | None, config: Config) -> str | None:

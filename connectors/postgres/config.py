@@ -186,11 +186,12 @@ def parse_config(config: Config) -> PostgresConfig:
     )
 
 
-def _table_id(text: str) -> TableId:
+def _table_id(text: str) -> TableId | None:
     """`schema.table`; a third part before them is the database."""
     parts = text.replace('"', "").split(".")
     if len(parts) < 2:
-        raise ConfigError(f"'{text}' in signal.data.collection is not a table; write schema.table")
+        log.warning("signal.data.collection=%s is not a table, and no signal comes by it; write schema.table", text)
+        return None
     return TableId(parts[-2], parts[-1])
 
 

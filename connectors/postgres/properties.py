@@ -58,15 +58,12 @@ def _plugin(text: str | None, _: Config) -> str | None:
 _SHOWN_IDENTITY_ENTRY = r"(?i)^\s*(?<tablepredicate>[^\s:]+):(?<replicaidentity>DEFAULT|(INDEX) (?<indexname>.\w*)|FULL|NOTHING)\s*$"
 
 
-def _replica_identities(text: str | None, _: Config) -> str | None:
+def _replica_identities(text: str | None, _: Config) -> tuple[str, ...]:
     if text is None:
-        return None
-    if not text.strip():
-        return "Must not be empty"
-    for entry in text.split(","):
-        if not re.match(_IDENTITY_ENTRY, entry, re.IGNORECASE):
-            return f"{entry} has an invalid format (expecting '{_SHOWN_IDENTITY_ENTRY}')"
-    return None
+        return ()
+    bad = [entry for entry in text.split(",") if not re.match(_IDENTITY_ENTRY, entry, re.IGNORECASE)]
+    problems = tuple(f"{entry} has an invalid format (expecting '{_SHOWN_IDENTITY_ENTRY}')" for entry in bad)
+    return problems if text.strip() else ("Must not be empty", *problems)
 
 
 _OWN = (
@@ -209,23 +206,24 @@ EXTENSIONS: Final = {
     )
 }  # fmt: skip
 
-#: Properties that Debezium reads and does not list: they have an effect, and answers show one only where it is given.
+#: Properties that Debezium reads and does not list: they have an effect, and answers show one only where it is given. Like there, a value
+#: that is none stands for the default.
 UNLISTED: Final = {
     known.key.name: known
     for known in (
-        prop("read.only", B, "false", LOW, WS, "Read only", "Whether incremental snapshots write no watermarks."),
-        prop("skip.messages.without.change", B, "false", LOW, WS, "Skip messages without change", "Whether updates that change no captured column are left out; needs REPLICA IDENTITY FULL."),
-        prop("incremental.snapshot.allow.schema.changes", B, "false", LOW, WS, "Allow schema changes during incremental snapshot if supported.", "Accepted; a change of structure inside of a chunk always makes it be read again."),
-        prop("event.converting.failure.handling.mode", S, "warn", MED, WS, "Event converting failure handling", "What to do with a value that has no form under its column's schema: null and a warning, null (skip), or fail the task.", values=("warn", "fail", "skip")),
-        prop("money.fraction.digits", I, "2", LOW, WS, "Money fraction digits", "Digits behind the point of money."),
+        prop("read.only", S, "false", LOW, WS, "Read only", "Whether incremental snapshots write no watermarks."),
+        prop("skip.messages.without.change", S, "false", LOW, WS, "Skip messages without change", "Whether updates that change no captured column are left out; needs REPLICA IDENTITY FULL."),
+        prop("incremental.snapshot.allow.schema.changes", S, "false", LOW, WS, "Allow schema changes during incremental snapshot if supported.", "Accepted; a change of structure inside of a chunk always makes it be read again."),
+        prop("event.converting.failure.handling.mode", S, "warn", MED, WS, "Event converting failure handling", "What to do with a value that has no form under its column's schema: null and a warning, null (skip), or fail the task."),
+        prop("money.fraction.digits", S, "2", LOW, WS, "Money fraction digits", "Digits behind the point of money."),
         prop("offset.mismatch.strategy", S, "no_validation", LOW, WM, "Offset mismatch strategy", "Which of the stored offset and the slot's position a start trusts: no_validation, trust_offset, trust_slot, trust_greater_lsn."),
-        prop("slot.seek.to.known.offset.on.start", B, "false", LOW, WS, "Seek to the known offset on start", "Old form of offset.mismatch.strategy: true is trust_offset."),
+        prop("slot.seek.to.known.offset.on.start", S, "false", LOW, WS, "Seek to the known offset on start", "Old form of offset.mismatch.strategy: true is trust_offset."),
         prop("field.name.adjustment.mode", S, "none", LOW, WM, "Field Name Adjustment", "Whether names of fields are made to fit Avro.", values=("none", "avro_unicode", "avro")),
         prop("topic.delimiter", S, ".", MED, WM, "Topic delimiter", "Between the parts of topics' names."),
         prop("topic.transaction", S, "transaction", LOW, WM, "Transaction topic", "Last part of the name of the transactions' topic."),
         prop("topic.heartbeat.prefix", S, "__debezium-heartbeat", LOW, WM, "Prefix of the heartbeat topic", "First part of the name of the heartbeats' topic."),
         prop("topic.heartbeat.name", S, None, LOW, WM, "Heartbeat topic", "The whole name of the heartbeats' topic."),
-        prop("topic.cache.size", I, "10000", LOW, WS, "Topic cache size", "Accepted and not used.", positive_int),
+        prop("topic.cache.size", S, "10000", LOW, WS, "Topic cache size", "Accepted and not used."),
     )
 }  # fmt: skip
 

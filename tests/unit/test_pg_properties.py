@@ -76,10 +76,17 @@ def test_defaults_are_quiet(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_answers_show_what_debezium_does_not_list_only_where_it_is_given() -> None:
     assert [value.name for value in validate_config(GIVEN)] == list(properties.PROPERTIES)
-    asked = {**GIVEN, "read.only": "perhaps", "large.transaction.memory.bytes": "0", "large.transaction.directory": "/nowhere/at/all"}
+    asked = {
+        **GIVEN,
+        "read.only": "perhaps",
+        "field.name.adjustment.mode": "x",
+        "large.transaction.memory.bytes": "0",
+        "large.transaction.directory": "/nowhere/at/all",
+    }
     more = validate_config(asked)[len(PROPERTIES) :]
     assert {value.name: value.errors for value in more} == {
-        "read.only": ["The 'read.only' value is invalid: Either 'true' or 'false' is expected"],
+        "read.only": [],
+        "field.name.adjustment.mode": ["The 'field.name.adjustment.mode' value is invalid: Value must be one of none, avro_unicode, avro"],
         "large.transaction.memory.bytes": [
             "The 'large.transaction.memory.bytes' value is invalid: A positive, non-zero long value is expected"
         ],
@@ -100,3 +107,23 @@ def test_answers_show_what_debezium_does_not_list_only_where_it_is_given() -> No
 )
 def test_the_strategy_for_differing_positions(given: dict[str, str], strategy: str) -> None:
     assert parse_config({**GIVEN, **given}).offset_mismatch_strategy == strategy
+
+
+def test_a_property_that_debezium_does_not_check_takes_any_text_as_its_default() -> None:
+    config = parse_config({**GIVEN, **dict.fromkeys(set(UNLISTED) - {"field.name.adjustment.mode", "topic.delimiter"}, "[x")})
+    assert (config.flag("read.only"), config.flag("skip.messages.without.change"), config.values.money_digits) == (False, False, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problems"),
+    [
+        ("message.key.columns", "", ["Must not be empty", " has an invalid format (expecting '^\\s*([^:]+):([^:,]+(,[^:,]+)*)\\s*$')"]),
+        ("message.key.columns", "a;b:c", ["a has an invalid format (expecting '^\\s*([^:]+):([^:,]+(,[^:,]+)*)\\s*$')"]),
+        ("topic.naming.strategy", "com.acme.new.Names", ["A Java class name is expected"]),
+        ("heartbeat.topics.prefix", "a b", []),
+        ("signal.data.collection", "nothing", []),
+    ],
+)
+def test_mistakes_are_answered_as_debezium_does(name: str, text: str, problems: list[str]) -> None:
+    (found,) = [value.errors for value in validate_config({**GIVEN, name: text}) if value.name == name]
+    assert found == [f"The '{name}' value is invalid: {problem}" for problem in problems]

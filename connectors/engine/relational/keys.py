@@ -25,14 +25,16 @@ class KeyRules:
             return cls()
         if not text.strip():
             raise ConfigError("Must not be empty")
-        rules = []
-        for entry in text.split(";"):
-            found = re.match(ENTRY, entry)
-            if not found:
-                raise ConfigError(f"{entry} has an invalid format (expecting '{ENTRY}')")
-            # Debezium joins table and column into one regex, so that a `.` between them is any character
-            rules += [(compile_java_regex(f"{found[1]}.{column.strip()}"), column) for column in found[2].strip().split(",")]
-        return cls(tuple(rules))
+        return cls(tuple(rule for entry in text.split(";") for rule in cls.parse_entry(entry)))
+
+    @staticmethod
+    def parse_entry(entry: str) -> list[tuple[re.Pattern[str], str]]:
+        """One ``<table regex>:<column>,<column>``. Raises ConfigError."""
+        found = re.match(ENTRY, entry)
+        if not found:
+            raise ConfigError(f"{entry} has an invalid format (expecting '{ENTRY}')")
+        # Debezium joins table and column into one regex, so that a `.` between them is any character
+        return [(compile_java_regex(f"{found[1]}.{column.strip()}"), column) for column in found[2].strip().split(",")]
 
     def columns(self, table: Table[C]) -> tuple[str, ...]:
         """Names of the key's columns in key order; empty when records have no key."""

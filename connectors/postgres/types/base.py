@@ -96,10 +96,15 @@ class ValueOptions:
             _mode(config, "binary.handling.mode", "bytes", "base64", "base64-url-safe", "hex"),
             _mode(config, "interval.handling.mode", "numeric", "string"),
             _mode(config, "hstore.handling.mode", "json", "map"),
-            int(config.get("money.fraction.digits", "2")),
+            _digits(config.get("money.fraction.digits", "")),
             config.get("include.unknown.datatypes", "false").strip().lower() == "true",
             config.get("unavailable.value.placeholder", cls().placeholder),
         )
+
+
+def _digits(text: str) -> int:
+    """`money.fraction.digits`; a text that is no number stands for the default, as in Debezium."""
+    return int(text) if text.strip().isdigit() else 2
 
 
 def _mode(config: Mapping[str, str], name: str, *values: str) -> str:
