@@ -51,6 +51,7 @@ class MongoChunks:
 
     #: schemas of collections are constant
     structure: object = None
+    takes_surrogate_keys = False
 
     def __init__(
         self,
@@ -106,8 +107,6 @@ class MongoChunks:
             raise UnknownCollectionError(
                 f"The collection '{wanted.id}' is not captured (database.include.list, collection.include.list and the other filters)"
             )
-        if wanted.surrogate_key:
-            raise UnknownCollectionError("Surrogate key not supported for MongoDB")
         client = self._client()
         database, collection = split_namespace(wanted.id)
         place = self._place()

@@ -26,7 +26,7 @@ class NamespaceFilter:
     """What is captured.
 
     Attributes:
-        literal: ``filters.match.mode=literal``: names are compared as they are, trimmed, otherwise as regexes in any case.
+        literal: ``filters.match.mode=literal``: names are compared as they are, trimmed, otherwise as regexes; both in any case.
         texts: the lists as they were given, by property, for the server's own stage.
         forced: the signal collection, which is captured whatever lists say.
     """
@@ -63,7 +63,7 @@ class NamespaceFilter:
         Args:
             only: regexes of what a signal asks for, in place of `snapshot.include.collection.list`.
         """
-        if not self.is_captured(namespace) or namespace == self.forced:
+        if not self.is_captured(namespace):
             return False
         if only is None:
             return self.snapshot(namespace)
@@ -71,4 +71,5 @@ class NamespaceFilter:
 
 
 def _names(text: str | None) -> list[re.Pattern[str]]:
-    return [re.compile(re.escape(part.strip())) for part in (text or "").split(",") if part.strip()]
+    # in any case: the server's stage is exact, so that only a snapshot shows the difference
+    return [re.compile(re.escape(part.strip()), re.IGNORECASE) for part in (text or "").split(",") if part.strip()]

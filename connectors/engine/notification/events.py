@@ -130,9 +130,14 @@ class IncrementalEvents(_Events):
 
 
 class InitialEvents(_Events):
-    """Notifications of an initial or blocking snapshot; each has an id of its own."""
+    """Notifications of an initial or blocking snapshot; each has an id of its own.
+
+    Attributes:
+        whole: whether they name all collections and count rows; those of Debezium's MongoDB connector do not.
+    """
 
     aggregate_type = "Initial Snapshot"
+    whole = True
 
     def started(self) -> None:
         """It begins."""
@@ -140,18 +145,13 @@ class InitialEvents(_Events):
 
     def in_progress(self, collection: str, to_read: Sequence[str]) -> None:
         """A collection is begun."""
-        self._send(None, "IN_PROGRESS", current_collection_in_progress=collection, data_collections=_joined(to_read))
+        more = {"data_collections": _joined(to_read)} if self.whole else {}
+        self._send(None, "IN_PROGRESS", current_collection_in_progress=collection, **more)
 
     def scan_completed(self, collection: str, captured: Sequence[str], rows: int) -> None:
         """A collection is done with."""
-        self._send(
-            None,
-            "TABLE_SCAN_COMPLETED",
-            scanned_collection=collection,
-            data_collections=_joined(captured),
-            total_rows_scanned=str(rows),
-            status=ScanStatus.SUCCEEDED.value,
-        )
+        more = {"data_collections": _joined(captured), "total_rows_scanned": str(rows)} if self.whole else {}
+        self._send(None, "TABLE_SCAN_COMPLETED", scanned_collection=collection, status=ScanStatus.SUCCEEDED.value, **more)
 
     def completed(self) -> None:
         """All is read."""

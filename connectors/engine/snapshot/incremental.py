@@ -23,7 +23,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from connect_py.errors import ConnectError, RetriableError
+from connect_py.errors import ConfigError, ConnectError, RetriableError
 from connectors.engine.notification.events import IncrementalEvents, ScanStatus
 from connectors.engine.snapshot.hooks import SnapshotHooks
 from connectors.engine.snapshot.incremental_offset import StoredKey
@@ -141,9 +141,11 @@ class IncrementalSnapshot(Generic[R]):
             conditions: regex of a name, in any case, and condition; the first that matches counts.
 
         Raises:
-            ConfigError: a regex is malformed.
+            ConfigError: a regex is malformed, or the reader cuts chunks by the key alone.
             ConnectError: the names cannot be looked up.
         """
+        if surrogate_key and not getattr(self._reader, "takes_surrogate_keys", True):
+            raise ConfigError("a surrogate key is not supported for this kind of database; chunks are cut by the key")
         idle = not self._queue
         self._queue.add(signal, collections, conditions, surrogate_key)
         log.info("Incremental snapshot '%s': %s %s", signal, "of" if idle else "now also of", ", ".join(self.collections))
