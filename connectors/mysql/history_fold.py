@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -40,6 +41,7 @@ class HistoryFold:
         partition: the source partition whose records count.
         until: the offset behind which records do not count; None for all.
         wanted: tells the servers whose transactions count.
+        letters: the server's ``lower_case_table_names``.
         by_place: whether files and positions decide although GTIDs are known (`gtid.ignore.on.recovery`): offsets are then without
             GTIDs, which the reference takes for a server without them, and would find no record that is old enough.
 
@@ -49,7 +51,13 @@ class HistoryFold:
     """
 
     def __init__(
-        self, partition: Mapping[str, str], until: Mapping[str, Any] | None, wanted: Callable[[str], bool], *, by_place: bool = False
+        self,
+        partition: Mapping[str, str],
+        until: Mapping[str, Any] | None,
+        wanted: Callable[[str], bool],
+        *,
+        by_place: bool = False,
+        letters: int = 0,
     ) -> None:
         self._partition = dict(partition)
         self._until = until
@@ -57,7 +65,7 @@ class HistoryFold:
         self._by_place = by_place
         if by_place and until is not None:
             self._until = _without_gtids(until)
-        self._tables = Tables()
+        self._tables = Tables(letters=letters)
         # JSON of a whole record about one table, or one of its changes
         self._unread: dict[TableId, bytes | Mapping[str, Any]] = {}
         self.count = 0
@@ -114,9 +122,9 @@ class HistoryFold:
     def _fold(self, changes: Iterable[Mapping[str, Any]]) -> None:
         for change in changes:
             try:
-                id_ = parse_id(str(change["id"]))
+                id_ = self._named(str(change["id"]))
                 previous = change.get("previousId")
-                gone = None if not previous else parse_id(str(previous))
+                gone = None if not previous else self._named(str(previous))
             except (KeyError, ValueError) as error:
                 raise DataError(f"A record of the schema history names no table: {error!r}") from error
             if gone is not None:
@@ -127,6 +135,10 @@ class HistoryFold:
                 self.unsure.discard(id_)
                 table = change["table"]
                 self._unread[id_] = table if isinstance(table, bytes) else change
+
+    def _named(self, text: str) -> TableId:
+        id_ = parse_id(text)
+        return self._tables.named(id_.schema, id_.table) if self._tables.letters else id_
 
     def _drop(self, id_: TableId) -> None:
         self.unsure.discard(id_)
@@ -152,7 +164,7 @@ class HistoryFold:
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 raise DataError(f"The schema history's last structure of {id_} cannot be understood: {error!r}") from error
             if table is not None:
-                self._tables.tables[id_] = table
+                self._tables.tables[id_] = table if table.id == id_ else replace(table, id=id_)
         self._unread.clear()
 
     def tables(self) -> Tables:

@@ -40,6 +40,7 @@ class Schema:
     Args:
         partition: the source partition, which history records name.
         records: None where `include.schema.changes` is off.
+        letters: the server's ``lower_case_table_names``.
 
     Attributes:
         tables: the models.
@@ -47,7 +48,13 @@ class Schema:
     """
 
     def __init__(
-        self, config: MySqlConfig, history: KafkaSchemaHistory, partition: Mapping[str, str], records: SchemaChangeRecords | None
+        self,
+        config: MySqlConfig,
+        history: KafkaSchemaHistory,
+        partition: Mapping[str, str],
+        records: SchemaChangeRecords | None,
+        *,
+        letters: int = 0,
     ) -> None:
         self._config = config
         self._history = history
@@ -57,7 +64,8 @@ class Schema:
         self._only_databases = config.flag("schema.history.internal.store.only.captured.databases.ddl")
         self._skips = config.flag("schema.history.internal.skip.unparseable.ddl")
         self._waits = True
-        self.tables = Tables()
+        self._letters = letters
+        self.tables = Tables(letters=letters)
         self.unsure: set[TableId] = set()
 
     def recover(self, offset: MySqlOffset) -> int:
@@ -67,7 +75,13 @@ class Schema:
             RetriableError: the broker is not there.
             DataError: the history holds what is none.
         """
-        fold = HistoryFold(self._partition, offset.dump(), self._config.gtid_sources, by_place=self._config.flag("gtid.ignore.on.recovery"))
+        fold = HistoryFold(
+            self._partition,
+            offset.dump(),
+            self._config.gtid_sources,
+            by_place=self._config.flag("gtid.ignore.on.recovery"),
+            letters=self._letters,
+        )
         for number, value in self._history.read_values():
             try:
                 fold.add(value or b"")

@@ -51,6 +51,12 @@ def variable(connection: Connection, name: str) -> str:
     return rows[0][1] if rows else ""
 
 
+def letters_of_names(connection: Connection) -> int:
+    """``lower_case_table_names``. Raises ServerError."""
+    text = variable(connection, "lower_case_table_names")
+    return int(text) if text.isdigit() else 0
+
+
 def is_mariadb(config: MySqlConfig) -> bool:
     """Whether the connector is MariaDB's, whose transactions all have GTIDs of another form."""
     return config.connector == "mariadb"

@@ -400,7 +400,7 @@ class ChangeStream:
         return None if self._gtid is None else str(self._gtid)
 
     def _on_table_map(self, map_: TableMap) -> None:
-        id_ = TableId(map_.schema, map_.table)
+        id_ = self._schema.tables.named(map_.schema, map_.table)
         if not self._config.filters.is_captured(id_):
             self._tables[map_.table_id] = None
             return

@@ -223,7 +223,7 @@ class MySqlConnectorTask(SourceTask):
         config = self._config
         self._connection = server.open_connection(config)
         self._history = KafkaSchemaHistory(config.history_topic, config.history_client)
-        self._schema = Schema(config, self._history, self._partition, self._records)
+        self._schema = Schema(config, self._history, self._partition, self._records, letters=server.letters_of_names(self._connection))
         start = prepare(self._connection, config, self._position, self._history, snapshot_done=self._snapshot_done)
         if not start.schema and self._position is not None:
             count = self._schema.recover(self._position)

@@ -16,7 +16,7 @@ from connectors.mysql.model import MyColumn, MyTable
 def alter_table(reader: Reader, tables: Tables, database: str, sql: str) -> list[Change]:
     """The rest of a statement after ALTER TABLE. Raises DdlError."""
     schema, name = reader.qualified_name()
-    id_ = TableId(schema or database, name)
+    id_ = tables.named(schema or database, name)
     table = tables.tables.get(id_)
     if table is None:
         return []
@@ -25,6 +25,7 @@ def alter_table(reader: Reader, tables: Tables, database: str, sql: str) -> list
         reader.skip_to(",")
         reader.takes(",")
     if table.id != id_:
+        table = replace(table, id=tables.named(table.id.schema, table.id.table))
         # the old name stays in the model, as in the reference's history
         tables.tables[table.id] = table
         return [Change("ALTER", table.id, table)]

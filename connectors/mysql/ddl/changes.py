@@ -34,11 +34,24 @@ class Tables:
         tables: by name.
         charsets: of databases.
         variables: session variables, names in small letters.
+        letters: the server's ``lower_case_table_names``: 0 names differ by their case, 1 they are stored in small letters, 2 they keep
+            their case and do not differ by it.
     """
 
     tables: dict[TableId, MyTable] = field(default_factory=dict)
     charsets: dict[str, str] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
+    letters: int = 0
+
+    def named(self, database: str, table: str) -> TableId:
+        """A table's name as this server knows it."""
+        if self.letters == 1:
+            return TableId(database.lower(), table.lower())
+        id_ = TableId(database, table)
+        if self.letters == 2 and id_ not in self.tables:
+            wanted = (database.lower(), table.lower())
+            return next((known for known in self.tables if (known.schema.lower(), known.table.lower()) == wanted), id_)
+        return id_
 
     def charset_of(self, database: str) -> str | None:
         """Of new tables of a database."""

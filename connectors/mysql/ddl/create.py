@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from connectors.engine.relational.table import TableId
 from connectors.mysql.ddl.changes import Change, Tables, with_key, with_unique_key
 from connectors.mysql.ddl.columns import read_definition
 from connectors.mysql.ddl.reader import Reader
@@ -21,12 +20,12 @@ def create_table(reader: Reader, tables: Tables, database: str, *, replaces: boo
     """
     reader.takes("IF", "NOT", "EXISTS")
     schema, name = reader.qualified_name()
-    id_ = TableId(schema or database, name)
+    id_ = tables.named(schema or database, name)
     if id_ in tables.tables and not replaces:
         return []
     if reader.takes("LIKE") or reader.takes("(", "LIKE"):
         source_schema, source_name = reader.qualified_name()
-        source = tables.tables.get(TableId(source_schema or database, source_name))
+        source = tables.tables.get(tables.named(source_schema or database, source_name))
         if source is None:
             return []
         return [_put(tables, replace(source, id=id_, comment=None))]

@@ -45,7 +45,7 @@ def apply(sql: str, tables: Tables, database: str, *, sql_mode: int = 0) -> list
         case "TRUNCATE":
             reader.takes("TABLE")
             schema, name = reader.qualified_name()
-            return [Change("TRUNCATE", TableId(schema or database, name))]
+            return [Change("TRUNCATE", tables.named(schema or database, name))]
         case "SET":
             _set(reader, tables, database)
     return []
@@ -69,7 +69,7 @@ def _unique_index(reader: Reader, tables: Tables, database: str) -> list[Change]
     while not reader.takes("ON"):
         reader.next()
     schema, name = reader.qualified_name()
-    table = tables.tables.get(TableId(schema or database, name))
+    table = tables.tables.get(tables.named(schema or database, name))
     if table is None:
         return []
     changed = with_unique_key(table, read_key_columns(reader))
@@ -112,6 +112,7 @@ def _drop(reader: Reader, tables: Tables, database: str) -> list[Change]:
     if reader.takes_any("DATABASE", "SCHEMA"):
         reader.takes("IF", "EXISTS")
         name = reader.name()
+        name = name.lower() if tables.letters == 1 else name
         for id_ in [id_ for id_ in tables.tables if id_.schema == name]:
             del tables.tables[id_]
         tables.charsets.pop(name, None)
@@ -123,7 +124,7 @@ def _drop(reader: Reader, tables: Tables, database: str) -> list[Change]:
     found = []
     while True:
         schema, name = reader.qualified_name()
-        id_ = TableId(schema or database, name)
+        id_ = tables.named(schema or database, name)
         tables.tables.pop(id_, None)
         found.append(Change("DROP", id_))
         if not reader.takes(","):
@@ -137,7 +138,7 @@ def _rename(reader: Reader, tables: Tables, database: str) -> list[Change]:
         if not reader.takes("TO"):
             raise reader.error("TO was expected")
         new_schema, new_name = reader.qualified_name()
-        old, new = TableId(schema or database, name), TableId(new_schema or database, new_name)
+        old, new = tables.named(schema or database, name), tables.named(new_schema or database, new_name)
         table = tables.tables.pop(old, None)
         if table is not None:
             tables.tables[new] = replace(table, id=new)
