@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Final
 
 import bson
 from bson.codec_options import CodecOptions, DatetimeConversion
@@ -14,14 +14,13 @@ from connect_py.converters.json_write import quote
 from connectors.engine.encode.slow import quick_quote
 from connectors.mongodb.bson_forms import Form
 from connectors.mongodb.bson_json import bson_json
+from connectors.mongodb.bson_tree import decode_tree, encode_tree
 from connectors.mongodb.change_event import elements_of, fields_of
 from connectors.mongodb.collections import Collection
 from connectors.mongodb.field_rules import FieldChanges
 
 #: Nested documents stay bytes, and a date of any year can be read.
 RAW: Final = CodecOptions(document_class=RawBSONDocument, datetime_conversion=DatetimeConversion.DATETIME_MS)
-#: For documents that are changed and encoded again.
-_WHOLE: Final[CodecOptions[dict[str, Any]]] = CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_MS)
 _ID = b"_id\0"
 
 #: Forms of documents and of updated fields, and the comma of the latter, by `json.serialization.mode`.
@@ -54,7 +53,7 @@ class Documents:
     def quoted(self, raw: bytes, changes: FieldChanges | None = None) -> bytes:
         """A whole document as a JSON string. Raises MalformedBsonError; DataError where the rules cannot be applied."""
         if changes is not None:
-            raw = bson.encode(changes.document(bson.decode(raw, _WHOLE)))
+            raw = encode_tree(changes.document(decode_tree(raw)))
         return quick_quote(self.text(raw)).encode()
 
     def key(self, raw: bytes, collection: Collection) -> bytes:
@@ -81,7 +80,7 @@ class Documents:
         truncated = [(entry["field"], int(entry["newSize"])) for entry in elements_of(told.get("truncatedArrays"))]
         if changes is not None:
             if updated is not None:
-                updated = bson.encode(changes.updated_fields(bson.decode(updated, _WHOLE)))
+                updated = encode_tree(changes.updated_fields(decode_tree(bytes(updated))))
             removed = changes.names(removed)
             truncated = [(kept, size) for name, size in truncated if (kept := changes.kept(name)) is not None]
         fields = "null" if updated is None else quick_quote(self._updated(updated))

@@ -1,8 +1,7 @@
 """`field.exclude.list` and `field.renames` (mongodb.md §4.6; `FieldSelector.java`): what documents and descriptions of
 updates look like without, or with other, fields. Pure.
 
-A document that rules apply to is decoded, changed, and encoded again; other collections' documents stay bytes. Decoding keeps what BSON
-distinguishes (64-bit numbers, codes, binary subtypes), since the driver has a class for each.
+A document that rules apply to is taken apart, changed, and put together again (`bson_tree`); other collections' documents stay bytes.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 from connect_py.errors import DataError
@@ -88,53 +88,65 @@ class FieldChanges:
     def updated_fields(self, fields: Document) -> Document:
         """Change the updated fields of a description, whose names are paths. Raises DataError."""
         for rule in self._rules:
-            for name in list(fields):
-                parts = _without_indexes(name)
-                if parts is None:
-                    continue
-                common = min(len(parts), len(rule.path))
-                if tuple(parts[:common]) != rule.path[:common]:
-                    continue
-                if len(parts) < len(rule.path):
-                    _descend(fields[name], rule.path[len(parts) :], rule.new)
-                elif rule.new is None:
-                    del fields[name]
-                else:
-                    _move(fields, name, _renamed(name, len(rule.path), rule.new))
+            _apply_to_paths(fields, rule)
         return fields
 
     def names(self, names: Iterable[str]) -> list[str]:
         """Change the names of removed fields or truncated arrays, which are paths; those of excluded fields are left out."""
-        found = list(names)
-        for rule in self._rules:
-            found = [changed for name in found if (changed := _name(name, rule)) is not None]
-        return found
+        return [kept for name in names if (kept := self.kept(name)) is not None]
 
     def kept(self, name: str) -> str | None:
-        """One such name; None when it is left out."""
-        return next(iter(self.names([name])), None)
+        """One such name; None when it is left out.
 
-
-def _name(name: str, rule: _Rule) -> str | None:
-    parts = _without_indexes(name)
-    if parts is None or tuple(parts[: len(rule.path)]) != rule.path:
+        The first rule counts that names the field or something inside of it: a removed document goes with an excluded field in it, while
+        a name below an excluded field stays, as in the reference.
+        """
+        parts = _without_indexes(name)
+        for rule in self._rules:
+            if rule.path[: len(parts)] == parts:
+                return None if rule.new is None else _renamed(name, len(rule.path), rule.new)
         return name
-    return None if rule.new is None else _renamed(name, len(rule.path), rule.new)
 
 
-def _without_indexes(name: str) -> list[str] | None:
-    """The parts of a dotted name without the array indexes; None when two indexes follow one another (an array of arrays)."""
-    found: list[str] = []
-    index = False
-    for part in name.split("."):
-        if part.isdecimal():
-            if index:
-                return None
-            index = True
-        else:
-            found.append(part)
-            index = False
-    return found
+def _apply_to_paths(fields: Document, rule: _Rule) -> None:
+    """One rule on fields whose names are paths: for a rename the path itself decides alone; else paths below it and above it.
+
+    A rename changes only the first path above it, as in the reference; there an exclusion does so too, which shows the excluded values of
+    further elements of an array.
+    """
+    exact = ".".join(rule.path)
+    if exact in fields:
+        if rule.new is not None:
+            _move(fields, exact, ".".join((*rule.path[:-1], rule.new)))
+            return
+        del fields[exact]
+    moved: Document = {}
+    for name in list(fields):
+        parts = _without_indexes(name)
+        common = min(len(parts), len(rule.path))
+        if parts[:common] != rule.path[:common]:
+            continue
+        if len(parts) < len(rule.path):
+            _descend(fields[name], rule.path[len(parts) :], rule.new)
+            if rule.new is not None:
+                break
+            continue
+        value = fields.pop(name)
+        if rule.new is not None:
+            moved[_renamed(name, len(rule.path), rule.new)] = value
+    for name, value in moved.items():
+        if name in fields:
+            raise DataError(f"Document already contains field : {name}")
+        fields[name] = value
+
+
+def _without_indexes(name: str) -> tuple[str, ...]:
+    """The parts of a dotted name without the array indexes; with them when two follow one another (an array of arrays), and a name that
+    is a number stays."""
+    parts = tuple(name.split("."))
+    if len(parts) == 1 or any(one.isdecimal() and two.isdecimal() for one, two in pairwise(parts)):
+        return parts
+    return tuple(part for part in parts if not part.isdecimal())
 
 
 def _renamed(name: str, depth: int, new: str) -> str:
@@ -142,7 +154,9 @@ def _renamed(name: str, depth: int, new: str) -> str:
     parts = name.split(".")
     seen = 0
     for place, part in enumerate(parts):
-        seen += not part.isdecimal()
+        if part.isdecimal():
+            continue
+        seen += 1
         if seen == depth:
             parts[place] = new
             break

@@ -46,5 +46,6 @@ def test_updated_fields_match_by_path_whatever_index_stands_in_it() -> None:
 
 
 def test_names_of_removed_fields_are_left_out_or_renamed_in_place() -> None:
-    assert changes("db.c.a").names(["x", "a", "a.b", "ab"]) == ["x", "ab"]
-    assert changes(None, "db.c.l.x:z").names(["l.3.x.q", "l.x", "l"]) == ["l.3.z.q", "l.z", "l"]
+    assert changes("db.c.a").names(["x", "a", "a.b", "ab"]) == ["x", "a.b", "ab"]
+    assert changes("db.c.a.b").names(["a", "a.b", "a.c"]) == ["a.c"]
+    assert changes(None, "db.c.l.x:z").names(["l.3.x.q", "l.x", "l"]) == ["l.3.x.q", "l.z", "l"]
