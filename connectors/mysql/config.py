@@ -43,7 +43,8 @@ from connectors.engine.relational.column_rules import ColumnRules
 from connectors.engine.relational.filters import NameFilter, TableFilters
 from connectors.engine.relational.keys import KeyRules
 from connectors.engine.relational.table import TableId
-from connectors.mysql.modes import MODES, MySqlMode, configuration_based
+from connectors.engine.snapshot.modes import custom
+from connectors.mysql.modes import MODES, MySqlMode, configuration_based, of_custom
 from connectors.mysql.settings import ConnectionSettings
 from connectors.mysql.types.base import ValueOptions
 
@@ -311,14 +312,17 @@ def parse_config(config: Config, connector: str = "mysql") -> MySqlConfig:
     for warning in warnings:
         log.warning(warning)
     problems = [error for value in validate_config(present, connector) for error in value.errors]
+    problems += [
+        f"The '{name}' value is invalid: custom needs a Java class and is not supported"
+        for name in ("snapshot.query.mode", "snapshot.locking.mode")
+        if (present.get(name) or "").strip().lower() == "custom"
+    ]
     problems += _history_problems(present)
     if problems:
         task = "MariaDbConnectorTask" if connector == "mariadb" else "MySqlConnectorTask"
         raise ConfigError(f"Error configuring an instance of {task}: " + " ".join(problems))
     raw = with_defaults(properties_of(connector), present)
     mode = raw["snapshot.mode"].strip().lower()
-    if mode not in MODES and mode != "configuration_based":
-        raise ConfigError(f"snapshot.mode={mode} is not built for this connector yet; choose one of {', '.join(sorted(MODES))}")
     _warn_of_unbuilt(raw)
     signal_tables = [part.strip() for part in raw.get("signal.data.collection", "").split(",") if part.strip()]
     return MySqlConfig(
@@ -327,7 +331,7 @@ def parse_config(config: Config, connector: str = "mysql") -> MySqlConfig:
         topic_prefix=raw["topic.prefix"].strip(),
         connection=_settings(raw),
         server_id=int(raw["database.server.id"]),
-        snapshot_mode=configuration_based(raw) if mode == "configuration_based" else MODES[mode],
+        snapshot_mode=_snapshot_mode(mode, raw),
         filters=TableFilters(
             schemas=NameFilter.parse(raw.get("database.include.list"), raw.get("database.exclude.list")),
             tables=NameFilter.parse(raw.get("table.include.list"), raw.get("table.exclude.list")),
@@ -349,6 +353,12 @@ def _table_id(name: str) -> TableId:
     """`db.table`; the reference cuts at the first point too."""
     schema, _, table = name.replace("`", "").partition(".")
     return TableId(schema, table)
+
+
+def _snapshot_mode(name: str, raw: Mapping[str, str]) -> MySqlMode:
+    if name == "custom":
+        return of_custom(custom(raw.get("snapshot.mode.custom.name", ""), raw))
+    return configuration_based(raw) if name == "configuration_based" else MODES[name]
 
 
 def _warn_of_unbuilt(raw: Mapping[str, str]) -> None:

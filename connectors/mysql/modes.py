@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from connect_py.errors import FatalTaskError
-from connectors.engine.snapshot.modes import StoredPosition
+from connectors.engine.snapshot.modes import SnapshotMode, StoredPosition
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,8 @@ class MySqlMode:
         streams: whether changes are followed afterwards.
         when_position_lost: rows are read when the server no longer has the log of the stored position; otherwise that fails the task.
         keeps_position: streaming goes on from the stored position, not from the snapshot's.
+        when_history_lost: structures are read when the schema history is gone, and streaming goes on from the stored position; otherwise
+            that fails the task.
     """
 
     name: str
@@ -28,6 +30,7 @@ class MySqlMode:
     streams: bool = True
     when_position_lost: bool = False
     keeps_position: bool = False
+    when_history_lost: bool = False
 
     def reads_data(self, stored: StoredPosition) -> bool:
         """Whether a start with this stored position reads rows."""
@@ -58,7 +61,7 @@ MODES: Final = {
         MySqlMode("initial", _NEW, _NEW),
         MySqlMode("initial_only", _NEW, _NEW, streams=False),
         MySqlMode("no_data", _NEVER, _NEW),
-        MySqlMode("recovery", _NEVER, _EVER, keeps_position=True),
+        MySqlMode("recovery", _NEVER, _EVER, keeps_position=True, when_history_lost=True),
         MySqlMode("when_needed", _NEW, _NEW, when_position_lost=True),
     )
 }
@@ -77,4 +80,16 @@ def configuration_based(raw: Mapping[str, str]) -> MySqlMode:
         _EVER if data or schema else _NEVER,
         streams=says("start.stream"),
         when_position_lost=says("snapshot.on.data.error"),
+        when_history_lost=says("snapshot.on.schema.error"),
     )
+
+
+def of_custom(mode: SnapshotMode) -> MySqlMode:
+    """A mode that an installed package adds (`snapshot.mode=custom`); where rows are read, structures are."""
+    stored = {
+        StoredPosition.NONE: mode.without_offset,
+        StoredPosition.UNFINISHED_SNAPSHOT: mode.when_unfinished,
+        StoredPosition.STREAMING: mode.when_finished,
+    }
+    data = frozenset(position for position, wanted in stored.items() if wanted)
+    return MySqlMode(mode.name, data, data | _NEW, streams=mode.streams, when_position_lost=mode.when_position_lost)

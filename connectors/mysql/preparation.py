@@ -47,7 +47,7 @@ def prepare(
     mode = config.snapshot_mode
     if mode.streams:
         server.check_log_format(connection)
-    if mode.keeps_position and position is None:
+    if mode.when_history_lost and position is None:
         raise FatalTaskError("Could not find existing redo log information while attempting schema only recovery snapshot")
     stored = StoredPosition.NONE
     if position is not None:
@@ -59,8 +59,13 @@ def prepare(
     else:
         schema, data = mode.reads_schema(stored), mode.reads_data(stored)
     missing = not history.exists() or history.is_empty()
-    if stored is StoredPosition.STREAMING and missing and not schema:
-        raise FatalTaskError("The db history topic is missing. You may attempt to recover it by reconfiguring the connector to recovery.")
+    keeps_position = mode.keeps_position
+    if stored is StoredPosition.STREAMING and missing:
+        if not mode.when_history_lost:
+            raise FatalTaskError(
+                "The db history topic is missing. You may attempt to recover it by reconfiguring the connector to recovery."
+            )
+        schema, keeps_position = True, not data
     if (
         position is not None
         and stored is StoredPosition.STREAMING
@@ -75,6 +80,10 @@ def prepare(
         log.warning("The server no longer has its log from %s on: a new snapshot is taken", position.dump())
         return Start(None, schema=True, data=True)
     history.create()
-    if mode.keeps_position and position is not None:
+    if keeps_position and position is not None:
         return Start(replace(position, snapshot=None), schema=schema, data=False)
+    if position is None and not schema and mode.streams:
+        # without structures and without an offset only the log itself can tell, from its beginning on
+        position = server.log_beginning(connection, config)
+        log.warning("Nothing is stored and %s reads no structures: the log is read from its beginning, %s", mode.name, position.dump())
     return Start(None if schema else position, schema=schema, data=data)

@@ -156,6 +156,20 @@ def left_out(connection: Connection, config: MySqlConfig, position: MySqlOffset)
     )
 
 
+def log_beginning(connection: Connection, config: MySqlConfig) -> MySqlOffset:
+    """Where the log that the server still has begins.
+
+    Raises:
+        FatalTaskError: the server keeps no log.
+        ServerError: it cannot be asked.
+    """
+    files = connection.texts("SHOW BINARY LOGS")
+    if not files:
+        raise FatalTaskError("The server keeps no binary log (log_bin=OFF)")
+    gtids = str(purged_gtids(connection, config)) if has_gtids(connection, config) else None
+    return MySqlOffset(files[0][0], _FIRST_EVENT, gtids)
+
+
 def check_log_format(connection: Connection) -> None:
     """Whether the log holds whole rows.
 

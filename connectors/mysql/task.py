@@ -225,6 +225,8 @@ class MySqlConnectorTask(SourceTask):
         self._history = KafkaSchemaHistory(config.history_topic, config.history_client)
         self._schema = Schema(config, self._history, self._partition, self._records, letters=server.letters_of_names(self._connection))
         start = prepare(self._connection, config, self._position, self._history, snapshot_done=self._snapshot_done)
+        if self._position is None and not start.schema:
+            self._position = start.position
         if not start.schema and self._position is not None:
             count = self._schema.recover(self._position)
             log.info("The structures of %d tables were read from %d records of the history", len(self._schema.tables.tables), count)
