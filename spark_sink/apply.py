@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from connect_py.api.record import TopicPartition
 from connect_py.errors import FatalTaskError
+from spark_sink.adapt import Rules, adapt, allows
 from spark_sink.changes import Batch, Group, Truncate
 from spark_sink.config import SinkConfig
 from spark_sink.decode import UNAVAILABLE, metadata_columns
@@ -72,6 +73,7 @@ def apply_table(change: TableChange, batch: Batch, spark: SparkSession, tables: 
     if state is not None and truncate is None and _has_all(groups, batch, state.watermark.condition(change.ranges), config):
         tables.note(change.table, watermark)
         return False
+    groups = _adapted(groups, state, config)
     shape = _shape(change, groups, config)
     rows = [group for group in groups if group.schema.form is not Form.TOMBSTONE]
     if state is None:
@@ -104,6 +106,14 @@ def apply_table(change: TableChange, batch: Batch, spark: SparkSession, tables: 
     finally:
         spark.catalog.dropTempView(_VIEW)
     return True
+
+
+def _adapted(groups: Sequence[Group], state: TableState | None, config: SinkConfig) -> list[Group]:
+    """The groups, read as the table's rules for changes of the schema say."""
+    rules = Rules.of(config) if state is not None or config["tables.evolve-schema-enabled"] else Rules("exception")
+    table = {} if state is None else state.columns
+    seen = dict(table)
+    return [replace(group, schema=adapt(group.schema, table, seen, rules)) for group in groups]
 
 
 def _has_all(groups: Sequence[Group], batch: Batch, condition: str | None, config: SinkConfig) -> bool:
@@ -190,7 +200,7 @@ def _may_be_unknown(name: str, group: Group) -> bool:
 
 
 def _create(change: TableChange, rows: Sequence[Group], shape: Shape, tables: Tables, config: SinkConfig) -> TableState:
-    if not config["tables.auto-create-enabled"]:
+    if not (config["tables.auto-create-enabled"] and allows(config, "create.table")):
         raise FatalTaskError(
             f"Table {change.table} does not exist in {config['delta.root'] or 'catalog ' + config['catalog']}. Create it, or set "
             "lakehouse.tables.auto-create-enabled=true to have it made from the records' schema; then restart the task."

@@ -36,7 +36,16 @@ SHARED_WITH_ICEBERG = frozenset(
 OPEN_PREFIXES = ("catalog.", "hadoop.", "kafka.", "spark.conf.", "table.", "tables.auto-create-props.")
 
 #: Settings of one table, lakehouse.table.<namespace.table>.<setting>: those that win over lakehouse.tables.<setting>, and route-regex.
-OF_ONE_TABLE = ("write-mode", "delete-mode", "truncate-mode", "no-key", "metadata-columns", "evolve-schema-enabled", "route-regex")
+OF_ONE_TABLE = (
+    "write-mode",
+    "delete-mode",
+    "truncate-mode",
+    "no-key",
+    "metadata-columns",
+    "evolve-schema-enabled",
+    "schema-change.behavior",
+    "route-regex",
+)
 
 METADATA_COLUMNS = ("op", "ts_ms", "source.ts_ms", "topic", "partition", "offset")
 
@@ -52,6 +61,15 @@ def _metadata_columns(name: str, value: Any) -> None:
     unknown = [column for column in value or () if column not in METADATA_COLUMNS]
     if unknown:
         raise ConfigError(f"Invalid value {', '.join(unknown)} for configuration {name}: known are {', '.join(METADATA_COLUMNS)}")
+
+
+SCHEMA_CHANGES = ("create.table", "add.column", "alter.column.type")
+
+
+def _schema_changes(name: str, value: Any) -> None:
+    unknown = [kind for kind in value or () if kind not in SCHEMA_CHANGES]
+    if unknown:
+        raise ConfigError(f"Invalid value {', '.join(unknown)} for configuration {name}: known are {', '.join(SCHEMA_CHANGES)}")
 
 
 _PLACEHOLDERS = ("topic", "prefix", "db", "schema", "table")
@@ -201,6 +219,32 @@ CONFIG_DEF = ConfigDef(
             "Add new columns to existing tables and widen int to bigint, float to double, and the precision of decimals.",
             BOOLEAN,
             importance=Importance.HIGH,
+            group="Schema",
+        ),
+        _key(
+            "tables.schema-change.behavior",
+            "lenient",
+            "With evolve-schema-enabled. lenient: add, widen, and put values of a type that cannot be widened into a new column "
+            "<name>__<type>; evolve: such a type is an error; try_evolve: its values are cast to the table's type, and what does not "
+            "fit is a bad record; ignore: write only what the table has; exception: every difference is an error.",
+            validator=one_of("exception", "evolve", "try_evolve", "lenient", "ignore"),
+            group="Schema",
+        ),
+        _key(
+            "tables.include.schema.changes",
+            None,
+            "Changes that may be made, all without it: create.table, add.column, alter.column.type. A column that may not be added is left "
+            "out; a value whose column may not be widened must fit it.",
+            LIST,
+            validator=_schema_changes,
+            group="Schema",
+        ),
+        _key(
+            "tables.exclude.schema.changes",
+            None,
+            "Changes that may not be made, of those of the include list.",
+            LIST,
+            validator=_schema_changes,
             group="Schema",
         ),
         _key(

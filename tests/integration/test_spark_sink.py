@@ -147,7 +147,7 @@ def test_a_table_that_cannot_be_written_holds_the_offsets_back_and_the_others_ke
     good, bad = lake.topic("a"), lake.topic("b")
     lake.produce(good, [event("c", 1, {"v": 1}, {"v": INT}, "a")])
     lake.produce(bad, [event("c", 1, {"v": "x"}, {"v": TEXT}, "b")])
-    config = lake.config(good, bad)
+    config = lake.config(good, bad, tables_schema__change_behavior="evolve")
     task = lake.start(config)
     task._spark.sql("CREATE TABLE lake.public.b (id INT, v BOOLEAN) USING iceberg")
     with pytest.raises(FatalTaskError, match=r"Column v of table public\.b is boolean and the records now have string"):
@@ -171,6 +171,19 @@ def test_a_new_column_and_a_wider_type_reach_the_table_and_old_events_leave_new_
     rows = lake.rows_by_spark(task, "t")  # deltalake 1.6 reads no table in which a type was widened
     assert sorted((row["id"], row["n"], row["more"]) for row in rows) == [(1, 7, "m"), (2, 2, None)]
     assert lake.types("t") == {"id": "int", "n": "bigint", "more": "string"}
+
+
+def test_a_type_that_cannot_be_widened_gets_a_column_of_its_own_or_is_cast(lake: Lake) -> None:
+    topic = lake.topic("t")
+    lake.produce(topic, [event("c", 1, {"v": 5}, {"v": INT}), event("c", 2, {"v": "six"}, {"v": TEXT})])
+    lake.drain(lake.start(lake.config(topic)))
+    lake.produce(topic, [event("u", 2, {"v": "7"}, {"v": TEXT}), event("c", 3, {"v": 8}, {"v": INT})])
+    lake.drain(lake.start(lake.config(topic, tables_schema__change_behavior="try_evolve")))
+    lake.produce(topic, [event("c", 4, {"v": 9, "w": 1}, {"v": INT, "w": INT})])
+    lake.drain(lake.start(lake.config(topic, tables_schema__change_behavior="ignore")))
+    rows = sorted((row["id"], row["v"], row["v__string"]) for row in lake.rows("t"))
+    assert rows == [(1, 5, None), (2, 7, "six"), (3, 8, None), (4, 9, None)]
+    assert lake.types("t") == {"id": "int", "v": "int", "v__string": "string"}
 
 
 def test_without_leave_to_evolve_or_create_the_error_names_the_property(lake: Lake) -> None:

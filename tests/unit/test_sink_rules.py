@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from connect_py.api.record import TopicPartition
 from connect_py.errors import ConfigError, DataError, FatalTaskError, RetriableError
 from spark_sink import routing
+from spark_sink.adapt import Rules, adapt, allows
 from spark_sink.config import parse
 from spark_sink.errors import classify
 from spark_sink.evolve import plan_evolution, wider
+from spark_sink.heads import Fingerprint, Heads
 from spark_sink.merge import Shape, merge_sql
 from spark_sink.planning import offsets_json, plan_ranges
 from spark_sink.records import Form, parse_head, read_schemas
@@ -385,3 +387,93 @@ def test_bad_values_are_final_and_everything_else_is_tried_again(text: str, kind
     assert type(error) is kind
     assert "writing table x from t-0 [0, 9)" in str(error)
     assert "SQLSTATE" not in str(error)
+
+
+# -- changes of the schema ------------------------------------------------------------------------------------------------------------
+
+
+def of_columns(**types: str) -> Any:
+    fields = [{"field": name, "type": type_, "optional": True} for name, type_ in {"id": "int32", **types}.items()]
+    key = {"type": "struct", "fields": fields[:1]}
+    return read_schemas(key, {"type": "struct", "fields": fields}, tombstone=False, options=TypeOptions())
+
+
+@pytest.mark.parametrize(
+    ("rules", "given_type", "adapted"),
+    [
+        (Rules("lenient"), "string", {"id": "int", "v__string": "string"}),
+        (Rules("evolve"), "string", {"id": "int", "v": "string"}),
+        (Rules("try_evolve"), "string", {"id": "int", "v": "int"}),
+        (Rules("ignore"), "string", {"id": "int", "v": "int"}),
+        (Rules("exception"), "string", {"id": "int", "v": "string"}),
+        (Rules("lenient"), "int64", {"id": "int", "v": "bigint"}),
+        (Rules("ignore"), "int64", {"id": "int", "v": "int"}),
+        (Rules("lenient", widens=False), "int64", {"id": "int", "v": "int"}),
+        (Rules("lenient", adds=False), "string", {"id": "int", "v": "string"}),
+        (Rules("ignore"), "int16", {"id": "int", "v": "int"}),
+    ],
+)
+def test_a_type_that_differs_is_taken_as_the_behavior_says(rules: Rules, given_type: str, adapted: dict[str, str]) -> None:
+    table = {"id": "int", "v": "int"}
+    found = adapt(of_columns(v=given_type), table, dict(table), rules)
+    assert {column.name: column.type.spark for column in found.columns} == adapted
+
+
+@pytest.mark.parametrize(
+    ("rules", "there"), [(Rules("lenient"), True), (Rules("evolve"), True), (Rules("ignore"), False), (Rules("lenient", adds=False), False)]
+)
+def test_a_new_column_is_added_or_left_out(rules: Rules, there: bool) -> None:
+    table = {"id": "int"}
+    assert ("w" in {column.name for column in adapt(of_columns(w="string"), table, dict(table), rules).columns}) == there
+    assert "w" in {column.name for column in adapt(of_columns(w="string"), {}, {}, rules).columns}, "a table that is made has every column"
+
+
+def test_types_that_differ_within_a_batch_are_adapted_to_the_first_and_a_key_never_is() -> None:
+    seen: dict[str, str] = {}
+    adapt(of_columns(v="int32"), {}, seen, Rules())
+    assert [column.name for column in adapt(of_columns(v="string"), {}, seen, Rules()).columns] == ["id", "v__string"]
+    assert adapt(of_columns(), {"id": "string"}, {"id": "string"}, Rules()).columns == of_columns().columns[:0] + of_columns().keys
+
+
+@pytest.mark.parametrize(
+    ("more", "kinds"),
+    [
+        ({}, {"create.table", "add.column", "alter.column.type"}),
+        ({"include.schema.changes": "add.column"}, {"add.column"}),
+        ({"exclude.schema.changes": "create.table,alter.column.type"}, {"add.column"}),
+        ({"include.schema.changes": "add.column", "exclude.schema.changes": "add.column"}, set()),
+    ],
+)
+def test_kinds_of_changes_are_listed(more: dict[str, str], kinds: set[str]) -> None:
+    parsed = config(**{name.replace("-", "_"): value for name, value in more.items()})
+    assert {kind for kind in ("create.table", "add.column", "alter.column.type") if allows(parsed, kind)} == kinds
+
+
+def test_a_change_that_this_sink_does_not_know_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"drop\.column for configuration lakehouse\.tables\.include\.schema\.changes"):
+        config(**{"include.schema.changes": "drop.column"})
+
+
+# -- known beginnings -------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_beginnings_that_a_batch_had_most_of_are_looked_for_first_and_no_more_than_a_dozen() -> None:
+    heads = Heads()
+    for number in range(20):
+        text = f'{{"schema":{{"n":{number}}}'
+        record: Any = {"khead": None, "key": None, "vhead": text, "value": f'{text},"payload":1}}'.encode()}
+        heads.learn(Fingerprint("t", None, number), record)
+    heads.counted({Fingerprint("t", None, number): number + 1 for number in range(20)} | {Fingerprint("t", None, 99): 1000})
+    cases = heads.split()[1][5]
+    assert cases.count("startswith") == 12
+    assert cases.index(" 19L ") < cases.index(" 18L ") < cases.index(" 8L ")
+    assert "99L" not in cases, "a text without the seam has no beginning"
+    heads.counted({Fingerprint("t", None, 0): 5})
+    cases = heads.split()[1][5]
+    assert cases.index(" 0L ") < cases.index(" 19L ")
+    assert cases.count("startswith") == 12
+
+
+def test_before_anything_is_known_every_text_is_searched() -> None:
+    first, second = Heads().split()
+    assert not any("startswith" in expression for expression in (*first, *second))
