@@ -17,7 +17,7 @@ import threading
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from connect_py.api import EncodedBatch, MetricGroup, SourceTask, SourceTaskContext
 from connect_py.errors import ConnectError, RetriableError
@@ -29,7 +29,6 @@ from connectors.engine.post_processors import PostProcessors
 from connectors.engine.retry import Backoff, Outage
 from connectors.engine.signal.actions import BlockingRequest
 from connectors.engine.snapshot.hooks import SnapshotHooks
-from connectors.engine.snapshot.modes import SnapshotMode
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +44,16 @@ class State(enum.Enum):
     SNAPSHOT = "snapshot"
     STREAMING = "streaming"
     DONE = "done"
+
+
+class Mode(Protocol):
+    """`snapshot.mode`, as far as it concerns all databases."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def streams(self) -> bool: ...
 
 
 #: What a connector puts beside its stream.
@@ -116,7 +125,7 @@ class DatabaseTask(SourceTask, Generic[S]):
 
     @property
     @abstractmethod
-    def _mode(self) -> SnapshotMode:
+    def _mode(self) -> Mode:
         """`snapshot.mode`."""
 
     @abstractmethod

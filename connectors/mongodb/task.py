@@ -1,32 +1,19 @@
-"""The task of the MongoDB connector: a state machine that `poll` drives, on the runtime's one thread.
-
-    CONNECT ──> SNAPSHOT ──> STREAMING          any of them ──(passing failure)──> CONNECT, after a pause
-        └───────────────────────^ └──> DONE     (modes that do not stream)
-                    ^──(a signal)──┘
-
-There is no thread and no queue between the socket and the producer, so memory is bounded by an answer of the server and a slow Kafka slows
-reading. `position` is the offset of the last batch that was given out; after a failure the task goes on from it, exactly as a new process
-would from the stored one.
-"""
+"""The task of the MongoDB connector: what the states of `engine/task.py` do. Memory is bounded by an answer of the server."""
 
 from __future__ import annotations
 
-import enum
 import logging
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import ClassVar
 
-from connect_py.api import EncodedBatch, MetricGroup, SourceOffset, SourcePartition, SourceTask, SourceTaskContext
+from connect_py.api import EncodedBatch, SourceOffset, SourcePartition, SourceTaskContext
 from connect_py.errors import ConnectError, RetriableError
-from connectors.engine.headers import context_headers, new_run_id
-from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
-from connectors.engine.retry import Backoff, Outage
 from connectors.engine.signal.actions import BlockingRequest
-from connectors.engine.snapshot.hooks import SnapshotHooks
+from connectors.engine.snapshot.modes import SnapshotMode
 from connectors.engine.snapshot.progress import SnapshotProgress
+from connectors.engine.task import IDLE_SECONDS, DatabaseTask, State
 from connectors.mongodb import server
 from connectors.mongodb.beside import Beside
 from connectors.mongodb.change_stream import ChangeStream
@@ -43,44 +30,26 @@ from connectors.mongodb.streaming import Streaming
 
 log = logging.getLogger(__name__)
 
-#: A poll that finds nothing returns after this, so that the runtime can see to commits and stops.
-IDLE_SECONDS = 0.3
 #: The longest that the server may wait for an event: a task that shall stop waits for it.
 LONGEST_WAIT_MS = 500
 #: After so long without a change of ours the offset follows the server's log: an old token would be cut off with the log one day.
 QUIET_SECONDS = 20.0
 
 
-class State(enum.Enum):
-    """See the module."""
+class MongoDbConnectorTask(DatabaseTask[Beside]):
+    """Snapshot, then stream, one deployment."""
 
-    CONNECT = "connect"
-    SNAPSHOT = "snapshot"
-    STREAMING = "streaming"
-    DONE = "done"
-
-
-class MongoDbConnectorTask(SourceTask):
-    """Snapshot, then stream, one deployment.
-
-    Attributes:
-        hooks: called around an incremental snapshot's watermarks, for tests that put races there.
-    """
-
-    hooks: SnapshotHooks | None = None
+    #: A new start looks whether a place that is said to be lost is really gone.
+    passing: ClassVar[tuple[type[ConnectError], ...]] = (RetriableError, LostPositionError)
 
     def __init__(self) -> None:
-        self._stop = threading.Event()
-        self._state = State.CONNECT
+        super().__init__()
         self._client: Client | None = None
         self._snapshot: MongoSnapshot | None = None
         self._stream: Streaming | None = None
         self._position: MongoOffset | None = None
         self._snapshot_done = False
-        self._not_before = 0.0
         self._quiet_until = 0.0
-        self._outage = Outage()
-        self._beside: Beside | None = None
 
     # -- the contract ------------------------------------------------------------------------------------------------------------------
 
@@ -89,14 +58,9 @@ class MongoDbConnectorTask(SourceTask):
         self._config = parsed = parse_config(config)
         self._context = context
         self._partition = {"server_id": parsed.topic_prefix}
-        queue = parsed.number("max.queue.size")
-        self._snapshot_metrics = SnapshotMetrics(CONNECTOR, parsed.topic_prefix, queue)
-        self._streaming_metrics = StreamingMetrics(CONNECTOR, parsed.topic_prefix, queue)
+        self._begin(parsed, context, CONNECTOR, CONNECTOR)
         self._position = stored_offset(parsed, context.offset)
-        headers: tuple[tuple[str, str], ...] = ()
-        if parsed.flag("extended.headers.enabled"):
-            headers = context_headers(parsed.topic_prefix, context.task, CONNECTOR, new_run_id())
-        self._collections = CollectionFactory(parsed, context.encoding, headers)
+        self._collections = CollectionFactory(parsed, context.encoding, self._headers)
         self._documents = Documents(parsed.choice("json.serialization.mode"))
         self._beside = Beside(
             parsed,
@@ -108,68 +72,19 @@ class MongoDbConnectorTask(SourceTask):
             self.hooks,
         )
         self._beside.restore(self._position.more if self._position else {})
-        self._backoff = Backoff(parsed.seconds("retriable.restart.connector.wait.ms"), parsed.number("errors.max.retries"))
         if self._snapshot_is_due() or parsed.snapshot_mode.when_finished:
             self._not_before = time.monotonic() + parsed.seconds("snapshot.delay.ms")
-
-    def poll(self) -> EncodedBatch | None:
-        """The next batch; see `SourceTask.poll`."""
-        if self._stop.is_set():
-            return None
-        pause = max(self._backoff.seconds_left(), self._not_before - time.monotonic())
-        if pause > 0:
-            self._stop.wait(min(pause, IDLE_SECONDS))
-            return None
-        try:
-            return self._step()
-        except (RetriableError, LostPositionError) as error:
-            # a new start looks whether the place is really gone
-            self._recover(error)
-        return None
-
-    def stop(self) -> None:
-        """Make `poll` return soon."""
-        self._stop.set()
-
-    def take_signal(self, signal: Mapping[str, Any], done: Callable[[], None]) -> None:
-        """See `SourceTask.take_signal`."""
-        self._side.take_signal(signal, done)
 
     def offsets_committed(self, offsets: Sequence[tuple[SourcePartition, SourceOffset]]) -> None:
         """Signals whose effect is in the offsets topic need not come again."""
         if self._beside is not None:
             self._beside.committed(offset for _, offset in offsets)
 
-    def metrics(self) -> Sequence[MetricGroup]:
-        """Debezium's two beans."""
-        return [self._snapshot_metrics.group(), self._streaming_metrics.group()]
-
-    def close(self) -> None:
-        """Let the cursor and the connections go; also after a start that refused its configuration."""
-        self._close_connections()
-        if self._beside is not None:
-            self._beside.close()
-
     # -- the state machine -------------------------------------------------------------------------------------------------------------
 
-    def _step(self) -> EncodedBatch | None:
-        if self._state is State.CONNECT:
-            self._connect()
-        if self._state is State.SNAPSHOT:
-            return self._read_snapshot()
-        if self._state is State.STREAMING:
-            return self._read_stream()
-        self._side.take_signals()
-        if self._side.blocking:
-            self._begin_blocking(self._side.blocking.popleft())
-        else:
-            self._stop.wait(IDLE_SECONDS)
-        return self._batch(None)
-
     @property
-    def _side(self) -> Beside:
-        assert self._beside is not None
-        return self._beside
+    def _mode(self) -> SnapshotMode:
+        return self._config.snapshot_mode
 
     def _open_client(self) -> Client:
         if self._client is None:
@@ -186,11 +101,8 @@ class MongoDbConnectorTask(SourceTask):
         self._side.restore(self._position.more if self._position else {})
         if interrupted is not None:
             self._side.events.aborted()
-        self._state = State.CONNECT
-        pause = self._backoff.next(error)
         at = "the snapshot begins again" if self._snapshot_is_due() else f"reading goes on from {self._position}"
-        level = logging.WARNING if self._outage.is_news(str(error)) else logging.DEBUG
-        log.log(level, "%s. Trying again in %.1f s; %s, nothing is lost", error, pause, at)
+        self._plan_next(error, at)
 
     def _close_connections(self) -> None:
         if self._stream is not None:
@@ -202,17 +114,11 @@ class MongoDbConnectorTask(SourceTask):
         self._stream = self._client = self._snapshot = None
         if self._beside is not None:
             self._beside.attach(None)
-            self._streaming_metrics.connected = False
-            self._snapshot_metrics.end("aborted")
+        self._streaming_metrics.connected = False
+        self._snapshot_metrics.end("aborted")
 
     def _snapshot_is_due(self) -> bool:
         return self._position is None or self._position.in_snapshot
-
-    def _is_well(self) -> None:
-        self._backoff.reset()
-        attempts = self._outage.end()
-        if attempts:
-            log.info("The server answers again, after %d attempts", attempts)
 
     def _connect(self) -> None:
         start = prepare(self._open_client(), self._config, self._position, snapshot_done=self._snapshot_done)
@@ -298,12 +204,6 @@ class MongoDbConnectorTask(SourceTask):
             raise
         except ConnectError as error:
             log.error("The blocking snapshot '%s' cannot begin; streaming goes on. %s", request.signal, error)
-
-    def _after_snapshot(self) -> State:
-        if self._config.snapshot_mode.streams:
-            return State.STREAMING
-        log.info("snapshot.mode=%s: the work is done, changes are not followed", self._config.snapshot_mode.name)
-        return State.DONE
 
     def _read_stream(self) -> EncodedBatch | None:
         side = self._side

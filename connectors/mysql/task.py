@@ -1,33 +1,19 @@
-"""The task of the MySQL connector: a state machine that `poll` drives, on the runtime's one thread.
-
-    CONNECT ──> SNAPSHOT ──> STREAMING          any of them ──(passing failure)──> CONNECT, after a pause
-        └───────────────────────^ └──> DONE     (modes that do not stream)
-                    ^──(a signal)──┘
-
-There is no thread and no queue between the socket and the producer, so memory is bounded by a batch and a slow Kafka slows reading.
-`position` is the offset of the last batch that was given out; after a failure the task goes on from it, exactly as a new process would
-from the stored one. The tables' models are built anew from the schema history each time.
-"""
+"""The task of the MySQL connector: what the states of `engine/task.py` do. Each start builds the tables' models from the history."""
 
 from __future__ import annotations
 
-import enum
 import logging
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from connect_py.api import EncodedBatch, MetricGroup, SourceOffset, SourcePartition, SourceTask, SourceTaskContext
+from connect_py.api import EncodedBatch, SourceOffset, SourcePartition, SourceTaskContext
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
-from connectors.engine.headers import context_headers, new_run_id
-from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
 from connectors.engine.relational.filters import compile_java_regex
-from connectors.engine.retry import Backoff, Outage
 from connectors.engine.signal.actions import BlockingRequest
-from connectors.engine.snapshot.hooks import SnapshotHooks
 from connectors.engine.snapshot.reader import BusyError
+from connectors.engine.task import IDLE_SECONDS, DatabaseTask, State
 from connectors.mysql import server
 from connectors.mysql.beside import Beside
 from connectors.mysql.binlog_client import BinlogClient
@@ -36,6 +22,7 @@ from connectors.mysql.config import parse_config
 from connectors.mysql.connection import Connection
 from connectors.mysql.errors import PurgedPositionError
 from connectors.mysql.mariadb_gtid import MariadbGtidSet
+from connectors.mysql.modes import MySqlMode
 from connectors.mysql.offset import MySqlOffset
 from connectors.mysql.place import StreamPlace
 from connectors.mysql.preparation import prepare
@@ -49,33 +36,20 @@ from offsets.schema_history import KafkaSchemaHistory
 
 log = logging.getLogger(__name__)
 
-#: A poll that finds nothing returns after this, so that the runtime can see to commits and stops.
-IDLE_SECONDS = 0.3
 
-
-class State(enum.Enum):
-    """See the module."""
-
-    CONNECT = "connect"
-    SNAPSHOT = "snapshot"
-    STREAMING = "streaming"
-    DONE = "done"
-
-
-class MySqlConnectorTask(SourceTask):
+class MySqlConnectorTask(DatabaseTask[Beside]):
     """Snapshot, then stream, one server.
 
     Attributes:
         connector: as records call it.
-        hooks: called around an incremental snapshot's watermarks, for tests that put races there.
     """
 
-    hooks: SnapshotHooks | None = None
     connector: ClassVar[str] = "mysql"
+    #: A lost position is also how the server sends a replica away whose id another one uses: a new start looks whether it is really gone.
+    passing: ClassVar[tuple[type[ConnectError], ...]] = (RetriableError, PurgedPositionError)
 
     def __init__(self) -> None:
-        self._stop = threading.Event()
-        self._state = State.CONNECT
+        super().__init__()
         self._connection: Connection | None = None
         self._history: KafkaSchemaHistory | None = None
         self._schema: Schema | None = None
@@ -84,9 +58,6 @@ class MySqlConnectorTask(SourceTask):
         self._stream: ChangeStream | None = None
         self._position: MySqlOffset | None = None
         self._snapshot_done = False
-        self._not_before = 0.0
-        self._beside: Beside | None = None
-        self._outage = Outage()
 
     # -- the contract ------------------------------------------------------------------------------------------------------------------
 
@@ -95,86 +66,30 @@ class MySqlConnectorTask(SourceTask):
         self._config = parse_config(config, self.connector)
         parsed = self._config
         self._partition = {"server": parsed.topic_prefix}
-        queue = parsed.number("max.queue.size")
-        self._snapshot_metrics = SnapshotMetrics(parsed.connector, parsed.topic_prefix, queue)
-        self._streaming_metrics = StreamingMetrics(parsed.connector, parsed.topic_prefix, queue)
+        self._begin(parsed, context, parsed.connector, parsed.connector)
         stored = context.offset(self._partition)
         self._position = MySqlOffset.load(stored) if stored else None
-        headers: tuple[tuple[str, str], ...] = ()
-        if parsed.flag("extended.headers.enabled"):
-            headers = context_headers(parsed.topic_prefix, context.task, parsed.connector, new_run_id())
-        self._factory = TableFactory(parsed, context.encoding, headers)
+        self._factory = TableFactory(parsed, context.encoding, self._headers)
         self._records = None
         if parsed.flag("include.schema.changes"):
             self._records = SchemaChangeRecords(
-                parsed.topic_prefix, parsed.connector, block_schema(parsed.connector), context.encoding, headers
+                parsed.topic_prefix, parsed.connector, block_schema(parsed.connector), context.encoding, self._headers
             )
         self._beside = Beside(parsed, context, lambda: self._position, self.hooks)
         self._beside.restore(self._position.more if self._position else {})
-        self._backoff = Backoff(parsed.seconds("retriable.restart.connector.wait.ms"), parsed.number("errors.max.retries"))
         if self._snapshot_is_due():
             self._not_before = time.monotonic() + parsed.seconds("snapshot.delay.ms")
-
-    def poll(self) -> EncodedBatch | None:
-        """The next batch; see `SourceTask.poll`."""
-        if self._stop.is_set():
-            return None
-        pause = max(self._backoff.seconds_left(), self._not_before - time.monotonic())
-        if pause > 0:
-            self._stop.wait(min(pause, IDLE_SECONDS))
-            return None
-        try:
-            return self._step()
-        except RetriableError as error:
-            self._recover(error)
-        except PurgedPositionError as error:
-            # also how the server sends a replica away whose id another one uses: a new start looks whether the log is really gone
-            self._recover(error)
-        return None
-
-    def stop(self) -> None:
-        """Make `poll` return soon."""
-        self._stop.set()
 
     def offsets_committed(self, offsets: Sequence[tuple[SourcePartition, SourceOffset]]) -> None:
         """Signals whose effects the offsets topic holds are done."""
         if self._beside is not None:
             self._beside.committed(offset for _, offset in offsets)
 
-    def take_signal(self, signal: Mapping[str, Any], done: Callable[[], None]) -> None:
-        """See `SourceTask.take_signal`."""
-        self._side.take_signal(signal, done)
-
-    def metrics(self) -> Sequence[MetricGroup]:
-        """Debezium's two beans."""
-        return [self._snapshot_metrics.group(), self._streaming_metrics.group()]
-
-    def close(self) -> None:
-        """Let every connection go; also after a start that refused its configuration."""
-        self._close_connections()
-        if self._beside is not None:
-            self._beside.close()
-
     # -- the state machine -------------------------------------------------------------------------------------------------------------
 
-    def _step(self) -> EncodedBatch | None:
-        if self._state is State.CONNECT:
-            self._connect()
-        if self._state is State.SNAPSHOT:
-            return self._read_snapshot()
-        if self._state is State.STREAMING:
-            return self._read_stream()
-        self._side.take_signals()
-        if self._side.blocking:
-            self._begin_blocking(self._side.blocking.popleft())
-        else:
-            self._stop.wait(IDLE_SECONDS)
-        return self._batch(None)
-
     @property
-    def _side(self) -> Beside:
-        assert self._beside is not None
-        return self._beside
+    def _mode(self) -> MySqlMode:
+        return self._config.snapshot_mode
 
     def _recover(self, error: ConnectError) -> None:
         """Close everything and plan the next attempt. Raises FatalTaskError when there shall be none."""
@@ -188,15 +103,12 @@ class MySqlConnectorTask(SourceTask):
             self._side.events.aborted()
         self._streaming_metrics.connected = False
         self._snapshot_metrics.end("aborted")
-        self._state = State.CONNECT
-        pause = self._backoff.next(error)
         at = (
             "the snapshot begins again"
             if self._snapshot_is_due()
             else f"reading goes on from {self._position.dump() if self._position else ''}"
         )
-        level = logging.WARNING if self._outage.is_news(str(error)) else logging.DEBUG
-        log.log(level, "%s. Trying again in %.1f s; %s, nothing is lost", error, pause, at)
+        self._plan_next(error, at)
 
     def _close_connections(self) -> None:
         if self._stream is not None:
@@ -212,12 +124,6 @@ class MySqlConnectorTask(SourceTask):
 
     def _snapshot_is_due(self) -> bool:
         return self._position is None or self._position.is_snapshot_unfinished
-
-    def _is_well(self) -> None:
-        self._backoff.reset()
-        attempts = self._outage.end()
-        if attempts:
-            log.info("The server answers again, after %d attempts", attempts)
 
     def _connect(self) -> None:
         config = self._config
@@ -334,12 +240,6 @@ class MySqlConnectorTask(SourceTask):
             side.attach(None)
             side.restore(position.more)
         self._state = State.SNAPSHOT
-
-    def _after_snapshot(self) -> State:
-        if self._config.snapshot_mode.streams:
-            return State.STREAMING
-        log.info("snapshot.mode=%s: the work is done, changes are not followed", self._config.snapshot_mode.name)
-        return State.DONE
 
     def _read_stream(self) -> EncodedBatch | None:
         side, stream = self._side, self._stream
