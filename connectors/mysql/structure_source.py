@@ -127,6 +127,11 @@ def _from_server(connection: Connection, id_: TableId, map_: TableMap, why: str)
         raise
     except (ServerError, DdlError) as error:
         raise FatalTaskError(f"{why}, and the server does not tell its structure: {error}") from error
+    if found is not None and "WITH SYSTEM VERSIONING" in found[1].upper():
+        raise FatalTaskError(
+            f"The log holds hidden columns and old versions of the system-versioned table {id_}, which are not told apart from its rows. "
+            "Nothing of the table was read from there on. Leave it out with table.exclude.list, or drop its versioning"
+        )
     if found is None or not fits(found[0], map_):
         raise FatalTaskError(
             f"{why}, and the table's structure on the server is {'gone' if found is None else 'another one by now'}. Nothing of the table "

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from connect_py.errors import FatalTaskError
 from connect_py.testing.services.mysql import MySqlAddress
 from tests.binlog_task import DirectTask, task_config
 from tests.fix_kafka import Kafka
@@ -91,3 +92,14 @@ def test_create_or_replace_gives_a_table_a_new_structure(mariadb: MySqlAddress, 
         cursor.execute("INSERT INTO t VALUES ('new', 2)")
         task.poll_until(lambda: len(task.rows("t")) == 2)
     assert task.rows("t")[1] == ("c", {"v": "new", "id": 2})
+
+
+def test_a_system_versioned_table_is_refused_with_what_to_do(mariadb: MySqlAddress, kafka: Kafka, database: tuple[str, Any]) -> None:
+    name, cursor = database
+    cursor.execute("CREATE TABLE t (id INT PRIMARY KEY) WITH SYSTEM VERSIONING")
+    cursor.execute("INSERT INTO t VALUES (1)")
+    with DirectTask(task_config(mariadb, kafka, name, mariadb=True)) as task:
+        task.poll_until(lambda: task.rows("t"))
+        cursor.execute("INSERT INTO t VALUES (2)")
+        with pytest.raises(FatalTaskError, match=r"system-versioned.*exclude"):
+            task.poll_until(lambda: len(task.rows("t")) == 2)

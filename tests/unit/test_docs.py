@@ -27,7 +27,7 @@ from connect_py.runtime.source_keys import SOURCE
 from connectors.file.sink import FileStreamSinkConnector
 from connectors.file.source import FileStreamSourceConnector
 from connectors.mysql import config as mysql
-from connectors.mysql.connector import MySqlConnector
+from connectors.mysql.connector import MariaDbConnector, MySqlConnector
 from connectors.postgres.config import _REFUSED_VALUES, validate_config
 from connectors.postgres.connector import PostgresConnector
 from connectors.postgres.properties import EXTENSIONS, PROPERTIES, UNLISTED, WITHOUT_EFFECT
@@ -164,6 +164,9 @@ def test_example_configurations_are_valid(page: Path) -> None:
             case MySqlConnector.java_name:
                 problems = {value.name: value.errors for value in mysql.validate_config(config) if value.errors}
                 known = set(mysql.PROPERTIES) | {name for name in config if name.startswith("schema.history.internal.kafka.")}
+            case MariaDbConnector.java_name:
+                problems = {value.name: value.errors for value in mysql.validate_config(config, "mariadb") if value.errors}
+                known = set(mysql.MARIADB_PROPERTIES) | {name for name in config if name.startswith("schema.history.internal.kafka.")}
             case "SparkLakehouseSink" | SparkLakehouseSink.java_name:
                 problems = {value.name: value.errors for value in SparkLakehouseSink().validate(config) if value.errors}
                 known = {name for name in config if name.startswith((*(sink.PREFIX + p for p in sink.OPEN_PREFIXES), "topics"))}
