@@ -161,7 +161,7 @@ class MySqlChunks:
         names = (wanted.surrogate_key,) if wanted.surrogate_key else self._config.keys.columns(Table(model.id, model.columns, model.key))
         places = [model.index_of(name) for name in names]
         if wanted.surrogate_key and places == [-1]:
-            raise NoKeyError(f"The table '{model.id}' has no column '{wanted.surrogate_key}', which the signal names as surrogate key")
+            raise ConfigError(f"The table '{model.id}' has no column '{wanted.surrogate_key}', which the signal names as surrogate key")
         if not places:
             raise NoKeyError(f"Incremental snapshot for table '{model.id}' skipped because the table has no primary keys")
         found = []

@@ -17,6 +17,7 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
 from connect_py.api.record import EncodedRow
+from connect_py.errors import ConfigError
 from connectors.engine.encode.tuples import read_copy_line
 from connectors.engine.envelope import tail
 from connectors.engine.relational.table import Table, TableId
@@ -200,7 +201,7 @@ class PostgresChunks:
         names = (wanted.surrogate_key,) if wanted.surrogate_key else self._config.keys.columns(table)
         found = [column for name in names if (column := table.column(name)) is not None]
         if wanted.surrogate_key and not found:
-            raise NoKeyError(f"The table '{table.id}' has no column '{wanted.surrogate_key}', which the signal names as surrogate key")
+            raise ConfigError(f"The table '{table.id}' has no column '{wanted.surrogate_key}', which the signal names as surrogate key")
         if not found:
             raise NoKeyError(f"Incremental snapshot for table '{table.id}' skipped because the table has no primary keys")
         return found

@@ -138,7 +138,8 @@ class IncrementalQueue:
         return stopped
 
     def expanded(self, patterns: Iterable[str]) -> list[str]:
-        """The names that match regexes; a regex that matches none is taken as a name. Raises ConfigError: one is malformed."""
+        """The names that match regexes; a regex that matches none is taken as a name, which may be quoted. Raises ConfigError: one is
+        malformed."""
         names = self._names()
         found: dict[str, None] = {}
         for text in patterns:
@@ -146,5 +147,6 @@ class IncrementalQueue:
                 pattern = compile_java_regex(text)
             except ConfigError as error:
                 raise ConfigError(f"'{text}' in data-collections is no regular expression: {error}") from None
-            found.update(dict.fromkeys([name for name in names if pattern.fullmatch(name)] or [text]))
+            bare = text.replace('"', "").replace("`", "")
+            found.update(dict.fromkeys([name for name in names if pattern.fullmatch(name)] or [bare if bare in names else text]))
         return list(found)
