@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from connect_py.api.config import ConfigType, ConfigValue, parse_value
 from connect_py.errors import ConfigError
 from connectors.engine.config import COMMON, OLD_NAMES, ParsedConfig, skipped_operations, validate_own, with_defaults, with_present_names
+from connectors.engine.custom_converters import CustomConverters
 from connectors.engine.layout import COLUMN_RULES, DELIVERY, RECORDS, SNAPSHOTS, SOURCE_TYPES
+from connectors.engine.plugin_checks import add_problems, plugin_problems
 from connectors.engine.properties import (
     HIGH,
     LIST,
@@ -250,7 +252,9 @@ def present_config(config: Config) -> tuple[dict[str, str | None], list[str]]:
 def validate_config(config: Config, connector: str = "mysql") -> list[ConfigValue]:
     """Every property's value and problems, without asking the server. Does not raise."""
     present = present_config(config)[0]
-    return [*validate(properties_of(connector), present), *validate_own(present)]
+    found = [*validate(properties_of(connector), present), *validate_own(present)]
+    add_problems(found, plugin_problems(present, reselects=False))
+    return found
 
 
 @dataclass(frozen=True)
@@ -274,7 +278,13 @@ class MySqlConfig(ParsedConfig):
     gtid_sources: NameFilter
     skipped: frozenset[str]
     signal_table: TableId | None = None
+    converters: CustomConverters = field(default_factory=CustomConverters)
     version: str = VERSION
+
+    @property
+    def skips_unchanged(self) -> bool:
+        """`skip.messages.without.change`."""
+        return self.choice("skip.messages.without.change") == "true"
 
     @property
     def read_only(self) -> bool:
@@ -343,6 +353,7 @@ def parse_config(config: Config, connector: str = "mysql") -> MySqlConfig:
         keys=KeyRules.parse(raw.get("message.key.columns")),
         values=ValueOptions.from_config(raw),
         column_rules=ColumnRules.parse(raw),
+        converters=CustomConverters.parse(raw),
         gtid_sources=NameFilter.parse(raw.get("gtid.source.includes"), raw.get("gtid.source.excludes")),
         skipped=skipped_operations(raw),
         signal_table=_table_id(signal_tables[0]) if signal_tables else None,
@@ -363,12 +374,8 @@ def _snapshot_mode(name: str, raw: Mapping[str, str]) -> MySqlMode:
 
 def _warn_of_unbuilt(raw: Mapping[str, str]) -> None:
     """Properties whose work is not done by this connector yet: nobody shall wait for it."""
-    if raw.get("converters", "").strip():
-        log.warning("converters is set, but the MySQL connector does nothing with it yet")
     if raw["event.processing.failure.handling.mode"].strip().lower() != "fail":
         log.warning("event.processing.failure.handling.mode: an event that cannot be decoded fails the task whatever it says")
-    if raw.get("skip.messages.without.change", "false").strip().lower() == "true":
-        log.warning("skip.messages.without.change is set, but the MySQL connector does nothing with it yet")
 
 
 def is_system_table(table: TableId) -> bool:

@@ -56,7 +56,7 @@ class TinyIntOneToBooleanConverter(CustomConverter):
             if text is None:
                 return _missing(column, False)  # type: ignore[no-any-return]
             number = _whole(text)
-            return text.strip().lower() == "true" if number is None else number != 0
+            return text.strip().lower() == "true" if number is None else number > 0  # as in 3.6; MySQL itself takes -1 for true
 
         return Conversion(Schema(Type.BOOLEAN), convert)
 

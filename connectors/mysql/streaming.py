@@ -501,10 +501,14 @@ class ChangeStream:
         monitor, name = self._counted, str(captured.id)
         watched = self._taps.on_event if self._taps.watched == captured.id else None
         if event.kind == "u":
+            skips = captured.encoder.skip_unchanged
             pairs = table.pairs(event)
             for row, (old, new) in enumerate(pairs[passed:], passed):
                 old, new = chosen(old), chosen(new)
                 (old_key, old_row), (key, new_row) = image(old), image(new)
+                if skips and old_row == new_row:
+                    self._metrics.filtered += 1
+                    continue
                 source = b"%b%d%b" % (head, row, end)
                 if old_key != key and old_key is not None and key is not None:
                     self._split(captured, (old_key, old_row, old), (key, new_row, new), source, now_ns, rows)

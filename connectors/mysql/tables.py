@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from connect_py.api import Route
+from connect_py.api import ConvertedColumn, Route
 from connect_py.api.record import JsonEncoding
 from connectors.engine.encode.plan import ColumnPlan
 from connectors.engine.encode.table import TableEncoder
@@ -76,7 +76,16 @@ class TableFactory:
             )
         topic = self._naming.data_topic(model.id.schema, model.id.table)
         name = self._naming.schema_name(topic)
-        encoder = TableEncoder(topic, plans, key, self._schema, self._encoding, schema_name=name, field_name=self._naming.field_name)
+        encoder = TableEncoder(
+            topic,
+            plans,
+            key,
+            self._schema,
+            self._encoding,
+            schema_name=name,
+            field_name=self._naming.field_name,
+            skip_unchanged=config.skips_unchanged,
+        )
         return CapturedTable(
             id=model.id,
             model=model,
@@ -100,7 +109,9 @@ class TableFactory:
         shown = self._config.filters.is_column_captured(table, column.name)
         if not shown and not in_key:
             return None
-        plan = column_plan(column, self._config.values)
+        plan = self._converted(table, column) if self._config.converters.converters else None
+        if plan is None:
+            plan = column_plan(column, self._config.values)
         if plan is None:
             self._warn_once(
                 f"Column {table}.{column.name} has the type {column.type_name}, which is not supported; it is left out of records"
@@ -119,6 +130,19 @@ class TableFactory:
         )
         plan = self._config.column_rules.apply(plan, facts)
         return replace(plan, schema=replace(plan.schema, doc=comment) if comment else plan.schema, only_in_key=not shown)
+
+    def _converted(self, table: TableId, column: MyColumn) -> ColumnPlan | None:
+        asked = ConvertedColumn(
+            name=column.name,
+            data_collection=str(table),
+            type_name=column.type_name,
+            length=column.length,
+            scale=column.scale,
+            optional=column.nullable,
+            default=column.default if column.has_default else None,
+            charset=column.charset,
+        )
+        return self._config.converters.plan(asked, self._config.values.placeholder)
 
     def _warn_once(self, text: str) -> None:
         if text not in self._warned:

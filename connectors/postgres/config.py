@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from connect_py.api import ConfigType, ConfigValue, JsonEncoding, Password
+from connect_py.api import ConfigType, ConfigValue, Password
 from connect_py.api.config import parse_value
 from connect_py.errors import ConfigError
 from connectors.engine.config import OLD_NAMES, ParsedConfig, skipped_operations, with_defaults, with_present_names
 from connectors.engine.custom_converters import CustomConverters
-from connectors.engine.post_processors import PostProcessors
+from connectors.engine.plugin_checks import add_problems, plugin_problems
 from connectors.engine.properties import Config, validate
 from connectors.engine.relational.column_rules import ColumnRules
 from connectors.engine.relational.filters import NameFilter, TableFilters
@@ -51,24 +51,7 @@ def _refusals(config: Config) -> dict[str, str]:
     for name, refused in _REFUSED_VALUES.items():
         if (config.get(name) or "").strip().lower() == refused:
             found[name] = f"{refused} needs a Java class and is not supported"
-    given = {name: text for name, text in config.items() if text is not None}
-    for name, parse in _PLUGINS.items():
-        try:
-            parse(given)
-        except ConfigError as error:
-            found[name] = str(error)
-    return found
-
-
-def _post_processors(given: Mapping[str, str]) -> None:
-    Reselect.parse(given)
-    PostProcessors.make(given, JsonEncoding())
-
-
-_PLUGINS: Final[Mapping[str, Callable[[Mapping[str, str]], object]]] = {
-    "converters": CustomConverters.parse,
-    "post.processors": _post_processors,
-}
+    return {**found, **plugin_problems(config, reselects=True)}
 
 
 def present_config(config: Config) -> tuple[dict[str, str | None], list[str]]:
@@ -86,10 +69,7 @@ def validate_config(config: Config) -> list[ConfigValue]:
     present = present_config(config)[0]
     found = validate(PROPERTIES, present)
     found += validate({name: known for name, known in {**UNLISTED, **EXTENSIONS}.items() if name in present}, present)
-    refused = _refusals(present)
-    for value in found:
-        if value.name in refused and not value.errors:
-            value.errors.append(f"The '{value.name}' value is invalid: {refused[value.name]}")
+    add_problems(found, _refusals(present))
     return found
 
 

@@ -142,6 +142,7 @@ SCENARIOS = [
     "mongo_sink",
     "mongo_sink_names",
     "mysql_tutorial",
+    "mysql_custom_converters",
     "mysql_types_numbers",
     "mysql_types_time",
     "mysql_types_text",
