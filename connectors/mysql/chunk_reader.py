@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from connect_py.api.record import EncodedRow
+from connect_py.errors import ConfigError
 from connectors.engine.encode.tuples import Text
 from connectors.engine.envelope import tail
 from connectors.engine.relational.table import Table, TableId
