@@ -116,6 +116,8 @@ SCENARIOS = [
     "pg_incremental_life",
     "pg_incremental_insert_delete",
     "pg_incremental_read_only",
+    "pg_signals_odd",
+    "pg_signals_pauses",
     "pg_blocking_snapshot",
     "pg_heartbeat_transactions",
     "mongo_tutorial",

@@ -148,3 +148,79 @@ def pg_heartbeat_transactions(run: Run):
     time.sleep(4)
     run.rest("offsets", "GET", f"/connectors/{name}/offsets")
     run.record_topics(f"{topic}.t", f"pg_{run.tag}.transaction")
+
+
+@scenario
+def pg_signals_odd(run: Run):
+    """Signals with wrong data, of other collections, twice the same; stops of what is not there; pauses of nothing."""
+    db, name, notes, signal = start(run, """
+        CREATE TABLE a (id integer PRIMARY KEY, v text); INSERT INTO a VALUES (1,'a'),(2,'b'),(3,'c');
+        CREATE TABLE b (id integer PRIMARY KEY); INSERT INTO b VALUES (1),(2);
+        CREATE TABLE n (id integer, v text, UNIQUE (id)); INSERT INTO n VALUES (1,'x'),(NULL,'y'),(3,'z');
+        CREATE TABLE hidden (id integer PRIMARY KEY); INSERT INTO hidden VALUES (1);
+        CREATE TABLE "Camel Case" ("Id" integer PRIMARY KEY, "V v" text); INSERT INTO "Camel Case" VALUES (1,'x'),(2,'y'),(3,'z')""",
+        table_exclude_list="public.hidden")
+    topic = f"pg_{run.tag}.public"
+    raw = lambda id_, type_, data: db.execute("INSERT INTO signals VALUES (%s,%s,%s)", (id_, type_, data))
+    signal("p0", "pause-snapshot"); signal("r0", "resume-snapshot"); signal("s0", "stop-snapshot", data_collections=["public.a"], type="incremental")
+    raw("w1", "execute-snapshot", "not json"); raw("w2", "execute-snapshot", None); raw("w3", "execute-snapshot", "{}")
+    raw("w4", "execute-snapshot", '{"data-collections": []}'); raw("w5", "execute-snapshot", '{"data-collections": ["public.a"], "type": "other"}')
+    raw("w6", "execute-snapshot", '{"data-collections": "public.a"}')
+    time.sleep(3)
+    signal("hidden", "execute-snapshot", data_collections=["public.hidden"])
+    time.sleep(3)
+    signal("twice", "execute-snapshot", data_collections=["public.a", "public.b", "public.a"])
+    run.wait_records(f"{topic}.b", 2)
+    time.sleep(4)
+    signal("quoted", "execute-snapshot", data_collections=['"public"."Camel Case"'])
+    time.sleep(4)
+    signal("nullable", "execute-snapshot", data_collections=["public.n"])
+    time.sleep(4)
+    signal("case", "execute-snapshot", data_collections=["PUBLIC.A"])
+    time.sleep(4)
+    signal("cond", "execute-snapshot", data_collections=["public.a"], additional_conditions=[{"data-collection": "public.a", "filter": "no_such_column = 1"}])
+    time.sleep(4)
+    signal("cond2", "execute-snapshot", data_collections=["public.a", "public.b"], additional_conditions=[{"data-collection": "public.*", "filter": "id = 1"}])
+    time.sleep(4)
+    signal("surrogate", "execute-snapshot", data_collections=["public.a"], surrogate_key="nothing")
+    time.sleep(4)
+    signal("after", "execute-snapshot", data_collections=["public.b"])
+    time.sleep(4)
+    run.rest("offsets", "GET", f"/connectors/{name}/offsets")
+    present = [t for t in ("a", "b", "n", "hidden", "Camel_Case") if f"{topic}.{t}" in run.topics(topic)]
+    run.record_topics(*(f"{topic}.{t}" for t in present), notes)
+
+
+@scenario
+def pg_signals_pauses(run: Run):
+    """Pauses, resumes and stops: in the middle, twice, while paused; another signal meanwhile; a restart while paused."""
+    db, name, notes, signal = start(run, """
+        CREATE TABLE a (id integer PRIMARY KEY, v text); INSERT INTO a SELECT g, 'v' FROM generate_series(1, 7) g;
+        CREATE TABLE b (id integer PRIMARY KEY); INSERT INTO b VALUES (1),(2)""")
+    topic = f"pg_{run.tag}.public"
+    with db.transaction():
+        signal("one", "execute-snapshot", data_collections=["public.a", "public.b"])
+        signal("p1", "pause-snapshot")
+        signal("p2", "pause-snapshot")
+    time.sleep(4)
+    with db.transaction():
+        signal("s1", "stop-snapshot", data_collections=["public.b"], type="incremental")
+        signal("r1", "resume-snapshot")
+        signal("r2", "resume-snapshot")
+    run.wait_records(f"{topic}.a", 7)
+    time.sleep(4)
+    with db.transaction():
+        signal("two", "execute-snapshot", data_collections=["public.a"])
+        signal("p3", "pause-snapshot")
+    time.sleep(4)
+    run.rest("offsets while paused", "GET", f"/connectors/{name}/offsets")
+    run.rest("restart", "POST", f"/connectors/{name}/restart?includeTasks=true")
+    run.wait_records(f"{topic}.a", 14)
+    time.sleep(4)
+    with db.transaction():
+        signal("three", "execute-snapshot", data_collections=["public.a"])
+        signal("s2", "stop-snapshot", data_collections=["public.nothing"], type="incremental")
+        signal("s3", "stop-snapshot", data_collections=["public.a"])
+    time.sleep(5)
+    run.rest("offsets", "GET", f"/connectors/{name}/offsets")
+    run.record_topics(f"{topic}.a", notes)
