@@ -65,6 +65,14 @@ def test_nothing_but_empty_tables_gives_no_row() -> None:
     assert run([]) == []
 
 
+def test_where_the_first_table_is_empty_no_row_is_the_first() -> None:
+    assert run([[], [[b"a", b"b"]], [[b"c"]]]) == [
+        (b"a", "first_in_data_collection"),
+        (b"b", "last_in_data_collection"),
+        (b"c", "last"),
+    ]
+
+
 @given(st.lists(st.lists(st.lists(st.binary(min_size=1, max_size=1), max_size=4), max_size=4), max_size=5))
 def test_every_row_comes_once_in_order_with_the_marker_of_its_place(tables: list[list[list[bytes]]]) -> None:
     rows = [(index, row) for index, table in enumerate(tables) for chunk in table for row in chunk]
@@ -74,7 +82,7 @@ def test_every_row_comes_once_in_order_with_the_marker_of_its_place(tables: list
         last_in_table = place == len(rows) - 1 or rows[place + 1][0] != index
         if place == len(rows) - 1:
             marker = "last"
-        elif place == 0:
+        elif place == 0 and index == 0:
             marker = "first"
         elif last_in_table:
             marker = "last_in_data_collection"

@@ -4,6 +4,8 @@ Whether a row is the last one, of its table or of everything, shows only when th
 is held back, and behind the end of a table until anything else comes: when only empty tables follow, the row that was sent last in fact is
 the one that says `last`. A chunk counts as done only once no row of it is held.
 
+`first` is the first row of the first table. Where that table is empty no row says it: the reference's counts tables, not rows.
+
 Tables may be read beside each other and in several chunks at a time. Then nothing of a table is sent before its first row, nor of the
 snapshot before the first row of all, and the last row of either follows all others: what the reference does too, with threads that wait for
 each other (`snapshot.max.threads`). Pure; used by the task's thread.
@@ -66,19 +68,27 @@ class MarkedRows(Generic[R]):
     def __init__(self, progress: SnapshotProgress, table_ended: Callable[[str], None] = lambda _: None) -> None:
         self._progress = progress
         self._table_ended = table_ended
-        self._anything_sent = not progress.is_empty
+        self._is_begun = not progress.is_empty
+        self._first: str | None = None
         self._tables: dict[str, _Table[R]] = {}
         self._last: _Held[R] | None = None
 
     def open(self, chunk: OpenChunk[R]) -> None:
         """A chunk begins to be read."""
         table = self._tables.get(chunk.table)
+        if not self._tables and not self._is_begun:
+            self._first = chunk.table
         if table is None:
             table = self._tables[chunk.table] = _Table(anything_sent=self._progress.is_begun(chunk.table))
         if chunk.chunk.range != WHOLE:
             self._progress.planned(chunk.table, chunk.chunk.range)
         table.open += 1
         table.is_planned = table.is_planned or chunk.chunk.is_last
+
+    @property
+    def awaited(self) -> str | None:
+        """The table whose first row has to come before those of others; None when it has come, or cannot."""
+        return self._first
 
     def take(self, chunk: OpenChunk[R], raw: list[R]) -> list[EncodedRow]:
         """Rows that were read, in order, never none. The last one of them may be held back."""
@@ -121,6 +131,8 @@ class MarkedRows(Generic[R]):
         table.open -= 1
         if table.open or not table.is_planned:
             return []
+        if chunk.table == self._first:
+            self._first = None
         out: list[EncodedRow] = []
         if table.held is not None:
             out = self._release_last(last=False)
@@ -171,8 +183,10 @@ class MarkedRows(Generic[R]):
     def _place(self, chunk: OpenChunk[R]) -> tuple[bool, bool]:
         """Whether the next row is the first one of all, and of its table."""
         table = self._tables[chunk.table]
-        place = not self._anything_sent, not table.anything_sent
-        self._anything_sent = table.anything_sent = True
+        place = chunk.table == self._first, not table.anything_sent
+        table.anything_sent = True
+        if place[0]:
+            self._first = None
         return place
 
     def _done(self, chunk: OpenChunk[R]) -> None:

@@ -188,7 +188,7 @@ class ParallelSnapshot(Generic[T]):
                 self.close()
                 break
             if not self._ready:
-                self._ready = [fd for fd, _ in self._poll.poll(WAIT_SECONDS * 1000)]
+                self._ready = self._wait()
                 if not self._ready:
                     break
             rows = self._receive(self._readers[self._ready.pop()])
@@ -200,6 +200,17 @@ class ParallelSnapshot(Generic[T]):
         readers, self._readers, self._ready = self._readers, {}, []
         for reader in readers.values():
             reader.close()
+
+    def _wait(self) -> list[int]:
+        """Readers that have something; before the first row of all, only those that could have it."""
+        awaited = self._marked.awaited
+        if awaited is None:
+            return [fd for fd, _ in self._poll.poll(WAIT_SECONDS * 1000)]
+        first = select.poll()
+        for reader in self._readers.values():
+            if reader.chunks and reader.chunks[0].table == awaited:
+                first.register(reader.fd, select.POLLIN | select.POLLHUP)
+        return [fd for fd, _ in first.poll(WAIT_SECONDS * 1000)]
 
     def _hand_out(self) -> None:
         while self._chunks is not None and (reader := self._free()) is not None:
