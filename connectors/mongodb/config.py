@@ -26,7 +26,7 @@ CONNECTOR: Final = "mongodb"
 
 
 #: What the reference reads and does not define; their checks come first when the task starts.
-_HIDDEN: Final = {
+HIDDEN: Final = {
     "incremental.snapshot.chunk.size": "1024",
     "filters.match.mode": "regex",
     "capture.scope": "deployment",
@@ -122,11 +122,11 @@ def parse_config(config: Config) -> MongoConfig:
     problems = [error for value in validate_config(present) for error in value.errors]
     if problems:
         raise ConfigError("Error configuring an instance of MongoDbConnectorTask: " + " ".join(problems))
-    raw = _HIDDEN | with_defaults(PROPERTIES, present)
+    raw = HIDDEN | with_defaults(PROPERTIES, present)
     for name, values in _VALUES.items():
         if raw[name].strip().lower() not in values:
-            warnings.append(f"{name}={raw[name]} is none of {', '.join(values)}; {_HIDDEN[name]} is used")
-            raw[name] = _HIDDEN[name]
+            warnings.append(f"{name}={raw[name]} is none of {', '.join(values)}; {HIDDEN[name]} is used")
+            raw[name] = HIDDEN[name]
     for warning in [*warnings, *_without_effect(raw)]:
         log.warning(warning)
     signal = next((part.strip() for part in raw.get("signal.data.collection", "").split(",") if part.strip()), None)

@@ -26,6 +26,10 @@ from connect_py.runtime.sink_keys import SINK
 from connect_py.runtime.source_keys import SOURCE
 from connectors.file.sink import FileStreamSinkConnector
 from connectors.file.source import FileStreamSourceConnector
+from connectors.mongodb import config as mongodb
+from connectors.mongodb.connector import MongoDbConnector
+from connectors.mongodb.properties import PROPERTIES as MONGODB_PROPERTIES
+from connectors.mongodb.sink.connector import MongoDbSinkConnector
 from connectors.mysql import config as mysql
 from connectors.mysql.connector import MariaDbConnector, MySqlConnector
 from connectors.postgres.config import _REFUSED_VALUES, validate_config
@@ -84,10 +88,16 @@ def shown_default(key: ConfigKey) -> str:
 
 WORKER_KEYS = {**DISTRIBUTED.keys, **STANDALONE.keys}
 POSTGRES_KEYS = {name: known.key for name, known in {**PROPERTIES, **UNLISTED, **EXTENSIONS}.items()}
+MONGODB_KEYS = {
+    **{name: known.key for name, known in MONGODB_PROPERTIES.items()},
+    **{name: ConfigKey(name, default=default) for name, default in mongodb.HIDDEN.items()},
+    **{name: ConfigKey(name, default=None) for name in ("capture.target", "capture.start.op.time", "cursor.pipeline")},
+}
 TABLES: list[tuple[str, dict[str, ConfigKey], tuple[str, ...]]] = [
     ("configuration.md", WORKER_KEYS, ()),
     ("errors.md", {**{key.name: key for key in (*COMMON, *SINK)}, **RESTARTS.keys}, ()),
     ("connectors/postgresql.md", POSTGRES_KEYS, ()),
+    ("connectors/mongodb.md", MONGODB_KEYS, ("mongodb.ssl.keystore", "mongodb.ssl.truststore")),
     ("sinks/lakehouse.md", sink.CONFIG_DEF.keys, tuple(f"{sink.PREFIX}{prefix}*" for prefix in sink.OPEN_PREFIXES)),
 ]
 
@@ -106,7 +116,8 @@ def test_tables_name_properties_that_exist_with_their_defaults(name: str, keys: 
         parts = [part.strip() for part in cells[1].split(",")] if "," in cells[1] and len(names) > 1 else [cells[1]]
         for property_name, part in zip(names, parts, strict=False):
             if part == "required":
-                assert property_name in WORKER_KEYS or "database." in property_name or property_name == "topic.prefix", property_name
+                required = {*WORKER_KEYS, "topic.prefix", "mongodb.connection.string"}
+                assert property_name in required or "database." in property_name, property_name
                 assert shown_default(keys[property_name]) == "", property_name
             elif quoted(part) or not part:
                 assert "".join(quoted(part)) == shown_default(keys[property_name]), f"{property_name}: {defaults}"
@@ -167,6 +178,12 @@ def test_example_configurations_are_valid(page: Path) -> None:
             case MariaDbConnector.java_name:
                 problems = {value.name: value.errors for value in mysql.validate_config(config, "mariadb") if value.errors}
                 known = set(mysql.MARIADB_PROPERTIES) | {name for name in config if name.startswith("schema.history.internal.kafka.")}
+            case MongoDbConnector.java_name:
+                problems = {value.name: value.errors for value in mongodb.validate_config(config) if value.errors}
+                known = set(MONGODB_KEYS)
+            case MongoDbSinkConnector.java_name:
+                problems = {value.name: value.errors for value in MongoDbSinkConnector().validate(config) if value.errors}
+                known = set(MongoDbSinkConnector.config_def().keys)
             case "SparkLakehouseSink" | SparkLakehouseSink.java_name:
                 problems = {value.name: value.errors for value in SparkLakehouseSink().validate(config) if value.errors}
                 known = {name for name in config if name.startswith((*(sink.PREFIX + p for p in sink.OPEN_PREFIXES), "topics"))}
