@@ -6,8 +6,8 @@ from postgres_more import start, topic
 
 def _record(run: Run, tables: dict[str, int], **variants: dict) -> None:
     """Snapshots of tables with so many rows each, one a variant."""
-    make = "".join(f"CREATE TABLE {name} (id integer PRIMARY KEY); INSERT INTO {name} SELECT generate_series(1, {rows});" for name, rows in tables.items())
-    start(run, make, **variants)
+    make = "CREATE TABLE {0} (id integer PRIMARY KEY); INSERT INTO {0} SELECT generate_series(1, {1});"
+    start(run, "".join(make.format(name, rows) for name, rows in tables.items()), **variants)
     filled = [name for name, rows in tables.items() if rows]
     run.record_topics(*(topic(run, f"public.{name}", variant) for variant in variants for name in filled))
 
