@@ -14,26 +14,34 @@ A seed is printed; give it as FAULTS_SEED to repeat a run's choices. FAULTS_KILL
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import psycopg
 import pytest
-from confluent_kafka import Message
 
 from connect_py.testing.services.postgres import PostgresAddress
 from connect_py.testing.services.process import wait_until
 from connect_py.testing.services.worker import Worker
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
-from tests.folding import fold, payload
+from tests.kills import (
+    KILLS,
+    Changes,
+    are_gone,
+    await_equal,
+    await_lines,
+    bring_back,
+    changing,
+    has_records,
+    is_running,
+    kill,
+    new_dice,
+    reads,
+    stale_rows,
+)
 
 TABLE = (
     "CREATE TABLE item (id integer PRIMARY KEY, version integer NOT NULL, note text); ALTER TABLE item REPLICA IDENTITY FULL; "
@@ -41,8 +49,6 @@ TABLE = (
 )
 TABLES = "public.item,public.journal"
 
-#: In each test; more by hand.
-KILLS = int(os.environ.get("FAULTS_KILLS", "3"))
 pytestmark = [pytest.mark.services, pytest.mark.timeout(900 + 60 * KILLS)]
 
 CHUNKED_ROWS = 4000 * max(1, KILLS // 2)
@@ -54,135 +60,35 @@ CHUNK = 10_000
 
 @pytest.fixture
 def dice() -> random.Random:
-    seed = int(os.environ.get("FAULTS_SEED") or random.randrange(1_000_000))
-    print(f"FAULTS_SEED={seed}")
-    return random.Random(seed)
+    return new_dice()
 
 
-def kill(worker: Worker, victim: str) -> list[int]:
-    """End the worker, the process of its only task, or one that reads a snapshot for it, as a power cut would. Returns those that read."""
-    tasks = worker.children()
-    assert tasks, "the task has no process of its own"
-    readers = [child for pid in tasks for child in children(pid)]
-    if victim == "worker":
-        worker.kill()
-    else:
-        for pid in readers[:1] if victim == "reader" and readers else tasks:
-            os.kill(pid, signal.SIGKILL)
-    return readers
-
-
-def has_records(kafka: Kafka, topic: str, count: float) -> bool:
-    return kafka.count(topic) >= count
-
-
-def are_gone(pids: list[int]) -> bool:
-    return not any(is_running(pid) for pid in pids)
-
-
-def children(pid: int) -> list[int]:
-    return [int(found) for path in Path(f"/proc/{pid}/task").glob("*/children") for found in path.read_text().split()]
-
-
-def bring_back(worker: Worker, connector: str) -> None:
-    """Start a killed worker again; a killed task is started again by its worker."""
-    if not worker.service.is_alive():
-        worker.restart()
-    wait_until(worker.children, 60, "a process for the task", worker.service.is_alive)
-    worker.wait_for(connector, "RUNNING")
-
-
-class Changes(threading.Thread):
-    """Writes random changes until told to stop, each with a line of the journal."""
+class PostgresChanges(Changes):
+    """See `Changes`."""
 
     def __init__(self, connection: psycopg.Connection, dice: random.Random, keys: int) -> None:
-        super().__init__(daemon=True)
-        self._connection, self._dice, self._keys = connection, dice, keys
-        self._enough = threading.Event()
+        super().__init__(dice, keys)
+        self._connection = connection
 
-    def run(self) -> None:
-        version = 1
-        while not self._enough.wait(0.002):
-            version += 1
-            key, what = self._dice.randrange(1, self._keys + 1), self._dice.random()
-            with self._connection.transaction():
-                if what < 0.2:
-                    self._connection.execute("DELETE FROM item WHERE id = %s", (key,))
-                elif what < 0.3:
-                    to = self._dice.randrange(1, self._keys + 1)
-                    move = "UPDATE item SET id = %s, version = %s WHERE id = %s AND NOT EXISTS (SELECT 1 FROM item WHERE id = %s)"
-                    self._connection.execute(move, (to, version, key, to))
-                else:
-                    write = "INSERT INTO item VALUES (%s, %s, 'changed') ON CONFLICT (id) DO UPDATE SET version = excluded.version"
-                    self._connection.execute(write, (key, version))
-                self._connection.execute("INSERT INTO journal (id, version) VALUES (%s, %s)", (key, version))
-
-    def finish(self) -> None:
-        self._enough.set()
-        self.join()
-
-
-@contextmanager
-def changing(connection: psycopg.Connection, dice: random.Random, keys: int) -> Iterator[Changes]:
-    changes = Changes(connection, dice, keys)
-    changes.start()
-    try:
-        yield changes
-    finally:
-        changes.finish()
+    def change(self, what: float, key: int, to: int, version: int) -> None:
+        with self._connection.transaction():
+            if what < 0.2:
+                self._connection.execute("DELETE FROM item WHERE id = %s", (key,))
+            elif what < 0.3:
+                move = "UPDATE item SET id = %s, version = %s WHERE id = %s AND NOT EXISTS (SELECT 1 FROM item WHERE id = %s)"
+                self._connection.execute(move, (to, version, key, to))
+            else:
+                write = "INSERT INTO item VALUES (%s, %s, 'changed') ON CONFLICT (id) DO UPDATE SET version = excluded.version"
+                self._connection.execute(write, (key, version))
+            self._connection.execute("INSERT INTO journal (id, version) VALUES (%s, %s)", (key, version))
 
 
 def table(connection: psycopg.Connection) -> dict[int, dict[str, object]]:
     return {row[0]: dict(zip(("id", "version", "note"), row, strict=True)) for row in connection.execute("SELECT * FROM item").fetchall()}
 
 
-def await_equal(kafka: Kafka, topic: str, connection: psycopg.Connection, seconds: float = 120) -> list[Message]:
-    """Wait until the topic is the table; returns its records."""
-    wanted = table(connection)
-    deadline = time.monotonic() + seconds
-    while (found := fold(records := kafka.read(topic))) != wanted:
-        if time.monotonic() > deadline:
-            missing = [key for key in wanted if key not in found][:5]
-            stale = [(found[key], wanted[key]) for key in wanted if key in found and found[key] != wanted[key]][:5]
-            extra = [key for key in found if key not in wanted][:5]
-            pytest.fail(f"after {seconds:.0f} s the topic is not the table: missing {missing}, other {stale}, too many {extra}")
-        time.sleep(0.5)
-    return records
-
-
 def await_journal(kafka: Kafka, tag: str, connection: psycopg.Connection) -> None:
-    """Every committed change has become an event: the journal's topic has all of its lines."""
-    wanted = {line for (line,) in connection.execute("SELECT line FROM journal").fetchall()}
-    assert wanted, "nothing changed"
-    lost: set[int] = set()
-
-    def is_there() -> bool:
-        lost.clear()
-        lost.update(wanted - {payload(record.key())["line"] for record in kafka.read(f"pg_{tag}.public.journal")})
-        return not lost
-
-    wait_until(is_there, 120, f"the journal's lines {sorted(lost)[:5]}")
-
-
-def stale_rows(records: list[Message]) -> list[tuple[int, int, float]]:
-    """Rows of snapshots that follow a newer event of their key; a deletion is newer than the version that it removes."""
-    newest: dict[int, float] = {}
-    found = []
-    for record in records:
-        if record.value() is None:
-            continue
-        event, key = payload(record.value()), payload(record.key())["id"]
-        version = float(event["after"]["version"]) if event["after"] else event["before"]["version"] + 0.5
-        if event["op"] == "r" and version < newest.get(key, 0):
-            found.append((key, int(version), newest[key]))
-        newest[key] = max(version, newest.get(key, 0))
-    return found
-
-
-def reads(records: list[Message]) -> list[tuple[int, str]]:
-    """Keys and markers of the rows that snapshots have read."""
-    events = [(payload(record.key())["id"], payload(record.value())) for record in records if record.value() is not None]
-    return [(key, event["source"]["snapshot"]) for key, event in events if event["op"] == "r"]
+    await_lines(kafka, f"pg_{tag}.public.journal", {line for (line,) in connection.execute("SELECT line FROM journal").fetchall()})
 
 
 @pytest.mark.parametrize("readers", [1, 2])
@@ -196,7 +102,7 @@ def test_a_snapshot_that_is_killed_again_and_again_goes_on(
         connection.execute(TABLE)
         connection.execute("INSERT INTO item SELECT g, 1, repeat('row ' || g, 20) FROM generate_series(1, %s) g", (ROWS,))
         connection.execute("ANALYZE")
-        with changing(writer, dice, keys=ROWS):
+        with changing(PostgresChanges(writer, dice, keys=ROWS)):
             worker.create(tag, postgres_source(postgres, database, tag, **more))
             before = 0
             for round_number in range(KILLS):
@@ -207,7 +113,7 @@ def test_a_snapshot_that_is_killed_again_and_again_goes_on(
                 bring_back(worker, tag)
                 wait_until(partial(are_gone, gone), 10, "the end of the processes that read")
             await_position(worker, tag)
-        records = await_equal(kafka, topic, connection)
+        records = await_equal(kafka, topic, table(connection))
         await_journal(kafka, tag, connection)
     assert stale_rows(records) == []
     keys = [key for key, _ in reads(records)]
@@ -238,12 +144,12 @@ def test_streaming_that_is_killed_again_and_again_loses_no_change(
         connection.execute("INSERT INTO item SELECT g, 1, 'new' FROM generate_series(1, 100) g")
         worker.create(tag, postgres_source(postgres, database, tag, table_include_list=TABLES))
         wait_until(lambda: len(kafka.read(topic)) >= 100, 60, "the snapshot")
-        with changing(writer, dice, keys=100):
+        with changing(PostgresChanges(writer, dice, keys=100)):
             for round_number in range(KILLS):
                 time.sleep(dice.uniform(0, 4))  # a random moment, in and between two flushes of the offsets (2 s)
                 kill(worker, "worker" if round_number % 2 else "task")
                 bring_back(worker, tag)
-        records = await_equal(kafka, topic, connection)
+        records = await_equal(kafka, topic, table(connection))
         await_journal(kafka, tag, connection)
     assert stale_rows(records) == []
     worker.delete(tag)
@@ -266,7 +172,7 @@ def test_an_incremental_snapshot_that_is_killed_again_and_again_loses_no_row(
         worker.create(tag, postgres_source(postgres, database, tag, **more))
         wait_until(lambda: connection.execute(slots, (f"slot_{tag}",)).fetchone(), 60, "the stream")
         connection.execute("INSERT INTO signal VALUES ('all', 'execute-snapshot', '{\"data-collections\": [\"public.item\"]}')")
-        with changing(writer, dice, keys=CHUNKED_ROWS):
+        with changing(PostgresChanges(writer, dice, keys=CHUNKED_ROWS)):
             before = 0
             for round_number in range(KILLS):
                 far_enough = before + dice.uniform(0.01, 0.7) * CHUNKED_ROWS / KILLS
@@ -274,7 +180,7 @@ def test_an_incremental_snapshot_that_is_killed_again_and_again_loses_no_row(
                 kill(worker, "task" if round_number % 2 else "worker")
                 before = kafka.count(topic)
                 bring_back(worker, tag)
-        records = await_equal(kafka, topic, connection)
+        records = await_equal(kafka, topic, table(connection))
         await_journal(kafka, tag, connection)
     assert stale_rows(records) == []
     found = reads(records)
@@ -294,11 +200,3 @@ def test_a_task_process_does_not_outlive_its_worker(
     assert tasks, "the task has no process of its own"
     worker.kill()
     wait_until(lambda: not any(is_running(pid) for pid in tasks), 10, "the end of the tasks' processes")
-
-
-def is_running(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat") as stat:
-            return stat.read().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False

@@ -1,0 +1,168 @@
+"""kill -9 of the worker or of a task's process at random moments, while rows of MySQL are copied and while they change; see
+`tests/kills.py`.
+
+At the end the topic, folded by key, must be the table; the journal's topic must have every line of the journal; and no row that a snapshot
+read may follow a newer event of its key. FAULTS_KILLS is the number of kills in each test: 30 are the long form.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connect_py.testing.services.mysql import MySqlAddress
+from connect_py.testing.services.process import wait_until
+from connect_py.testing.services.worker import Worker
+from tests.fix_kafka import Kafka
+from tests.kills import KILLS, Changes, await_equal, await_lines, bring_back, changing, has_records, kill, new_dice, reads, stale_rows
+from tests.mysql_task import mysql_source
+
+pytestmark = [pytest.mark.services, pytest.mark.timeout(600 + 60 * KILLS)]
+
+CHUNKED_ROWS = 4000 * max(1, KILLS // 2)
+STRATEGIES = {
+    "insert_insert": {},
+    "insert_delete": {"incremental_snapshot_watermarking_strategy": "insert_delete"},
+    "read_only": {"read_only": "true", "signal_enabled_channels": "file", "signal_poll_interval_ms": "100"},
+}
+
+
+@pytest.fixture
+def dice() -> random.Random:
+    return new_dice()
+
+
+class MySqlChanges(Changes):
+    """See `Changes`."""
+
+    def __init__(self, connection: Any, database: str, dice: random.Random, keys: int) -> None:
+        super().__init__(dice, keys)
+        self._connection = connection
+        connection.autocommit(False)
+        self._cursor = connection.cursor()
+        self._cursor.execute(f"USE {database}")
+
+    def change(self, what: float, key: int, to: int, version: int) -> None:
+        execute = self._cursor.execute
+        if what < 0.2:
+            execute("DELETE FROM item WHERE id = %s", (key,))
+        elif what < 0.3:
+            execute("UPDATE IGNORE item SET id = %s, version = %s WHERE id = %s", (to, version, key))
+        else:
+            execute("INSERT INTO item VALUES (%s, %s, 'changed') ON DUPLICATE KEY UPDATE version = VALUES(version)", (key, version))
+        execute("INSERT INTO journal (id, version) VALUES (%s, %s)", (key, version))
+        self._connection.commit()
+
+
+@pytest.fixture
+def database(mysql: MySqlAddress) -> Iterator[tuple[str, Any]]:
+    """A database with the tables, and a cursor in it."""
+    name = f"kill_{uuid.uuid4().hex[:8]}"
+    with mysql.connect() as connection, connection.cursor() as cursor:
+        for statement in (
+            f"CREATE DATABASE {name}",
+            f"USE {name}",
+            "CREATE TABLE item (id INT PRIMARY KEY, version INT NOT NULL, note TEXT)",
+            "CREATE TABLE journal (line BIGINT AUTO_INCREMENT PRIMARY KEY, id INT, version INT)",
+            "CREATE TABLE signals (id VARCHAR(64) PRIMARY KEY, type VARCHAR(32), data VARCHAR(2048))",
+            "SET SESSION cte_max_recursion_depth = 1000000",
+        ):
+            cursor.execute(statement)
+        yield name, cursor
+        cursor.execute(f"DROP DATABASE {name}")
+
+
+def fill(cursor: Any, rows: int) -> None:
+    cursor.execute(
+        "INSERT INTO item WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %s) SELECT i, 1, 'old' FROM n", (rows,)
+    )
+
+
+def table(cursor: Any) -> dict[int, dict[str, Any]]:
+    cursor.execute("SELECT id, version, note FROM item")
+    return {row[0]: dict(zip(("id", "version", "note"), row, strict=True)) for row in cursor.fetchall()}
+
+
+def assert_nothing_is_lost(kafka: Kafka, name: str, cursor: Any) -> list[tuple[int, str]]:
+    """The three conditions; returns what snapshots read."""
+    records = await_equal(kafka, f"{name}.{name}.item", table(cursor))
+    cursor.execute("SELECT line FROM journal")
+    await_lines(kafka, f"{name}.{name}.journal", {line for (line,) in cursor.fetchall()})
+    assert stale_rows(records) == []
+    return reads(records)
+
+
+def is_streaming(worker: Worker, connector: str) -> bool:
+    offsets = worker.request("GET", f"/connectors/{connector}/offsets")["offsets"]
+    return bool(offsets) and "snapshot" not in offsets[0]["offset"]
+
+
+def test_a_snapshot_and_a_stream_that_are_killed_again_and_again_lose_no_change(
+    make_worker: Callable[..., Worker], kafka: Kafka, mysql: MySqlAddress, database: tuple[str, Any], dice: random.Random
+) -> None:
+    worker = make_worker()
+    name, cursor = database
+    fill(cursor, 20_000)
+    only = {"schema_history_internal_store_only_captured_tables_ddl": "true"}
+    with mysql.connect() as writer, changing(MySqlChanges(writer, name, dice, keys=20_000)):
+        worker.create(name, mysql_source(mysql, kafka.bootstrap, name, **only))
+        wait_until(partial(has_records, kafka, f"{name}.{name}.item", dice.randrange(1, 15_000)), 60, "a part of the snapshot")
+        for round_number in range(KILLS):
+            kill(worker, "worker" if round_number % 2 else "task")
+            bring_back(worker, name)
+            time.sleep(dice.uniform(0, 4))  # a random moment, in and between two flushes of the offsets (2 s)
+        wait_until(partial(is_streaming, worker, name), 120, "the stream")
+    assert_nothing_is_lost(kafka, name, cursor)
+    worker.delete(name)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_an_incremental_snapshot_that_is_killed_again_and_again_loses_no_row(
+    make_worker: Callable[..., Worker],
+    kafka: Kafka,
+    mysql: MySqlAddress,
+    database: tuple[str, Any],
+    dice: random.Random,
+    strategy: str,
+    tmp_path: Path,
+) -> None:
+    worker = make_worker()
+    name, cursor = database
+    topic, signals = f"{name}.{name}.item", tmp_path / "signals.txt"
+    signals.touch()
+    fill(cursor, CHUNKED_ROWS)
+    settings = {
+        "snapshot_mode": "no_data",
+        "incremental_snapshot_chunk_size": "50",
+        "schema_history_internal_store_only_captured_tables_ddl": "true",
+        "signal_file": str(signals),
+        **({} if strategy == "read_only" else {"signal_data_collection": f"{name}.signals"}),
+        **STRATEGIES[strategy],
+    }
+    worker.create(name, mysql_source(mysql, kafka.bootstrap, name, **settings))
+    wait_until(partial(is_streaming, worker, name), 60, "the stream")
+    data = {"data-collections": [f"{name}.item"]}
+    with mysql.connect() as writer, changing(MySqlChanges(writer, name, dice, keys=CHUNKED_ROWS)):
+        if strategy == "read_only":
+            signals.write_text(json.dumps({"id": "all", "type": "execute-snapshot", "data": data}) + "\n")
+        else:
+            cursor.execute("INSERT INTO signals VALUES ('all', 'execute-snapshot', %s)", (json.dumps(data),))
+        before = 0
+        for round_number in range(KILLS):
+            far_enough = before + dice.uniform(0.01, 0.7) * CHUNKED_ROWS / KILLS
+            wait_until(partial(has_records, kafka, topic, far_enough), 60, "a part of the snapshot")
+            kill(worker, "task" if round_number % 2 else "worker")
+            before = kafka.count(topic)
+            bring_back(worker, name)
+    found = assert_nothing_is_lost(kafka, name, cursor)
+    print(f"{KILLS} kills, {strategy}: {len(found)} rows were read for a table of {CHUNKED_ROWS}")
+    assert {marker for _, marker in found} == {"incremental"}
+    worker.delete(name)

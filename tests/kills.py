@@ -1,0 +1,159 @@
+"""kill -9 at random moments: what every database's test of it shares.
+
+Every change of the table `item` writes a line into a journal in the same transaction, and the journal is captured too.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Message
+
+from connect_py.testing.services.process import wait_until
+from connect_py.testing.services.worker import Worker
+from tests.fix_kafka import Kafka
+from tests.folding import fold, payload
+
+#: In each test; more by hand.
+KILLS = int(os.environ.get("FAULTS_KILLS", "3"))
+
+
+def new_dice() -> random.Random:
+    """Random choices, of FAULTS_SEED or of a seed that is printed."""
+    seed = int(os.environ.get("FAULTS_SEED") or random.randrange(1_000_000))
+    print(f"FAULTS_SEED={seed}")
+    return random.Random(seed)
+
+
+def kill(worker: Worker, victim: str) -> list[int]:
+    """End the worker, the process of its only task, or one that reads a snapshot for it, as a power cut would. Returns those that read."""
+    tasks = worker.children()
+    assert tasks, "the task has no process of its own"
+    readers = [child for pid in tasks for child in children(pid)]
+    if victim == "worker":
+        worker.kill()
+    else:
+        for pid in readers[:1] if victim == "reader" and readers else tasks:
+            os.kill(pid, signal.SIGKILL)
+    return readers
+
+
+def has_records(kafka: Kafka, topic: str, count: float) -> bool:
+    return kafka.count(topic) >= count
+
+
+def are_gone(pids: list[int]) -> bool:
+    return not any(is_running(pid) for pid in pids)
+
+
+def children(pid: int) -> list[int]:
+    return [int(found) for path in Path(f"/proc/{pid}/task").glob("*/children") for found in path.read_text().split()]
+
+
+def bring_back(worker: Worker, connector: str) -> None:
+    """Start a killed worker again; a killed task is started again by its worker."""
+    if not worker.service.is_alive():
+        worker.restart()
+    wait_until(worker.children, 60, "a process for the task", worker.service.is_alive)
+    worker.wait_for(connector, "RUNNING")
+
+
+class Changes(threading.Thread):
+    """Writes random changes until told to stop, each with a line of the journal."""
+
+    def __init__(self, dice: random.Random, keys: int) -> None:
+        super().__init__(daemon=True)
+        self._dice, self._keys = dice, keys
+        self._enough = threading.Event()
+
+    @abstractmethod
+    def change(self, what: float, key: int, to: int, version: int) -> None:
+        """One change in one transaction: up to 0.2 a deletion, up to 0.3 a move to another key, else an upsert."""
+
+    def run(self) -> None:
+        """See `threading.Thread`."""
+        version = 1
+        while not self._enough.wait(0.002):
+            version += 1
+            key, to = (self._dice.randrange(1, self._keys + 1) for _ in range(2))
+            self.change(self._dice.random(), key, to, version)
+
+    def finish(self) -> None:
+        """Stop, and wait for the end."""
+        self._enough.set()
+        self.join()
+
+
+@contextmanager
+def changing(changes: Changes) -> Iterator[None]:
+    """Changes go on inside."""
+    changes.start()
+    try:
+        yield
+    finally:
+        changes.finish()
+
+
+def await_equal(kafka: Kafka, topic: str, wanted: dict[int, dict[str, Any]], seconds: float = 120) -> list[Message]:
+    """Wait until the topic is the table; returns its records."""
+    deadline = time.monotonic() + seconds
+    while (found := fold(records := kafka.read(topic))) != wanted:
+        if time.monotonic() > deadline:
+            missing = [key for key in wanted if key not in found][:5]
+            stale = [(found[key], wanted[key]) for key in wanted if key in found and found[key] != wanted[key]][:5]
+            extra = [key for key in found if key not in wanted][:5]
+            pytest.fail(f"after {seconds:.0f} s the topic is not the table: missing {missing}, other {stale}, too many {extra}")
+        time.sleep(0.5)
+    return records
+
+
+def await_lines(kafka: Kafka, topic: str, wanted: set[int]) -> None:
+    """Every committed change has become an event: the journal's topic has all of its lines."""
+    assert wanted, "nothing changed"
+    lost: set[int] = set()
+
+    def is_there() -> bool:
+        lost.clear()
+        lost.update(wanted - {payload(record.key())["line"] for record in kafka.read(topic)})
+        return not lost
+
+    wait_until(is_there, 120, f"the journal's lines {sorted(lost)[:5]}")
+
+
+def stale_rows(records: list[Message]) -> list[tuple[int, int, float]]:
+    """Rows of snapshots that follow a newer event of their key; a deletion is newer than the version that it removes."""
+    newest: dict[int, float] = {}
+    found = []
+    for record in records:
+        if record.value() is None:
+            continue
+        event, key = payload(record.value()), payload(record.key())["id"]
+        version = float(event["after"]["version"]) if event["after"] else event["before"]["version"] + 0.5
+        if event["op"] == "r" and version < newest.get(key, 0):
+            found.append((key, int(version), newest[key]))
+        newest[key] = max(version, newest.get(key, 0))
+    return found
+
+
+def reads(records: list[Message]) -> list[tuple[int, str]]:
+    """Keys and markers of the rows that snapshots have read."""
+    events = [(payload(record.key())["id"], payload(record.value())) for record in records if record.value() is not None]
+    return [(key, event["source"]["snapshot"]) for key, event in events if event["op"] == "r"]
+
+
+def is_running(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
