@@ -1,4 +1,5 @@
-"""A blocking snapshot: rows of tables that a signal asked for, while the stream waits (debezium-common §12).
+"""Snapshots of rows at a moment behind the place where streaming goes on: a blocking one, of tables that a signal asked for, while the
+stream waits (debezium-common §12); and an initial one that was interrupted and is taken again.
 
 Rows are those of one moment, which lies behind the place where the stream waits; so no lock is needed. What changed in between comes again
 behind the rows, and whoever applies it in order arrives at the table. Rows go out in the structures that the stream has; nothing is told of
@@ -69,7 +70,6 @@ class BlockingSnapshot:
         self._started = time.monotonic()
         self.after = base
         self.offset = replace(base, snapshot=BLOCKING)
-        # the lock of its first reading keeps a table's structure until the end
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         connection.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
         for table in wanted:
@@ -78,7 +78,12 @@ class BlockingSnapshot:
             check(connection, captured.model)
         self._engine = InitialSnapshot(wanted, self._open)
         self._begun = False
-        log.info("Blocking snapshot of %d tables: %s", len(wanted), ", ".join(self._names))
+        log.info("Snapshot of %d tables: %s", len(wanted), ", ".join(self._names))
+
+    @property
+    def is_blocking(self) -> bool:
+        """Whether it interrupts a stream."""
+        return True
 
     @property
     def finished(self) -> bool:
@@ -97,7 +102,7 @@ class BlockingSnapshot:
             self._connection.execute("COMMIT")
             self._metrics.end("completed")
             self._events.completed()
-            log.info("Blocking snapshot finished: %d rows in %.1f s", self._engine.rows_sent, time.monotonic() - self._started)
+            log.info("Snapshot finished: %d rows in %.1f s", self._engine.rows_sent, time.monotonic() - self._started)
         return rows
 
     def _open(self, table: TableId) -> TableRows:
@@ -112,3 +117,41 @@ class BlockingSnapshot:
             self._statements.get(name),
             lambda rows: self._events.scan_completed(name, self._names, rows),
         )
+
+
+class RetakenSnapshot(BlockingSnapshot):
+    """An initial snapshot that was interrupted: rows are read anew, and streaming goes on from where it began the first time.
+
+    What was deleted between the two moments is so known to whoever was given rows of the first one. The reference streams from the second
+    moment, and such rows stay for ever.
+
+    Args:
+        base: the stored position, of the first attempt.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        tables: CapturedTables,
+        wanted: Sequence[TableId],
+        base: MySqlOffset,
+        statements: Mapping[str, str],
+        events: InitialEvents,
+        metrics: SnapshotMetrics,
+        check: StructureCheck,
+    ) -> None:
+        place = StreamPlace(base.file, base.pos)
+        super().__init__(connection, tables, wanted, replace(base, snapshot=None), place, statements, events, metrics, check)
+        self.offset = base
+
+    @property
+    def is_blocking(self) -> bool:
+        """See `BlockingSnapshot`."""
+        return False
+
+    def next_rows(self) -> list[EncodedRow]:
+        """See `BlockingSnapshot`."""
+        rows = super().next_rows()
+        if self.finished:
+            self.offset = self.after
+        return rows

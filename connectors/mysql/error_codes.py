@@ -13,5 +13,6 @@ LOCK_WAIT_TIMEOUT = 1205
 #: A right is missing: to a database, at all, to a table, of an administrator.
 DENIED = frozenset({1044, ACCESS_DENIED, 1142, SPECIFIC_ACCESS_DENIED})
 
-#: Connection refused or lost, server shutting down, too many connections, killed, lock wait timeout, deadlock.
-LOST = frozenset({2002, 2003, 2006, 2013, 2026, 2055, 1053, 1040, 1152, 1158, 1159, 1160, 1161, 1205, 1213, 1317, 1927, 4031})
+#: Connection refused or lost, server shutting down, too many connections, killed, lock wait timeout, deadlock, a table that changed
+#: under a transaction.
+LOST = frozenset({2002, 2003, 2006, 2013, 2026, 2055, 1053, 1040, 1152, 1158, 1159, 1160, 1161, 1205, 1213, 1317, 1412, 1927, 4031})

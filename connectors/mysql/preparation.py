@@ -23,7 +23,7 @@ class Start:
     Attributes:
         position: from where streaming goes on; None when a snapshot says it.
         schema: whether structures are read from the server; else the history tells them.
-        data: whether rows are read too.
+        data: whether rows are read too; without structures when an interrupted snapshot is taken again.
     """
 
     position: MySqlOffset | None
@@ -82,6 +82,11 @@ def prepare(
     history.create()
     if keeps_position and position is not None:
         return Start(replace(position, snapshot=None), schema=schema, data=False)
+    if position is not None and stored is StoredPosition.UNFINISHED_SNAPSHOT and data and mode.streams and not missing:
+        # what was deleted since the first attempt comes only from a log that is read from there
+        if server.is_available(connection, config, position):
+            return Start(position, schema=False, data=True)
+        log.warning("The server no longer has its log from %s on: rows that were deleted since then may stay in topics", position.dump())
     if position is None and not schema and mode.streams:
         # without structures and without an offset only the log itself can tell, from its beginning on
         position = server.log_beginning(connection, config)

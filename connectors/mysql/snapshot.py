@@ -106,6 +106,16 @@ class MySqlSnapshot:
         metrics.begin(len(present))
         log.info("Snapshot of %d tables at %s:%d: %s", len(present), self.offset.file, self.offset.pos, ", ".join(map(str, present)))
 
+    @property
+    def is_blocking(self) -> bool:
+        """Whether it interrupts a stream."""
+        return False
+
+    @property
+    def after(self) -> MySqlOffset:
+        """Where the source stands when it has ended."""
+        return self.offset
+
     def next_rows(self) -> list[EncodedRow]:
         """The next records; none when the snapshot has ended.
 

@@ -12,12 +12,12 @@ from connect_py.api import EncodedBatch, SourceOffset, SourcePartition, SourceTa
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
 from connectors.engine.relational.filters import compile_java_regex
 from connectors.engine.signal.actions import BlockingRequest
-from connectors.engine.snapshot.reader import BusyError
+from connectors.engine.snapshot.reader import BusyError, UnknownCollectionError
 from connectors.engine.task import IDLE_SECONDS, DatabaseTask, State
 from connectors.mysql import server
 from connectors.mysql.beside import Beside
 from connectors.mysql.binlog_client import BinlogClient
-from connectors.mysql.blocking import BlockingSnapshot
+from connectors.mysql.blocking import BlockingSnapshot, RetakenSnapshot
 from connectors.mysql.config import parse_config
 from connectors.mysql.connection import Connection
 from connectors.mysql.errors import PurgedPositionError
@@ -94,7 +94,7 @@ class MySqlConnectorTask(DatabaseTask[Beside]):
     def _recover(self, error: ConnectError) -> None:
         """Close everything and plan the next attempt. Raises FatalTaskError when there shall be none."""
         interrupted = self._snapshot
-        if isinstance(interrupted, BlockingSnapshot):
+        if interrupted is not None and interrupted.is_blocking:
             self._position = interrupted.after
             log.error("The blocking snapshot was interrupted and is not taken again; to have it, send the signal anew. %s", error)
         self._close_connections()
@@ -144,7 +144,9 @@ class MySqlConnectorTask(DatabaseTask[Beside]):
             self._schema.tables.tables,
             on_first_use=lambda id_: self._side.new_tables.seen(str(id_)),
         )
-        if not start.schema:
+        if start.data and not start.schema and start.position is not None and self._retakes(start.position):
+            return
+        if not start.schema and not start.data:
             if not self._snapshot_done:
                 self._snapshot_metrics.end("skipped")
                 self._side.events.skipped()
@@ -159,10 +161,26 @@ class MySqlConnectorTask(DatabaseTask[Beside]):
             self._snapshot_metrics,
             self._side.events,
             data=start.data,
-            base=start.position,
+            base=start.position if start.schema else None,
         )
         self._position = self._snapshot.offset
         self._state = State.SNAPSHOT
+
+    def _retakes(self, position: MySqlOffset) -> bool:
+        """Take an interrupted snapshot again. Returns whether the tables still look as they did then."""
+        side, tables = self._side, self._tables
+        assert self._connection is not None and tables is not None
+        wanted = self._config.filters.snapshot_order(tables.names())
+        try:
+            self._snapshot = RetakenSnapshot(
+                self._connection, tables, wanted, position, self._config.statements, side.events, self._snapshot_metrics, side.check
+            )
+        except (BusyError, UnknownCollectionError) as error:
+            log.warning("The snapshot is taken from its beginning, structures included: %s", error)
+            self._connection.execute("ROLLBACK")
+            return False
+        self._state = State.SNAPSHOT
+        return True
 
     def _read_snapshot(self) -> EncodedBatch | None:
         snapshot = self._snapshot
@@ -172,7 +190,7 @@ class MySqlConnectorTask(DatabaseTask[Beside]):
         except RetriableError:
             raise
         except ConnectError as error:
-            if not isinstance(snapshot, BlockingSnapshot):
+            if not snapshot.is_blocking:
                 raise
             log.error("The blocking snapshot failed; streaming goes on. %s", error)
             self._side.general.close()
@@ -185,9 +203,9 @@ class MySqlConnectorTask(DatabaseTask[Beside]):
             self._side.pending.add(self._side.heartbeat.beat())
         rows = self._side.pending.take() + rows
         # at the end without rows too: the offset now says that nothing is left to read
-        wanted = rows or (snapshot.finished and not isinstance(snapshot, BlockingSnapshot))
+        wanted = rows or (snapshot.finished and not snapshot.is_blocking)
         batch = EncodedBatch(rows, self._partition, self._position.dump()) if wanted else None
-        if isinstance(snapshot, BlockingSnapshot):
+        if snapshot.is_blocking:
             if snapshot.finished:
                 self._end_snapshot(snapshot.after)
         elif snapshot.finished:

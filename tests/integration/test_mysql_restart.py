@@ -149,3 +149,48 @@ def test_rows_come_in_the_structure_of_their_time(mysql: MySqlAddress, kafka: Ka
     finally:
         again.close()
     assert [event for event in again.events if event[0]] == [("t", "c", 1), ("t", "c", 2), ("u", "c", 3)]
+
+
+def test_what_was_deleted_while_a_snapshot_was_interrupted_is_deleted_in_the_topic(
+    mysql: MySqlAddress, kafka: Kafka, table: tuple[str, Any]
+) -> None:
+    database, cursor = table
+    insert(cursor, 1, 9_000)
+    config = config_of(mysql, kafka, database, **{"database.include.list": database})
+    first = Direct(config, None)
+    try:
+        first.poll_until(lambda: ("t", "r", 10) in first.events)
+    finally:
+        first.close()
+    assert ("t", "r", 8_999) not in first.events, "the snapshot was not interrupted"
+    cursor.execute("DELETE FROM t WHERE id < 5")
+    cursor.execute("UPDATE t SET v = 'changed' WHERE id = 6")
+    again = Direct(config, first.batches[-1][1])
+    try:
+        again.poll_until(lambda: ("t", "u", 6) in again.events)
+    finally:
+        again.close()
+    assert [event for event in again.events if event[1] == "d"] == [("t", "d", i) for i in range(5)]
+    assert {i for name, op, i in again.events if op == "r"} == set(range(5, 9_000))
+    assert "snapshot" not in again.batches[-1][1]
+
+
+def test_an_interrupted_snapshot_of_tables_that_changed_begins_with_their_structures(
+    mysql: MySqlAddress, kafka: Kafka, table: tuple[str, Any]
+) -> None:
+    database, cursor = table
+    insert(cursor, 1, 9_000)
+    config = config_of(mysql, kafka, database)
+    first = Direct(config, None)
+    try:
+        first.poll_until(lambda: ("t", "r", 10) in first.events)
+    finally:
+        first.close()
+    cursor.execute("ALTER TABLE t ADD COLUMN w INT DEFAULT 3")
+    again = Direct(config, first.batches[-1][1])
+    try:
+        again.poll_until(lambda: ("t", "r", 8_999) in again.events)
+        cursor.execute("INSERT INTO t VALUES (9999, 'x', 1)")
+        again.poll_until(lambda: ("t", "c", 9_999) in again.events)
+    finally:
+        again.close()
