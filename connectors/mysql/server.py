@@ -229,6 +229,18 @@ def all_tables(connection: Connection, *, with_system: bool) -> list[TableId]:
     return sorted(found)
 
 
+def row_estimates(connection: Connection, tables: Sequence[TableId]) -> dict[TableId, int]:
+    """How many rows tables have by the server's statistics, as far as it has some. Raises ServerError."""
+    databases = ", ".join(quote_literal(database) for database in sorted({table.schema for table in tables}))
+    if not databases:
+        return {}
+    rows = connection.texts(
+        f"SELECT table_schema, table_name, table_rows FROM information_schema.tables WHERE table_schema IN ({databases})"  # noqa: S608  # quoted
+    )
+    found = {TableId(str(database), str(table)): int(count) for database, table, count in rows if count}
+    return {table: found[table] for table in tables if table in found}
+
+
 def charset_statement(connection: Connection) -> str:
     """The server's defaults as the statement that begins a schema history. Raises ServerError."""
     names = "'character_set_server', 'collation_server'"

@@ -22,6 +22,7 @@ from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.notification.events import InitialEvents
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.initial import InitialSnapshot
+from connectors.engine.snapshot.order import by_rows
 from connectors.mysql import error_codes, server
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.connection import Connection, quote_name
@@ -99,11 +100,13 @@ class MySqlSnapshot:
         self._tell(statements)
         chosen = config.filters.snapshot_order(captured) if data else []
         present = [table for table in chosen if schema.is_known(table)]
+        estimates = server.row_estimates(connection, present)
+        present = by_rows(present, estimates, config.choice("snapshot.tables.order.by.row.count"))
         self._tables = tables
         self._names = [str(table) for table in present]
         self._captured = [str(table) for table in captured]
         self._engine = InitialSnapshot(present, self._open)
-        metrics.begin(len(present))
+        metrics.begin(len(present), {str(table): estimates.get(table) for table in present})
         log.info("Snapshot of %d tables at %s:%d: %s", len(present), self.offset.file, self.offset.pos, ", ".join(map(str, present)))
 
     @property

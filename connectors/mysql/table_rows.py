@@ -57,7 +57,7 @@ class TableRows:
         self._metrics.scanned(str(self._table.id), len(rows))
         self._count += len(rows)
         if not rows:
-            self._metrics.table_done()
+            self._metrics.table_done(str(self._table.id))
             self._on_end(self._count)
             return None
         return rows

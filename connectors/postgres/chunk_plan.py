@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from connectors.engine.relational.table import Table, TableId
 from connectors.engine.snapshot.chunks import Key, KeyColumn, range_sql
+from connectors.engine.snapshot.order import by_rows
 from connectors.engine.snapshot.progress import Chunk, KeyRange, SnapshotProgress
 from connectors.postgres.chunk_reader import DIALECT
 from connectors.postgres.connection import Connection, quote_literal, quote_name
@@ -64,12 +65,9 @@ def read_sizes(connection: Connection, tables: Sequence[TableId]) -> dict[TableI
 
 
 def ordered(tables: Sequence[TableId], sizes: Mapping[TableId, TableSize], order: str) -> list[TableId]:
-    """Tables by `snapshot.tables.order.by.row.count`: `ascending`, `descending` or as they are. One that the server has no statistics of
-    counts as empty. (Debezium's connector for PostgreSQL takes the property and does not look at it.)"""
-    if order not in ("ascending", "descending"):
-        return list(tables)
-    rows = {table: size.rows for table, size in sizes.items() if size.is_known}
-    return sorted(tables, key=lambda table: rows.get(table, 0), reverse=order == "descending")
+    """Tables by `snapshot.tables.order.by.row.count`, as far as there are statistics. (Debezium's connector for PostgreSQL takes the
+    property and does not look at it.)"""
+    return by_rows(tables, {table: size.rows for table, size in sizes.items() if size.is_known}, order)
 
 
 class ChunkPlan:

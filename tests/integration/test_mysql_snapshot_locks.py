@@ -181,3 +181,15 @@ def test_no_change_is_lost_or_torn_between_snapshot_and_stream(place: Place, rig
         enough.set()
         writer.join()
     assert snapshot["a"] == snapshot["b"], "the snapshot is of one moment"
+
+
+@pytest.mark.parametrize(("by_rows", "wanted"), [("ascending", "bca"), ("descending", "acb"), ("disabled", "abc")])
+def test_tables_are_read_in_the_order_of_their_sizes(place: Place, by_rows: str, wanted: str) -> None:
+    place.cursor.execute("CREATE TABLE c (id INT PRIMARY KEY, v INT)")
+    for table, rows in (("a", 300), ("c", 40)):
+        place.cursor.executemany(f"INSERT INTO {table} VALUES (%s, 0)", [(number,) for number in range(2, rows)])
+    place.cursor.execute("ANALYZE TABLE a, b, c")
+    with place.task(f"{RIGHTS}, RELOAD", snapshot_tables_order_by_row_count=by_rows) as task:
+        await_streaming(task)
+        tables = [topic.rpartition(".")[2] for topic, _, value in task.events if isinstance(value, dict) and value.get("op") == "r"]
+    assert "".join(dict.fromkeys(tables)) == wanted
