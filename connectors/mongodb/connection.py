@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from typing import Any
 
@@ -10,10 +11,12 @@ from pymongo import MongoClient
 from pymongo.errors import ConfigurationError, InvalidURI
 
 from connect_py.errors import ConfigError
-from connectors.mongodb.addresses import has_user, options_of
+from connectors.mongodb.addresses import has_user, masked, options_of
 from connectors.mongodb.certificates import pem_file
 from connectors.mongodb.config import MongoConfig
 from connectors.mongodb.server_errors import translated
+
+log = logging.getLogger(__name__)
 
 Client = MongoClient[dict[str, Any]]
 
@@ -53,6 +56,7 @@ def open_client(config: MongoConfig, *, selection_ms: int | None = None) -> Clie
             path = config.raw.get(f"mongodb.ssl.{kind}")
             if path:
                 options[option] = pem_file(path, config.raw.get(f"mongodb.ssl.{kind}.password"))
+    log.info("Connecting to %s", masked(string))
     kept = {name: value for name, value in options.items() if name.lower() not in given and not (name == "tls" and "ssl" in given)}
     try:
         # options of other drivers are no reason to stop; the driver warns of each

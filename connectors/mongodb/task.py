@@ -211,12 +211,17 @@ class MongoDbConnectorTask(DatabaseTask[Beside]):
         if stream is None:
             stream = self._stream = self._open_stream()
             side.attach(stream)
+            if self._position is None and stream.offset.token is not None and (batch := self._batch(stream.offset)) is not None:
+                # nothing is stored yet: a kill before the first commit would begin behind what has happened by then
+                batch.is_milestone = True
+                return batch
         side.before_read()
         if side.blocking:
             batch = self._batch(stream.offset)
             self._begin_blocking(side.blocking.popleft())
             return batch
         offset = stream.offset if stream.read() else None
+        self._is_well()
         side.after_read()
         now = time.monotonic()
         if offset is not None:
@@ -233,7 +238,6 @@ class MongoDbConnectorTask(DatabaseTask[Beside]):
         before = self._position or MongoOffset()
         if not rows and (offset is None or offset == replace(before, more={})) and fields == before.more:
             return None
-        self._is_well()
         self._position = replace(offset or before, more=fields)
         stored = self._position.dump()
         return EncodedBatch(rows, self._partition, stored, self._side.made(stored))

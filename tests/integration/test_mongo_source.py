@@ -268,3 +268,14 @@ def test_a_connector_starts_at_a_configured_time_when_nothing_is_stored(mongo: M
     with MongoTask(settings) as task:
         task.poll_until(lambda: task.events)
         assert task.operations(f"m.{db.name}.items") == [("c", "1")]
+
+
+def test_a_stream_without_a_snapshot_stores_its_place_before_anything_happens(mongo: MongoAddress, db: Db) -> None:
+    with MongoTask(config(mongo, db, snapshot_mode="no_data")) as task:
+        task.stream()
+        task.poll_until(lambda: task.offset is not None, what="an offset")
+        assert task.events == []
+    db["items"].insert_one({"_id": 1})
+    with MongoTask(config(mongo, db, snapshot_mode="no_data"), task.offset) as again:
+        again.poll_until(lambda: again.events, what="what happened while nothing ran")
+        assert again.operations(f"m.{db.name}.items") == [("c", "1")]
