@@ -67,6 +67,23 @@ _STATE_FIELDS: dict[str, Shape] = {
     "version": _TEXT_OR_NULL,
     "trace": {"type": "string", "description": "Why it failed; left out otherwise"},
 }
+_SNAPSHOT = _object(
+    ("estimated_rows",),
+    state={"type": "string", "enum": ["RUNNING", "COMPLETED"], "description": "Of a snapshot that takes long; left out otherwise"},
+    rows=_NUMBER,
+    estimated_rows=_NUMBER,
+    tables=_list(
+        _object(
+            ("estimated_rows", "rows_per_second", "seconds_left"),
+            table=_TEXT,
+            state={"type": "string", "enum": ["PENDING", "RUNNING", "COMPLETED"]},
+            rows=_NUMBER,
+            estimated_rows=_NUMBER,
+            rows_per_second={"type": "number"},
+            seconds_left=_NUMBER,
+        )
+    ),
+)
 _TASK_ID = _object(connector=_TEXT, task=_NUMBER)
 _MORE: dict[str, Shape] = {"additional-data": {"type": "object"}}
 _CONFIG: Shape = {
@@ -125,7 +142,7 @@ SCHEMAS: dict[str, Shape] = {
         ]
     },
     "TaskInfo": _object(id=_TASK_ID, config={"type": "object", "additionalProperties": _TEXT}),
-    "TaskState": _object(("trace",), id=_NUMBER, **_STATE_FIELDS),
+    "TaskState": _object(("trace", "snapshot"), id=_NUMBER, snapshot=_SNAPSHOT, **_STATE_FIELDS),
     "Topics": {"type": "object", "additionalProperties": _object(topics=_list(_TEXT))},
     "Offsets": _object(offsets=_list(_OFFSET)),
     "AlterOffsets": _object(

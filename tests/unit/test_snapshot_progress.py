@@ -12,13 +12,17 @@ from hypothesis import strategies as st
 
 from connect_py.api import MetricGroup, Route
 from connect_py.api.record import EncodedRow
+from connect_py.api.storage import Status
 from connect_py.data.schema import STRING
+from connect_py.runtime.herder.base import ConnectorStatus
 from connect_py.runtime.metrics.snapshot import snapshot_of
+from connect_py.runtime.metrics.worker import WorkerMetrics
 from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.snapshot import frames
 from connectors.engine.snapshot.markers import Marker
 from connectors.engine.snapshot.marking import MarkedRows, OpenChunk
 from connectors.engine.snapshot.progress import WHOLE, Chunk, KeyRange, SnapshotProgress
+from rest_api.models import connector_status
 
 KEY = ("id int4",)
 
@@ -181,3 +185,17 @@ def test_a_long_snapshot_shows_rows_rates_and_what_is_left() -> None:
     assert (snapshot_of(metrics.groups()) or {})["state"] == "COMPLETED"
     now += 61
     assert snapshot_of(metrics.groups()) is None
+
+
+def test_a_status_shows_a_snapshot_beside_its_tasks_state_and_nothing_without_one() -> None:
+    worker = WorkerMetrics()
+    task = ("c", 0)
+    worker.task_launched(task)
+    worker.task_reported(task, {"groups": [("connect.py", "snapshot-progress", {}, {"running": True, "rows": {"a": 5}, "done": {"a": 0}})]})
+    running = Status("RUNNING", "w:1")
+    status = ConnectorStatus("c", running, {0: running, 1: running}, "source", worker.snapshots("c"))
+    shown = connector_status(status)["tasks"]
+    assert shown[0]["snapshot"] == {"state": "RUNNING", "rows": 5, "tables": [{"table": "a", "state": "PENDING", "rows": 5}]}
+    assert shown[1] == {"id": 1, "state": "RUNNING", "worker_id": "w:1", "version": None}
+    worker.task_launched(task)
+    assert worker.snapshots("c") == {}, "what a process told goes with it"
