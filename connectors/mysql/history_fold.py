@@ -30,6 +30,7 @@ _TYPE, _TABLE = b'"type"', b'"table"'
 #: Names of tables have up to 64 characters of up to six bytes each.
 _NEAR = 4000
 _CHANGE = re.compile(rb'"type"\s*:\s*"\w+"\s*,\s*"id"\s*:\s*"((?:[^"\\]|\\.)*)"(?:\s*,\s*"previousId"\s*:\s*"((?:[^"\\]|\\.)*)")?')
+_RENAMES = re.compile(r"\s*ALTER\s.*\bRENAME\b", re.IGNORECASE | re.DOTALL)
 #: Statements that leave tables as they are.
 _OF_NO_TABLE = re.compile(r"\s*(SET|USE|(CREATE|ALTER)\s+(DATABASE|SCHEMA))\b", re.IGNORECASE)
 
@@ -88,6 +89,7 @@ class HistoryFold:
                 return self._add(data)
             if not self._counts(head):
                 return False
+            self._forget_renamed(head, id_)
             self._fold([{"id": id_, "previousId": previous, "table": None if data.find(_TABLE, at) < 0 else data}])
             return True
         return self._add(data)
@@ -101,6 +103,8 @@ class HistoryFold:
             return False
         changes = record.get("tableChanges")
         if changes:
+            if len(changes) == 1:
+                self._forget_renamed(record, str(changes[0].get("id")))
             self._fold(changes)
         else:
             self._apply(str(record.get("ddl") or ""), str(record.get("databaseName") or ""))
@@ -135,6 +139,19 @@ class HistoryFold:
                 self.unsure.discard(id_)
                 table = change["table"]
                 self._unread[id_] = table if isinstance(table, bytes) else change
+
+    def _forget_renamed(self, record: Mapping[str, Any], quoted: str) -> None:
+        """ALTER TABLE … RENAME: its record does not name the table that came before, whose name another table may get."""
+        ddl = str(record.get("ddl") or "")
+        if _RENAMES.match(ddl) is None:
+            return
+        old = concerned_table(ddl, str(record.get("databaseName") or ""))
+        try:
+            new = self._named(quoted)
+        except ValueError:
+            return  # said where the change is taken
+        if old is not None and (old := self._tables.named(old.schema, old.table)) != new and new not in self._unread:
+            self._drop(old)
 
     def _named(self, text: str) -> TableId:
         id_ = parse_id(text)

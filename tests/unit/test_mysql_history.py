@@ -47,8 +47,10 @@ def test_statements_change_tables_as_the_reference_says(scenario):
                 apply_changes(record.changes, known)
             else:
                 apply(record.ddl, known, record.database)
-            for id_, table in known.tables.items():
-                assert tables.tables[id_].columns == table.columns, value["ddl"]
+            # a record of ALTER TABLE … RENAME does not name the table that came before
+            assert set(tables.tables) <= set(known.tables)
+            for id_, table in tables.tables.items():
+                assert known.tables[id_].columns == table.columns, value["ddl"]
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -66,7 +68,13 @@ def test_a_folded_history_is_the_one_that_was_applied_record_by_record(scenario,
         for value in records:
             assert fold.add(json.dumps(value, indent=2 if pretty else None).encode())
         found = fold.tables()
-        assert found.tables == known.tables and found.charsets == known.charsets and fold.count == len(records)
+        renamed = set(known.tables) - set(found.tables)
+        assert len(renamed) == sum(value["ddl"].startswith("ALTER TABLE") and " RENAME TO " in value["ddl"] for value in records)
+        assert (
+            found.tables == {id_: table for id_, table in known.tables.items() if id_ not in renamed}
+            and found.charsets == known.charsets
+            and fold.count == len(records)
+        )
 
 
 def test_a_fold_takes_names_as_they_are_and_leaves_other_connectors_out():

@@ -12,6 +12,9 @@ from connectors.mysql.ddl.lexer import DdlError
 from connectors.mysql.ddl.reader import Reader
 from connectors.mysql.model import MyColumn, MyTable
 
+#: What an action on columns, keys or partitions begins with; all else is an option of the table.
+_ACTIONS = ("ADD", "CHANGE", "MODIFY", "DROP", "ALTER", "RENAME", "CONVERT", "ORDER", "PARTITION", "REORGANIZE", "EXCHANGE", "COALESCE")
+
 
 def alter_table(reader: Reader, tables: Tables, database: str, sql: str) -> list[Change]:
     """The rest of a statement after ALTER TABLE. Raises DdlError."""
@@ -20,17 +23,48 @@ def alter_table(reader: Reader, tables: Tables, database: str, sql: str) -> list
     table = tables.tables.get(id_)
     if table is None:
         return []
+    default = _default_charset(reader)
+    if default is not None:
+        table = replace(table, charset=default)
+    converted: str | None = None
     while not reader.ended:
-        table = _act(reader, table, database, sql)
+        if reader.takes("CONVERT", "TO"):
+            converted = _read_charset(reader)
+        else:
+            table = _act(reader, table, database, sql)
         reader.skip_to(",")
         reader.takes(",")
+    if converted is not None:
+        # also columns that the statement itself adds, wherever it stands in it
+        columns = tuple(replace(column, charset=converted) if column.charset else column for column in table.columns)
+        table = replace(table, charset=default or converted, columns=columns)
     if table.id != id_:
         table = replace(table, id=tables.named(table.id.schema, table.id.table))
-        # the old name stays in the model, as in the reference's history
+        # in the history the old name stays, as in the reference's, which names no table that came before
+        del tables.tables[id_]
         tables.tables[table.id] = table
         return [Change("ALTER", table.id, table)]
     tables.tables[id_] = table
     return [Change("ALTER", id_, table)]
+
+
+def _default_charset(reader: Reader) -> str | None:
+    """The table's new character set, which counts for columns of the same statement wherever it stands in it. Reads nothing."""
+    start, found = reader.at, None
+    while not reader.ended:
+        if not reader.takes_any(*_ACTIONS):
+            while not reader.ended and not reader.sees(","):
+                if reader.takes("CHARACTER", "SET") or reader.takes("CHARSET"):
+                    reader.takes("=")
+                    found = reader.name().lower()
+                elif reader.sees("("):
+                    reader.skip_parentheses()
+                else:
+                    reader.next()
+        reader.skip_to(",")
+        reader.takes(",")
+    reader.at = start
+    return None if found == "default" else found
 
 
 def _act(reader: Reader, table: MyTable, database: str, sql: str) -> MyTable:
@@ -50,20 +84,16 @@ def _act(reader: Reader, table: MyTable, database: str, sql: str) -> MyTable:
         return _alter_column(reader, table)
     if reader.takes("RENAME"):
         return _rename(reader, table, database, sql)
-    if reader.takes("CONVERT", "TO"):
-        if not reader.takes("CHARACTER", "SET"):
-            reader.expects("CHARSET")
-        charset = reader.name().lower()
-        columns = tuple(replace(column, charset=charset) if column.charset else column for column in table.columns)
-        return replace(table, charset=charset, columns=columns)
-    reader.takes("DEFAULT")
-    if reader.takes("CHARACTER", "SET") or reader.takes("CHARSET"):
-        reader.takes("=")
-        return replace(table, charset=reader.name().lower())
     if reader.takes("COMMENT"):
         reader.takes("=")
         return replace(table, comment=reader.string())
     return table
+
+
+def _read_charset(reader: Reader) -> str:
+    if not reader.takes("CHARACTER", "SET"):
+        reader.expects("CHARSET")
+    return reader.name().lower()
 
 
 def _add(reader: Reader, table: MyTable) -> MyTable:
