@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pymysql
 from pymysql.constants import COMMAND
@@ -39,13 +39,22 @@ class BinlogClient:
 
     Args:
         server_id: ours; no other replica of the server may have it.
+        timeouts: of the server's side of the connection, as `net_write_timeout` and seconds; none leaves its own.
         annotated: whether MariaDB sends statements before their rows: they count as events of their transaction.
 
     Raises:
         ServerError: the login fails, or the server refuses to dump.
     """
 
-    def __init__(self, settings: ConnectionSettings, server_id: int, *, mariadb: bool = False, annotated: bool = False) -> None:
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        server_id: int,
+        *,
+        mariadb: bool = False,
+        annotated: bool = False,
+        timeouts: Mapping[str, int] | None = None,
+    ) -> None:
         self._where = f"{settings.host}:{settings.port}"
         self._server_id = server_id
         self._flags = _ANNOTATE_ROWS if mariadb and annotated else 0
@@ -53,6 +62,8 @@ class BinlogClient:
         self._connection.execute("SET @master_binlog_checksum = @@global.binlog_checksum")
         self._connection.execute("SET @source_binlog_checksum = @@global.binlog_checksum")
         self._connection.execute(f"SET @master_heartbeat_period = {_HEARTBEAT_SECONDS * 10**9}")
+        for name, seconds in (timeouts or {}).items():
+            self._connection.execute(f"SET SESSION {name} = {seconds}")
         if mariadb:
             self._connection.execute(f"SET @mariadb_slave_capability = {_MARIADB_CAPABILITY}")
         checksum = self._connection.texts("SELECT @@global.binlog_checksum")[0][0]

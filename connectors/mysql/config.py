@@ -226,6 +226,7 @@ _OLD_NAMES: Final = {
     "database.history": "schema.history.internal",
     "gtid.new.channel.position": "gtid.source.includes",
 }
+_KEY_PASSWORD: Final = "database.ssl.keystore.password"  # noqa: S105  # a name
 _OLD_HISTORY: Final = "database.history."
 _OVERRIDES: Final = "snapshot.select.statement.overrides"
 _HISTORY: Final = "schema.history.internal."
@@ -285,6 +286,12 @@ class MySqlConfig(ParsedConfig):
     def skips_unchanged(self) -> bool:
         """`skip.messages.without.change`."""
         return self.choice("skip.messages.without.change") == "true"
+
+    @property
+    def log_timeouts(self) -> dict[str, int]:
+        """`binlog.net.write.timeout` and `binlog.net.read.timeout`, where they are given, by the server's names."""
+        seconds = {f"net_{side}_timeout": self.number(f"binlog.net.{side}.timeout") for side in ("write", "read")}
+        return {name: value for name, value in seconds.items() if value > 0}
 
     @property
     def read_only(self) -> bool:
@@ -395,7 +402,7 @@ def _history_problems(config: Config) -> list[str]:
 
 
 def _settings(raw: Mapping[str, str]) -> ConnectionSettings:
-    password = raw.get("database.password")
+    password, key_password = raw.get("database.password"), raw.get(_KEY_PASSWORD)
     return ConnectionSettings(
         host=raw["database.hostname"].strip(),
         port=int(raw["database.port"]),
@@ -406,6 +413,7 @@ def _settings(raw: Mapping[str, str]) -> ConnectionSettings:
         ssl_ca=raw.get("database.ssl.truststore"),
         ssl_cert=raw.get("database.ssl.keystore"),
         ssl_key=raw.get("database.ssl.keystore"),
+        ssl_key_password=None if key_password is None else parse_value(_KEY_PASSWORD, key_password, ConfigType.PASSWORD),
     )
 
 

@@ -138,5 +138,7 @@ def _tls(settings: ConnectionSettings) -> ssl.SSLContext | None:
     if settings.ssl_mode in ("preferred", "required"):
         context.verify_mode = ssl.CERT_NONE
     if settings.ssl_cert:
-        context.load_cert_chain(settings.ssl_cert, settings.ssl_key)
+        context.load_cert_chain(
+            settings.ssl_cert, settings.ssl_key, settings.ssl_key_password.reveal if settings.ssl_key_password else None
+        )
     return context

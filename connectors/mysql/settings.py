@@ -15,7 +15,7 @@ class ConnectionSettings:
         connect_timeout: seconds.
         ssl_mode: ``database.ssl.mode`` in small letters, with `_`.
         ssl_ca: a PEM file of certificates to trust; None trusts the system's.
-        ssl_cert: a PEM file of our own certificate and ssl_key of its key.
+        ssl_cert: a PEM file of our own certificate and ssl_key of its key, which ssl_key_password opens.
     """
 
     host: str
@@ -27,3 +27,4 @@ class ConnectionSettings:
     ssl_ca: str | None = None
     ssl_cert: str | None = None
     ssl_key: str | None = None
+    ssl_key_password: Password | None = None

@@ -302,7 +302,11 @@ class MySqlConnectorTask(DatabaseTask[Beside]):
         self._connection.close()
         self._connection = None
         client = BinlogClient(
-            config.connection, config.server_id, mariadb=server.is_mariadb(config), annotated=config.flag("include.query")
+            config.connection,
+            config.server_id,
+            mariadb=server.is_mariadb(config),
+            annotated=config.flag("include.query"),
+            timeouts=config.log_timeouts,
         )
         try:
             if isinstance(gtids, MariadbGtidSet):
