@@ -2,7 +2,8 @@
 
 The text is byte for byte what Debezium's `JsonSerialization` makes with the Java driver's `JsonWriter`: one space after a colon; none
 after a comma (but for `updatedFields` in the mode `legacy`); of two fields with one name the last value at the first one's place, since the
-reference reads documents into a map; malformed UTF-8 becomes U+FFFD. No I/O, no driver, no state but caches of field names.
+reference reads documents into a map; malformed UTF-8 becomes U+FFFD. Documents of a shape that was seen before take the quick way
+(`bson_shapes`). No I/O, no driver, no state but caches of names and shapes.
 
 Measured beside `bson.json_util` in `tests/bench/bench_bson.py`.
 """
@@ -17,8 +18,9 @@ from struct import error as struct_error
 from typing import Protocol
 
 from connect_py.data.java_json import escaped
-from connectors.mongodb.bson_forms import CONSTANTS, Form, scalar_texts
+from connectors.mongodb.bson_forms import CONSTANTS, Form, ScalarTexts, scalar_texts
 from connectors.mongodb.bson_scalars import decimal_text, decode_text
+from connectors.mongodb.bson_shapes import Shapes, ValueWriter, shape_of
 from connectors.mongodb.errors import MalformedBsonError
 
 #: The server refuses documents nested deeper than 200 levels (`BSONDepth`); more than that is a broken length.
@@ -53,33 +55,44 @@ class BsonJson:
     form: Form
     comma: str
     _document: Walker
-    _value: Callable[[int, bytes, int, int], str]
+    _value: ValueWriter
+    _shapes: Shapes
 
     def document(self, data: bytes, start: int = 0) -> str:
         """The document that begins at `start`; what follows it in `data` is not looked at."""
+        if start == 0 and (text := self._shapes.text(data)) is not None:
+            return text
         try:
-            return escaped(self._document(data, start, len(data), 0))
+            found = escaped(self._document(data, start, len(data), 0))
+            if start == 0:
+                self._shapes.missed(data)
+            return found
         except (struct_error, IndexError, ValueError) as error:
             raise MalformedBsonError(f"A BSON document is cut short: {error}") from error
 
     def value(self, kind: int, data: bytes, start: int = 0, end: int | None = None) -> str:
         """One value of type `kind` (BSON's type byte), at `start`; `end` (default: that of `data`) is where it must not go beyond."""
         try:
-            return escaped(self._value(kind, data, start, len(data) if end is None else end))
+            stop = len(data) if end is None else end
+            text, at = self._value(kind, data, start, stop, 0)
         except (struct_error, IndexError, ValueError) as error:
             raise MalformedBsonError(f"A BSON value is cut short: {error}") from error
+        if at > stop:
+            raise MalformedBsonError(f"A BSON value goes {at - stop} bytes beyond its end")
+        return escaped(text)
 
 
 def bson_json(form: Form, comma: str = ",") -> BsonJson:
     """The writer for a form. Costly: make one for a connector, not one for a document."""
-    document, value = _walkers(form, comma)
-    return BsonJson(form, comma, document, value)
+    texts = scalar_texts(form, comma)
+    document, value = _walkers(form, texts, comma)
+    return BsonJson(form, comma, document, value, Shapes(lambda data: shape_of(data, texts, comma, _quoted, value)))
 
 
-def _walkers(form: Form, comma: str) -> tuple[Walker, Callable[[int, bytes, int, int], str]]:
+def _walkers(form: Form, texts: ScalarTexts, comma: str) -> tuple[Walker, ValueWriter]:
     """The functions of one form: closures, since locals and cells are the fastest names Python has."""
     names: dict[bytes, tuple[int, str]] = {}
-    int32_text, int64_text, double, date, binary, regex = scalar_texts(form, comma)
+    int32_text, int64_text, double, date, binary, regex = texts
     joined = comma.join
 
     def document(data: bytes, start: int, limit: int, depth: int) -> str:
@@ -237,13 +250,7 @@ def _walkers(form: Form, comma: str) -> tuple[Walker, Callable[[int, bytes, int,
             return f'{{"$dbPointer": {pointer}}}' if form is Form.CANONICAL else pointer, at + 12
         raise MalformedBsonError(f"A BSON document has a value of type {kind:#04x}, which does not exist")
 
-    def value(kind: int, data: bytes, start: int, end: int) -> str:
-        text, at = other(kind, data, start, end, 0)
-        if at > end:
-            raise MalformedBsonError(f"A BSON value goes {at - end} bytes beyond its end")
-        return text
-
-    return document, value
+    return document, other
 
 
 def _end(data: bytes, start: int, limit: int, depth: int) -> int:
