@@ -14,7 +14,7 @@ import pytest
 
 from connect_py.testing.services.postgres import PostgresAddress
 from connectors.engine.snapshot.progress import FIELD, SnapshotProgress
-from connectors.postgres import copy_rows
+from connectors.postgres import copy_rows, slot
 from connectors.postgres.offset import PostgresOffset
 from tests.fix_postgres import postgres_source
 from tests.postgres_task import DirectTask, fold_events
@@ -285,3 +285,31 @@ def test_a_table_whose_key_may_not_be_read_is_read_whole(source: Source) -> None
     finally:
         source.connection.execute(f"DROP OWNED BY {role}")
         source.connection.execute(f"DROP ROLE {role}")
+
+
+def test_a_snapshot_that_no_stream_follows_begins_anew(source: Source) -> None:
+    make_item(source, 600)
+    offset = source.run_until(seen(250), snapshot_mode="initial_only")
+    assert FIELD not in offset
+    source.connection.execute("UPDATE item SET version = 2")
+    source.events.clear()
+    source.run_until(lambda task: task.events and task.events[-1][2]["source"]["snapshot"] == "last", offset, snapshot_mode="initial_only")
+    assert [value["after"]["version"] for _, value in source.topic("item")] == [2] * 600
+
+
+def test_without_room_for_a_temporary_slot_the_end_is_right_all_the_same(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_item(source, 600)
+    offset = source.run_until(seen(250))
+    for id_ in (5, 210, 500):
+        source.connection.execute("UPDATE item SET version = 2 WHERE id = %s", (id_,))
+    source.connection.execute("DELETE FROM item WHERE id IN (6, 211, 501)")
+    source.connection.execute("UPDATE item SET id = id + 1000, version = 3 WHERE id IN (7, 502)")
+    monkeypatch.setattr(slot, "export_snapshot_beside", lambda *_, **__: None)
+    source.connection.execute("INSERT INTO item VALUES (-9, 1, 'the end')")
+
+    def has_streamed(task: DirectTask) -> bool:
+        return finished(task) and any(key["id"] == -9 and value["op"] == "c" for _, key, value in task.events if value)
+
+    source.run_until(has_streamed, offset)
+    assert fold_events(source.topic("item")) == source.rows("item")
+    assert len([1 for _, value in source.topic("item") if value and value["op"] == "r"]) <= 600 + CHUNK
