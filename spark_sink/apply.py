@@ -15,11 +15,12 @@ from spark_sink.changes import Batch, Group, Truncate
 from spark_sink.config import SinkConfig
 from spark_sink.decode import UNAVAILABLE, metadata_columns
 from spark_sink.evolve import plan_evolution, wider
-from spark_sink.merge import Shape, reduce, unify
+from spark_sink.merge import VERSION_COLUMNS, Shape, reduce, unify
 from spark_sink.planning import Range
 from spark_sink.records import Form
 from spark_sink.routing import TableName
 from spark_sink.tables.base import Tables, TableState
+from spark_sink.versions import chain
 from spark_sink.watermark import Watermark
 
 if TYPE_CHECKING:
@@ -97,7 +98,11 @@ def apply_table(change: TableChange, batch: Batch, spark: SparkSession, tables: 
         frame = frame.where(wanted)
     first = None if truncate is None else config["tables.truncate-mode"]
     try:
-        if shape.keys:
+        if shape.versions:
+            current = tables.rows(change.table) if shape.unknown else None
+            chain(frame, shape, current).createOrReplaceTempView(_VIEW)
+            tables.merge(change.table, _VIEW, shape, watermark)
+        elif shape.keys:
             reduce(frame, shape).createOrReplaceTempView(_VIEW)
             tables.merge(change.table, _VIEW, shape, watermark, first)
         else:
@@ -136,6 +141,11 @@ def _truncate(change: TableChange, state: TableState | None, config: SinkConfig)
             f"Table {change.table} was truncated in the source (partition {max(found).partition}, offset {max(found).offset}) and "
             "lakehouse.tables.truncate-mode=fail. Nothing was written; choose apply, soft or ignore and restart the task."
         )
+    if found and mode != "ignore" and config["tables.write-mode"] == "scd2":
+        raise FatalTaskError(
+            f"Table {change.table} was truncated in the source (partition {max(found).partition}, offset {max(found).offset}), which a "
+            "table of versions cannot follow. Nothing was written; set lakehouse.tables.truncate-mode=ignore and restart the task."
+        )
     return max(found) if found and mode != "ignore" else None
 
 
@@ -173,6 +183,12 @@ def _shape(change: TableChange, groups: Sequence[Group], config: SinkConfig) -> 
             f"Records for table {change.table} have no key, so rows cannot be matched. Give the source table a key (message.key.columns), "
             "or set lakehouse.tables.no-key=append."
         )
+    versions = config["tables.write-mode"] == "scd2"
+    if versions and not next(iter(keys)):
+        raise FatalTaskError(
+            f"Records for table {change.table} have no key, so they have no versions. Give the source table a key (message.key.columns), "
+            "or write the table with another lakehouse.tables.write-mode."
+        )
     types: dict[str, str] = {}
     for group in described:
         for column in group.schema.columns:
@@ -184,14 +200,16 @@ def _shape(change: TableChange, groups: Sequence[Group], config: SinkConfig) -> 
                 )
             types[column.name] = common
     key = next(iter(keys))
-    soft = bool(key) and config["tables.delete-mode"] == "soft"
+    soft = bool(key) and config["tables.delete-mode"] == "soft" and not versions
     unknown = [name for name in types if name not in key and (soft or any(_may_be_unknown(name, group) for group in rows))]
     if rows or soft:
         types |= metadata_columns(config)
     if changelog:
         types[UNAVAILABLE] = "array<string>"
+    if versions:
+        types |= VERSION_COLUMNS
     partitions = {(tp.topic, tp.partition) for tp in change.ranges}
-    return Shape(key, types, tuple(unknown), len(partitions) > 1, soft, UNAVAILABLE if changelog else None)
+    return Shape(key, types, tuple(unknown), len(partitions) > 1, soft, UNAVAILABLE if changelog else None, versions)
 
 
 def _may_be_unknown(name: str, group: Group) -> bool:

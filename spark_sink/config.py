@@ -9,6 +9,7 @@ from typing import Any
 
 from connect_py.api.config import ConfigDef, ConfigKey, ConfigType, Importance, between, non_empty, one_of
 from connect_py.errors import ConfigError
+from spark_sink import settings
 from spark_sink.types import TypeOptions, quote
 
 PREFIX = "lakehouse."
@@ -61,6 +62,11 @@ def _metadata_columns(name: str, value: Any) -> None:
     unknown = [column for column in value or () if column not in METADATA_COLUMNS]
     if unknown:
         raise ConfigError(f"Invalid value {', '.join(unknown)} for configuration {name}: known are {', '.join(METADATA_COLUMNS)}")
+
+
+def _window(name: str, value: Any) -> None:
+    if value and not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d\s*-\s*([01]\d|2[0-3]):[0-5]\d", value):
+        raise ConfigError(f"Invalid value {value} for configuration {name}: two times of day are expected, as 22:00-05:30")
 
 
 SCHEMA_CHANGES = ("create.table", "add.column", "alter.column.type")
@@ -157,8 +163,9 @@ CONFIG_DEF = ConfigDef(
         _key(
             "tables.write-mode",
             "upsert",
-            "upsert: one row a key, changed by updates and removed by deletes. append: a row for each event, with its operation and place.",
-            validator=one_of("upsert", "append"),
+            "upsert: one row a key, changed by updates and removed by deletes. append: a row for each event, with its operation and place. "
+            "scd2: a row for each version of a key, with the time from and to which it was valid.",
+            validator=one_of("upsert", "append", "scd2"),
             group="Writing",
         ),
         _key(
@@ -325,6 +332,69 @@ CONFIG_DEF = ConfigDef(
             group="Batches",
         ),
         _key(
+            "maintenance.enabled",
+            True,
+            "Compact tables and clean up after them, between batches, one table at a time.",
+            BOOLEAN,
+            group="Maintenance",
+        ),
+        _key(
+            "maintenance.compact.every-commits",
+            50,
+            "A table's turn comes after so many commits of this sink.",
+            INT,
+            validator=between(1),
+            group="Maintenance",
+        ),
+        _key(
+            "maintenance.max-lag",
+            100000,
+            "Maintenance waits while the sink has more offsets than this to catch up with.",
+            LONG,
+            validator=between(0),
+            group="Maintenance",
+        ),
+        _key(
+            "maintenance.window",
+            None,
+            "Hours in which maintenance may run, UTC, as 22:00-05:30; at any time without it.",
+            validator=_window,
+            group="Maintenance",
+        ),
+        _key("maintenance.target-file-size-bytes", 134217728, "Size of compacted files.", LONG, validator=between(1), group="Maintenance"),
+        _key(
+            "maintenance.expire-snapshots.older-than-ms",
+            432000000,
+            "Iceberg: snapshots older than this are removed, with the files that only they have.",
+            LONG,
+            validator=between(0),
+            group="Maintenance",
+        ),
+        _key(
+            "maintenance.expire-snapshots.retain-last",
+            10,
+            "Iceberg: so many snapshots stay, however old.",
+            INT,
+            validator=between(1),
+            group="Maintenance",
+        ),
+        _key(
+            "maintenance.remove-orphan-files.older-than-ms",
+            604800000,
+            "Iceberg: files that belong to no snapshot are removed when they are older than this; three days at least.",
+            LONG,
+            validator=between(259200000),
+            group="Maintenance",
+        ),
+        _key(
+            "maintenance.vacuum.retain-hours",
+            168,
+            "Delta: files that the table has not had for so many hours are removed; 168 at least.",
+            INT,
+            validator=between(168),
+            group="Maintenance",
+        ),
+        _key(
             "fail-on-data-loss",
             True,
             "Fail when Kafka has deleted offsets that were still to be read; false goes on with the first one that is left.",
@@ -449,6 +519,7 @@ def parse(config: Mapping[str, str]) -> SinkConfig:
     _check_routing(values, _of_tables(under("table.")))
     delta = values["format"] == "delta"
     values["catalog"] = values["catalog"] or ("spark_catalog" if delta else "iceberg")
+    settings.check(under("spark.conf."))
     spark_conf = under("spark.conf.") | {f"spark.hadoop.{name}": value for name, value in under("hadoop.").items()}
     if delta:
         _check_delta(values, catalog, spark_conf)

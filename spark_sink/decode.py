@@ -106,7 +106,8 @@ def _row(schema: RecordSchema, route: Mapping[str, str], config: SinkConfig, *, 
     row = {Form.ENVELOPE: "v.`after`", Form.FLAT: "v", Form.TOMBSTONE: ""}[schema.form]
     if schema.form is Form.ENVELOPE and deleted_row:
         row = "IF(v.`op` = 'd', v.`before`, v.`after`)"
-    steps = [f"{_operation(schema, route)} `$op`", "`partition` `$partition`", "`offset` `$offset`", "`timestamp` `$time`"]
+    time = f"timestamp_millis({_metadata('source.ts_ms', schema)})" if config["tables.write-mode"] == "scd2" else "`timestamp`"
+    steps = [f"{_operation(schema, route)} `$op`", "`partition` `$partition`", "`offset` `$offset`", f"{time} `$time`"]
     for column in schema.columns:
         of_key = column in schema.keys
         value = column.type.convert(f"{'k' if of_key else row}.{quote(column.field)}") if row or of_key else "NULL"

@@ -27,6 +27,7 @@ class Shape:
         several_partitions: whether a key might come from more than one topic partition.
         soft: whether a delete keeps the row and its values.
         unavailable: a column that takes the names of unknown columns, in a table that keeps every event.
+        versions: whether rows are versions, closed and opened by a chain of events (`spark_sink.versions`).
     """
 
     keys: tuple[str, ...]
@@ -35,6 +36,14 @@ class Shape:
     several_partitions: bool = False
     soft: bool = False
     unavailable: str | None = None
+    versions: bool = False
+
+
+#: Columns of a version, by name: their types. The current one has an open end.
+VERSION_COLUMNS = {"__valid_from": "timestamp", "__valid_to": "timestamp", "__is_current": "boolean"}
+
+#: Flag of rows that close what the table has (`spark_sink.versions`).
+CLOSES = "`$closes`"
 
 
 def flag(column: str) -> str:
@@ -139,6 +148,8 @@ def merge_sql(table: str, source: str, shape: Shape, truncate: str | None = None
     Args:
         truncate: ``apply`` also removes all rows that the table had, ``soft`` marks them as deleted.
     """
+    if shape.versions:
+        return _versions_sql(table, source, shape)
     columns = [name for name in shape.types if name not in shape.keys]
     on = " AND ".join(f"t.{quote(key)} <=> s.{quote(key)}" for key in shape.keys)
     kept = () if truncate == "apply" else shape.unknown
@@ -157,6 +168,17 @@ def merge_sql(table: str, source: str, shape: Shape, truncate: str | None = None
         "soft": f" WHEN NOT MATCHED BY SOURCE AND NOT coalesce({_DELETED}, false) THEN UPDATE SET {_DELETED} = true",
     }[truncate]
     return f"MERGE INTO {table} t USING {source} s ON {on}{delete}{update}{insert} THEN INSERT ({names}) VALUES ({values}){others}"
+
+
+def _versions_sql(table: str, source: str, shape: Shape) -> str:
+    on = " AND ".join(f"t.{quote(key)} <=> s.{quote(key)}" for key in shape.keys)
+    names = ", ".join(quote(name) for name in shape.types)
+    values = ", ".join(f"s.{quote(name)}" for name in shape.types)
+    return (
+        f"MERGE INTO {table} t USING {source} s ON {on} AND s.{CLOSES} AND t.`__is_current` "
+        "WHEN MATCHED THEN UPDATE SET t.`__valid_to` = s.`__valid_from`, t.`__is_current` = false "
+        f"WHEN NOT MATCHED AND NOT s.{CLOSES} THEN INSERT ({names}) VALUES ({values})"
+    )
 
 
 def _kept(name: str) -> str:

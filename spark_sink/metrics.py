@@ -14,6 +14,8 @@ class _Table:
     batches: int = 0
     skipped: int = 0
     seconds: float = 0.0
+    maintained: int = 0
+    maintenance_seconds: float = 0.0
 
 
 @dataclass
@@ -49,6 +51,12 @@ class SinkFigures:
         self._batches += 1
         self._passed_over += passed_over
 
+    def maintained(self, table: str, seconds: float) -> None:
+        """A table has been compacted."""
+        known = self._tables.setdefault(table, _Table())
+        known.maintained += 1
+        known.maintenance_seconds += seconds
+
     def failed(self) -> None:
         """A batch failed, and is tried again or fails the task."""
         self._failures += 1
@@ -69,6 +77,8 @@ class SinkFigures:
                         "commits-total": table.batches,
                         "batches-skipped-already-committed-total": table.skipped,
                         "apply-seconds-total": table.seconds,
+                        "maintenance-total": table.maintained,
+                        "maintenance-seconds-total": table.maintenance_seconds,
                     },
                 )
             )

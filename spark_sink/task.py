@@ -7,6 +7,7 @@ follows the tables and never leads them. One thread, the runtime's, uses everyth
 
 from __future__ import annotations
 
+import datetime
 import logging
 import threading
 import time
@@ -22,6 +23,7 @@ from spark_sink.apply import TableChange, apply_table
 from spark_sink.changes import Batch, Group, Reader
 from spark_sink.config import SinkConfig
 from spark_sink.errors import classify, is_of_records, jvm_gone
+from spark_sink.maintenance import Policy, Schedule
 from spark_sink.metrics import SinkFigures
 from spark_sink.planning import Range, describe, plan_ranges
 from spark_sink.routing import TableName
@@ -53,6 +55,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         began = time.monotonic()
         self._session = open_session(self._config, f"{context.connector}-{context.task}")
         self._spark = spark = self._session.spark
+        self._schedule = Schedule(self._config)
         self._reader = Reader(spark, self._config, context.kafka_options)
         self._tables: Tables = open_tables(spark, self._config, Writer(context.connector, context.task, time.time_ns() // 1_000_000))
         _log.info("Spark session of %s ready after %.1f s", context.connector, time.monotonic() - began)
@@ -64,6 +67,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         log = self._context.log_offsets(self._config.topics, self._config.pattern)
         ranges: dict[TopicPartition, Range] = {}
         try:
+            self._maintain()
             self._find_positions(log)
             self._figures.looked(self._positions, log)
             ranges = plan_ranges(
@@ -87,6 +91,24 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         self._positions.update(done)
         self._figures.looked(self._positions, log)
         return done
+
+    def _maintain(self) -> None:
+        """Before a batch, at most one table. The offsets of the last one are in the group by now; what fails is left for the next turn."""
+        table = self._schedule.due(self._figures.lag, datetime.datetime.now(datetime.UTC))
+        if table is None or self._stopping.is_set():
+            return
+        began = time.monotonic()
+        try:
+            if self._tables.load(table) is not None:
+                self._tables.maintain(table, Policy.of(self._config))
+        except (FatalTaskError, Behind):
+            raise
+        except Exception as error:  # noqa: BLE001  # whatever it was, the table is as good as before
+            self._tables.forget()
+            _log.warning("Maintenance of table %s failed and waits for its next turn: %s", table, classify(error, "compacting"))
+            return
+        self._figures.maintained(str(table), time.monotonic() - began)
+        _log.info("Compacted and cleaned up table %s in %.1f s", table, time.monotonic() - began)
 
     def _due(self, ranges: Mapping[TopicPartition, Range]) -> bool:
         now = time.monotonic()
@@ -149,6 +171,8 @@ class SparkLakehouseSinkTask(BatchSinkTask):
                 table_began = time.monotonic()
                 was_new = self._apply_to_table(change, batch)
                 records = sum(group.count for group in change.groups)
+                if was_new:
+                    self._schedule.committed(change.table)
                 self._figures.applied(str(change.table), records, time.monotonic() - table_began, was_new=was_new)
             self._note({tp: found for tp, found in ranges.items() if not any(tp in change.ranges for change in changes)})
             self._figures.batch(sum(group.count for group in batch.groups if not group.tables))

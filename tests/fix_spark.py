@@ -158,6 +158,10 @@ class Lake:
         """The offsets that the table holds."""
         return json.loads(self.table(name).properties["kafka.connect.offsets.lake"])
 
+    def files(self, name: str) -> int:
+        """How many data files the table has now."""
+        return len(self.table(name).inspect.data_files())
+
     def drop(self, task: SparkLakehouseSinkTask, name: str) -> None:
         """Remove a table and its files."""
         task._spark.sql(f"DROP TABLE {self.sql(name)} PURGE")
@@ -187,6 +191,9 @@ class DeltaLake(Lake):
         commits = reversed(self.table(name).history())
         first = next(commit["version"] for commit in commits if "kafka.connect.commit-id" in commit.get("userMetadata", ""))
         task._spark.sql(f"RESTORE TABLE {self.sql(name)} TO VERSION AS OF {first}").collect()
+
+    def files(self, name: str) -> int:
+        return len(self.table(name).file_uris())
 
     def drop(self, task: SparkLakehouseSinkTask, name: str) -> None:
         shutil.rmtree(self.warehouse / "public" / name)

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from connect_py.api.record import TopicPartition
 from connect_py.errors import RetriableError
 from spark_sink.evolve import Evolution
+from spark_sink.maintenance import Policy
 from spark_sink.merge import Shape
 from spark_sink.routing import TableName
 from spark_sink.watermark import Watermark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True)
@@ -109,8 +113,16 @@ class Tables(Protocol):
         """Replace the watermark, forward or back, and raise the generation. The table must have been loaded."""
         ...
 
+    def rows(self, name: TableName) -> DataFrame:
+        """What a table holds."""
+        ...
+
     def written(self) -> dict[TableName, Watermark]:
         """All tables that hold a watermark of this connector."""
+        ...
+
+    def maintain(self, name: TableName, policy: Policy) -> None:
+        """Compact a table and remove what nothing refers to any more. The watermark survives; the table must have been loaded."""
         ...
 
     def forget(self) -> None:

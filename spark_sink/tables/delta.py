@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from spark_sink.evolve import Evolution
+from spark_sink.maintenance import Policy
 from spark_sink.merge import Shape, append_sql, merge_sql, overwrite_sql
 from spark_sink.routing import TableName
 from spark_sink.tables.base import TableState, Writer
@@ -29,7 +30,7 @@ from spark_sink.types import literal, quote
 from spark_sink.watermark import Watermark
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _APP_ID = "spark.databricks.delta.write.txnAppId"
 _VERSION = "spark.databricks.delta.write.txnVersion"
@@ -186,9 +187,24 @@ class DeltaTables:
         """See `Tables.alter`."""
         self._commit(name, _nothing, watermark, raise_generation=True)
 
+    def maintain(self, name: TableName, policy: Policy) -> None:
+        """See `Tables.maintain`."""
+        self._keep(name, self._known[name])
+        key = "spark.databricks.delta.optimize.maxFileSize"
+        self._spark.conf.set(key, str(policy.target_file_size))
+        try:
+            self._spark.sql(f"OPTIMIZE {self._quoted(name)}").collect()
+        finally:
+            self._spark.conf.unset(key)
+        self._spark.sql(f"VACUUM {self._quoted(name)} RETAIN {policy.vacuum_hours} HOURS").collect()
+
     def forget(self) -> None:
         """See `Tables.forget`."""
         self._known.clear()
+
+    def rows(self, name: TableName) -> DataFrame:
+        """See `Tables.rows`."""
+        return self._spark.table(self._quoted(name))
 
     def written(self) -> dict[TableName, Watermark]:
         """See `Tables.written`."""

@@ -11,6 +11,7 @@ State: head and watermark of tables that this task has read or written, dropped 
 from __future__ import annotations
 
 import contextlib
+import datetime
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from connect_py.errors import ConnectError
 from spark_sink.evolve import Evolution
+from spark_sink.maintenance import Policy
 from spark_sink.merge import Shape, append_sql, merge_sql
 from spark_sink.routing import TableName
 from spark_sink.tables.base import TableState, Writer
@@ -28,7 +30,7 @@ from spark_sink.types import literal, quote
 from spark_sink.watermark import Watermark
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _SNAPSHOT_PROPERTY = "spark.sql.iceberg.snapshot-property."
 
@@ -164,6 +166,10 @@ class IcebergTables:
         """See `Tables.alter`."""
         self._commit(name, lambda table: [_nothing(table)], watermark, raise_generation=True)
 
+    def rows(self, name: TableName) -> DataFrame:
+        """See `Tables.rows`."""
+        return self._spark.table(self._quoted(name))
+
     def written(self) -> dict[TableName, Watermark]:
         """See `Tables.written`. Every commit copies the watermark into a property, so properties are enough."""
         found: dict[TableName, Watermark] = {}
@@ -173,6 +179,24 @@ class IcebergTables:
             if text:
                 found[name] = Watermark.parse(text)
         return found
+
+    def maintain(self, name: TableName, policy: Policy) -> None:
+        """See `Tables.maintain`. Every commit has copied the watermark into a property, so no snapshot is needed for it."""
+        table = f"table => {literal('.'.join(quote(part) for part in name.parts))}"
+        files = f"'target-file-size-bytes', '{policy.target_file_size}', 'delete-file-threshold', '1'"
+        now = datetime.datetime.now(datetime.UTC)
+
+        def before(age_ms: int) -> str:
+            return f"TIMESTAMP {literal((now - datetime.timedelta(milliseconds=age_ms)).strftime('%Y-%m-%d %H:%M:%S.%f'))}"
+
+        for call in (
+            f"rewrite_data_files({table}, options => map({files}))",
+            f"rewrite_position_delete_files({table})",
+            f"rewrite_manifests({table})",
+            f"expire_snapshots({table}, older_than => {before(policy.older_than_ms)}, retain_last => {policy.retain_last})",
+            f"remove_orphan_files({table}, older_than => {before(policy.orphans_older_than_ms)})",
+        ):
+            self._spark.sql(f"CALL {quote(self._catalog)}.system.{call}").collect()
 
     def forget(self) -> None:
         """See `Tables.forget`."""

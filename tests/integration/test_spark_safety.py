@@ -260,3 +260,22 @@ def test_altered_offsets_become_the_tables_watermark_back_and_forth(lake: Lake) 
     tables = open_tables(zombie._spark, parse(config), Writer("lake", 0, time.time_ns() // 1_000_000))
     with pytest.raises(BadRequestError, match="no lakehouse table yet"):
         offsets.alter_tables(tables, {"x.y.z": [TableName(("y", "z"))]}, {TopicPartition("x.y.z", 0): 4}, [])
+
+
+@both_formats
+def test_maintenance_between_batches_compacts_a_table_and_keeps_its_rows_and_offsets(lake: Lake) -> None:
+    topic = lake.topic("t")
+    more = {"compact.every-commits": "3", "expire-snapshots.older-than-ms": "0", "expire-snapshots.retain-last": "1"}
+    config = lake.config(topic) | {f"lakehouse.maintenance.{name}": value for name, value in more.items()}
+    task = lake.start(config)
+    for number in range(3):
+        lake.produce(topic, [event("c", number, {"n": number}, {"n": INT}), event("u", 0, {"n": number}, {"n": INT})])
+        lake.drain(task)
+    table = next(group for group in task.metrics() if group.tags.get("table") == "public.t")
+    assert table.values["maintenance-total"] == 1
+    assert lake.files("t") == 1
+    lake.produce(topic, [event("u", 1, {"n": 10}, {"n": INT})])
+    lake.context.group.clear()
+    lake.drain(lake.start(config))
+    assert sorted((row["id"], row["n"]) for row in lake.rows("t")) == [(0, 2), (1, 10), (2, 2)]
+    assert lake.watermark("t") == {topic: {"0": 7}}

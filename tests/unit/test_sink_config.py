@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,7 +61,7 @@ def test_two_spellings_of_one_property_must_agree() -> None:
     [
         ({"lakehouse.tables.auto-create": "true"}, "lakehouse.tables.auto-create", "is not a property"),
         ({"lakehouse.format": "hudi"}, "lakehouse.format", "must be one of: iceberg"),
-        ({"lakehouse.tables.write-mode": "scd2"}, "lakehouse.tables.write-mode", "must be one of: upsert, append"),
+        ({"lakehouse.tables.write-mode": "merge"}, "lakehouse.tables.write-mode", "must be one of: upsert, append, scd2"),
         ({"lakehouse.tables.truncate-mode": "hard"}, "lakehouse.tables.truncate-mode", "must be one of: apply, soft, ignore, fail"),
         ({"lakehouse.tables.metadata-columns": "op,when"}, "lakehouse.tables.metadata-columns", "when"),
         ({"lakehouse.tables.route-pattern": "{shema}.{table}"}, "lakehouse.tables.route-pattern", "placeholders are"),
@@ -128,3 +129,24 @@ def test_libraries_that_cannot_be_had_leave_nothing_behind(monkeypatch: pytest.M
     with pytest.raises(ConfigError, match="Invalid Maven coordinate nonsense"):
         jars.resolve(["nonsense"], tmp_path / "jars" / "x")
     assert not list((tmp_path / "jars").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("spark.plugins", "allow it in the worker's environment"),
+        ("spark.jars.packages", "CONNECT_PY_SPARK_SETTINGS=spark.jars.packages"),
+        ("spark.driver.memoryy", "is not a setting that connectors may make"),
+        ("spark.sql.extensions", "both formats' extensions are loaded always"),
+        ("spark.sql.session.timeZone", "conversions rely on UTC"),
+    ],
+)
+def test_settings_of_spark_are_those_of_a_list(name: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(why)):
+        parse(GOOD | {f"lakehouse.spark.conf.{name}": "x"})
+
+
+def test_the_workers_environment_can_allow_more_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONNECT_PY_SPARK_SETTINGS", "spark.plugins, spark.my.")
+    found = parse(GOOD | {"lakehouse.spark.conf.spark.plugins": "p", "lakehouse.spark.conf.spark.my.own": "1"})
+    assert found.spark_conf == {"spark.plugins": "p", "spark.my.own": "1"}

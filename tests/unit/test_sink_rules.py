@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from typing import Any
 
@@ -17,9 +18,11 @@ from spark_sink.config import parse
 from spark_sink.errors import classify
 from spark_sink.evolve import plan_evolution, wider
 from spark_sink.heads import Fingerprint, Heads
+from spark_sink.maintenance import Schedule
 from spark_sink.merge import Shape, merge_sql
 from spark_sink.planning import offsets_json, plan_ranges
 from spark_sink.records import Form, parse_head, read_schemas
+from spark_sink.routing import TableName
 from spark_sink.tables.snapshots import newest
 from spark_sink.types import TypeOptions, column_type, literal, quote
 from spark_sink.watermark import Watermark
@@ -477,3 +480,46 @@ def test_the_beginnings_that_a_batch_had_most_of_are_looked_for_first_and_no_mor
 def test_before_anything_is_known_every_text_is_searched() -> None:
     first, second = Heads().split()
     assert not any("startswith" in expression for expression in (*first, *second))
+
+
+# -- maintenance ------------------------------------------------------------------------------------------------------------------------
+
+
+def noon(hour: int = 12) -> datetime.datetime:
+    return datetime.datetime(2026, 1, 1, hour, 30, tzinfo=datetime.UTC)
+
+
+def scheduled(**more: str) -> Schedule:
+    base = {"topics": "t", "lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": "/w"}
+    return Schedule(parse(base | {"lakehouse.maintenance." + name.replace("_", "-"): value for name, value in more.items()}))
+
+
+def test_a_tables_turn_comes_after_its_commits_and_then_it_counts_anew() -> None:
+    schedule = scheduled(**{"compact.every_commits": "2", "max_lag": "10"})
+    a, b = TableName(("a",)), TableName(("b",))
+    for table in (a, b, b, b, a):
+        schedule.committed(table)
+    assert schedule.due(11, noon()) is None, "it waits while the sink is behind"
+    assert [schedule.due(10, noon()) for _ in range(3)] == [b, a, None]
+    schedule.committed(a)
+    assert schedule.due(0, noon()) is None
+
+
+@pytest.mark.parametrize(
+    ("window", "hours"), [("11:00-12:31", {11, 12}), ("22:00-01:00", {22, 23, 0}), ("12:31-13:00", set()), ("05:00-05:00", set(range(24)))]
+)
+def test_a_window_may_pass_midnight(window: str, hours: set[int]) -> None:
+    def in_it(hour: int) -> bool:
+        schedule = scheduled(**{"compact.every_commits": "1", "window": window})
+        schedule.committed(TableName(("a",)))
+        return schedule.due(0, noon(hour)) is not None
+
+    assert {hour for hour in range(24) if in_it(hour)} == hours
+
+
+def test_maintenance_can_be_off_and_a_window_that_is_none_is_refused() -> None:
+    schedule = scheduled(**{"compact.every_commits": "1", "enabled": "false"})
+    schedule.committed(TableName(("a",)))
+    assert schedule.due(0, noon()) is None
+    with pytest.raises(ConfigError, match="two times of day are expected"):
+        scheduled(window="at night")
