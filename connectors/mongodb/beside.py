@@ -9,6 +9,7 @@ from connect_py.api import SourceTaskContext
 from connect_py.api.record import EncodedRow
 from connectors.engine import beside
 from connectors.engine.snapshot.hooks import SnapshotHooks
+from connectors.engine.snapshot.incremental_offset import PREFIX
 from connectors.mongodb.chunk_reader import ChunkRow, MongoChunks
 from connectors.mongodb.collections import CollectionFactory
 from connectors.mongodb.config import MongoConfig
@@ -17,6 +18,10 @@ from connectors.mongodb.documents import Documents
 from connectors.mongodb.offset import MongoOffset
 from connectors.mongodb.signals import SignalCollection
 from connectors.mongodb.streaming import Streaming
+
+#: The field of the offset that lists collections, and what of each entry is not of this connector.
+COLLECTIONS = f"{PREFIX}collections"
+_NO_SURROGATE = f',"{COLLECTIONS}_surrogate_key":null'
 
 
 class Beside(beside.Beside[ChunkRow]):
@@ -48,6 +53,12 @@ class Beside(beside.Beside[ChunkRow]):
             marks = SignalCollection(client, config.signal_collection, deletes=deletes)
         super().__init__(config, context, self._chunks, marks, hooks)
         self.events.whole = False
+
+    def fields(self) -> beside.Fields:
+        """See `connectors.engine.beside.Beside`. Debezium's MongoDB connector knows no surrogate keys, and stores no field for them."""
+        found = super().fields()
+        listed = found.get(COLLECTIONS)
+        return {**found, COLLECTIONS: listed.replace(_NO_SURROGATE, "")} if isinstance(listed, str) else found
 
     def attach(self, stream: Streaming | None) -> None:
         """The stream of now; None when there is none."""

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from connect_py.api import JsonEncoding, Route
@@ -107,9 +106,8 @@ class CollectionFactory:
         self._naming = TopicNaming.from_config(config.raw)
         self._headers = headers
         self._built: dict[str, Collection] = {}
-        self.get: Callable[[str], Collection] = self._get
 
-    def _get(self, namespace: str) -> Collection:
+    def get(self, namespace: str) -> Collection:
         """The collection of a namespace."""
         found = self._built.get(namespace)
         if found is None:

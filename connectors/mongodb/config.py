@@ -153,6 +153,13 @@ def _without_effect(raw: Mapping[str, str]) -> list[str]:
     for name in ("converters", "post.processors"):
         if raw.get(name, "").strip():
             found.append(f"{name} is set, but documents have no columns to convert: it has no effect")
+    signal, scope, target = (
+        raw.get("signal.data.collection", "").strip(),
+        raw["capture.scope"].strip().lower(),
+        raw.get("capture.target", ""),
+    )
+    if signal and scope != "deployment" and (scope == "collection" or not signal.startswith(f"{target.strip()}.")):
+        found.append(f"signal.data.collection={signal} lies outside of what is watched (capture.target={target}): no signal will be seen")
     if raw.get("heartbeat.action.query"):
         found.append("heartbeat.action.query is set, but MongoDB has no statement to run: it has no effect")
     return found

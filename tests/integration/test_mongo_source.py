@@ -18,6 +18,7 @@ from tests.mongo_task import MongoTask, config, database, signal
 pytestmark = pytest.mark.services
 
 Db = Database[dict[str, Any]]
+LISTED = "incremental_snapshot_collections"
 #: An id of every type that documents can have, NaN among the numbers.
 IDS = [
     MinKey(),
@@ -100,6 +101,9 @@ def test_an_incremental_snapshot_goes_on_behind_the_last_sent_id_after_a_restart
         task.poll_until(lambda: len(task.of(f"m.{db.name}.items")) >= 2, what="a chunk")
         offset, sent = task.offset, len(task.of(f"m.{db.name}.items"))
         assert offset is not None and "incremental_snapshot_primary_key" in offset
+        # as the reference stores it
+        listed = f'[{{"{LISTED}_id":"{db.name}.items","{LISTED}_additional_condition":null}}]'
+        assert offset[LISTED] == listed
     with MongoTask(settings, offset) as again:
         again.poll_until(lambda: len(again.of(f"m.{db.name}.items")) >= 8 - sent, what="the other chunks")
         keys = [key["id"] for key, _ in again.of(f"m.{db.name}.items")]
