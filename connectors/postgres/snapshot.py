@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from connect_py.api.record import EncodedRow
+from connect_py.errors import FatalTaskError
 from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.notification.events import InitialEvents
 from connectors.engine.relational.table import TableId
@@ -280,7 +281,10 @@ def chunk_rows(config: PostgresConfig, request: SnapshotRequest) -> int:
     """Rows of a chunk; a blocking snapshot is not taken again, so that nothing is gained by cutting tables."""
     if request.kind == BLOCKING:
         return 1 << 62
-    return int(config.raw.get("internal.snapshot.chunk.rows") or CHUNK_ROWS)
+    text = config.raw.get("internal.snapshot.chunk.rows", "").strip()
+    if text and not (text.isdecimal() and int(text)):
+        raise FatalTaskError(f"internal.snapshot.chunk.rows is '{text}', not a number of rows. Nothing was read")
+    return int(text or CHUNK_ROWS)
 
 
 def lock_sql(tables: Sequence[TableId], timeout_ms: int) -> str:
