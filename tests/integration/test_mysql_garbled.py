@@ -147,3 +147,35 @@ def test_unified_values_are_the_same_in_snapshot_and_stream(mysql: MySqlAddress,
         '{"d":"1999-12-31","n":12.34,"t":"-12:34:56.700000","dt":"1999-12-31 23:59:59.000000","bin":"YWI=",'
         '"long":12345678901234567890.1234567890,"text":"12:34:56.700000"}'
     )
+
+
+@pytest.mark.parametrize("kind", ["mysql", "mariadb"])
+def test_every_character_set_of_the_server_is_read_alike_in_snapshot_and_stream(
+    kind: str, kafka: Kafka, request: pytest.FixtureRequest
+) -> None:
+    server: MySqlAddress = request.getfixturevalue(kind)
+    name = f"letters_{uuid.uuid4().hex[:8]}"
+    letters = "Aé ñöÅäßÿ¤½€ŁşžčřŞıĞ Жёї ΩάΐʼҐ אבג ¯‾ აბგ Ա֏աՖ กไ 漢字語〜‖−¢£ かカｶﾊ 한글똠 中國们 ~^[]{}|@ Çœ ²ⁿ•ѓ"
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT character_set_name FROM information_schema.character_sets WHERE character_set_name <> 'binary' ORDER BY 1")
+        charsets = [row[0] for row in cursor.fetchall()]
+        cursor.execute(f"CREATE DATABASE {name}")
+        try:
+            cursor.execute(f"USE {name}")
+            cursor.execute("SET sql_mode = ''")
+            columns = ", ".join(f"{charset} TEXT CHARACTER SET {charset}" for charset in charsets)
+            cursor.execute(f"CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, {columns})")
+            # what a set has no letter for becomes a question mark, there and here
+            insert = f"INSERT INTO t ({', '.join(charsets)}) VALUES ({', '.join(['%s'] * len(charsets))})"
+            cursor.execute(insert, [letters] * len(charsets))
+            with DirectTask(task_config(server, kafka, name, mariadb=kind == "mariadb")) as task:
+                task.poll_until(lambda: task.rows("t"))
+                cursor.execute(insert, [letters] * len(charsets))
+                task.poll_until(lambda: len(task.rows("t")) == 2)
+        finally:
+            cursor.execute(f"DROP DATABASE {name}")
+    (_, read), (_, streamed) = task.rows("t")
+    assert len(charsets) >= 39
+    different = {charset: (read[charset], streamed[charset]) for charset in charsets if read[charset] != streamed[charset]}
+    assert different == {}
+    assert read["utf8mb4"] == letters
