@@ -57,6 +57,7 @@ class DirectTask:
             if isinstance(batch, EncodedBatch):
                 self.records += [(route.topic, orjson.loads(value)) for route, _, value in batch.rows if value]
                 self.offsets.append(batch.source_offset)
+                self._task.offsets_committed([(batch.source_partition, batch.source_offset)])
 
     def rows(self, table: str) -> list[tuple[str, Any]]:
         """(op, after or before) of a table's events."""

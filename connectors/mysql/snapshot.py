@@ -115,6 +115,11 @@ class MySqlSnapshot:
         return False
 
     @property
+    def tells(self) -> bool:
+        """Whether structures are left to be told of, before the first row."""
+        return bool(self._rows)
+
+    @property
     def after(self) -> MySqlOffset:
         """Where the source stands when it has ended."""
         return self.offset

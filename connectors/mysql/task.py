@@ -36,6 +36,10 @@ from offsets.schema_history import KafkaSchemaHistory
 
 log = logging.getLogger(__name__)
 
+#: Rows of a snapshot wait so long until its position is stored. A task that dies before that would begin at another moment, and rows that
+#: were deleted between the two would stay in the topics.
+STORE_SECONDS, STORE_POLL_SECONDS = 10.0, 0.02
+
 
 class MySqlConnectorTask(DatabaseTask[Beside]):
     """Snapshot, then stream, one server.
@@ -58,6 +62,8 @@ class MySqlConnectorTask(DatabaseTask[Beside]):
         self._stream: ChangeStream | None = None
         self._position: MySqlOffset | None = None
         self._snapshot_done = False
+        self._must_store = False
+        self._rows_wait_until = 0.0
 
     # -- the contract ------------------------------------------------------------------------------------------------------------------
 
@@ -84,6 +90,8 @@ class MySqlConnectorTask(DatabaseTask[Beside]):
         """Signals whose effects the offsets topic holds are done."""
         if self._beside is not None:
             self._beside.committed(offset for _, offset in offsets)
+        if any(offset.get("snapshot") for _, offset in offsets):
+            self._rows_wait_until = 0.0
 
     # -- the state machine -------------------------------------------------------------------------------------------------------------
 
@@ -164,6 +172,7 @@ class MySqlConnectorTask(DatabaseTask[Beside]):
             base=start.position if start.schema else None,
         )
         self._position = self._snapshot.offset
+        self._must_store = start.data and config.snapshot_mode.streams
         self._state = State.SNAPSHOT
 
     def _retakes(self, position: MySqlOffset) -> bool:
@@ -185,6 +194,12 @@ class MySqlConnectorTask(DatabaseTask[Beside]):
     def _read_snapshot(self) -> EncodedBatch | None:
         snapshot = self._snapshot
         assert snapshot is not None
+        if self._must_store and not (isinstance(snapshot, MySqlSnapshot) and snapshot.tells):
+            self._must_store, self._rows_wait_until = False, time.monotonic() + STORE_SECONDS
+            return EncodedBatch(self._side.pending.take(), self._partition, snapshot.offset.dump(), is_milestone=True)
+        if time.monotonic() < self._rows_wait_until:
+            self._stop.wait(STORE_POLL_SECONDS)
+            return None
         try:
             rows = snapshot.next_rows()
         except RetriableError:

@@ -51,6 +51,7 @@ class Direct:
             if isinstance(batch, EncodedBatch):
                 found = [_event(route.topic, value) for route, _, value in batch.rows]
                 self.batches.append((found, batch.source_offset))
+                self._task.offsets_committed([(batch.source_partition, batch.source_offset)])
 
     def close(self) -> None:
         self._task.stop()
