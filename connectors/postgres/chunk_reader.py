@@ -56,6 +56,7 @@ _JAVA_CLASSES = {
     "oid": "java.lang.Long",
     "numeric": "java.math.BigDecimal",
     "bool": "java.lang.Boolean",
+    "bytea": "[B",
     "uuid": "java.util.UUID",
     "date": "java.sql.Date",
     "float4": "java.lang.Float",
@@ -265,6 +266,8 @@ def _stored(key: Sequence[PgColumn], values: Sequence[str | None]) -> StoredKey:
 def _java_value(column: PgColumn, text: str) -> JavaValue:
     name = column.base_types[-1].name if column.base_types else column.type_name
     java_class = _JAVA_CLASSES.get(name, STRING)
+    if java_class == "[B" and text.startswith("\\x"):
+        return JavaValue(java_class, text)
     if not _PLAIN.fullmatch(text) or text.lower().lstrip("-") in ("infinity", "nan"):
         java_class = STRING
     return JavaValue(java_class, text)

@@ -108,3 +108,16 @@ def test_every_key_comes_back(key: list[JavaValue | None]) -> None:
 def test_what_is_no_key_is_refused_with_what_to_do(text: str) -> None:
     with pytest.raises(ConfigError, match="PATCH offsets"):
         decode_key(text)
+
+
+def test_keys_of_bytes_come_back_and_those_of_pgjdbcs_objects_are_texts() -> None:
+    """As Debezium 3.6 stored them for a bytea and an inet key."""
+    stored = f"{HEAD}00000001757200025b42acf317f8060854e0020000787000000002ff00"
+    assert decode_key(stored) == [JavaValue("[B", "\\xff00")]
+    assert encode_key([JavaValue("[B", "\\xff00")]) == stored
+    inet = (
+        "aced0005757200135b4c6a6176612e6c616e672e4f626a6563743b90ce589f1073296c0200007870000000017372001c6f72672e706f737467726573716c2e7574696c2e"
+        "50476f626a6563744bf895caac6f64440200024c0004747970657400124c6a6176612f6c616e672f537472696e673b4c000576616c756571007e00037870740004696e65"
+        "7474000b3139322e3136382e302e31"
+    )
+    assert decode_key(inet) == [JavaValue("java.lang.String", "192.168.0.1")]

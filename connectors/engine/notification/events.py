@@ -13,6 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from connectors.engine.snapshot.incremental_offset import StoredKey
+from connectors.engine.snapshot.java_object import JavaValue
+
+#: Texts of PostgreSQL's, as Java shows them.
+_BOOLEANS = {"t": "true", "f": "false"}
 
 #: As java.util.HashMap of 16 buckets lists them.
 _ORDER = (
@@ -72,7 +76,11 @@ def _joined(names: Sequence[str]) -> str:
 
 
 def _key(key: StoredKey) -> str:
-    return ",".join("<null>" if part is None else part.text for part in key)
+    return ",".join("<null>" if part is None else _shown(part) for part in key)
+
+
+def _shown(part: JavaValue) -> str:
+    return _BOOLEANS.get(part.text, part.text) if part.java_class == "java.lang.Boolean" else part.text
 
 
 class IncrementalEvents(_Events):

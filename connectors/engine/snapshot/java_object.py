@@ -22,7 +22,7 @@ class JavaValue(NamedTuple):
     """One part of a key.
 
     Attributes:
-        java_class: such as ``java.lang.Integer``; one of `CLASSES` or ``java.lang.String``.
+        java_class: such as ``java.lang.Integer``; one of `CLASSES`, ``java.lang.String`` or ``[B``, whose text is ``\\x`` and hexadecimal.
         text: as the database writes it.
     """
 
@@ -46,7 +46,7 @@ class _Class:
 
 _NUMBER, _DATE = "java.lang.Number", "java.util.Date"
 STRING: Final = "java.lang.String"
-_BYTES = "[B"
+_BYTES: Final = "[B"
 _OBJECT_ID, _DECIMAL128 = "org.bson.types.ObjectId$SerializationProxy", "org.bson.types.Decimal128"
 _PROXIED: Final = "org.bson.types.ObjectId"
 #: Of the exponent of a finite decimal of 128 bits, above 113 bits of digits.
@@ -113,7 +113,7 @@ def decode_key(text: str) -> list[JavaValue | None] | None:
         ) from None
     if found is not None and not isinstance(found, list):
         raise ConfigError(f"A key of an incremental snapshot in the stored offset is no array but {found!r}")
-    return found
+    return None if found is None else [JavaValue(_BYTES, f"\\x{part.hex()}") if isinstance(part, bytes) else part for part in found]
 
 
 class _Writer:
@@ -168,6 +168,9 @@ class _Writer:
                 bytes((_STRING,)) + struct.pack(">H", len(data)) if short else bytes((_LONG_STRING,)) + struct.pack(">q", len(data))
             ) + data
             self._handle()
+            return
+        if java_class == _BYTES:
+            self._octets(bytes.fromhex(text.removeprefix("\\x")))
             return
         self._out.append(_OBJECT)
         self._class(_OBJECT_ID if java_class == _PROXIED else java_class)
@@ -335,6 +338,8 @@ def _known(name: str, fields: dict[str, Any], block: bytes) -> Any:
     decimals = [value for value in fields.values() if isinstance(value, JavaValue) and value.java_class == "java.math.BigDecimal"]
     if decimals:  # io.debezium.data.SpecialValueDecimal
         return decimals[0]
+    if name == "org.postgresql.util.PGobject" and isinstance(fields.get("value"), JavaValue):
+        return fields["value"]
     raise ValueError(f"a value of the class {name}")
 
 
