@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import parse_qsl, unquote
 
 _FORM = re.compile(
-    r"(?P<scheme>mongodb(?:\+srv)?)://(?:(?P<user>[^/@]*)@)?(?P<hosts>[^/?@]+)(?:/(?P<database>[^?]*))?(?:\?(?P<options>.*))?", re.DOTALL
+    r"(?P<scheme>mongodb(?:\+srv)?)://(?:(?P<user>[^/@]*)@)?(?P<hosts>[^/?@]+)(?:/(?P<database>[^?/]*))?(?:\?(?P<options>.*))?", re.DOTALL
 )
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^:\[\],\s/]+)(:\d{1,5})?")
 _SOCKET = re.compile(r"[^:,]+(%2[fF])[^:,]*\.sock")
@@ -16,9 +16,12 @@ MECHANISMS: Final = frozenset(
 )
 
 
+READ_PREFERENCES: Final = frozenset({"primary", "primarypreferred", "secondary", "secondarypreferred", "nearest"})
+
+
 def connection_string_problem(text: str) -> str | None:
     """`Invalid connection string`, or None for one that has the form of one."""
-    found = _FORM.fullmatch(text.strip())
+    found = _FORM.fullmatch(text)
     return None if found is not None and _is_valid(found) else "Invalid connection string"
 
 
@@ -33,8 +36,14 @@ def _is_valid(found: re.Match[str]) -> bool:
         return False
     if found["scheme"] == "mongodb+srv" and (len(hosts) > 1 or ports):
         return False
-    mechanism = _options(found["options"]).get("authmechanism")
-    return mechanism is None or mechanism in MECHANISMS
+    options = _options(found["options"])
+    numbers = [value for name, value in options.items() if name.endswith(("timeoutms", "poolsize", "frequencyms"))]
+    return (
+        (found["user"] or "").count(":") <= 1
+        and options.get("authmechanism", "PLAIN") in MECHANISMS
+        and options.get("readpreference", "primary").lower() in READ_PREFERENCES
+        and all(re.fullmatch(r"-?\d+", value) for value in numbers)
+    )
 
 
 def options_of(text: str) -> dict[str, str]:

@@ -54,6 +54,7 @@ def _names(text: str | None, config: Config) -> str | None:
 
 _OWN = (
     prop("mongodb.connection.string", S, None, HIGH, WM, "Connection String", "Address of the replica set or of the routers of a sharded cluster: mongodb://… or mongodb+srv://…. Its options win over properties.", _connection_string),
+    prop("internal.mongodb.allow.offset.invalidation", B, "false", MED, N, "", "Accepted; offsets of single shards, of releases up to 2.5, are not read."),
     prop("mongodb.user", S, None, HIGH, WS, "User", "Database user of the connector, where the server asks for one."),
     prop("mongodb.password", P, None, HIGH, WS, "Password", "Password of that user."),
     prop("mongodb.authsource", S, "admin", MED, WS, "Credentials Database", "Database that knows the user."),
@@ -69,9 +70,9 @@ _OWN = (
     prop("snapshot.mode", S, "initial", LOW, WS, "Snapshot mode", "When the present documents are read.", values=("always", "initial_only", "configuration_based", "when_needed", "initial", "custom", "no_data")),
     prop("capture.mode", S, "change_streams_update_full", MED, WS, "Capture mode", "Whether updates come with the whole document, and with the one before.", values=("change_streams", "change_streams_update_full", "change_streams_with_pre_image", "change_streams_update_full_with_pre_image")),
     prop("database.include.list", LIST, None, HIGH, WL, "Include Databases", "Regexes (or names, see filters.match.mode) of the databases to capture; all without it.", _names, _without_gaps),
-    prop("database.exclude.list", LIST, None, HIGH, WL, "Exclude Databases", "Regexes or names of databases that are not captured.", _names, _without_gaps, not_beside("database.include.list")),
+    prop("database.exclude.list", LIST, None, HIGH, WL, "Exclude Databases", "Regexes or names of databases that are not captured.", not_beside("database.include.list"), _names, _without_gaps),
     prop("collection.include.list", LIST, None, HIGH, WL, "Include Collections", "Regexes or names of the collections to capture, database.collection; all without it.", _names, _without_gaps),
-    prop("collection.exclude.list", S, None, MED, N, "", "Regexes or names of collections that are not captured.", _names, _without_gaps, not_beside("collection.include.list")),
+    prop("collection.exclude.list", S, None, MED, N, "", "Regexes or names of collections that are not captured.", not_beside("collection.include.list"), _names, _without_gaps),
     prop("field.exclude.list", S, None, MED, WL, "Exclude Fields", "Fields that documents in records leave out: database.collection.field.nested, with * for any database or collection."),
     prop("field.renames", S, None, MED, WL, "Rename Fields", "Fields that have another name in records: database.collection.field.nested:new_name."),
     prop("snapshot.collection.filter.overrides", S, None, MED, WL, "Snapshot collection filter overrides", "Collections of which a snapshot reads only the documents of a filter, given by snapshot.collection.filter.overrides.<database>.<collection>."),
@@ -82,6 +83,7 @@ _LAYOUT = {
     "MongoDB": [
         "topic.prefix",
         "mongodb.connection.string",
+        "internal.mongodb.allow.offset.invalidation",
         "mongodb.user",
         "mongodb.password",
         "mongodb.authsource",

@@ -68,6 +68,11 @@ def test_properties_that_were_removed_are_named_where_the_reference_names_them()
         ("mongodb://h:70000/", False),
         ("mongodb://", False),
         ("mongo://nowhere", False),
+        ("mongodb://a:b:c@h/", False),
+        ("mongodb://h/x/y", False),
+        ("mongodb://h/?readPreference=odd", False),
+        ("mongodb://h/?readPreference=secondaryPreferred&connectTimeoutMS=5", True),
+        ("mongodb://h/?serverSelectionTimeoutMS=x", False),
         ("", False),
     ],
 )
