@@ -283,3 +283,16 @@ def test_a_stream_without_a_snapshot_stores_its_place_before_anything_happens(mo
     with MongoTask(config(mongo, db, snapshot_mode="no_data"), task.offset) as again:
         again.poll_until(lambda: again.events, what="what happened while nothing ran")
         assert again.operations(f"m.{db.name}.items") == [("c", "1")]
+
+
+def test_signals_arrive_although_inserts_are_skipped(mongo: MongoAddress, db: Db) -> None:
+    db["items"].insert_many([{"_id": n} for n in range(3)])
+    settings = config(mongo, db, signal_data_collection=f"{db.name}.signals", snapshot_mode="no_data", skipped_operations="c")
+    settings["collection.include.list"] = f"{db.name}.items"
+    with MongoTask(settings) as task:
+        task.stream()
+        db["items"].insert_one({"_id": 3})
+        signal(db, "execute-snapshot", data_collections=[f"{db.name}.items"])
+        task.poll_until(lambda: len(task.events) >= 4)
+        assert task.operations(f"m.{db.name}.items") == [("r", str(n)) for n in range(4)]
+        assert task.of(f"m.{db.name}.signals") == []
