@@ -28,6 +28,9 @@ MAX_DEPTH = 220
 #: Names of fields are cached with their type; documents that use values as names would fill the memory otherwise.
 MAX_CACHED_NAMES = 20_000
 
+#: Documents in arrays take the quick way too, but not below one that took it: what counts levels would begin again each time.
+ELEMENTS_DEPTH = MAX_DEPTH // 2
+
 _INT32 = Struct("<i").unpack_from
 _INT64 = Struct("<q").unpack_from
 _DOUBLE = Struct("<d").unpack_from
@@ -175,8 +178,15 @@ def _walkers(form: Form, texts: ScalarTexts, comma: str) -> tuple[Walker, ValueW
                 append(double(_DOUBLE(data, at)[0]))
                 at += 8
             elif kind == 3:
-                append(document(data, at, stop, depth + 1))
-                at += _INT32(data, at)[0]
+                size = _INT32(data, at)[0]
+                element = data[at : at + size] if depth < ELEMENTS_DEPTH and size > 0 else b""
+                found = elements_alike.text(element) if element else None
+                if found is None:
+                    found = document(data, at, stop, depth + 1)
+                    if element:
+                        elements_alike.missed(element)
+                append(found)
+                at += size
             else:
                 text, at = other(kind, data, at, stop, depth)
                 append(text)
@@ -250,6 +260,7 @@ def _walkers(form: Form, texts: ScalarTexts, comma: str) -> tuple[Walker, ValueW
             return f'{{"$dbPointer": {pointer}}}' if form is Form.CANONICAL else pointer, at + 12
         raise MalformedBsonError(f"A BSON document has a value of type {kind:#04x}, which does not exist")
 
+    elements_alike = Shapes(lambda data: shape_of(data, texts, comma, _quoted, other, ELEMENTS_DEPTH))
     return document, other
 
 

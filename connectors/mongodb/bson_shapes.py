@@ -55,7 +55,7 @@ class _Segment:
 class _Plan:
     """Builds the source of a shape's function."""
 
-    def __init__(self, texts: ScalarTexts, comma: str, quoted: Callable[[str], str]) -> None:
+    def __init__(self, texts: ScalarTexts, comma: str, quoted: Callable[[str], str], depth: int) -> None:
         self.segments = [_Segment()]
         self.format: list[str] = []
         self.values: list[str] = []
@@ -63,6 +63,7 @@ class _Plan:
         self.slow: list[int] = []
         self.fields = 0
         self.has_twins = False
+        self.depth = depth
         self._texts = texts
         self._comma = comma
         self._quoted = quoted
@@ -167,7 +168,7 @@ class _Plan:
             if place < len(self.slow):
                 lines += [
                     "    at = m.end()",
-                    f"    t{place}, stop = value({self.slow[place]}, data, at, end, 1)",
+                    f"    t{place}, stop = value({self.slow[place]}, data, at, end, {self.depth})",
                     f"    t{place} = t{place}.encode()",
                     f"    l{place} = stop - at",
                     "    at = stop",
@@ -192,9 +193,12 @@ def _end_of(kind: int, data: bytes, at: int) -> int:
     return at + int(_INT32.unpack_from(data, at)[0]) + _COUNTED[kind]
 
 
-def shape_of(data: bytes, texts: ScalarTexts, comma: str, quoted: Callable[[str], str], value: ValueWriter) -> Shape | None:
-    """The function for documents like this one, which is sound; None where there are too many fields, or two of one name."""
-    plan = _Plan(texts, comma, quoted)
+def shape_of(data: bytes, texts: ScalarTexts, comma: str, quoted: Callable[[str], str], value: ValueWriter, depth: int = 1) -> Shape | None:
+    """The function for documents like this one, which is sound; None where there are too many fields, or two of one name.
+
+    Values that are written the slow way count as so deep.
+    """
+    plan = _Plan(texts, comma, quoted, depth)
     try:
         end, _, _ = plan.document(data, 0)
     except UnicodeDecodeError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import struct
 from random import Random
@@ -106,3 +107,20 @@ def test_where_no_two_documents_are_alike_shapes_are_made_seldom() -> None:
     for _ in range(10_000):
         shapes.missed(b"")
     assert len(calls) < 10
+
+
+def test_documents_in_arrays_take_the_quick_way_and_deep_ones_are_still_refused() -> None:
+    writer = bson_json(Form.STRICT)
+    data = bson.encode({"lines": [{"sku": f"s{n}", "n": n, "in": [{"x": n}, {"x": "é"}], "l": []} for n in range(50)]})
+    text = writer.document(data)
+    assert json.loads(text)["lines"][7] == {"sku": "s7", "n": 7, "in": [{"x": 7}, {"x": "é"}], "l": []}
+    assert text.count("},{") >= 49
+    deep = bson.encode({"a": [{"a": []}]})
+    for _ in range(20):
+        writer.document(deep)
+    inner = b"\x05\0\0\0\0"
+    for _ in range(3000):
+        inner = struct.pack("<i", len(inner) + 8) + b"\x04a\0" + inner + b"\0"
+        inner = struct.pack("<i", len(inner) + 8) + b"\x030\0" + inner + b"\0"
+    with pytest.raises(MalformedBsonError):
+        writer.document(struct.pack("<i", len(inner) + 8) + b"\x04a\0" + inner + b"\0")
