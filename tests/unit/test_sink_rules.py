@@ -19,7 +19,7 @@ from spark_sink.errors import classify
 from spark_sink.evolve import plan_evolution, wider
 from spark_sink.heads import Fingerprint, Heads
 from spark_sink.maintenance import Schedule
-from spark_sink.merge import Shape, merge_sql
+from spark_sink.merge import VERSION_COLUMNS, Shape, merge_sql, overwrite_sql
 from spark_sink.planning import offsets_json, plan_ranges
 from spark_sink.records import Form, parse_head, read_schemas
 from spark_sink.routing import TableName
@@ -523,3 +523,30 @@ def test_maintenance_can_be_off_and_a_window_that_is_none_is_refused() -> None:
     assert schedule.due(0, noon()) is None
     with pytest.raises(ConfigError, match="two times of day are expected"):
         scheduled(window="at night")
+
+
+# -- one statement for a truncate and what follows it, and for versions ---------------------------------------------------------------------
+
+
+def test_a_merge_after_a_truncate_leaves_nothing_of_what_the_table_had() -> None:
+    shape = Shape(("id",), {"id": "int", "body": "string"}, unknown=("body",))
+    after = merge_sql("t", "s", shape, "apply")
+    assert after.endswith("WHEN NOT MATCHED BY SOURCE THEN DELETE")
+    assert "t.`body` = s.`body`" in after, "an unknown value must not be what the emptied table had"
+    assert "NOT MATCHED BY SOURCE" not in merge_sql("t", "s", shape)
+    assert merge_sql("t", "s", shape, "soft").endswith("THEN UPDATE SET t.`__deleted` = true")
+
+
+def test_rows_without_a_key_replace_what_the_table_had_or_follow_it_marked() -> None:
+    assert overwrite_sql("t", "s", ["a"], []).startswith("INSERT OVERWRITE t (`a`) SELECT IF(`$op` IS NULL, NULL, `a`)")
+    kept = overwrite_sql("t", "s", ["a"], ["a", "old", "__deleted"])
+    assert "SELECT `a`, `old`, true `__deleted` FROM t UNION ALL SELECT `a`, NULL `old`, NULL `__deleted` FROM" in kept
+
+
+def test_versions_are_closed_and_opened_by_one_statement() -> None:
+    shape = Shape(("id",), {"id": "int", "n": "int", **VERSION_COLUMNS}, versions=True)
+    merged = merge_sql("t", "s", shape)
+    assert (
+        "ON t.`id` <=> s.`id` AND s.`$closes` AND t.`__is_current` WHEN MATCHED THEN UPDATE SET t.`__valid_to` = s.`__valid_from`" in merged
+    )
+    assert "WHEN NOT MATCHED AND NOT s.`$closes` THEN INSERT (`id`, `n`, `__valid_from`, `__valid_to`, `__is_current`)" in merged
