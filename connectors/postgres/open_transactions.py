@@ -8,7 +8,8 @@ transaction out when its commit comes, as the messages that version 1 would have
 behind it knows of segments, and records, offsets and restarts are the same by construction. Two things are not, for lack of what the
 server says: where a replicated transaction committed at its origin is not known yet, and shown as 0 (`source.origin_lsn`); and a
 transactional message of `pg_logical_emit_message` comes under the number of the whole transaction, so that one which the rollback to a
-savepoint took back shows all the same where it was written before the first row behind that savepoint.
+savepoint took back shows all the same where it was written before the first row behind that savepoint. (Before version 15 a begin shows
+where the transaction's first record of any kind lies; here it shows where its first segment begins.)
 
 Memory is bounded: all open transactions together hold `memory_bytes`; the largest of them goes to a temporary file when they have more. A
 file has no name from the moment it is made, so it is gone with the process however that ends. Nothing here is worth keeping over a
@@ -47,13 +48,15 @@ class OpenTransaction:
     """The changes of one transaction: a file's, then those in memory. Each message with its length before it.
 
     Attributes:
+        first_lsn: where its first segment begins.
         written: bytes in the file.
         aborted: numbers of sub-transactions that were rolled back, as the messages hold them, and how much there was when each of them was:
             what lies between its first message and that place is its own, or of a sub-transaction inside of it.
     """
 
-    def __init__(self, xid: int) -> None:
+    def __init__(self, xid: int, first_lsn: int = 0) -> None:
         self.xid = xid
+        self.first_lsn = first_lsn
         self.written = 0
         self.aborted: dict[bytes, int] = {}
         self.memory = bytearray()
@@ -190,7 +193,7 @@ class SegmentedMessages:
         """Returns the first message of a transaction that committed."""
         if kind == STREAM_START:
             xid = pgoutput.decode_stream_start(message)
-            self._segment = self._open.setdefault(xid, OpenTransaction(xid))
+            self._segment = self._open.setdefault(xid, OpenTransaction(xid, _LSN.unpack_from(message, 1)[0]))
             return None
         if kind == STREAM_ABORT:
             xid, part = pgoutput.decode_stream_abort(message)
@@ -224,7 +227,8 @@ class SegmentedMessages:
         if not lsn and not self._sends_empty:
             return
         # a begin shows the position of the first change, unless an origin follows it
-        yield pgoutput.begin_of(commit, 0 if head and head[0][_KIND] == _ORIGIN else lsn)
+        first = transaction.first_lsn if self._sends_empty else lsn
+        yield pgoutput.begin_of(commit, 0 if head and head[0][_KIND] == _ORIGIN else first)
         yield from head
         yield from messages
         yield pgoutput.commit_of(commit)

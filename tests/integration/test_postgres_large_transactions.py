@@ -107,9 +107,16 @@ def without_clock(events: list[Any]) -> list[Any]:
     ]
 
 
+def without_places_of_begins(events: list[Any]) -> list[Any]:
+    """Before version 15 a begin says where the transaction's first record of any kind lies, which an open transaction does not tell."""
+    return ["BEGIN" if value and value.get("status") == "BEGIN" else (topic, key, value) for topic, key, value in events]
+
+
 def same(pair: Pair) -> int:
     """Both tasks gave the same events, and stand at the same place. Returns how many events there were."""
     whole, parts = without_clock(pair.whole.events), without_clock(pair.parts.events)
+    if pair.db.info.server_version < 150000:
+        whole, parts = without_places_of_begins(whole), without_places_of_begins(parts)
     for index, (found, wanted) in enumerate(zip(parts, whole, strict=False)):
         assert found == wanted, f"event {index} of {len(parts)} and {len(whole)}"
     assert len(parts) == len(whole)

@@ -553,8 +553,10 @@ def test_a_slot_that_is_dropped_under_a_running_task_is_not_silently_replaced(ru
     runner.idle()
     runner.db.execute("INSERT INTO a VALUES (1)")
     runner.until(1)
-    drop = "SELECT pg_terminate_backend(active_pid, 5000), pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name=%s"
-    runner.db.execute(drop, (runner.slot,))
+    slot = "FROM pg_replication_slots WHERE slot_name = %s"
+    runner.db.execute(f"SELECT pg_terminate_backend(active_pid) {slot}", (runner.slot,))
+    wait_for(lambda: runner.db.execute(f"SELECT active {slot}", (runner.slot,)).fetchone() == (False,))
+    runner.db.execute(f"SELECT pg_drop_replication_slot(slot_name) {slot}", (runner.slot,))
     runner.db.execute("INSERT INTO a VALUES (2)")
     with pytest.raises(FatalTaskError, match=f"no longer available on the server: the replication slot '{runner.slot}' does not exist"):
         runner.until(2)
