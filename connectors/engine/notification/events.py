@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from connect_py.data.java_text import double_text, float_text
 from connectors.engine.snapshot.incremental_offset import StoredKey
 from connectors.engine.snapshot.java_object import JavaValue
 
@@ -80,7 +81,15 @@ def _key(key: StoredKey) -> str:
 
 
 def _shown(part: JavaValue) -> str:
-    return _BOOLEANS.get(part.text, part.text) if part.java_class == "java.lang.Boolean" else part.text
+    """A part of a key as Java's `toString` shows it."""
+    match part.java_class:
+        case "java.lang.Boolean":
+            return _BOOLEANS.get(part.text, part.text)
+        case "java.lang.Double":
+            return double_text(float(part.text))
+        case "java.lang.Float":
+            return float_text(float(part.text))
+    return part.text
 
 
 class IncrementalEvents(_Events):
