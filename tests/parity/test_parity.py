@@ -116,6 +116,7 @@ SCENARIOS = [
     "pg_incremental_life",
     "pg_incremental_insert_delete",
     "pg_incremental_read_only",
+    "pg_incremental_key_types",
     "pg_signals_odd",
     "pg_signals_pauses",
     "pg_blocking_snapshot",
