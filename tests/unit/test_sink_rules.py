@@ -525,7 +525,7 @@ def test_maintenance_can_be_off_and_a_window_that_is_none_is_refused() -> None:
         scheduled(window="at night")
 
 
-# -- one statement for a truncate and what follows it, and for versions ----------------------------------------------------------------------
+# -- statements ------------------------------------------------------------------
 
 
 def test_a_merge_after_a_truncate_leaves_nothing_of_what_the_table_had() -> None:
