@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from connect_py.errors import FatalTaskError
+from connect_py.testing.services.mariadb import MariaDbServer
 from connect_py.testing.services.mysql import MySqlAddress
 from tests.binlog_task import DirectTask, task_config
 from tests.fix_kafka import Kafka
@@ -103,3 +106,53 @@ def test_a_system_versioned_table_is_refused_with_what_to_do(mariadb: MySqlAddre
         cursor.execute("INSERT INTO t VALUES (2)")
         with pytest.raises(FatalTaskError, match=r"system-versioned.*exclude"):
             task.poll_until(lambda: len(task.rows("t")) == 2)
+
+
+def test_a_connector_goes_on_from_a_replica_by_its_position_in_each_domain(
+    mariadb: MySqlAddress, kafka: Kafka, database: tuple[str, Any], tmp_path: Path
+) -> None:
+    name, cursor = database
+    replica = MariaDbServer(tmp_path / "replica", "--log-slave-updates=ON", server_id=2)
+    try:
+        with replica.connect() as connection, connection.cursor() as other:
+            cursor.execute("SELECT @@global.gtid_binlog_pos")
+            # the replica begins where this test does
+            other.execute("SET GLOBAL gtid_slave_pos = %s", (cursor.fetchone()[0],))
+            other.execute(f"CREATE DATABASE IF NOT EXISTS {name}")
+            other.execute(
+                f"CHANGE MASTER TO MASTER_HOST='{mariadb.host}', MASTER_PORT={mariadb.port}, MASTER_USER='{mariadb.user}', "
+                f"MASTER_PASSWORD='{mariadb.password}', MASTER_USE_GTID=slave_pos"
+            )
+            other.execute("START SLAVE")
+            cursor.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+            cursor.execute("INSERT INTO t VALUES (1)")
+            config = task_config(mariadb, kafka, name, mariadb=True)
+            with DirectTask(config) as task:
+                task.poll_until(lambda: task.rows("t"))
+                cursor.execute("INSERT INTO t VALUES (2)")
+                task.poll_until(lambda: len(task.rows("t")) == 2)
+            cursor.execute("INSERT INTO t VALUES (3)")
+            cursor.execute("ALTER TABLE t ADD v INT")
+            cursor.execute("SET gtid_domain_id = 7")
+            cursor.execute("INSERT INTO t VALUES (4, 4)")
+            cursor.execute("SELECT @@global.gtid_binlog_pos")
+            other.execute("SELECT MASTER_GTID_WAIT(%s, 60)", (cursor.fetchone()[0],))
+            other.execute("STOP SLAVE")
+            other.execute(f"INSERT INTO {name}.t VALUES (5, 5)")
+            elsewhere = {**config, "database.port": str(replica.port)}
+            with DirectTask(elsewhere, task.offsets[-1]) as again:
+                again.poll_until(lambda: len(again.rows("t")) == 3)
+            assert again.rows("t") == [("c", {"id": 3}), ("c", {"id": 4, "v": 4}), ("c", {"id": 5, "v": 5})]
+            shown = [value["source"]["gtid"].rpartition("-")[0] for topic, value in again.records if topic.endswith(".t")]
+            assert shown == ["0-223344", "7-223344", "0-2"]
+            # a position whose log was thrown away is named at the start
+            deadline = time.monotonic() + 60
+            other.execute("FLUSH BINARY LOGS")
+            while other.execute("SHOW BINARY LOGS") > 1:  # a file stays while a session that ended a moment ago reads it
+                assert time.monotonic() < deadline, "the server keeps its log"
+                other.execute("SHOW MASTER STATUS")
+                other.execute("PURGE BINARY LOGS TO %s", (other.fetchone()[0],))
+            with DirectTask(elsewhere, task.offsets[-1]) as late, pytest.raises(FatalTaskError, match="no longer available on the server"):
+                late.poll_until(lambda: late.rows("t"))
+    finally:
+        replica.stop()

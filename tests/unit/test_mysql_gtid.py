@@ -5,7 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_py.errors import DataError
-from connectors.mysql.gtid import GtidSet, starting_set
+from connectors.mysql.gtid import GtidSet, covers, parse_transactions, starting_set
+from connectors.mysql.history_position import is_at_or_before
+from connectors.mysql.mariadb_gtid import MariadbGtidSet
 
 A, B = "3e11fa47-71ca-11e1-9e33-c80aa9429562", "6c6f6f4e-e576-11f1-a0f8-02fc00000001"
 SOURCES = st.sampled_from([A, B, f"{A}:tag"])
@@ -69,3 +71,23 @@ def test_the_binary_form():
         + "0500000000000000"
         + "0600000000000000"
     )
+
+
+def test_mariadb_positions_count_by_the_largest_sequence_of_a_domain():
+    seen = MariadbGtidSet.parse("1-5-7,\n0-1-42,0-2-50")
+    assert str(seen) == "0-1-42,0-2-50,1-5-7"
+    assert seen.position() == "0-2-50,1-5-7"
+    assert seen.contains(MariadbGtidSet.parse("0-9-49,1-5-7")) and not seen.contains(MariadbGtidSet.parse("0-1-51"))
+    assert not seen.contains(MariadbGtidSet.parse("2-1-1"))
+    assert str(seen.minus(MariadbGtidSet.parse("0-1-45"))) == "0-2-50,1-5-7"
+    assert str(seen.with_gtid("0-1", 51)) == "0-1-51,0-2-50,1-5-7"
+    assert str(seen.filtered(lambda source: source.startswith("1-"))) == "1-5-7"
+    assert covers(seen, MariadbGtidSet()) and not covers(seen, parse_transactions(f"{A}:1"))
+    with pytest.raises(DataError, match="0-1"):
+        MariadbGtidSet.parse("0-1")
+
+
+def test_a_history_of_mariadb_is_read_up_to_the_offset():
+    offset = {"file": "mariadb-bin.000002", "pos": 400, "gtids": "0-1-10,7-1-3"}
+    for gtids, wanted in (("0-1-10,7-1-3", True), ("0-1-9", True), ("0-2-10", True), ("0-1-11", False), ("8-1-1", False)):
+        assert is_at_or_before({"file": "mariadb-bin.000001", "pos": 4, "gtids": gtids}, offset, lambda _: True) is wanted, gtids
