@@ -90,6 +90,7 @@ _OWN = (
     prop("snapshot.mode", S, "initial", LOW, WS, "Snapshot mode", "When structures and present rows are read.", values=("always", "initial_only", "configuration_based", "when_needed", "initial", "custom", "no_data", "recovery")),
     prop("time.precision.mode", S, "adaptive_time_microseconds", MED, WS, "Time Precision", "How dates and times look.", _time_mode, values=("adaptive", "adaptive_time_microseconds", "isostring", "microseconds", "nanoseconds", "connect")),
     prop("bigint.unsigned.handling.mode", S, "long", MED, WS, "The mode for handling bigint-unsigned values", "Whether the largest half of BIGINT UNSIGNED wraps around (long) or all are decimals (precise).", values=("precise", "long")),
+    prop("snapshot.locking.fallback", S, "flush", LOW, WS, "Snapshot locking fallback", "How tables are locked where the global lock is refused: flushed first, as the reference does, or where that is refused too just locked (ours).", values=("flush", "lock")),
     prop("value.consistency", S, "reference", LOW, WS, "Value consistency", "Whether snapshots show values as the reference's do (reference), or as the stream does (unified; ours).", values=("reference", "unified")),
     prop("enable.time.adjuster", B, "true", LOW, WS, "Enable Time Adjuster", "Accepted; the server has made years of two digits whole before they are stored."),
     prop("min.row.count.to.stream.results", I, "1000", LOW, WM, "Stream result set of size", "Accepted; results are always streamed.", non_negative_int),
@@ -158,6 +159,7 @@ _LAYOUT = {
         "snapshot.locking.mode",
         "ddl.parser.type",
         "value.consistency",
+        "snapshot.locking.fallback",
     ],
     "History Storage": [
         "schema.history.internal",

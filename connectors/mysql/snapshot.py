@@ -203,7 +203,10 @@ class MySqlSnapshot:
         except ServerError as error:
             if error.code not in error_codes.DENIED:
                 raise
-            # the reference stops here; for tables of InnoDB the lock does the same, without closing them first
+            if self._config.choice("snapshot.locking.fallback", "flush") != "lock":
+                log.error("Tables cannot be flushed and locked. Grant RELOAD or FLUSH_TABLES, or set snapshot.locking.fallback=lock")
+                raise
+            # for tables of InnoDB the lock does the same, without closing them first
             log.info("The server refuses to flush the tables, they are locked without that: %s", error)
             self._connection.execute(f"LOCK TABLES {', '.join(f'{name} READ' for name in names)}")
 
