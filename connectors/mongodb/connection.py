@@ -6,7 +6,6 @@ import logging
 import warnings
 from typing import Any
 
-from bson.raw_bson import RawBSONDocument
 from pymongo import MongoClient
 from pymongo.errors import ConfigurationError, InvalidURI
 
@@ -65,6 +64,3 @@ def open_client(config: MongoConfig, *, selection_ms: int | None = None) -> Clie
             return MongoClient(string, **kept)
     except (ConfigurationError, InvalidURI, ValueError, TypeError) as error:
         raise ConfigError(f"mongodb.connection.string or another mongodb.* property cannot be used: {error}") from None
-
-
-__all__ = ["Client", "RawBSONDocument", "open_client"]
