@@ -99,6 +99,31 @@ def test_a_lakehouse_table_follows_its_table_and_shows_its_offsets(
     await_equal(pipeline, warehouse)
     end = kafka.count(f"pg_{tag}.public.product")
     wait_until(lambda: sink_offset(worker, tag) == end, 60, "the sink's offsets to reach the topic's end")
+    alter_offsets_by_rest(pipeline, worker, tag, warehouse, end)
+
+
+def alter_offsets_by_rest(connection: psycopg.Connection, worker: Worker, tag: str, warehouse: Path, end: int) -> None:
+    """GET, PATCH and DELETE of a stopped sink's offsets: the tables follow, and the sink reads again from there."""
+    sink = f"/connectors/sink-{tag}"
+    partition = {"kafka_topic": f"pg_{tag}.public.product", "kafka_partition": 0}
+
+    def stored() -> tuple[str | None, str | None]:
+        properties = lake(warehouse).properties
+        return properties.get(f"kafka.connect.offsets.sink-{tag}"), properties.get(f"kafka.connect.generation.sink-{tag}")
+
+    worker.request("PUT", f"{sink}/stop")
+    wait_until(lambda: worker.request("GET", f"{sink}/status")["connector"]["state"] == "STOPPED", 60, "the sink to stop")
+    wait_until(lambda: not task_processes(worker, f"sink-{tag}"), 60, "the sink's process to end")
+    worker.request("PATCH", f"{sink}/offsets", {"offsets": [{"partition": partition, "offset": {"kafka_offset": 1000}}]})
+    assert worker.request("GET", f"{sink}/offsets")["offsets"] == [{"partition": partition, "offset": {"kafka_offset": 1000}}]
+    assert stored() == (f'{{"{partition["kafka_topic"]}":{{"0":1000}}}}', "1")
+    worker.request("DELETE", f"{sink}/offsets")
+    assert worker.request("GET", f"{sink}/offsets")["offsets"] == []
+    assert stored() == ("{}", "2")
+    connection.execute("INSERT INTO product VALUES (4001, 'after', 2, NULL)")
+    worker.request("PUT", f"{sink}/resume")
+    await_equal(connection, warehouse)
+    wait_until(lambda: sink_offset(worker, tag) == end + 1, 60, "the sink's offsets to reach the topic's new end")
 
 
 def test_a_sink_that_is_killed_while_rows_change_applies_each_change_once(
