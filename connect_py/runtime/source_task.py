@@ -237,7 +237,7 @@ class SourceTaskLoop:
                     self._produce(produced, submission)
                     written += 1
         except BaseException:
-            submission.offset = None
+            submission.failed = True
             raise
         finally:
             submission.outstanding -= 1

@@ -20,15 +20,16 @@ class Submission:
     """Rows on their way to Kafka that share one source offset.
 
     Attributes:
-        offset: None for rows that were sent before their batch failed: neither it nor what comes later is ever committed.
+        failed: the rows were sent before their batch failed: neither its offset nor what comes later is ever committed.
         outstanding: rows that Kafka has not acknowledged yet; the producer's callback counts it down.
     """
 
-    __slots__ = ("offset", "outstanding", "partition")
+    __slots__ = ("failed", "offset", "outstanding", "partition")
 
     def __init__(self, partition: SourcePartition, offset: SourceOffset, outstanding: int) -> None:
         self.partition = partition
-        self.offset: SourceOffset | None = offset
+        self.offset = offset
+        self.failed = False
         self.outstanding = outstanding
 
 
@@ -57,12 +58,11 @@ class SubmittedRecords:
         """The newest offset of every source partition whose acknowledged prefix grew since the last call; forgets that prefix."""
         found: list[tuple[SourcePartition, SourceOffset]] = []
         for queue in self._queues.values():
-            done: tuple[SourcePartition, SourceOffset] | None = None
-            while queue and not queue[0].outstanding and queue[0].offset is not None:
-                done = (queue[0].partition, queue[0].offset)
-                queue.popleft()
+            done: Submission | None = None
+            while queue and not queue[0].outstanding and not queue[0].failed:
+                done = queue.popleft()
             if done is not None:
-                found.append(done)
+                found.append((done.partition, done.offset))
         return found
 
     def outstanding(self) -> int:

@@ -67,6 +67,8 @@ class MySqlChunks:
         shown: the transactions that the stream has shown; None where they have no names.
     """
 
+    takes_surrogate_keys = True
+
     def __init__(
         self,
         general: Callable[[], Connection],

@@ -85,6 +85,8 @@ class PostgresChunks:
         structure: of the rows that were read last; None before the first.
     """
 
+    takes_surrogate_keys = True
+
     def __init__(
         self,
         general: Callable[[], Connection],

@@ -144,7 +144,7 @@ class IncrementalSnapshot(Generic[R]):
             ConfigError: a regex is malformed, or the reader cuts chunks by the key alone.
             ConnectError: the names cannot be looked up.
         """
-        if surrogate_key and not getattr(self._reader, "takes_surrogate_keys", True):
+        if surrogate_key and not self._reader.takes_surrogate_keys:
             raise ConfigError("a surrogate key is not supported for this kind of database; chunks are cut by the key")
         idle = not self._queue
         self._queue.add(signal, collections, conditions, surrogate_key)

@@ -46,6 +46,11 @@ class ChunkReader(Protocol[R]):
     """
 
     @property
+    def takes_surrogate_keys(self) -> bool:
+        """Whether a chunk can be read by another unique column than the key."""
+        ...
+
+    @property
     def structure(self) -> object:
         """Of the rows that were read last, to be compared with what `IncrementalSnapshot.structure_seen` is told; None before the first."""
         ...
