@@ -10,10 +10,11 @@ from connectors.mysql.binlog.table_map import StoredColumn, TableMap
 
 (_SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _COLUMN_NAME, _SET_LABELS, _ENUM_LABELS, _GEOMETRY_TYPE, _KEY) = range(1, 9)
 _KEY_WITH_PREFIXES, _LABELS_DEFAULT_CHARSET, _LABELS_CHARSET = 9, 10, 11
+#: Each has a bit for its sign.
 _NUMERIC = frozenset(
     (
         *(ColumnType.TINY, ColumnType.SHORT, ColumnType.INT24, ColumnType.LONG, ColumnType.LONGLONG),
-        *(ColumnType.NEWDECIMAL, ColumnType.FLOAT, ColumnType.DOUBLE),
+        *(ColumnType.NEWDECIMAL, ColumnType.FLOAT, ColumnType.DOUBLE, ColumnType.YEAR),
     )
 )
 _CHARACTER = frozenset(
@@ -30,6 +31,7 @@ class DescribedColumn:
     """One column.
 
     Attributes:
+        unsigned: as the column's type says it, which is no word of YEAR's.
         collation: number of its collation, 0 where none applies; 63 is `binary`.
         labels: of an enum or a set, as bytes in that collation's character set.
         geometry: number of its type, -1 for other columns.
@@ -70,7 +72,7 @@ def described_columns(map_: TableMap) -> list[DescribedColumn] | None:
             name=names[i],
             stored=column,
             nullable=map_.nullable[i],
-            unsigned=i in unsigned,
+            unsigned=i in unsigned and column.type is not ColumnType.YEAR,
             collation=collations.get(i, 0),
             labels=labels.get(i, ()),
             geometry=geometry[i],
