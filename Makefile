@@ -2,7 +2,6 @@
 
 PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11,$(shell $(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 BIN := .venv/bin
-SUITES := tests/unit tests/contract tests/integration tests/parity tests/clients tests/e2e tests/faults tests/security tests/fuzz
 
 .PHONY: help install demo test check unit clean java
 
@@ -41,7 +40,7 @@ unit: install
 	$(BIN)/python -m pytest -q tests/unit
 
 test: java check
-	$(BIN)/python -m pytest --durations=15 $(wildcard $(SUITES))
+	$(BIN)/python tests/lanes.py
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist

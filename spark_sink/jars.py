@@ -6,6 +6,8 @@ once, or a download that breaks off, leave nothing half done. Nothing here start
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import functools
 import hashlib
 import importlib.util
@@ -14,7 +16,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
@@ -101,7 +103,9 @@ def resolve(coordinates: Iterable[str], target: Path, excludes: Iterable[str] = 
     """
     if not target.is_dir():
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as scratch:
+        with _one_at_a_time(), tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as scratch:
+            if target.is_dir():
+                return sorted(target.glob("*.jar"))
             _download(list(coordinates), list(excludes), transitive, Path(scratch))
             try:
                 os.rename(Path(scratch) / "jars", target)
@@ -109,6 +113,14 @@ def resolve(coordinates: Iterable[str], target: Path, excludes: Iterable[str] = 
                 if not target.is_dir():  # else another process was faster, and its directory is as good
                     raise
     return sorted(target.glob("*.jar"))
+
+
+@contextlib.contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Several tasks may begin at once on a new machine, and Ivy's cache takes one process at a time."""
+    with (cache_directory() / "jars" / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _download(coordinates: list[str], excludes: list[str], transitive: bool, scratch: Path) -> None:
