@@ -69,8 +69,8 @@ class Server:
 def facts(column: MyColumn) -> tuple[Any, ...]:
     """What rows depend on, in the server's words."""
     kind = SAME.get(column.base_type, column.base_type)
-    if kind.endswith("TEXT"):
-        kind = "TEXT"  # CONVERT TO may choose another size, which rows tell by themselves
+    if kind.endswith(("TEXT", "BLOB")):
+        kind = kind[-4:]  # CONVERT TO may choose another size, which rows tell by themselves
     length = (column.length, column.scale) if kind in WITH_LENGTH else None
     if kind in ("CHAR", "BINARY") and column.length is None:
         length = (1, None)
