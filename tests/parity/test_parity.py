@@ -189,7 +189,7 @@ MARIADB_SCENARIOS = [
     "mariadb_query",
 ]
 #: Their tables have columns of extensions' types.
-NEED_EXTENSIONS = ("pg_types", "pg_toasted", "pg_propagate_types", "pg_column_rules")
+NEED_EXTENSIONS = ("pg_key_types", "pg_types", "pg_toasted", "pg_propagate_types", "pg_column_rules")
 
 
 def run_kit(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
