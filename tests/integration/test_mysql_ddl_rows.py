@@ -36,7 +36,7 @@ from tests.fix_kafka import Kafka
 
 pytestmark = pytest.mark.services
 
-SEQUENCES = int(os.environ.get("CONNECT_PY_DDL_SEQUENCES", "40"))
+SEQUENCES = int(os.environ.get("CONNECT_PY_DDL_SEQUENCES", "24"))
 STATEMENTS = 6
 #: Rows that are never deleted, and those that come and go.
 STAYING, ALL = 5, 40
