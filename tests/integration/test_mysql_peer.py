@@ -34,7 +34,7 @@ from tests.binlog_tables import Generated, Kind, tables
 pytestmark = [pytest.mark.services, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 #: 200 make 30,000 changes of rows.
-TABLES = int(os.environ.get("CONNECT_PY_BINLOG_TABLES", "200"))
+TABLES = int(os.environ.get("CONNECT_PY_BINLOG_TABLES", "80"))
 ROWS = 100
 #: Dates inside of JSON as the server prints them.
 OPTIONS = ValueOptions(unified=True)

@@ -108,7 +108,7 @@ def test_damaged_events_give_a_value_or_the_one_error():
     reader_of = functools.lru_cache(100)(functools.partial(row_reader, columns, MEANINGS))
     readers = Counter()
     before = signal.signal(signal.SIGVTALRM, hangs)
-    count = int(os.environ.get("CONNECT_PY_MUTATIONS", "40000"))
+    count = int(os.environ.get("CONNECT_PY_MUTATIONS", "25000"))
     grown_from = 0
     try:
         for number in range(count):
