@@ -121,7 +121,6 @@ SCENARIOS = [
     "pg_signals_pauses",
     "pg_blocking_snapshot",
     "pg_snapshot_markers",
-    "pg_snapshot_readers",
     "pg_heartbeat_transactions",
     "mongo_tutorial",
     "mongo_types",

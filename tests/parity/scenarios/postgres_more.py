@@ -121,6 +121,9 @@ def pg_replica_identities(run: Run):
     db = start(run, "".join(f"CREATE TABLE {name} (id integer PRIMARY KEY, code integer NOT NULL, small text, big text); CREATE UNIQUE INDEX {name}_code ON {name} (code);"
                             f"ALTER TABLE {name} ALTER big SET STORAGE EXTERNAL; INSERT INTO {name} VALUES (1, 10, 's', {big});" for name in ("f", "d", "i", "plain")),
                pg={"replica_identity_autoset_values": "public.f:FULL,public.d:DEFAULT,public.i:INDEX i_code"})
+    run.until(lambda: db.execute("SELECT relreplident::text FROM pg_class WHERE relname IN ('f', 'i') ORDER BY relname").fetchall() == [("f",), ("i",)],
+              30, "the replica identities")
+    fence(run, db, "pg")
     for name in ("f", "d", "i", "plain"):
         db.execute(f"UPDATE {name} SET small = 't'; UPDATE {name} SET code = 20; UPDATE {name} SET id = 2; DELETE FROM {name}")
     fence(run, db, "pg")

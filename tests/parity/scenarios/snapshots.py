@@ -1,4 +1,4 @@
-"""What rows of an initial snapshot say of their place: tables without rows, tables of one row, several readers, an order by size."""
+"""What rows of an initial snapshot say of their place: tables without rows, tables of one row, an order by size."""
 
 from parity import Run, scenario
 from postgres_more import start, topic
@@ -16,9 +16,3 @@ def _record(run: Run, tables: dict[str, int], **variants: dict) -> None:
 def pg_snapshot_markers(run: Run):
     """An empty table comes first, and stands between others."""
     _record(run, {"a_empty": 0, "b": 3, "c_one": 1, "d_empty": 0, "e": 2}, pg={}, up={"snapshot_tables_order_by_row_count": "ascending"})
-
-
-@scenario
-def pg_snapshot_readers(run: Run):
-    """Two threads, over tables that are one chunk each."""
-    _record(run, {"a": 1, "b_empty": 0, "c": 1, "d": 1}, pg={"snapshot_max_threads": "2"})
