@@ -2,7 +2,8 @@
 
     python tests/lanes.py [pytest options ...]
 
-Most tests wait for servers, so that two lanes take little more than half of the time of one. Exit code: 0 when all lanes are green.
+Most tests wait for servers, so that two lanes take little more than half of the time of one. What failed is run once more, alone: a
+test that only fails beside others is named, and does not count. Exit code: 0 when all is green.
 """
 
 from __future__ import annotations
@@ -20,10 +21,14 @@ PARITY = ["tests/parity"]
 SIGN_OF_LIFE_SECONDS = 300.0
 
 
+_TESTS_FAILED = 1
+
+
 class Lane(NamedTuple):
     """A pytest process and where its output goes."""
 
     name: str
+    suites: list[str]
     process: subprocess.Popen[bytes]
     output: Path
 
@@ -50,15 +55,31 @@ def main(options: list[str]) -> int:
             for lane in lanes:
                 lane.process.wait()
             return 130
+        for lane in lanes:
+            if codes[lane.name] == _TESTS_FAILED:
+                codes[lane.name] = _alone(lane, options)
     return max(codes.values())
 
 
 def _start(name: str, suites: list[str], options: list[str], folder: Path) -> Lane:
     output = folder / f"{name}.log"
-    command = [sys.executable, "-m", "pytest", "-o", f"cache_dir=.pytest_cache/{name}", "--durations=15", *options, *suites]
+    # pytest keeps the folders of three runs, and takes away those of others that go on
+    command = [*_command(name), f"--basetemp={folder / name[0]}", "--durations=15", *options, *suites]
     print(f"lane {name}: {' '.join(suites)}", flush=True)
     with output.open("wb") as file:
-        return Lane(name, subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT), output)
+        return Lane(name, suites, subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT), output)
+
+
+def _command(name: str) -> list[str]:
+    return [sys.executable, "-m", "pytest", "-o", f"cache_dir=.pytest_cache/{name}"]
+
+
+def _alone(lane: Lane, options: list[str]) -> int:
+    print(f"\n===== what failed in lane {lane.name}, alone =====\n", flush=True)
+    code = subprocess.call([*_command(lane.name), "-v", "--last-failed", "--last-failed-no-failures=none", *options, *lane.suites])
+    if code == 0:
+        print(f"\nThe tests above fail only beside others, in lane {lane.name}: look at what they wait for, and for how long.", flush=True)
+    return code
 
 
 def _show(lane: Lane, seconds: float) -> None:
