@@ -118,7 +118,8 @@ def resolve(coordinates: Iterable[str], target: Path, excludes: Iterable[str] = 
 @contextlib.contextmanager
 def _one_at_a_time() -> Iterator[None]:
     """Several tasks may begin at once on a new machine, and Ivy's cache takes one process at a time."""
-    with (cache_directory() / "jars" / "lock").open("w") as file:
+    cache_directory().mkdir(parents=True, exist_ok=True)
+    with (cache_directory() / "jars.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
