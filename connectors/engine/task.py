@@ -19,9 +19,9 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from connect_py.api import EncodedBatch, MetricGroup, SourceTask, SourceTaskContext
+from connect_py.api import EncodedBatch, MetricGroup, SourceOffset, SourcePartition, SourceTask, SourceTaskContext
 from connect_py.errors import ConnectError, RetriableError
-from connectors.engine.beside import Beside
+from connectors.engine.beside import Beside, Fields
 from connectors.engine.config import ParsedConfig
 from connectors.engine.headers import context_headers, new_run_id
 from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
@@ -56,11 +56,33 @@ class Mode(Protocol):
     def streams(self) -> bool: ...
 
 
+class Position(Protocol):
+    """An offset, as far as it concerns all databases."""
+
+    @property
+    def more(self) -> Fields: ...
+
+
+#: A connector's offset.
+P = TypeVar("P", bound=Position)
+P_co = TypeVar("P_co", bound=Position, covariant=True)
+
+
+class Snapshot(Protocol[P_co]):
+    """A running snapshot, as far as it concerns all databases: whether a signal asked for it, and the offset at which streaming goes on."""
+
+    @property
+    def is_blocking(self) -> bool: ...
+
+    @property
+    def after(self) -> P_co: ...
+
+
 #: What a connector puts beside its stream.
 S = TypeVar("S", bound=Beside[Any])
 
 
-class DatabaseTask(SourceTask, Generic[S]):
+class DatabaseTask(SourceTask, Generic[S, P]):
     """Snapshot, then stream, one database.
 
     Attributes:
@@ -79,6 +101,7 @@ class DatabaseTask(SourceTask, Generic[S]):
         self._not_before = 0.0
         self._outage = Outage()
         self._beside: S | None = None
+        self._position: P | None = None
         self._processors: PostProcessors | None = None
         self._headers: tuple[tuple[str, str], ...] = ()
         # until `start` knows the names: a start that is refused is closed too
@@ -109,13 +132,18 @@ class DatabaseTask(SourceTask, Generic[S]):
         """Take a signal that came by REST; see `SourceTask.take_signal`. Raises ConfigError."""
         self._side.take_signal(signal, done)
 
+    def offsets_committed(self, offsets: Sequence[tuple[SourcePartition, SourceOffset]]) -> None:
+        """Signals whose effects the offsets topic holds are done."""
+        if self._beside is not None:
+            self._beside.committed(offset for _, offset in offsets)
+
     def metrics(self) -> Sequence[MetricGroup]:
         """Debezium's beans, and how far a snapshot is."""
         return [*self._snapshot_metrics.groups(), self._streaming_metrics.group()]
 
     def close(self) -> None:
         """Let every connection go; also after a start that refused its configuration."""
-        self._close_connections()
+        self._disconnect()
         if self._beside is not None:
             self._beside.close()
         if self._processors is not None:
@@ -152,9 +180,14 @@ class DatabaseTask(SourceTask, Generic[S]):
     def _batch(self, offset: Any) -> EncodedBatch | None:
         """What waits, with the offset of the last event (None: as before), and what goes on beside the stream."""
 
+    @property
     @abstractmethod
-    def _recover(self, error: ConnectError) -> None:
-        """Close everything and plan the next attempt. Raises FatalTaskError, or the error itself, when there shall be none."""
+    def _running(self) -> Snapshot[P] | None:
+        """The snapshot that is under way."""
+
+    @abstractmethod
+    def _goes_on(self) -> str:
+        """What a start does with the present position, for people."""
 
     @abstractmethod
     def _close_connections(self) -> None: ...
@@ -214,9 +247,26 @@ class DatabaseTask(SourceTask, Generic[S]):
         if attempts:
             log.info("The server answers again, after %d attempts", attempts)
 
-    def _plan_next(self, error: ConnectError, at: str, backoff: Backoff | None = None) -> None:
-        """Say when the next attempt is made, and from where. Raises FatalTaskError when there shall be none."""
+    def _backoff_of(self, error: ConnectError) -> Backoff:
+        """What decides about the attempt after a failure."""
+        return self._backoff
+
+    def _disconnect(self) -> None:
+        self._close_connections()
+        self._streaming_metrics.connected = False
+        self._snapshot_metrics.end("aborted")
+
+    def _recover(self, error: ConnectError) -> None:
+        """Close everything and plan the next attempt. Raises FatalTaskError, or the error itself, when there shall be none."""
+        interrupted = self._running
+        if interrupted is not None and interrupted.is_blocking:
+            self._position = interrupted.after
+            log.error("The blocking snapshot was interrupted and is not taken again; to have it, send the signal anew. %s", error)
+        self._disconnect()
+        self._side.restore(self._position.more if self._position else {})
+        if interrupted is not None:
+            self._side.events.aborted()
         self._state = State.CONNECT
-        pause = (backoff or self._backoff).next(error)
+        pause = self._backoff_of(error).next(error)
         level = logging.WARNING if self._outage.is_news(str(error)) else logging.DEBUG
-        log.log(level, "%s. Trying again in %.1f s; %s, nothing is lost", error, pause, at)
+        log.log(level, "%s. Trying again in %.1f s; %s, nothing is lost", error, pause, self._goes_on())

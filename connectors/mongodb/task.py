@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
 
-from connect_py.api import EncodedBatch, SourceOffset, SourcePartition, SourceTaskContext
+from connect_py.api import EncodedBatch, SourceTaskContext
 from connect_py.errors import ConnectError, RetriableError
 from connectors.engine.signal.actions import BlockingRequest
 from connectors.engine.snapshot.modes import SnapshotMode
@@ -36,7 +36,7 @@ LONGEST_WAIT_MS = 500
 QUIET_SECONDS = 20.0
 
 
-class MongoDbConnectorTask(DatabaseTask[Beside]):
+class MongoDbConnectorTask(DatabaseTask[Beside, MongoOffset]):
     """Snapshot, then stream, one deployment."""
 
     #: A new start looks whether a place that is said to be lost is really gone.
@@ -47,7 +47,6 @@ class MongoDbConnectorTask(DatabaseTask[Beside]):
         self._client: Client | None = None
         self._snapshot: MongoSnapshot | None = None
         self._stream: Streaming | None = None
-        self._position: MongoOffset | None = None
         self._snapshot_done = False
         self._quiet_until = 0.0
 
@@ -75,11 +74,6 @@ class MongoDbConnectorTask(DatabaseTask[Beside]):
         if self._snapshot_is_due() or parsed.snapshot_mode.when_finished:
             self._not_before = time.monotonic() + parsed.seconds("snapshot.delay.ms")
 
-    def offsets_committed(self, offsets: Sequence[tuple[SourcePartition, SourceOffset]]) -> None:
-        """Signals whose effect is in the offsets topic need not come again."""
-        if self._beside is not None:
-            self._beside.committed(offset for _, offset in offsets)
-
     # -- the state machine -------------------------------------------------------------------------------------------------------------
 
     @property
@@ -91,18 +85,12 @@ class MongoDbConnectorTask(DatabaseTask[Beside]):
             self._client = open_client(self._config)
         return self._client
 
-    def _recover(self, error: ConnectError) -> None:
-        """Close everything and plan the next attempt. Raises FatalTaskError when there shall be none."""
-        interrupted = self._snapshot
-        if interrupted is not None and interrupted.is_blocking:
-            self._position = interrupted.after
-            log.error("The blocking snapshot was interrupted and is not taken again; to have it, send the signal anew. %s", error)
-        self._close_connections()
-        self._side.restore(self._position.more if self._position else {})
-        if interrupted is not None:
-            self._side.events.aborted()
-        at = "the snapshot begins again" if self._snapshot_is_due() else f"reading goes on from {self._position}"
-        self._plan_next(error, at)
+    @property
+    def _running(self) -> MongoSnapshot | None:
+        return self._snapshot
+
+    def _goes_on(self) -> str:
+        return "the snapshot begins again" if self._snapshot_is_due() else f"reading goes on from {self._position}"
 
     def _close_connections(self) -> None:
         if self._stream is not None:
@@ -114,8 +102,6 @@ class MongoDbConnectorTask(DatabaseTask[Beside]):
         self._stream = self._client = self._snapshot = None
         if self._beside is not None:
             self._beside.attach(None)
-        self._streaming_metrics.connected = False
-        self._snapshot_metrics.end("aborted")
 
     def _snapshot_is_due(self) -> bool:
         return self._position is None or self._position.in_snapshot

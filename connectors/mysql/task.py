@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 STORE_SECONDS, STORE_POLL_SECONDS = 10.0, 0.02
 
 
-class MySqlConnectorTask(DatabaseTask[Beside]):
+class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
     """Snapshot, then stream, one server.
 
     Attributes:
@@ -60,7 +60,6 @@ class MySqlConnectorTask(DatabaseTask[Beside]):
         self._tables: CapturedTables | None = None
         self._snapshot: MySqlSnapshot | BlockingSnapshot | None = None
         self._stream: ChangeStream | None = None
-        self._position: MySqlOffset | None = None
         self._snapshot_done = False
         self._must_store = False
         self._rows_wait_until = 0.0
@@ -87,9 +86,8 @@ class MySqlConnectorTask(DatabaseTask[Beside]):
             self._not_before = time.monotonic() + parsed.seconds("snapshot.delay.ms")
 
     def offsets_committed(self, offsets: Sequence[tuple[SourcePartition, SourceOffset]]) -> None:
-        """Signals whose effects the offsets topic holds are done."""
-        if self._beside is not None:
-            self._beside.committed(offset for _, offset in offsets)
+        """Signals whose effects the offsets topic holds are done, and rows need not wait for a snapshot's offset that it holds."""
+        super().offsets_committed(offsets)
         if any(offset.get("snapshot") for _, offset in offsets):
             self._rows_wait_until = 0.0
 
@@ -99,24 +97,14 @@ class MySqlConnectorTask(DatabaseTask[Beside]):
     def _mode(self) -> MySqlMode:
         return self._config.snapshot_mode
 
-    def _recover(self, error: ConnectError) -> None:
-        """Close everything and plan the next attempt. Raises FatalTaskError when there shall be none."""
-        interrupted = self._snapshot
-        if interrupted is not None and interrupted.is_blocking:
-            self._position = interrupted.after
-            log.error("The blocking snapshot was interrupted and is not taken again; to have it, send the signal anew. %s", error)
-        self._close_connections()
-        self._side.restore(self._position.more if self._position else {})
-        if interrupted is not None:
-            self._side.events.aborted()
-        self._streaming_metrics.connected = False
-        self._snapshot_metrics.end("aborted")
-        at = (
-            "the snapshot begins again"
-            if self._snapshot_is_due()
-            else f"reading goes on from {self._position.dump() if self._position else ''}"
-        )
-        self._plan_next(error, at)
+    @property
+    def _running(self) -> MySqlSnapshot | BlockingSnapshot | None:
+        return self._snapshot
+
+    def _goes_on(self) -> str:
+        if self._position is None or self._position.is_snapshot_unfinished:
+            return "the snapshot begins again"
+        return f"reading goes on from {self._position.dump()}"
 
     def _close_connections(self) -> None:
         if self._stream is not None:

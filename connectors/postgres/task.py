@@ -44,14 +44,13 @@ CONNECTOR_NAME = "postgresql"
 QUIET_BYTES, QUIET_SECONDS = 8_000_000, 20.0
 
 
-class PostgresConnectorTask(DatabaseTask[Beside]):
+class PostgresConnectorTask(DatabaseTask[Beside, PostgresOffset]):
     """Snapshot, then stream, one database."""
 
     def __init__(self) -> None:
         super().__init__()
         self._general: Connection | None = None
         self._stream: ChangeStream | None = None
-        self._position: PostgresOffset | None = None
         self._acknowledged = 0
         self._server: ServerState | None = None
         self._tables: list[TableId] = []
@@ -110,8 +109,7 @@ class PostgresConnectorTask(DatabaseTask[Beside]):
             lsn = acknowledged_lsn(offset) if dict(partition) == self._partition else None
             if lsn is not None:
                 self._acknowledged = max(self._acknowledged, lsn)
-        if self._beside is not None:
-            self._beside.committed(offset for _, offset in offsets)
+        super().offsets_committed(offsets)
         if self._stream is not None and self._config.confirms_positions:
             try:
                 self._stream.acknowledge(self._acknowledged)
@@ -184,22 +182,23 @@ class PostgresConnectorTask(DatabaseTask[Beside]):
         self._general = open_general(self._config, self._stop.is_set)
         return self._general
 
+    @property
+    def _running(self) -> PostgresSnapshot | None:
+        return self._life.running
+
+    def _goes_on(self) -> str:
+        if self._position is None or self._position.is_snapshot_unfinished:
+            return "the snapshot goes on" if self._position and self._position.progress else "the snapshot begins again"
+        return f"reading goes on from {format_lsn(self._start_lsn())}"
+
+    def _backoff_of(self, error: ConnectError) -> Backoff:
+        return self._slot_backoff if isinstance(error, slot.SlotBusyError) else self._backoff
+
     def _recover(self, error: ConnectError) -> None:
-        """Close everything and plan the next attempt. Raises the error itself, or FatalTaskError, when there shall be none."""
+        """See `DatabaseTask`; `keep_alive` comes here with failures that do not pass, too."""
         if not isinstance(error, RetriableError):
             raise error
-        interrupted = self._life.running
-        if interrupted is not None and interrupted.is_blocking:
-            self._position = interrupted.after
-            log.error("The blocking snapshot was interrupted and is not taken again; to have it, send the signal anew. %s", error)
-        self._close_connections()
-        self._side.restore(self._position.more if self._position else {})
-        if interrupted is not None:
-            self._side.events.aborted()
-        at = f"reading goes on from {format_lsn(self._start_lsn())}"
-        if self._position is None or self._position.is_snapshot_unfinished:
-            at = "the snapshot goes on" if self._position and self._position.progress else "the snapshot begins again"
-        self._plan_next(error, at, self._slot_backoff if isinstance(error, slot.SlotBusyError) else None)
+        super()._recover(error)
 
     def _close_connections(self) -> None:
         if self._stream is not None:
@@ -211,8 +210,6 @@ class PostgresConnectorTask(DatabaseTask[Beside]):
         self._stream = self._general = None
         if self._beside is not None:
             self._beside.attach(None)
-        self._streaming_metrics.connected = False
-        self._snapshot_metrics.end("aborted")
 
     def _snapshot_is_due(self) -> bool:
         return self._position is None or self._position.is_snapshot_unfinished
