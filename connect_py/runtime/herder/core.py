@@ -277,16 +277,19 @@ class HerderCore:
         if name not in snapshot.connectors:
             return
         target = snapshot.target_state(name)
-        if target is not TargetState.STOPPED:  # a resume on the way to the stop would let a paused task read on
-            self._tasks.pause(name, target is TargetState.PAUSED)
+        self._pause_or_resume(name, target)
         self._connectors.set_target(name, target)
         if target is not TargetState.STARTED:  # one that goes on says so itself, when it has its tasks
             log.info("Connector %s is %s", name, target.value.lower())
 
+    def _pause_or_resume(self, name: str, target: TargetState) -> None:
+        if target is not TargetState.STOPPED:  # a resume on the way to the stop would let a paused task read on
+            self._tasks.pause(name, target is TargetState.PAUSED)
+
     def _run_tasks(self, name: str) -> None:
         """Have the connector's tasks run anew, with the newest set of configurations."""
         snapshot = self._configs.snapshot()
-        self._tasks.pause(name, snapshot.target_state(name) is TargetState.PAUSED)
+        self._pause_or_resume(name, snapshot.target_state(name))
         numbers = [number for number in snapshot.tasks(name) if self._assignment.owns_task(name, number)]
         self._tasks.want(name, {number: self._spec(snapshot, name, number) for number in numbers})
 
