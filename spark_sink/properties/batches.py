@@ -1,0 +1,56 @@
+"""Which offsets are taken at a time, and when."""
+
+from __future__ import annotations
+
+from connect_py.api.config import ConfigType, Importance, between, one_of
+from spark_sink.properties.key import key
+
+KEYS = (
+    key(
+        "source.mode",
+        "loop",
+        "loop: the task plans offset ranges and Spark reads them; no checkpoint directory is needed.",
+        validator=one_of("loop"),
+        group="Batches",
+    ),
+    key(
+        "control.commit.interval-ms",
+        60000,
+        "Time between the starts of two batches; a backlog of lakehouse.max-offsets-per-trigger does not wait.",
+        ConfigType.INT,
+        validator=between(0),
+        importance=Importance.HIGH,
+        group="Batches",
+    ),
+    key("max-offsets-per-trigger", 100000, "Upper bound of a batch, in offsets.", ConfigType.LONG, validator=between(1), group="Batches"),
+    key(
+        "control.commit.max-consecutive-failures",
+        5,
+        "After so many failed batches in a row the task fails.",
+        ConfigType.INT,
+        validator=between(1),
+        group="Batches",
+    ),
+    key(
+        "starting-offsets",
+        "earliest",
+        "Where to start in partitions of which neither the tables nor the consumer group know a position.",
+        validator=one_of("earliest", "latest"),
+        group="Batches",
+    ),
+    key(
+        "errors.max-per-batch",
+        1000,
+        "With errors.tolerance=all: more bad records than this in one batch fail the task. So many are a fault of the configuration.",
+        ConfigType.INT,
+        validator=between(0),
+        group="Batches",
+    ),
+    key(
+        "fail-on-data-loss",
+        True,
+        "Fail when Kafka has deleted offsets that were still to be read; false goes on with the first one that is left.",
+        ConfigType.BOOLEAN,
+        group="Batches",
+    ),
+)

@@ -1,0 +1,59 @@
+"""Choices that do not go together, or that this sink cannot follow. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from connect_py.errors import ConfigError
+from spark_sink.properties.key import PREFIX
+
+JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
+
+
+def unsupported_choices(config: Mapping[str, str | None]) -> dict[str, str]:
+    """Choices of Connect's own properties that this sink would have to ignore, with what to do, by property."""
+    errors: dict[str, str] = {}
+    for side in ("key", "value"):
+        converter = config.get(f"{side}.converter")
+        if converter and converter not in (JSON_CONVERTER, "JsonConverter"):
+            errors[f"{side}.converter"] = f"This sink reads records in Spark and knows {JSON_CONVERTER} only, not {converter}."
+        if str(config.get(f"{side}.converter.schemas.enable", "true")).lower() == "false":
+            errors[f"{side}.converter.schemas.enable"] = (
+                "This sink needs schemas in the records: set it to true, here and in the source connector."
+            )
+    if config.get("transforms"):
+        errors["transforms"] = "This sink reads records in Spark and cannot apply transforms; apply them in the source connector."
+    return errors
+
+
+def check_routing(values: Mapping[str, Any], of_tables: Mapping[str, Mapping[str, Any]]) -> None:
+    """Choices of routing that go together. Raises ConfigError."""
+    static, dynamic, by = values["tables"], values["tables.dynamic-enabled"], values["tables.route-field"]
+    if dynamic and static:
+        raise ConfigError(f"{PREFIX}tables and {PREFIX}tables.dynamic-enabled exclude each other: tables are named here or by the records.")
+    if dynamic and not by:
+        raise ConfigError(f"{PREFIX}tables.route-field is missing: with {PREFIX}tables.dynamic-enabled its value names the table.")
+    if by and not (dynamic or static):
+        raise ConfigError(f"{PREFIX}tables.route-field needs {PREFIX}tables, or {PREFIX}tables.dynamic-enabled=true.")
+    if static and by and (lacking := [name for name in static if "route-regex" not in of_tables.get(name, {})]):
+        raise ConfigError(f"{PREFIX}table.{lacking[0]}.route-regex is missing: it says which records go to the table.")
+    patterns = [*(values["tables.include.list"] or ()), *(values["tables.exclude.list"] or ()), values["tables.route-topic-regex"] or ""]
+    for pattern in (*patterns, *(own["route-regex"] for own in of_tables.values() if "route-regex" in own)):
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise ConfigError(f"The regular expression {pattern} of the routing is not valid: {error}.") from None
+
+
+def check_delta(values: Mapping[str, Any], catalog: Mapping[str, str], spark_conf: Mapping[str, str]) -> None:
+    """A place for Delta tables that outlives the process. Raises ConfigError."""
+    if values["delta.root"] is not None:
+        if catalog:
+            raise ConfigError(f"{PREFIX}delta.root and {PREFIX}catalog.* exclude each other: tables have a directory or a catalog.")
+    elif not catalog and spark_conf.get("spark.sql.catalogImplementation") != "hive":
+        raise ConfigError(
+            f"{PREFIX}delta.root is missing: the directory or URI under which the Delta tables live. With a metastore set "
+            f"{PREFIX}spark.conf.spark.sql.catalogImplementation=hive and its address instead, or a catalog as {PREFIX}catalog.*."
+        )

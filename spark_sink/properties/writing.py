@@ -1,0 +1,73 @@
+"""How events become rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from connect_py.api.config import ConfigType, non_empty, one_of
+from connect_py.errors import ConfigError
+from spark_sink.properties.key import key
+
+METADATA_COLUMNS = ("op", "ts_ms", "source.ts_ms", "topic", "partition", "offset")
+
+
+def _metadata_columns(name: str, value: Any) -> None:
+    unknown = [column for column in value or () if column not in METADATA_COLUMNS]
+    if unknown:
+        raise ConfigError(f"Invalid value {', '.join(unknown)} for configuration {name}: known are {', '.join(METADATA_COLUMNS)}")
+
+
+KEYS = (
+    key(
+        "tables.write-mode",
+        "upsert",
+        "upsert: one row a key, changed by updates and removed by deletes. append: a row for each event, with its operation and place. "
+        "scd2: a row for each version of a key, with the time from and to which it was valid.",
+        validator=one_of("upsert", "append", "scd2"),
+        group="Writing",
+    ),
+    key(
+        "tables.delete-mode",
+        "hard",
+        "Of upserts. hard: a delete removes the row; soft: it sets __deleted and leaves the values; ignore: the row stays.",
+        validator=one_of("hard", "soft", "ignore"),
+        group="Writing",
+    ),
+    key(
+        "tables.truncate-mode",
+        "apply",
+        "Of upserts. apply: a truncate empties the table; soft: it sets __deleted in all rows; ignore; fail: it stops the task.",
+        validator=one_of("apply", "soft", "ignore", "fail"),
+        group="Writing",
+    ),
+    key(
+        "tables.no-key",
+        "append",
+        "What to do with records without a key: append writes each event as a row, fail stops the task.",
+        validator=one_of("append", "fail"),
+        group="Writing",
+    ),
+    key(
+        "tables.ordering",
+        "log",
+        "Which event of a key is the last: log goes by the offset in Kafka.",
+        validator=one_of("log"),
+        group="Writing",
+    ),
+    key(
+        "tables.metadata-columns",
+        "op,ts_ms",
+        "Columns added to every table, as __<name>: " + ", ".join(METADATA_COLUMNS) + ".",
+        ConfigType.LIST,
+        validator=_metadata_columns,
+        group="Writing",
+    ),
+    key(
+        "unavailable.value.placeholder",
+        "__debezium_unavailable_value",
+        "What stands for a value that the source did not send; the table keeps the value that it has. "
+        "Must equal the source connector's setting.",
+        validator=non_empty,
+        group="Writing",
+    ),
+)
