@@ -1,4 +1,4 @@
-"""The properties of the MySQL connector (mysql.md §1): what they are, how they are checked, what they say (`MySqlConnectorConfig.java`)."""
+"""What is read of the properties (mysql.md §1; `MySqlConnectorConfig.java`); `properties.py` defines them."""
 
 from __future__ import annotations
 
@@ -9,44 +9,18 @@ from typing import Final
 
 from connect_py.api.config import ConfigType, ConfigValue, parse_value
 from connect_py.errors import ConfigError
-from connectors.engine.config import COMMON, OLD_NAMES, ParsedConfig, skipped_operations, validate_own, with_defaults, with_present_names
+from connectors.engine.config import OLD_NAMES, ParsedConfig, skipped_operations, with_defaults, with_present_names
 from connectors.engine.custom_converters import CustomConverters
-from connectors.engine.layout import COLUMN_RULES, DELIVERY, RECORDS, SNAPSHOTS, SOURCE_TYPES
 from connectors.engine.plugin_checks import add_problems, plugin_problems
-from connectors.engine.properties import (
-    HIGH,
-    LIST,
-    LOW,
-    MED,
-    WL,
-    WM,
-    WS,
-    B,
-    C,
-    Config,
-    I,
-    L,
-    P,
-    Property,
-    S,
-    arrange,
-    is_int,
-    non_negative_int,
-    non_negative_long,
-    not_beside,
-    positive_int,
-    positive_long,
-    prop,
-    regexes,
-    required,
-    validate,
-)
+from connectors.engine.properties import Config, Property, validate
 from connectors.engine.relational.column_rules import ColumnRules
 from connectors.engine.relational.filters import NameFilter, TableFilters
 from connectors.engine.relational.keys import KeyRules
 from connectors.engine.relational.table import TableId
+from connectors.engine.reselect import Reselect
 from connectors.engine.snapshot.modes import custom
 from connectors.mysql.modes import MODES, MySqlMode, configuration_based, of_custom
+from connectors.mysql.properties import EXTENSIONS, MARIADB_PROPERTIES, PROPERTIES, UNLISTED, WITHOUT_EFFECT, properties_of
 from connectors.mysql.settings import ConnectionSettings
 from connectors.mysql.types.base import ValueOptions
 
@@ -57,169 +31,6 @@ VERSION: Final = "3.6.1.Final"
 SYSTEM_DATABASES: Final = frozenset({"mysql", "performance_schema", "sys", "information_schema"})
 
 
-def _locking_mode(text: str | None, _: Config) -> str | None:
-    """`snapshot.locking.mode`, beside the check of its values: the reference says it twice."""
-    modes = ("minimal", "minimal_percona", "custom", "none", "minimal_percona_no_table_locks", "extended")
-    return None if text is None or text.strip().lower() in modes else "Must be a valid snapshot.locking.mode value"
-
-
-def _time_mode(text: str | None, _: Config) -> str | None:
-    """`time.precision.mode`: one of other connectors' is none of this one."""
-    adaptive = text is not None and text.strip().lower() == "adaptive"
-    return "The 'adaptive' time.precision.mode is no longer supported" if adaptive else None
-
-
-_OWN = (
-    prop("database.port", I, "3306", HIGH, WS, "Port", "Port of the database server.", is_int),
-    prop("database.initial.statements", S, None, LOW, WL, "Initial statements", "Statements to run on every new connection, with `;` between them."),
-    prop("database.server.id", L, None, HIGH, WL, "Cluster ID", "Number by which the server knows this connector as a replica; no other replica may have it.", required, positive_long),
-    prop("database.server.id.offset", L, "10000", HIGH, WL, "Cluster ID offset", "Added to the number for further connections to the log."),
-    prop("database.ssl.keystore", S, None, MED, WL, "SSL Keystore", "A PEM file with our certificate and its key."),
-    prop("database.ssl.keystore.password", P, None, MED, WM, "SSL Keystore Password", "Password of the key in that file."),
-    prop("database.ssl.truststore", S, None, MED, WL, "SSL Truststore", "A PEM file with the certificates to trust."),
-    prop("database.ssl.truststore.password", P, None, MED, WM, "SSL Truststore Password", "Accepted; certificates to trust need none."),
-    prop("database.jdbc.driver", C, "com.mysql.cj.jdbc.Driver", LOW, WM, "JDBC Driver Class Name", "Accepted and not used."),
-    prop("database.protocol", S, "jdbc:mysql", LOW, WM, "JDBC Protocol", "Accepted and not used."),
-    prop("database.ssl.mode", S, "preferred", MED, WM, "SSL mode", "Whether connections are encrypted, and whose certificate is accepted.", values=("verify_identity", "disabled", "preferred", "required", "verify_ca")),
-    prop("connect.timeout.ms", I, "30000", MED, WS, "Connection Timeout (ms)", "How long a connection may take, in ms.", positive_int),
-    prop("connect.keep.alive", B, "true", LOW, WS, "Keep connection alive (true/false)", "Accepted; a broken connection to the log is always noticed and made again."),
-    prop("connect.keep.alive.interval.ms", L, "60000", LOW, WS, "Keep alive interval (ms)", "Accepted; the server's heartbeats come every ten seconds.", positive_long),
-    prop("use.nongraceful.disconnect", B, "false", MED, WS, "Use Non-graceful Disconnect", "Accepted; connections to the log are always just closed."),
-    prop("binlog.net.write.timeout", L, "0", MED, WS, "Binlog Net Write Timeout", "Server's limit in seconds for sending to us; 0 leaves it as it is.", non_negative_long),
-    prop("binlog.net.read.timeout", L, "0", MED, WS, "Binlog Net Read Timeout", "Server's limit in seconds for hearing from us; 0 leaves it as it is.", non_negative_long),
-    prop("snapshot.mode", S, "initial", LOW, WS, "Snapshot mode", "When structures and present rows are read.", values=("always", "initial_only", "configuration_based", "when_needed", "initial", "custom", "no_data", "recovery")),
-    prop("time.precision.mode", S, "adaptive_time_microseconds", MED, WS, "Time Precision", "How dates and times look.", _time_mode, values=("adaptive", "adaptive_time_microseconds", "isostring", "microseconds", "nanoseconds", "connect")),
-    prop("bigint.unsigned.handling.mode", S, "long", MED, WS, "The mode for handling bigint-unsigned values", "Whether the largest half of BIGINT UNSIGNED wraps around (long) or all are decimals (precise).", values=("precise", "long")),
-    prop("snapshot.locking.fallback", S, "flush", LOW, WS, "Snapshot locking fallback", "How tables are locked where the global lock is refused: flushed first, as the reference does, or where that is refused too just locked (ours).", values=("flush", "lock")),
-    prop("value.consistency", S, "reference", LOW, WS, "Value consistency", "Whether snapshots show values as the reference's do (reference), or as the stream does (unified; ours).", values=("reference", "unified")),
-    prop("enable.time.adjuster", B, "true", LOW, WS, "Enable Time Adjuster", "Accepted; the server has made years of two digits whole before they are stored."),
-    prop("min.row.count.to.stream.results", I, "1000", LOW, WM, "Stream result set of size", "Accepted; results are always streamed.", non_negative_int),
-    prop("incremental.snapshot.allow.schema.changes", B, "false", LOW, WS, "Allow schema changes during incremental snapshot if supported.", "Whether structures may change while an incremental snapshot runs."),
-    prop("snapshot.locking.mode", S, "minimal", LOW, WS, "Snapshot locking mode", "How long a snapshot keeps others from writing.", _locking_mode, values=("minimal", "minimal_percona", "custom", "none", "minimal_percona_no_table_locks", "extended")),
-    prop("ddl.parser.type", S, "default", LOW, WS, "DDL Parser Type", "Accepted and not used.", values=("default", "legacy")),
-    prop("schema.history.internal", C, "io.debezium.storage.kafka.history.KafkaSchemaHistory", LOW, WL, "Database schema history class", "Where the schema history is kept."),
-    prop("schema.history.internal.skip.unparseable.ddl", B, "false", LOW, WS, "Skip DDL statements that cannot be parsed", "Whether statements that cannot be understood are passed over."),
-    prop("schema.history.internal.store.only.captured.tables.ddl", B, "false", LOW, WS, "Store only DDL that modifies tables that are captured based on include/exclude lists", "Whether the history holds captured tables only."),
-    prop("schema.history.internal.store.only.captured.databases.ddl", B, "false", LOW, WS, "Store only DDL that modifies tables of databases that are captured based on include/exclude lists", "Whether the history holds captured databases only."),
-    prop("include.schema.changes", B, "true", MED, WS, "Include database schema changes", "Whether statements that change structures become records of the topic that is called like the prefix."),
-    prop("include.query", B, "false", MED, WS, "Include original SQL query with in change events", "Whether records show the statement that made them, where the server logs it."),
-    prop("database.include.list", LIST, None, HIGH, WL, "Include Databases", "Regexes of the databases to capture; all without it.", regexes),
-    prop("database.exclude.list", LIST, None, MED, WL, "Exclude Databases", "Regexes of databases that are not captured.", regexes, not_beside("database.include.list")),
-    prop("binlog.buffer.size", I, "0", MED, WM, "Binlog reader buffer size", "Accepted; the server logs transactions when they are committed, so none is rolled back in the log.", non_negative_int),
-    prop("event.deserialization.failure.handling.mode", S, "fail", MED, WS, "Event deserialization failure handling", "Old name of event.processing.failure.handling.mode.", values=("warn", "fail", "ignore", "skip")),
-    prop("inconsistent.schema.handling.mode", S, "fail", MED, WS, "Inconsistent schema failure handling", "What to do with rows of a captured table whose structure is not known.", values=("warn", "fail", "ignore", "skip")),
-    prop("gtid.source.filter.dml.events", B, "true", MED, WS, "Filter DML events", "Whether changes of servers that the GTID filter leaves out make no records."),
-    prop("gtid.ignore.on.recovery", B, "false", LOW, WS, "Ignore GTID on recovery", "Whether a start uses file and position although GTIDs are known."),
-    prop("gtid.source.includes", LIST, None, HIGH, WL, "Include GTID sources", "Regexes of the UUIDs of servers whose transactions count."),
-    prop("gtid.source.excludes", S, None, MED, WL, "Exclude GTID sources", "Regexes of the UUIDs of servers whose transactions do not count.", not_beside("gtid.source.includes")),
-    prop("sourceinfo.struct.maker", C, "io.debezium.connector.mysql.MySqlSourceInfoStructMaker", LOW, WM, "Source info struct maker class", "Accepted and not used."),
-)  # fmt: skip
-
-_LAYOUT = {
-    "MySQL": [
-        "topic.prefix",
-        "database.hostname",
-        "database.port",
-        "database.user",
-        "database.password",
-        "database.query.timeout.ms",
-        "database.initial.statements",
-        "database.server.id",
-        "database.server.id.offset",
-        "database.ssl.keystore",
-        "database.ssl.keystore.password",
-        "database.ssl.truststore",
-        "database.ssl.truststore.password",
-        "database.jdbc.driver",
-        "database.protocol",
-        "database.ssl.mode",
-    ],
-    "Connector": [
-        *DELIVERY,
-        "skipped.operations",
-        *SNAPSHOTS,
-        "decimal.handling.mode",
-        "snapshot.lock.timeout.ms",
-        "connect.timeout.ms",
-        "connect.keep.alive",
-        "connect.keep.alive.interval.ms",
-        "use.nongraceful.disconnect",
-        "binlog.net.write.timeout",
-        "binlog.net.read.timeout",
-        "snapshot.mode",
-        "snapshot.query.mode",
-        "snapshot.query.mode.custom.name",
-        "bigint.unsigned.handling.mode",
-        "time.precision.mode",
-        "enable.time.adjuster",
-        "schema.name.adjustment.mode",
-        "min.row.count.to.stream.results",
-        "incremental.snapshot.chunk.size",
-        "incremental.snapshot.allow.schema.changes",
-        "snapshot.locking.mode",
-        "ddl.parser.type",
-        "value.consistency",
-        "snapshot.locking.fallback",
-    ],
-    "History Storage": [
-        "schema.history.internal",
-        "schema.history.internal.skip.unparseable.ddl",
-        "schema.history.internal.store.only.captured.tables.ddl",
-        "schema.history.internal.store.only.captured.databases.ddl",
-    ],
-    "Events": [
-        *RECORDS,
-        "column.include.list",
-        "column.exclude.list",
-        "table.include.list",
-        "table.exclude.list",
-        *COLUMN_RULES,
-        "include.schema.changes",
-        *SOURCE_TYPES,
-        "include.query",
-        "table.ignore.builtin",
-        "database.include.list",
-        "database.exclude.list",
-        "binlog.buffer.size",
-        "event.deserialization.failure.handling.mode",
-        "inconsistent.schema.handling.mode",
-        "gtid.source.filter.dml.events",
-        "gtid.ignore.on.recovery",
-        "gtid.source.includes",
-        "gtid.source.excludes",
-        "sourceinfo.struct.maker",
-    ],
-}
-
-PROPERTIES: Final = arrange((*COMMON, *_OWN), _LAYOUT)
-
-
-def properties_of(connector: str) -> dict[str, Property]:
-    """Of `mysql` or `mariadb`."""
-    return MARIADB_PROPERTIES if connector == "mariadb" else PROPERTIES
-
-
-def _of_mariadb() -> dict[str, Property]:
-    """MySQL's but for the driver's and the parser's, with MariaDB's own modes (mysql.md §21; `MariaDbConnectorConfig.java`)."""
-    own = {property_.key.name: property_ for property_ in _OWN if property_.key.name not in _NOT_OF_MARIADB}
-    for property_ in _OF_MARIADB:
-        own[property_.key.name] = property_
-    layout = {
-        "MariaDB" if group == "MySQL" else group: [name for name in names if name not in _NOT_OF_MARIADB]
-        for group, names in _LAYOUT.items()
-    }
-    return arrange((*COMMON, *own.values()), layout)
-
-
-_NOT_OF_MARIADB: Final = ("database.jdbc.driver", "database.protocol", "ddl.parser.type")
-_OF_MARIADB: Final = (
-    prop("database.ssl.mode", S, "disable", MED, WM, "SSL mode", "Whether connections are encrypted, and whose certificate is accepted.", values=("disable", "trust", "verify-ca", "verify-full")),
-    prop("snapshot.locking.mode", S, "minimal", LOW, WS, "Snapshot locking mode", "How long a snapshot keeps others from writing.", _locking_mode, values=("custom", "minimal", "extended", "none")),
-    prop("sourceinfo.struct.maker", C, "io.debezium.connector.mariadb.MariaDbSourceInfoStructMaker", LOW, WM, "Source info struct maker class", "Accepted and not used."),
-    prop("gtid.source.includes", LIST, None, HIGH, WL, "Include GTID sources", "Regexes of the sources, as domain-server, whose transactions count."),
-    prop("gtid.source.excludes", S, None, MED, WL, "Exclude GTID sources", "Regexes of the sources, as domain-server, whose transactions do not count.", not_beside("gtid.source.includes")),
-)  # fmt: skip
-MARIADB_PROPERTIES: Final = _of_mariadb()
 #: MariaDB's TLS modes by the names of MySQL's.
 _TLS_MODES: Final = {"disable": "disabled", "trust": "required", "verify-ca": "verify_ca", "verify-full": "verify_identity"}
 
@@ -255,8 +66,9 @@ def present_config(config: Config) -> tuple[dict[str, str | None], list[str]]:
 def validate_config(config: Config, connector: str = "mysql") -> list[ConfigValue]:
     """Every property's value and problems, without asking the server. Does not raise."""
     present = present_config(config)[0]
-    found = [*validate(properties_of(connector), present), *validate_own(present)]
-    add_problems(found, plugin_problems(present, reselects=False))
+    found = validate(properties_of(connector), present)
+    found += validate({name: known for name, known in {**UNLISTED, **EXTENSIONS}.items() if name in present}, present)
+    add_problems(found, plugin_problems(present, reselects=True))
     return found
 
 
@@ -282,6 +94,7 @@ class MySqlConfig(ParsedConfig):
     skipped: frozenset[str]
     signal_table: TableId | None = None
     converters: CustomConverters = field(default_factory=CustomConverters)
+    reselect: Reselect | None = None
     version: str = VERSION
 
     @property
@@ -340,9 +153,9 @@ def parse_config(config: Config, connector: str = "mysql") -> MySqlConfig:
     if problems:
         task = "MariaDbConnectorTask" if connector == "mariadb" else "MySqlConnectorTask"
         raise ConfigError(f"Error configuring an instance of {task}: " + " ".join(problems))
-    raw = with_defaults(properties_of(connector), present)
+    _warn_of_unused(properties_of(connector), present)
+    raw = with_defaults({**properties_of(connector), **UNLISTED, **EXTENSIONS}, present)
     mode = raw["snapshot.mode"].strip().lower()
-    _warn_of_unbuilt(raw)
     signal_tables = [part.strip() for part in raw.get("signal.data.collection", "").split(",") if part.strip()]
     return MySqlConfig(
         raw=raw,
@@ -363,6 +176,7 @@ def parse_config(config: Config, connector: str = "mysql") -> MySqlConfig:
         values=ValueOptions.from_config(raw),
         column_rules=ColumnRules.parse(raw),
         converters=CustomConverters.parse(raw),
+        reselect=Reselect.parse(raw),
         gtid_sources=NameFilter.parse(raw.get("gtid.source.includes"), raw.get("gtid.source.excludes")),
         skipped=skipped_operations(raw),
         signal_table=_table_id(signal_tables[0]) if signal_tables else None,
@@ -381,10 +195,13 @@ def _snapshot_mode(name: str, raw: Mapping[str, str]) -> MySqlMode:
     return configuration_based(raw) if name == "configuration_based" else MODES[name]
 
 
-def _warn_of_unbuilt(raw: Mapping[str, str]) -> None:
-    """Properties whose work is not done by this connector yet: nobody shall wait for it."""
-    if raw["event.processing.failure.handling.mode"].strip().lower() != "fail":
-        log.warning("event.processing.failure.handling.mode: an event that cannot be decoded fails the task whatever it says")
+def _warn_of_unused(properties: Mapping[str, Property], present: Config) -> None:
+    """Nobody shall wait for what a property does not do."""
+    for name, (warns, why) in WITHOUT_EFFECT.items():
+        text = present.get(name)
+        default = properties[name].key.default if name in properties else None
+        if warns and text is not None and text.strip().lower() != str(default or "").lower():
+            log.warning("%s=%s has no effect: %s", name, text, why)
 
 
 def is_system_table(table: TableId) -> bool:
@@ -419,4 +236,4 @@ def _settings(raw: Mapping[str, str]) -> ConnectionSettings:
     )
 
 
-__all__ = ["PROPERTIES", "VERSION", "MySqlConfig", "parse_config", "present_config", "validate_config"]
+__all__ = ["MARIADB_PROPERTIES", "PROPERTIES", "VERSION", "MySqlConfig", "parse_config", "present_config", "validate_config"]

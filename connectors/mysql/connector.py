@@ -9,8 +9,9 @@ from connect_py.api import ConfigDef, ConfigValue, SourceConnector, SourceOffset
 from connectors.engine.config import OLD_NAMES, OPEN_PREFIXES
 from connectors.engine.properties import definition
 from connectors.engine.stored_offsets import check_offsets
-from connectors.mysql.config import VERSION, properties_of, validate_config
+from connectors.mysql.config import VERSION, validate_config
 from connectors.mysql.offset import MySqlOffset
+from connectors.mysql.properties import EXTENSIONS, UNLISTED, properties_of
 
 
 class MySqlConnector(SourceConnector):
@@ -19,7 +20,7 @@ class MySqlConnector(SourceConnector):
     java_name: ClassVar[str] = "io.debezium.connector.mysql.MySqlConnector"
     java_task_name: ClassVar[str] = "io.debezium.connector.mysql.MySqlConnectorTask"
     version: ClassVar[str] = VERSION
-    open_prefixes: ClassVar[tuple[str, ...]] = (*OPEN_PREFIXES, *OLD_NAMES, "database.history")
+    open_prefixes: ClassVar[tuple[str, ...]] = (*OPEN_PREFIXES, *OLD_NAMES, *UNLISTED, *EXTENSIONS, "database.history")
     #: As records call it.
     connector: ClassVar[str] = "mysql"
 

@@ -1,0 +1,261 @@
+"""Properties of the MySQL and MariaDB connectors: definitions, checks and order (mysql.md §1). What is read of them is `config.py`'s."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from connectors.engine.config import COMMON, OWN
+from connectors.engine.layout import COLUMN_RULES, DELIVERY, RECORDS, SNAPSHOTS, SOURCE_TYPES
+from connectors.engine.properties import (
+    HIGH,
+    LIST,
+    LOW,
+    MED,
+    WL,
+    WM,
+    WS,
+    B,
+    C,
+    Config,
+    I,
+    L,
+    P,
+    Property,
+    S,
+    arrange,
+    is_int,
+    non_negative_int,
+    non_negative_long,
+    not_beside,
+    positive_int,
+    positive_long,
+    prop,
+    regexes,
+    required,
+)
+
+
+def _locking_mode(text: str | None, _: Config) -> str | None:
+    """`snapshot.locking.mode`, beside the check of its values: the reference says it twice."""
+    modes = ("minimal", "minimal_percona", "custom", "none", "minimal_percona_no_table_locks", "extended")
+    return None if text is None or text.strip().lower() in modes else "Must be a valid snapshot.locking.mode value"
+
+
+def _time_mode(text: str | None, _: Config) -> str | None:
+    """`time.precision.mode`: one of other connectors' is none of this one."""
+    adaptive = text is not None and text.strip().lower() == "adaptive"
+    return "The 'adaptive' time.precision.mode is no longer supported" if adaptive else None
+
+
+_OWN = (
+    prop("database.port", I, "3306", HIGH, WS, "Port", "Port of the database server.", is_int),
+    prop("database.initial.statements", S, None, LOW, WL, "Initial statements", "Statements to run on every new connection, with `;` between them."),
+    prop("database.server.id", L, None, HIGH, WL, "Cluster ID", "Number by which the server knows this connector as a replica; no other replica may have it.", required, positive_long),
+    prop("database.server.id.offset", L, "10000", HIGH, WL, "Cluster ID offset", "Added to the number for further connections to the log."),
+    prop("database.ssl.keystore", S, None, MED, WL, "SSL Keystore", "A PEM file with our certificate and its key."),
+    prop("database.ssl.keystore.password", P, None, MED, WM, "SSL Keystore Password", "Password of the key in that file."),
+    prop("database.ssl.truststore", S, None, MED, WL, "SSL Truststore", "A PEM file with the certificates to trust."),
+    prop("database.ssl.truststore.password", P, None, MED, WM, "SSL Truststore Password", "Accepted; certificates to trust need none."),
+    prop("database.jdbc.driver", C, "com.mysql.cj.jdbc.Driver", LOW, WM, "JDBC Driver Class Name", "Accepted and not used."),
+    prop("database.protocol", S, "jdbc:mysql", LOW, WM, "JDBC Protocol", "Accepted and not used."),
+    prop("database.ssl.mode", S, "preferred", MED, WM, "SSL mode", "Whether connections are encrypted, and whose certificate is accepted.", values=("verify_identity", "disabled", "preferred", "required", "verify_ca")),
+    prop("connect.timeout.ms", I, "30000", MED, WS, "Connection Timeout (ms)", "How long a connection may take, in ms.", positive_int),
+    prop("connect.keep.alive", B, "true", LOW, WS, "Keep connection alive (true/false)", "Accepted; a broken connection to the log is always noticed and made again."),
+    prop("connect.keep.alive.interval.ms", L, "60000", LOW, WS, "Keep alive interval (ms)", "Accepted; the server's heartbeats come every ten seconds.", positive_long),
+    prop("use.nongraceful.disconnect", B, "false", MED, WS, "Use Non-graceful Disconnect", "Accepted; connections to the log are always just closed."),
+    prop("binlog.net.write.timeout", L, "0", MED, WS, "Binlog Net Write Timeout", "Server's limit in seconds for sending to us; 0 leaves it as it is.", non_negative_long),
+    prop("binlog.net.read.timeout", L, "0", MED, WS, "Binlog Net Read Timeout", "Server's limit in seconds for hearing from us; 0 leaves it as it is.", non_negative_long),
+    prop("snapshot.mode", S, "initial", LOW, WS, "Snapshot mode", "When structures and present rows are read.", values=("always", "initial_only", "configuration_based", "when_needed", "initial", "custom", "no_data", "recovery")),
+    prop("time.precision.mode", S, "adaptive_time_microseconds", MED, WS, "Time Precision", "How dates and times look.", _time_mode, values=("adaptive", "adaptive_time_microseconds", "isostring", "microseconds", "nanoseconds", "connect")),
+    prop("bigint.unsigned.handling.mode", S, "long", MED, WS, "The mode for handling bigint-unsigned values", "Whether the largest half of BIGINT UNSIGNED wraps around (long) or all are decimals (precise).", values=("precise", "long")),
+    prop("enable.time.adjuster", B, "true", LOW, WS, "Enable Time Adjuster", "Accepted; the server has made years of two digits whole before they are stored."),
+    prop("min.row.count.to.stream.results", I, "1000", LOW, WM, "Stream result set of size", "Accepted; results are always streamed.", non_negative_int),
+    prop("incremental.snapshot.allow.schema.changes", B, "false", LOW, WS, "Allow schema changes during incremental snapshot if supported.", "Whether structures may change while an incremental snapshot runs."),
+    prop("snapshot.locking.mode", S, "minimal", LOW, WS, "Snapshot locking mode", "How long a snapshot keeps others from writing.", _locking_mode, values=("minimal", "minimal_percona", "custom", "none", "minimal_percona_no_table_locks", "extended")),
+    prop("ddl.parser.type", S, "default", LOW, WS, "DDL Parser Type", "Accepted and not used.", values=("default", "legacy")),
+    prop("schema.history.internal", C, "io.debezium.storage.kafka.history.KafkaSchemaHistory", LOW, WL, "Database schema history class", "Where the schema history is kept."),
+    prop("schema.history.internal.skip.unparseable.ddl", B, "false", LOW, WS, "Skip DDL statements that cannot be parsed", "Whether statements that cannot be understood are passed over."),
+    prop("schema.history.internal.store.only.captured.tables.ddl", B, "false", LOW, WS, "Store only DDL that modifies tables that are captured based on include/exclude lists", "Whether the history holds captured tables only."),
+    prop("schema.history.internal.store.only.captured.databases.ddl", B, "false", LOW, WS, "Store only DDL that modifies tables of databases that are captured based on include/exclude lists", "Whether the history holds captured databases only."),
+    prop("include.schema.changes", B, "true", MED, WS, "Include database schema changes", "Whether statements that change structures become records of the topic that is called like the prefix."),
+    prop("include.query", B, "false", MED, WS, "Include original SQL query with in change events", "Whether records show the statement that made them, where the server logs it."),
+    prop("database.include.list", LIST, None, HIGH, WL, "Include Databases", "Regexes of the databases to capture; all without it.", regexes),
+    prop("database.exclude.list", LIST, None, MED, WL, "Exclude Databases", "Regexes of databases that are not captured.", regexes, not_beside("database.include.list")),
+    prop("binlog.buffer.size", I, "0", MED, WM, "Binlog reader buffer size", "Accepted; the server logs transactions when they are committed, so none is rolled back in the log.", non_negative_int),
+    prop("event.deserialization.failure.handling.mode", S, "fail", MED, WS, "Event deserialization failure handling", "Old name of event.processing.failure.handling.mode.", values=("warn", "fail", "ignore", "skip")),
+    prop("inconsistent.schema.handling.mode", S, "fail", MED, WS, "Inconsistent schema failure handling", "What to do with rows of a captured table whose structure is not known.", values=("warn", "fail", "ignore", "skip")),
+    prop("gtid.source.filter.dml.events", B, "true", MED, WS, "Filter DML events", "Whether changes of servers that the GTID filter leaves out make no records."),
+    prop("gtid.ignore.on.recovery", B, "false", LOW, WS, "Ignore GTID on recovery", "Whether a start uses file and position although GTIDs are known."),
+    prop("gtid.source.includes", LIST, None, HIGH, WL, "Include GTID sources", "Regexes of the UUIDs of servers whose transactions count."),
+    prop("gtid.source.excludes", S, None, MED, WL, "Exclude GTID sources", "Regexes of the UUIDs of servers whose transactions do not count.", not_beside("gtid.source.includes")),
+    prop("sourceinfo.struct.maker", C, "io.debezium.connector.mysql.MySqlSourceInfoStructMaker", LOW, WM, "Source info struct maker class", "Accepted and not used."),
+)  # fmt: skip
+
+_LAYOUT = {
+    "MySQL": [
+        "topic.prefix",
+        "database.hostname",
+        "database.port",
+        "database.user",
+        "database.password",
+        "database.query.timeout.ms",
+        "database.initial.statements",
+        "database.server.id",
+        "database.server.id.offset",
+        "database.ssl.keystore",
+        "database.ssl.keystore.password",
+        "database.ssl.truststore",
+        "database.ssl.truststore.password",
+        "database.jdbc.driver",
+        "database.protocol",
+        "database.ssl.mode",
+    ],
+    "Connector": [
+        *DELIVERY,
+        "skipped.operations",
+        *SNAPSHOTS,
+        "decimal.handling.mode",
+        "snapshot.lock.timeout.ms",
+        "connect.timeout.ms",
+        "connect.keep.alive",
+        "connect.keep.alive.interval.ms",
+        "use.nongraceful.disconnect",
+        "binlog.net.write.timeout",
+        "binlog.net.read.timeout",
+        "snapshot.mode",
+        "snapshot.query.mode",
+        "snapshot.query.mode.custom.name",
+        "bigint.unsigned.handling.mode",
+        "time.precision.mode",
+        "enable.time.adjuster",
+        "schema.name.adjustment.mode",
+        "min.row.count.to.stream.results",
+        "incremental.snapshot.chunk.size",
+        "incremental.snapshot.allow.schema.changes",
+        "snapshot.locking.mode",
+        "ddl.parser.type",
+    ],
+    "History Storage": [
+        "schema.history.internal",
+        "schema.history.internal.skip.unparseable.ddl",
+        "schema.history.internal.store.only.captured.tables.ddl",
+        "schema.history.internal.store.only.captured.databases.ddl",
+    ],
+    "Events": [
+        *RECORDS,
+        "column.include.list",
+        "column.exclude.list",
+        "table.include.list",
+        "table.exclude.list",
+        *COLUMN_RULES,
+        "include.schema.changes",
+        *SOURCE_TYPES,
+        "include.query",
+        "table.ignore.builtin",
+        "database.include.list",
+        "database.exclude.list",
+        "binlog.buffer.size",
+        "event.deserialization.failure.handling.mode",
+        "inconsistent.schema.handling.mode",
+        "gtid.source.filter.dml.events",
+        "gtid.ignore.on.recovery",
+        "gtid.source.includes",
+        "gtid.source.excludes",
+        "sourceinfo.struct.maker",
+    ],
+}
+
+PROPERTIES: Final = arrange((*COMMON, *_OWN), _LAYOUT)
+
+
+def properties_of(connector: str) -> dict[str, Property]:
+    """Of `mysql` or `mariadb`."""
+    return MARIADB_PROPERTIES if connector == "mariadb" else PROPERTIES
+
+
+def _of_mariadb() -> dict[str, Property]:
+    """MySQL's but for the driver's and the parser's, with MariaDB's own modes (mysql.md §21; `MariaDbConnectorConfig.java`)."""
+    own = {property_.key.name: property_ for property_ in _OWN if property_.key.name not in _NOT_OF_MARIADB}
+    for property_ in _OF_MARIADB:
+        own[property_.key.name] = property_
+    layout = {
+        "MariaDB" if group == "MySQL" else group: [name for name in names if name not in _NOT_OF_MARIADB]
+        for group, names in _LAYOUT.items()
+    }
+    return arrange((*COMMON, *own.values()), layout)
+
+
+_NOT_OF_MARIADB: Final = ("database.jdbc.driver", "database.protocol", "ddl.parser.type")
+_OF_MARIADB: Final = (
+    prop("database.ssl.mode", S, "disable", MED, WM, "SSL mode", "Whether connections are encrypted, and whose certificate is accepted.", values=("disable", "trust", "verify-ca", "verify-full")),
+    prop("snapshot.locking.mode", S, "minimal", LOW, WS, "Snapshot locking mode", "How long a snapshot keeps others from writing.", _locking_mode, values=("custom", "minimal", "extended", "none")),
+    prop("sourceinfo.struct.maker", C, "io.debezium.connector.mariadb.MariaDbSourceInfoStructMaker", LOW, WM, "Source info struct maker class", "Accepted and not used."),
+    prop("gtid.source.includes", LIST, None, HIGH, WL, "Include GTID sources", "Regexes of the sources, as domain-server, whose transactions count."),
+    prop("gtid.source.excludes", S, None, MED, WL, "Exclude GTID sources", "Regexes of the sources, as domain-server, whose transactions do not count.", not_beside("gtid.source.includes")),
+)  # fmt: skip
+MARIADB_PROPERTIES: Final = _of_mariadb()
+
+#: Properties that Debezium does not have. Answers show one only where it is given, so that all others are Debezium's own.
+EXTENSIONS: Final = {
+    known.key.name: known
+    for known in (
+        *OWN,
+        prop("snapshot.locking.fallback", S, "flush", LOW, WS, "Snapshot locking fallback", "How tables are locked where the global lock is refused: flushed first, as the reference does, or where that is refused too just locked (ours).", values=("flush", "lock")),
+        prop("value.consistency", S, "reference", LOW, WS, "Value consistency", "Whether snapshots show values as the reference's do (reference), or as the stream does (unified; ours).", values=("reference", "unified")),
+    )
+}  # fmt: skip
+
+#: Properties that Debezium reads and does not list: they have an effect, and answers show one only where it is given.
+UNLISTED: Final = {
+    known.key.name: known
+    for known in (
+        prop("read.only", S, "false", LOW, WS, "Read only", "Whether incremental snapshots write no watermarks."),
+        prop("skip.messages.without.change", S, "false", LOW, WS, "Skip messages without change", "Whether updates that change no captured column are left out."),
+        prop("event.converting.failure.handling.mode", S, "warn", MED, WS, "Event converting failure handling", "What to do with a value that has no form under its column's schema: null and a warning, null (skip), or fail the task."),
+        prop("resolve.create.table.like.schema", S, "false", LOW, WS, "Resolve CREATE TABLE LIKE", "Accepted; the structure of a table that was made like an unknown one is always looked up."),
+        prop("field.name.adjustment.mode", S, "none", LOW, WM, "Field Name Adjustment", "Whether names of fields are made to fit Avro.", values=("none", "avro_unicode", "avro")),
+        prop("topic.delimiter", S, ".", MED, WM, "Topic delimiter", "Between the parts of topics' names."),
+        prop("topic.transaction", S, "transaction", LOW, WM, "Transaction topic", "Last part of the name of the transactions' topic."),
+        prop("topic.heartbeat.prefix", S, "__debezium-heartbeat", LOW, WM, "Prefix of the heartbeat topic", "First part of the name of the heartbeats' topic."),
+        prop("topic.heartbeat.name", S, None, LOW, WM, "Heartbeat topic", "The whole name of the heartbeats' topic."),
+        prop("topic.cache.size", S, "10000", LOW, WS, "Topic cache size", "Accepted and not used."),
+    )
+}  # fmt: skip
+
+_QUEUE = "rows go from the socket to the producer without a queue; a batch ends after 2,000 rows or 4 MB"
+_CLASS = "it names a Java class, which cannot be loaded"
+_STREAMS = "results are streamed as they are read"
+_KEEP_ALIVE = "the server's heartbeats come every ten seconds, and a broken connection to the log is made again at once"
+_PRODUCER = "records of a snapshot go to the history without an answer to each; all are awaited at its end"
+#: Properties that are accepted and change nothing: whether a task warns of a value other than the default, and why.
+WITHOUT_EFFECT: Final[dict[str, tuple[bool, str]]] = {
+    "database.jdbc.driver": (True, _CLASS),
+    "database.protocol": (False, "the connector speaks the server's protocol itself"),
+    "database.ssl.truststore.password": (False, "certificates to trust need none"),
+    "ddl.parser.type": (False, "there is one parser, for statements of both kinds of servers"),
+    "sourceinfo.struct.maker": (True, _CLASS),
+    "transaction.metadata.factory": (True, _CLASS),
+    "connect.keep.alive": (False, _KEEP_ALIVE),
+    "connect.keep.alive.interval.ms": (False, _KEEP_ALIVE),
+    "use.nongraceful.disconnect": (False, "connections to the log are always just closed"),
+    "max.batch.size": (False, _QUEUE),
+    "max.queue.size.in.bytes": (False, _QUEUE),
+    "binlog.buffer.size": (False, "the server logs a transaction when it is committed, so that none has to be held back"),
+    "snapshot.fetch.size": (False, _STREAMS),
+    "query.fetch.size": (False, _STREAMS),
+    "min.row.count.to.stream.results": (False, _STREAMS),
+    "enable.time.adjuster": (True, "the server has made years of two digits whole before they are stored"),
+    "executor.shutdown.timeout.ms": (False, "there are no executors; task.shutdown.graceful.timeout.ms of the worker bounds a stop"),
+    "statistics.metrics.enabled": (False, "latencies are measured once a batch, which costs nothing"),
+    "custom.metric.tags": (True, "figures are labelled with connector, task and server"),
+    "snapshot.query.mode.custom.name": (False, "snapshot.query.mode=custom is refused"),
+    "snapshot.locking.mode.custom.name": (False, "snapshot.locking.mode=custom is refused"),
+    "incremental.snapshot.allow.schema.changes": (False, "a change of structure inside of a chunk always makes it be read again"),
+    "heartbeat.topics.prefix": (True, "as in Debezium; topic.heartbeat.prefix names the topic"),
+    "topic.cache.size": (False, "names of topics are made once a structure"),
+    "resolve.create.table.like.schema": (False, "the structure of a table that was made like an unknown one is always looked up"),
+    "schema.history.internal.memory.optimization": (False, "structures share their parts in any case"),
+    "schema.history.internal.prefer.ddl": (True, "structures that a record holds are taken as they stand there"),
+    "schema.history.internal.kafka.buffer.batch.size": (False, _PRODUCER),
+    "schema.history.internal.name": (False, "the history's clients are called after its topic"),
+}
