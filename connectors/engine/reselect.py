@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from connect_py.errors import ConfigError
+from connect_py.errors import ConfigError, ConnectError, FatalTaskError
 from connectors.engine.encode.plan import ColumnPlan
 from connectors.engine.encode.tuples import UNCHANGED, Text
 from connectors.engine.post_processors import RESELECT, configured
@@ -21,6 +21,13 @@ log = logging.getLogger(__name__)
 
 #: Texts of one row with its missing values filled in; None when none is missing.
 Fill = Callable[[Sequence[Text]], "Sequence[Text] | None"]
+
+#: Asks for the columns at some places of the row that has these texts at the places of its key; two rows at most. Raises NotReadError.
+Read = Callable[[Sequence[int], Sequence[tuple[int, str]]], Sequence[Sequence[Text]]]
+
+
+class NotReadError(ConnectError):
+    """The database refused; asking again would not help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +90,47 @@ class Reselect:
             return [place for place in selected if (texts[place] is None and place in nulls) or (texts[place] is UNCHANGED and unavailable)]
 
         return places
+
+    def filler(self, table: str, columns: Sequence[ColumnPlan], key: Sequence[str], event_key: Sequence[str], read: Read) -> Fill | None:
+        """The function for the rows of a table; None where a row cannot be found again.
+
+        Args:
+            key: of the table; `event_key` that of records, without which nothing is read again.
+            read: the connector's; what else it raises is raised.
+        """
+        places = {plan.name: place for place, plan in enumerate(columns)}
+        wanted = event_key if self.by_event_key else key
+        if not event_key or not wanted or any(name not in places for name in wanted):
+            return None
+        missing = self.missing(table, columns)
+        shown = ", ".join(wanted)
+
+        def fill(texts: Sequence[Text]) -> Sequence[Text] | None:
+            gone = missing(texts)
+            keys = [(places[name], texts[places[name]]) for name in wanted]
+            if not gone or not all(isinstance(text, str) for _, text in keys):
+                return None
+            try:
+                rows = read(gone, [(place, str(text)) for place, text in keys])
+            except NotReadError as error:
+                self._failed(f"Failed to re-select columns for table {table} by its key ({shown}): {error}")
+                return None
+            if not rows:
+                self._failed(f"Failed to find row in table {table} by its key ({shown}): it was deleted since")
+                return None
+            if len(rows) > 1:
+                log.warning("Re-selection detected multiple rows for the same key in table %s, using first.", table)
+            filled = list(texts)
+            for place, text in zip(gone, rows[0], strict=True):
+                filled[place] = text
+            return filled
+
+        return fill
+
+    def _failed(self, text: str) -> None:
+        if self.fails:
+            raise FatalTaskError(f"{text}. reselect.error.handling.mode is fail; the event was not sent, and comes again after a restart")
+        log.warning("%s. The event goes without the values", text)
 
 
 def _flag(properties: Mapping[str, str], name: str, default: bool) -> bool:

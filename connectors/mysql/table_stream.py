@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from connect_py.errors import FatalTaskError
 from connectors.engine.encode.tuples import UNCHANGED, Text
+from connectors.engine.reselect import Fill
 from connectors.mysql.binlog.bodies import Rows
 from connectors.mysql.binlog.errors import MalformedEventError
 from connectors.mysql.binlog.rows import (
@@ -48,7 +49,10 @@ class TableStream:
             FatalTaskError: the model has another number of columns.
             MalformedEventError: the event holds no such rows.
         """
-        return read_images(self._reader(event.present), event.body)
+        images = read_images(self._reader(event.present), event.body)
+        if event.kind == "c" and self.captured.fill is not None:
+            return [self._filled(texts, self.captured.fill) for texts in images]
+        return images
 
     def pairs(self, event: Rows) -> list[tuple[list[Text], list[Text]]]:
         """Rows of an update, before and after. Raises as `images`."""
@@ -62,9 +66,22 @@ class TableStream:
             pairs = read_partial_pairs(before, after, event.body)
         else:
             pairs = read_pairs(before, self._reader(event.present_after), event.body)
-        if self._is_whole(event.present_after):
-            return pairs
-        return [(old, [was if text is UNCHANGED else text for was, text in zip(old, new, strict=True)]) for old, new in pairs]
+        if not self._is_whole(event.present_after):
+            pairs = [(old, [was if text is UNCHANGED else text for was, text in zip(old, new, strict=True)]) for old, new in pairs]
+        if self.captured.fill is not None:
+            pairs = [(old, self._filled(new, self.captured.fill)) for old, new in pairs]
+        return pairs
+
+    def _filled(self, texts: list[Text], fill: Fill) -> list[Text]:
+        """With what is read again from the table."""
+        places = self.captured.places
+        found = fill([texts[place] for place in places])
+        if found is None:
+            return texts
+        filled = list(texts)
+        for place, text in zip(places, found, strict=True):
+            filled[place] = text
+        return filled
 
     def _is_whole(self, present: bytes) -> bool:
         return int.from_bytes(present, "little").bit_count() >= len(self.map.columns)

@@ -12,10 +12,12 @@ from connectors.engine.encode.plan import ColumnPlan
 from connectors.engine.encode.table import TableEncoder
 from connectors.engine.relational.column_rules import ColumnFacts
 from connectors.engine.relational.table import Table, TableId
+from connectors.engine.reselect import Fill
 from connectors.engine.topic_naming import TopicNaming
 from connectors.mysql.binlog.rows import Meaning
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.model import JDBC, MyColumn, MyTable
+from connectors.mysql.reselect import Reselector
 from connectors.mysql.source_info import SourceBlock, block_schema
 from connectors.mysql.values import column_plan, meaning_of, selected
 
@@ -35,6 +37,7 @@ class CapturedTable:
         meanings: what the reader of the log needs to know of each of the model's columns.
         route: of rows and tombstones.
         keyless_route: of truncates.
+        fill: fills in the new rows of the stream, their texts being those of `places`; None where nothing is read again.
     """
 
     id: TableId
@@ -46,6 +49,7 @@ class CapturedTable:
     block: SourceBlock
     route: Route
     keyless_route: Route
+    fill: Fill | None = None
 
 
 class TableFactory:
@@ -53,9 +57,17 @@ class TableFactory:
 
     Args:
         headers: the context headers of every record.
+        reselector: reads again what rows of the stream do not have; None when nothing is.
     """
 
-    def __init__(self, config: MySqlConfig, encoding: JsonEncoding, headers: tuple[tuple[str, str], ...]) -> None:
+    def __init__(
+        self,
+        config: MySqlConfig,
+        encoding: JsonEncoding,
+        headers: tuple[tuple[str, str], ...],
+        reselector: Reselector | None = None,
+    ) -> None:
+        self._reselector = reselector
         self._config = config
         self._encoding = encoding
         self._naming = TopicNaming.from_config(config.raw)
@@ -84,13 +96,18 @@ class TableFactory:
             self._encoding,
             schema_name=name,
             field_name=self._naming.field_name,
+            on_failure=config.choice("event.converting.failure.handling.mode"),
             skip_unchanged=config.skips_unchanged,
         )
+        chosen = tuple(selected(model.columns[place], config.values) for place in places)
+        fill = None
+        if self._reselector is not None and model.id != config.signal_table:
+            fill = self._reselector.filler(model, places, encoder.columns, chosen, key)
         return CapturedTable(
             id=model.id,
             model=model,
             places=places,
-            selected=tuple(selected(model.columns[place], config.values) for place in places),
+            selected=chosen,
             meanings=tuple(meaning_of(column, config.values) for column in model.columns),
             encoder=encoder,
             block=SourceBlock(
@@ -103,6 +120,7 @@ class TableFactory:
             ),
             route=Route(topic, encoder.key_schema, encoder.value_schema, self.headers),
             keyless_route=Route(topic, None, encoder.value_schema, self.headers),
+            fill=fill,
         )
 
     def _plan(self, table: TableId, column: MyColumn, *, in_key: bool) -> ColumnPlan | None:

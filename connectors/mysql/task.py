@@ -26,6 +26,7 @@ from connectors.mysql.modes import MySqlMode
 from connectors.mysql.offset import MySqlOffset
 from connectors.mysql.place import StreamPlace
 from connectors.mysql.preparation import prepare
+from connectors.mysql.reselect import Reselector
 from connectors.mysql.schema import Schema
 from connectors.mysql.schema_changes import SchemaChangeRecords
 from connectors.mysql.snapshot import MySqlSnapshot
@@ -74,7 +75,8 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
         self._begin(parsed, context, parsed.connector, parsed.connector)
         stored = context.offset(self._partition)
         self._position = MySqlOffset.load(stored) if stored else None
-        self._factory = TableFactory(parsed, context.encoding, self._headers)
+        reselector = Reselector(parsed.reselect, lambda: self._side.general()) if parsed.reselect is not None else None
+        self._factory = TableFactory(parsed, context.encoding, self._headers, reselector)
         self._records = None
         if parsed.flag("include.schema.changes"):
             self._records = SchemaChangeRecords(
