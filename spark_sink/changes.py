@@ -22,6 +22,7 @@ from spark_sink.heads import Fingerprint, Heads
 from spark_sink.planning import Range, offsets_json
 from spark_sink.records import Form, RecordSchema, parse_head, read_schemas
 from spark_sink.routing import TableName
+from spark_sink.session import parallelism
 from spark_sink.types import literal
 
 if TYPE_CHECKING:
@@ -157,15 +158,18 @@ class Reader:
         #: topics that have shown a Debezium envelope: their tombstones repeat the delete before them
         self._with_envelope: set[str] = set()
 
-    def read(self, ranges: Mapping[TopicPartition, Range]) -> Batch:
+    def read(self, ranges: Mapping[TopicPartition, Range], records: DataFrame | None = None) -> Batch:
         """Read ranges [start, end) and find out what is in them.
+
+        Args:
+            records: what the ranges hold, as `stream` gave it; without it Kafka is read here.
 
         Raises:
             FatalTaskError: a record cannot become a row; the text names it. Nothing has been written.
         """
         self._peek(ranges)
         heads, payloads = self._heads.split()
-        kafka = self._kafka(ranges)
+        kafka = self._kafka(ranges) if records is None else records
         if "headers" in kafka.columns:
             heads, payloads = [*heads, "headers"], [*payloads, "headers"]
         rows = kafka.selectExpr(*heads).selectExpr(*payloads).selectExpr(*_KEPT, f"{routing.route_sql(self._config)} route").persist()
@@ -188,21 +192,34 @@ class Reader:
             self._heads.learn(fingerprint, row)
         self._heads.counted(dict.fromkeys(seen, 1))
 
-    def _kafka(self, ranges: Mapping[TopicPartition, Range], *, headers: bool = False) -> DataFrame:
+    def stream(self, positions: Mapping[TopicPartition, int]) -> DataFrame:
+        """An unbounded frame of partitions, in batches of the configuration's bound; from the positions if there is no checkpoint."""
+        reader = self._spark.readStream.format("kafka").options(**self._source_options(positions))
+        reader = reader.option("startingOffsets", offsets_json(positions.items()))
+        reader = reader.option("maxOffsetsPerTrigger", str(self._config["max-offsets-per-trigger"]))
+        return reader.option("minPartitions", str(max(parallelism(self._spark), len(positions)))).load()
+
+    def _source_options(self, partitions: Iterable[TopicPartition], *, headers: bool = False) -> dict[str, str]:
         topics: dict[str, list[int]] = {}
-        for tp in ranges:
+        for tp in partitions:
             topics.setdefault(tp.topic, []).append(tp.partition)
+        with_headers = headers or str(self._config["tables.route-field"]).startswith("__header.")
+        return {
+            **self._options,
+            "assign": json.dumps(topics),
+            "includeHeaders": str(with_headers).lower(),
+            "failOnDataLoss": str(self._config["fail-on-data-loss"]).lower(),
+        }
+
+    def _kafka(self, ranges: Mapping[TopicPartition, Range], *, headers: bool = False) -> DataFrame:
         reader = (
             self._spark.read.format("kafka")
-            .options(**self._options)
-            .option("assign", json.dumps(topics))
+            .options(**self._source_options(ranges, headers=headers))
             .option("startingOffsets", offsets_json((tp, start) for tp, (start, _) in ranges.items()))
             .option("endingOffsets", offsets_json((tp, end) for tp, (_, end) in ranges.items()))
-            .option("includeHeaders", str(headers or str(self._config["tables.route-field"]).startswith("__header.")).lower())
-            .option("failOnDataLoss", str(self._config["fail-on-data-loss"]).lower())
         )
         if sum(end - start for start, end in ranges.values()) > _SPLIT_ABOVE:
-            reader = reader.option("minPartitions", str(max(self._spark.sparkContext.defaultParallelism, len(ranges))))
+            reader = reader.option("minPartitions", str(max(parallelism(self._spark), len(ranges))))
         return reader.load()
 
     def raw(self, places: Iterable[tuple[TopicPartition, int]]) -> list[Row]:

@@ -12,10 +12,10 @@ from connect_py.errors import FatalTaskError
 Range = tuple[int, int]
 
 
-def plan_ranges(
-    positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, Range], bound: int, *, fail_on_data_loss: bool = True
+def waiting_ranges(
+    positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, Range], *, fail_on_data_loss: bool = True
 ) -> dict[TopicPartition, Range]:
-    """At most about `bound` offsets, spread over partitions in proportion to what each has waiting; every waiting one gets its share.
+    """What is in the log and not read yet.
 
     Args:
         positions: the next offset to read, for every partition of `log`.
@@ -39,9 +39,14 @@ def plan_ranges(
         start = max(start, first) if start <= following else first
         if start < following:
             waiting[tp] = (start, following)
+    return waiting
+
+
+def plan_ranges(waiting: Mapping[TopicPartition, Range], bound: int) -> dict[TopicPartition, Range]:
+    """At most about `bound` offsets of `waiting_ranges`, spread in proportion to what each has; every waiting one gets its share."""
     backlog = sum(end - start for start, end in waiting.values())
     if backlog <= bound:
-        return waiting
+        return dict(waiting)
     return {tp: (start, min(end, start + max(1, (end - start) * bound // backlog))) for tp, (start, end) in waiting.items()}
 
 

@@ -135,6 +135,11 @@ def open_session(config: SinkConfig, name: str) -> TaskSession:
     return TaskSession(session, shared)
 
 
+def parallelism(spark: SparkSession) -> int:
+    """How many Spark tasks run at once, as far as it is known; asked anew because executors come and go."""
+    return int(spark.sparkContext.defaultParallelism)
+
+
 def context_settings(config: SinkConfig) -> dict[str, str]:
     """Settings that all tasks of a process share."""
     master = config["spark.master"]

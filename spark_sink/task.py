@@ -22,10 +22,12 @@ from spark_sink import rejects, routing
 from spark_sink.apply import TableChange, apply_table
 from spark_sink.changes import Batch, Group, Reader
 from spark_sink.config import SinkConfig
+from spark_sink.driving.base import Driver, Pending
+from spark_sink.driving.open import open_driver
 from spark_sink.errors import classify, is_of_records, jvm_gone
 from spark_sink.maintenance import Policy, Schedule
 from spark_sink.metrics import SinkFigures
-from spark_sink.planning import Range, describe, plan_ranges
+from spark_sink.planning import Range, describe
 from spark_sink.routing import TableName
 from spark_sink.session import TaskSession, open_session
 from spark_sink.tables.base import Behind, Tables, Writer
@@ -43,7 +45,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         self._stopping = threading.Event()
         self._session: TaskSession | None = None
         self._positions: dict[TopicPartition, int] = {}
-        self._batch_started = float("-inf")
+        self._driver: Driver | None = None
         self._failures = 0
         self._claimed = False
         self._figures = SinkFigures()
@@ -57,29 +59,30 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         self._spark = spark = self._session.spark
         self._schedule = Schedule(self._config)
         self._reader = Reader(spark, self._config, context.kafka_options)
+        self._driver = driver = open_driver(spark, self._config, self._reader, context.connector)
+        if self._stopping.is_set():
+            driver.stop()
         self._tables: Tables = open_tables(spark, self._config, Writer(context.connector, context.task, time.time_ns() // 1_000_000))
         _log.info("Spark session of %s ready after %.1f s", context.connector, time.monotonic() - began)
 
     def step(self) -> Mapping[TopicPartition, int] | None:
         """Apply one batch to all of its tables; returns offsets only when every one of them has committed."""
-        if self._stopping.is_set():
+        if self._stopping.is_set() or self._driver is None:
             return None
+        driver = self._driver
         log = self._context.log_offsets(self._config.topics, self._config.pattern)
-        ranges: dict[TopicPartition, Range] = {}
+        ranges: Mapping[TopicPartition, Range] = {}
         try:
             self._maintain()
             self._find_positions(log)
             self._figures.looked(self._positions, log)
-            ranges = plan_ranges(
-                {tp: self._positions[tp] for tp in log},
-                log,
-                self._config["max-offsets-per-trigger"],
-                fail_on_data_loss=self._config["fail-on-data-loss"],
-            )
-            if not ranges or not self._due(ranges):
+            pending = driver.next({tp: self._positions[tp] for tp in log}, log)
+            if pending is None:
                 return None
-            self._apply(ranges)
+            ranges = pending.ranges
+            self._apply(pending)
         except Exception as error:
+            driver.failed()
             self._tables.forget()
             self._figures.failed()
             if isinstance(error, Behind):
@@ -109,14 +112,6 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             return
         self._figures.maintained(str(table), time.monotonic() - began)
         _log.info("Compacted and cleaned up table %s in %.1f s", table, time.monotonic() - began)
-
-    def _due(self, ranges: Mapping[TopicPartition, Range]) -> bool:
-        now = time.monotonic()
-        waited = (now - self._batch_started) * 1000 >= self._config["control.commit.interval-ms"]
-        if not waited and sum(end - start for start, end in ranges.values()) < self._config["max-offsets-per-trigger"]:
-            return False
-        self._batch_started = now
-        return True
 
     def _counted(self, error: Exception, what: str) -> Exception:
         """A passing failure becomes a lasting one when it does not pass."""
@@ -160,9 +155,9 @@ class SparkLakehouseSinkTask(BatchSinkTask):
 
     # -- batches -------------------------------------------------------------------------------------------------------------------
 
-    def _apply(self, ranges: Mapping[TopicPartition, Range]) -> None:
-        began = time.monotonic()
-        batch = self._reader.read(ranges)
+    def _apply(self, pending: Pending) -> None:
+        began, ranges = time.monotonic(), pending.ranges
+        batch = self._reader.read(ranges, pending.records)
         try:
             if bad := rejects.of_groups(batch.groups, batch, self._config):
                 rejects.reject(bad, batch, self._reader, self._context, self._config)
@@ -223,9 +218,14 @@ class SparkLakehouseSinkTask(BatchSinkTask):
     def stop(self) -> None:
         """The running batch ends by itself; the next step does nothing."""
         self._stopping.set()
+        if self._driver is not None:
+            self._driver.stop()
 
     def close(self) -> None:
         """Give up the share of Spark."""
+        if self._driver is not None:
+            self._driver.close()
+            self._driver = None
         if self._session is not None:
             self._session.close()
             self._session = None

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from connect_py.api.config import ConfigType, Importance, between, one_of
+from connect_py.api.config import ConfigType, Importance, between, non_empty, one_of
 from spark_sink.properties.key import key
 
 KEYS = (
     key(
         "source.mode",
         "loop",
-        "loop: the task plans offset ranges and Spark reads them; no checkpoint directory is needed.",
-        validator=one_of("loop"),
+        "loop: the task plans offset ranges and Spark reads them; no checkpoint directory is needed. stream: Structured Streaming "
+        "plans them, with a checkpoint under lakehouse.checkpoint.location; the tables' offsets decide there too.",
+        validator=one_of("loop", "stream"),
+        group="Batches",
+    ),
+    key(
+        "checkpoint.location",
+        None,
+        "With lakehouse.source.mode=stream: directory or URI that the task reaches wherever it runs; each connector has a directory in it.",
+        validator=non_empty,
         group="Batches",
     ),
     key(

@@ -57,3 +57,11 @@ def check_delta(values: Mapping[str, Any], catalog: Mapping[str, str], spark_con
             f"{PREFIX}delta.root is missing: the directory or URI under which the Delta tables live. With a metastore set "
             f"{PREFIX}spark.conf.spark.sql.catalogImplementation=hive and its address instead, or a catalog as {PREFIX}catalog.*."
         )
+
+
+def check_batches(values: Mapping[str, Any]) -> None:
+    """What the driver of batches needs. Raises ConfigError."""
+    if values["source.mode"] == "stream" and not values["checkpoint.location"]:
+        raise ConfigError(
+            f"{PREFIX}checkpoint.location is missing: with {PREFIX}source.mode=stream it names a directory or URI for its checkpoint."
+        )

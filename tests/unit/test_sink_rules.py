@@ -20,7 +20,7 @@ from spark_sink.evolve import plan_evolution, wider
 from spark_sink.heads import Fingerprint, Heads
 from spark_sink.maintenance import Schedule
 from spark_sink.merge import VERSION_COLUMNS, Shape, merge_sql, overwrite_sql
-from spark_sink.planning import offsets_json, plan_ranges
+from spark_sink.planning import offsets_json, plan_ranges, waiting_ranges
 from spark_sink.records import Form, parse_head, read_schemas
 from spark_sink.routing import TableName
 from spark_sink.tables.snapshots import newest
@@ -40,21 +40,21 @@ A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b",
 def test_ranges_start_at_the_position_stay_in_the_log_and_leave_nobody_out(parts: dict[TopicPartition, Any], bound: int) -> None:
     log = {tp: (first, first + ahead + waiting) for tp, (first, ahead, waiting) in parts.items()}
     positions = {tp: first + ahead for tp, (first, ahead, _) in parts.items()}
-    ranges = plan_ranges(positions, log, bound)
+    ranges = plan_ranges(waiting_ranges(positions, log), bound)
     assert set(ranges) == {tp for tp in log if positions[tp] < log[tp][1]}
     assert all(start == positions[tp] and start < end <= log[tp][1] for tp, (start, end) in ranges.items())
     assert sum(end - start for start, end in ranges.values()) <= max(bound + len(ranges), 0)
 
 
 def test_a_backlog_is_shared_in_proportion() -> None:
-    assert plan_ranges({A0: 0, B0: 0}, {A0: (0, 900), B0: (0, 100)}, 100) == {A0: (0, 90), B0: (0, 10)}
+    assert plan_ranges({A0: (0, 900), B0: (0, 100)}, 100) == {A0: (0, 90), B0: (0, 10)}
 
 
 @pytest.mark.parametrize(("position", "log", "goes_on"), [(5, (9, 12), (9, 12)), (20, (0, 12), (0, 12))], ids=["deleted", "cut off"])
 def test_lost_offsets_are_an_error_unless_they_are_accepted(position: int, log: tuple[int, int], goes_on: tuple[int, int]) -> None:
     with pytest.raises(FatalTaskError, match=r"Topic a partition 0 .*lakehouse\.fail-on-data-loss=false"):
-        plan_ranges({A0: position}, {A0: log}, 100)
-    assert plan_ranges({A0: position}, {A0: log}, 100, fail_on_data_loss=False) == {A0: goes_on}
+        waiting_ranges({A0: position}, {A0: log})
+    assert waiting_ranges({A0: position}, {A0: log}, fail_on_data_loss=False) == {A0: goes_on}
 
 
 def test_offsets_are_written_as_sparks_source_reads_them() -> None:

@@ -1,0 +1,53 @@
+"""`lakehouse.source.mode=loop`: the task plans ranges from its positions and the log; nothing is remembered anywhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from connect_py.api.record import TopicPartition
+from spark_sink.config import SinkConfig
+from spark_sink.driving.base import Pending
+from spark_sink.planning import Range, plan_ranges, waiting_ranges
+
+
+class Pace:
+    """When a batch is due: an interval after the start of the one before, at once when a whole batch waits."""
+
+    def __init__(self, config: SinkConfig) -> None:
+        self._interval_ms = config["control.commit.interval-ms"]
+        self._bound = config["max-offsets-per-trigger"]
+        self._started = float("-inf")
+
+    def due(self, waiting: int) -> bool:
+        """Whether to begin now; `waiting` offsets are in the log."""
+        return waiting >= self._bound or (waiting > 0 and (time.monotonic() - self._started) * 1000 >= self._interval_ms)
+
+    def begin(self) -> None:
+        """A batch begins."""
+        self._started = time.monotonic()
+
+
+class LoopDriver:
+    """See the module's text and `Driver`."""
+
+    def __init__(self, config: SinkConfig) -> None:
+        self._config = config
+        self._pace = Pace(config)
+
+    def next(self, positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, Range]) -> Pending | None:
+        """See `Driver.next`."""
+        waiting = waiting_ranges(positions, log, fail_on_data_loss=self._config["fail-on-data-loss"])
+        if not self._pace.due(sum(end - start for start, end in waiting.values())):
+            return None
+        self._pace.begin()
+        return Pending(plan_ranges(waiting, self._config["max-offsets-per-trigger"]))
+
+    def failed(self) -> None:
+        """Nothing is remembered."""
+
+    def stop(self) -> None:
+        """Nothing waits."""
+
+    def close(self) -> None:
+        """Nothing is held."""

@@ -1,0 +1,19 @@
+"""Which driver of batches a configuration asks for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spark_sink.changes import Reader
+from spark_sink.config import SinkConfig
+from spark_sink.driving.base import Driver
+from spark_sink.driving.loop import LoopDriver
+from spark_sink.driving.stream import StreamDriver
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def open_driver(spark: SparkSession, config: SinkConfig, reader: Reader, connector: str) -> Driver:
+    """The driver of the configuration's source mode."""
+    return StreamDriver(spark, config, reader, connector) if config["source.mode"] == "stream" else LoopDriver(config)
