@@ -57,7 +57,7 @@ class _Source:
 def main() -> int:
     """Read chunks until the task is gone, or has had enough."""
     logging.basicConfig(level=logging.ERROR)
-    return reader_process.serve(_Source)
+    return reader_process.serve(_Source, bytes)
 
 
 if __name__ == "__main__":

@@ -11,22 +11,22 @@ a long snapshot would hold up every new slot. `txId` is the number of an empty t
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from connect_py.api.record import EncodedRow
-from connect_py.errors import FatalTaskError
 from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.notification.events import InitialEvents
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.chunks import KeyColumn, range_sql
 from connectors.engine.snapshot.initial import ChunkedSnapshot, SnapshotRun
 from connectors.engine.snapshot.parallel import ParallelSnapshot, ReaderTable
+from connectors.engine.snapshot.plan import NEVER_CUT, ChunkPlan, chunk_rows
 from connectors.engine.snapshot.progress import Chunk, SnapshotProgress
+from connectors.engine.snapshot.reading import SnapshotReading
 from connectors.postgres import snapshot_reader
 from connectors.postgres.catalog import read_tables
-from connectors.postgres.chunk_plan import CHUNK_ROWS, ChunkPlan, ordered, read_sizes
+from connectors.postgres.chunk_plan import TableCuts, ordered, read_sizes
 from connectors.postgres.chunk_reader import DIALECT
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.connection import Connection, quote_literal, quote_name
@@ -37,8 +37,6 @@ from connectors.postgres.offset import BLOCKING, INITIAL, PostgresOffset
 from connectors.postgres.tables import TableFactory
 
 log = logging.getLogger(__name__)
-
-PROGRESS_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +75,6 @@ class PostgresSnapshot:
 
     Attributes:
         offset: where the source stands once all rows that were given out are in Kafka.
-        is_milestone: whether the last rows that were given out ended a chunk, and so much was read since the last time.
     """
 
     def __init__(
@@ -91,21 +88,15 @@ class PostgresSnapshot:
         metrics: SnapshotMetrics | None = None,
         while_waiting: Callable[[], None] | None = None,
     ) -> None:
-        self._captured = [str(table) for table in request.captured or request.tables]
-        self._events = events or InitialEvents("", lambda _: None)
+        captured = [str(table) for table in request.captured or request.tables]
+        events = events or InitialEvents("", lambda _: None)
         self._request = request
-        self._progress = request.progress or SnapshotProgress()
+        progress = request.progress or SnapshotProgress()
         self._connection = connection
         self._config = config
         self._factory = factory
-        self._started = self._reported = time.monotonic()
-        self._current = "the snapshot's transaction"
-        self._metrics = metrics or SnapshotMetrics("postgres", "")
-        self._counts: dict[str, int] = {}
-        self._chunk_rows = chunk_rows(config, request)
-        self._stored_rows = 0
-        self.is_milestone = False
-        self._events.started()
+        chunk = chunk_rows(config.raw) if request.kind == INITIAL else NEVER_CUT
+        events.started()
         try:
             self._moment = self._begin(request)
             self._structures = read_tables(connection, request.tables)
@@ -114,30 +105,35 @@ class PostgresSnapshot:
             present = ordered(present, sizes, config.choice("snapshot.tables.order.by.row.count"))
         except ServerError as error:
             raise translate(error, "Cannot begin the snapshot", user=config.user, database=config.database) from None
-        self._names = [str(table) for table in present]
+        names = [str(table) for table in present]
         readers = 1 if request.kind == BLOCKING else config.number("snapshot.max.threads")
         plan = ChunkPlan(
-            connection,
-            {table: self._structures[table] for table in present},
-            sizes,
-            self._progress,
-            whole=frozenset(self._names if readers > 1 and config.flag("legacy.snapshot.max.threads") else request.statements or ()),
-            chunk_rows=self._chunk_rows,
+            present,
+            TableCuts(connection, self._structures, sizes, while_waiting),
+            progress,
+            whole=frozenset(names if readers > 1 and config.flag("legacy.snapshot.max.threads") else request.statements or ()),
+            chunk_rows=chunk,
             readers=readers,
             chunks_each=config.number("snapshot.max.threads.multiplier"),
-            while_waiting=while_waiting,
         )
-        self._run = self._one_reader(plan) if min(readers, plan.count()) < 2 else self._several_readers(plan, min(readers, plan.count()))
-        done = {name: rows for name in self._names if (rows := self._progress.rows(name))}
-        estimates = {str(table): sizes[table].rows if table in sizes else None for table in present}
-        ended = [name for name in self._names if self._progress.is_done(name)]
-        self._metrics.begin(len(present) - len(ended), estimates, done, ended)
+        self._reading = SnapshotReading(
+            names,
+            captured,
+            progress,
+            events,
+            metrics or SnapshotMetrics("postgres", ""),
+            estimates={str(table): sizes[table].rows if table in sizes else None for table in present},
+            keeps_progress=request.kind == INITIAL and config.snapshot_mode.streams,
+            chunk_rows=chunk,
+        )
+        readers = min(readers, plan.count())
+        self._reading.run = self._one_reader(plan, progress) if readers < 2 else self._several_readers(plan, progress, readers)
         if request.base is not None:
             self.offset = replace(request.base, snapshot=request.kind, snapshot_completed=False, last_snapshot_record=False)
         else:
             self.offset = PostgresOffset(lsn=self._moment.lsn, tx_id=self._moment.tx_id, ts_us=self._moment.ts_us, snapshot=request.kind)
-        self._note_progress()
-        log.info("Snapshot of %d tables at %s: %s", len(present), format_lsn(self._moment.lsn), ", ".join(self._names))
+        self.offset = replace(self.offset, progress=self._reading.progress_text)
+        log.info("Snapshot of %d tables at %s: %s", len(present), format_lsn(self._moment.lsn), ", ".join(names))
 
     def interrupt(self, base: PostgresOffset) -> None:
         """Before the first row: the stream has gone on to `base`, and goes on from there afterwards."""
@@ -164,10 +160,10 @@ class PostgresSnapshot:
             request.base.lsn_commit if request.base is not None else None,
         )
 
-    def _one_reader(self, plan: ChunkPlan) -> SnapshotRun:
-        return ChunkedSnapshot(plan.chunks(), self._open, self._progress, self._table_ended)
+    def _one_reader(self, plan: ChunkPlan[TableId], progress: SnapshotProgress) -> SnapshotRun:
+        return ChunkedSnapshot(plan.chunks(), self._open, progress, self._reading.table_ended)
 
-    def _several_readers(self, plan: ChunkPlan, readers: int) -> SnapshotRun:
+    def _several_readers(self, plan: ChunkPlan[TableId], progress: SnapshotProgress, readers: int) -> SnapshotRun:
         ((exported,),) = self._connection.query("SELECT pg_export_snapshot()")
         log.info("The snapshot is read by %d processes", readers)
         return ParallelSnapshot(
@@ -177,33 +173,27 @@ class PostgresSnapshot:
             module=snapshot_reader.MODULE,
             spec=lambda: snapshot_reader.spec(self._config, self._factory.encoding, str(exported), self._moment),
             readers=readers,
-            progress=self._progress,
-            table_ended=self._table_ended,
-            scanned=self._scanned,
+            progress=progress,
+            table_ended=self._reading.table_ended,
+            scanned=self._reading.scanned,
         )
 
     def _open(self, chunk: Chunk[TableId]) -> CopyRows:
         name = str(chunk.table)
-        self._begin_table(name)
+        self._reading.begin_table(name)
         return CopyRows(
             self._connection,
             self._factory.build(self._structures[chunk.table]),
             self._moment,
             where=self._where(chunk),
             statement=self._statement(chunk.table),
-            scanned=lambda rows: self._scanned(name, rows),
+            scanned=lambda rows: self._reading.scanned(name, rows),
         )
 
     def _reader_table(self, chunk: Chunk[TableId]) -> ReaderTable:
-        self._begin_table(str(chunk.table))
+        self._reading.begin_table(str(chunk.table))
         table = self._factory.build(self._structures[chunk.table])
         return ReaderTable(table.route, snapshot_encoder(table, self._moment), *table.encoder.heads)
-
-    def _begin_table(self, name: str) -> None:
-        self._current = f"the table {name}"
-        if name not in self._counts:
-            self._counts[name] = self._progress.rows(name)
-            self._events.in_progress(name, self._names)
 
     def _where(self, chunk: Chunk[TableId]) -> str:
         table = self._structures[chunk.table]
@@ -212,14 +202,6 @@ class PostgresSnapshot:
 
     def _statement(self, table: TableId) -> str | None:
         return (self._request.statements or {}).get(str(table))
-
-    def _scanned(self, table: str, rows: int) -> None:
-        self._counts[table] += rows
-        self._metrics.scanned(table, rows)
-
-    def _table_ended(self, table: str) -> None:
-        self._metrics.table_done(table)
-        self._events.scan_completed(table, self._captured, self._counts[table])
 
     @property
     def is_blocking(self) -> bool:
@@ -234,7 +216,12 @@ class PostgresSnapshot:
     @property
     def finished(self) -> bool:
         """Whether the last row was given out."""
-        return self._run.finished
+        return self._reading.run.finished
+
+    @property
+    def is_milestone(self) -> bool:
+        """See `SnapshotReading`."""
+        return self._reading.is_milestone
 
     def next_rows(self) -> list[EncodedRow]:
         """The next records; none when none came in the time of a poll or the snapshot has ended.
@@ -244,47 +231,22 @@ class PostgresSnapshot:
             Stopped: a stop was asked for.
         """
         try:
-            rows = self._run.next_rows()
-            self._metrics.events(len(rows))
-            if self._run.finished:
+            rows = self._reading.next_rows()
+            if self.finished:
                 self._connection.query("COMMIT")
         except ServerError as error:
-            raise translate(error, f"Cannot read {self._current}", user=self._config.user, database=self._config.database) from None
-        self._note_progress()
-        if self._run.finished:
+            what = f"Cannot read {self._reading.current}"
+            raise translate(error, what, user=self._config.user, database=self._config.database) from None
+        if self.offset.progress != self._reading.progress_text:
+            self.offset = replace(self.offset, progress=self._reading.progress_text)
+        if self.finished:
             self.offset = replace(self.offset, snapshot_completed=True, last_snapshot_record=True, progress=None)
-            self._metrics.end("completed")
-            self._events.completed()
-            seconds = time.monotonic() - self._started
-            log.info("Snapshot finished: %d rows in %.1f s", self._run.rows_sent, seconds)
-        elif time.monotonic() - self._reported > PROGRESS_SECONDS:
-            self._reported = time.monotonic()
-            log.info("Snapshot: %d rows so far, now reading %s", self._run.rows_sent, self._current)
+            self._reading.completed()
         return rows
 
     def close(self) -> None:
         """End the reading, wherever it is; the connection is the caller's."""
-        self._run.close()
-
-    def _note_progress(self) -> None:
-        # without a stream behind it, chunks of several moments would never become one state
-        if not self.is_blocking and self._config.snapshot_mode.streams:
-            text = self._progress.text
-            self.is_milestone = text != self.offset.progress and self._run.rows_sent - self._stored_rows >= self._chunk_rows // 2
-            if text != self.offset.progress:
-                self.offset = replace(self.offset, progress=text)
-            if self.is_milestone:
-                self._stored_rows = self._run.rows_sent
-
-
-def chunk_rows(config: PostgresConfig, request: SnapshotRequest) -> int:
-    """Rows of a chunk; a blocking snapshot is not taken again, so that nothing is gained by cutting tables."""
-    if request.kind == BLOCKING:
-        return 1 << 62
-    text = config.raw.get("internal.snapshot.chunk.rows", "").strip()
-    if text and not (text.isdecimal() and int(text)):
-        raise FatalTaskError(f"internal.snapshot.chunk.rows is '{text}', not a number of rows. Nothing was read")
-    return int(text or CHUNK_ROWS)
+        self._reading.run.close()
 
 
 def lock_sql(tables: Sequence[TableId], timeout_ms: int) -> str:

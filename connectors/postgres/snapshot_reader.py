@@ -85,7 +85,7 @@ def _connect(config: PostgresConfig, exported: str) -> Connection:
 def main() -> int:
     """Read chunks until the task is gone, or has had enough."""
     logging.basicConfig(level=logging.ERROR)
-    return reader_process.serve(_Source)
+    return reader_process.serve(_Source, bytes)
 
 
 if __name__ == "__main__":

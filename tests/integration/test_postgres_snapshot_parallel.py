@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from connectors.engine.snapshot import plan
 from connectors.engine.snapshot.parallel import ParallelSnapshot
 from connectors.engine.snapshot.progress import FIELD, SnapshotProgress
-from connectors.postgres import chunk_plan
 from tests.integration.test_postgres_snapshot_resume import CHUNK, Source, finished, make_item, seen, source
 from tests.postgres_task import DirectTask, fold_events
 
@@ -23,13 +23,13 @@ __all__ = ["source"]
 
 @pytest.fixture(autouse=True)
 def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunk_plan, "LEAST_ROWS", CHUNK)
+    monkeypatch.setattr(plan, "LEAST_ROWS", CHUNK)
 
 
 def readers(task: DirectTask) -> list[int]:
     snapshot = task.task._life.running
-    assert snapshot is not None and isinstance(snapshot._run, ParallelSnapshot)
-    return snapshot._run.pids
+    assert snapshot is not None and isinstance(snapshot._reading.run, ParallelSnapshot)
+    return snapshot._reading.run.pids
 
 
 def is_gone(pid: int) -> bool:

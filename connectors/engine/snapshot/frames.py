@@ -1,7 +1,7 @@
 """Frames between a process that reads chunks of a snapshot and the task that sends their rows: what both need. Pure.
 
-A frame is its length (4 bytes, big endian, without itself), a kind (1 byte) and a body. To a reader go SPEC and CHUNK, both JSON; from it
-come
+A frame is its length (4 bytes, big endian, without itself), a kind (1 byte) and a body. To a reader go SPEC and CHUNK, both JSON, and READY
+and MOMENT without a body, which it answers with READY when it has connected, or has taken its moment of the database. Else come from it
 
     FIRST  the raw first row of a chunk that has more of them         LAST  the raw last row of a chunk, or its only one
     ROWS   keys and values of rows between them, one a line           END   the chunk has ended
@@ -29,6 +29,8 @@ LAST: Final = 0x4C
 VALUES: Final = 0x56
 END: Final = 0x45
 ERROR: Final = 0x58
+READY: Final = 0x41
+MOMENT: Final = 0x4D
 
 #: Length and kind.
 HEADER: Final = Struct(">IB")

@@ -12,35 +12,25 @@ thread.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
-import os
 import select
-import subprocess
-import sys
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from connect_py.api import Route
 from connect_py.api.record import EncodedRow
-from connect_py.errors import ConnectError, FatalTaskError, RetriableError
 from connectors.engine.snapshot import frames
 from connectors.engine.snapshot.marking import Encode, MarkedRows, OpenChunk
 from connectors.engine.snapshot.progress import Chunk, SnapshotProgress
+from connectors.engine.snapshot.readers import Reader, told_error
 
 T = TypeVar("T")
 
 #: How long one call waits for rows.
 WAIT_SECONDS = 0.25
-#: What a reader may be ahead: two or three batches. The system allows as much without privileges.
-_PIPE_BYTES = 1 << 20
 #: Chunks of a reader at a time.
 _CHUNKS_EACH = 2
-#: How long a reader may take to end after its standard input has.
-_END_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,75 +49,6 @@ class ReaderTable:
     value_head: bytes = b""
 
 
-class Reader:
-    """One reading process.
-
-    Attributes:
-        fd: where its frames come from.
-        chunks: that it was given and has not ended, in order.
-
-    Raises:
-        OSError: it cannot be started.
-    """
-
-    def __init__(self, command: Sequence[str], spec: bytes) -> None:
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self.fd = self._process.stdout.fileno()
-        with contextlib.suppress(OSError, AttributeError):  # other systems have other pipes
-            fcntl.fcntl(self.fd, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-        self.chunks: deque[OpenChunk[bytes]] = deque()
-        self.send(frames.SPEC, spec)
-
-    @property
-    def pid(self) -> int:
-        """Of its process."""
-        return self._process.pid
-
-    def send(self, kind: int, body: bytes) -> None:
-        """Hand something to it; one that is gone is noticed by `receive`."""
-        assert self._process.stdin is not None
-        data = memoryview(frames.frame(kind, body))
-        with contextlib.suppress(BrokenPipeError):
-            while data:
-                data = data[self._process.stdin.write(data) :]
-
-    def receive(self) -> tuple[int, bytes]:
-        """The next frame, of which something is there. Raises RetriableError when it has ended."""
-        length, kind = frames.HEADER.unpack(self._take(frames.HEADER.size))
-        return kind, self._take(length - 1)
-
-    def _take(self, size: int) -> bytes:
-        data = os.read(self.fd, size) if size else b""
-        if len(data) < size:
-            parts, left = [data], size - len(data)
-            while left and parts[-1]:
-                parts.append(os.read(self.fd, left))
-                left -= len(parts[-1])
-            if left:
-                raise RetriableError(f"A process that read the snapshot ended ({self._ending()}); what it had not sent is read again")
-            data = b"".join(parts)
-        return data
-
-    def _ending(self) -> str:
-        try:
-            code = self._process.wait(_END_SECONDS)
-        except subprocess.TimeoutExpired:
-            return "it closed its output"
-        return f"signal {-code}" if code < 0 else f"exit code {code}"
-
-    def close(self) -> None:
-        """End it, wherever it is."""
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.stdout.close()
-        try:
-            self._process.wait(_END_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-
-
 class ParallelSnapshot(Generic[T]):
     """Reads chunks by several processes; a `SnapshotRun`.
 
@@ -137,7 +58,7 @@ class ParallelSnapshot(Generic[T]):
         describe: a chunk for the readers; JSON.
         module: is run by each reader; its `main` calls `reader_process.serve`.
         spec: what it is told first, as it stands when the first chunk is handed out; JSON. It may hold secrets, so it goes over a pipe.
-        readers: how many at most, not more than there are chunks.
+        readers: how many at most, not more than there are chunks; or those that were started before (`readers.py`).
         scanned: told of a table and a number of rows that were read.
 
     Attributes:
@@ -152,7 +73,7 @@ class ParallelSnapshot(Generic[T]):
         *,
         module: str,
         spec: Callable[[], Mapping[str, Any]],
-        readers: int,
+        readers: int | Sequence[Reader],
         progress: SnapshotProgress | None = None,
         table_ended: Callable[[str], None] = lambda _: None,
         scanned: Callable[[str, int], None] = lambda table, rows: None,
@@ -160,15 +81,17 @@ class ParallelSnapshot(Generic[T]):
         self._chunks: Iterator[Chunk[T]] | None = chunks
         self._table = table
         self._describe = describe
-        self._command = [sys.executable, "-m", module]
+        self._module = module
         self._spec = spec
-        self._most = readers
         self._scanned = scanned
         self._marked: MarkedRows[bytes] = MarkedRows(progress or SnapshotProgress(), table_ended)
         self._tables: dict[str, ReaderTable] = {}
         self._readers: dict[int, Reader] = {}
         self._ready: list[int] = []
         self._poll = select.poll()
+        self._most = readers if isinstance(readers, int) else len(readers)
+        for reader in () if isinstance(readers, int) else readers:
+            self._add(reader)
         self.finished = False
         self.rows_sent = 0
 
@@ -231,10 +154,9 @@ class ParallelSnapshot(Generic[T]):
         least = min(self._readers.values(), key=lambda reader: len(reader.chunks), default=None)
         if least is not None and (not least.chunks or len(self._readers) == self._most):
             return least if len(least.chunks) < _CHUNKS_EACH else None
-        try:
-            reader = Reader(self._command, json.dumps(self._spec()).encode())
-        except OSError as error:
-            raise RetriableError(f"A process that reads the snapshot cannot be started: {error}") from error
+        return self._add(Reader.start(self._module, self._spec()))
+
+    def _add(self, reader: Reader) -> Reader:
         self._readers[reader.fd] = reader
         self._poll.register(reader.fd, select.POLLIN | select.POLLHUP)
         return reader
@@ -242,7 +164,7 @@ class ParallelSnapshot(Generic[T]):
     def _receive(self, reader: Reader) -> list[EncodedRow]:
         kind, body = reader.receive()
         if kind == frames.ERROR:
-            raise _error(json.loads(body))
+            raise told_error(body)
         chunk = reader.chunks[0]
         before = chunk.rows
         match kind:
@@ -259,8 +181,3 @@ class ParallelSnapshot(Generic[T]):
         if chunk.rows > before:
             self._scanned(chunk.table, chunk.rows - before)
         return rows
-
-
-def _error(told: Mapping[str, str]) -> ConnectError:
-    kinds = {"retriable": RetriableError, "fatal": FatalTaskError}
-    return kinds.get(told["kind"], ConnectError)(told["text"])

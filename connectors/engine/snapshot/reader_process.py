@@ -14,27 +14,39 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, TypeVar, cast
 
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
 from connectors.engine.snapshot import frames
 from connectors.engine.snapshot.initial import TableRows
 from connectors.engine.snapshot.markers import Marker
 
+#: A raw row, as a connector reads it.
+R = TypeVar("R")
 
-class ChunkSource(Protocol):
-    """What a connector reads in such a process. Rows in their raw form are bytes."""
 
-    def open(self, chunk: Mapping[str, Any]) -> TableRows[bytes]:
+class ChunkSource(Protocol[R]):
+    """What a connector reads in such a process."""
+
+    def open(self, chunk: Mapping[str, Any]) -> TableRows[R]:
         """Begin to read a chunk, as `ParallelSnapshot` was told to describe it. Raises ConnectError."""
         ...
 
 
-def serve(connect: Callable[[Mapping[str, Any]], ChunkSource]) -> int:
+class MomentSource(ChunkSource[R], Protocol):
+    """One of a database where every connection takes its moment for itself (`readers.py`)."""
+
+    def take_moment(self) -> None:
+        """Begin to see the database as it is now. Raises ConnectError."""
+        ...
+
+
+def serve(connect: Callable[[Mapping[str, Any]], ChunkSource[R] | MomentSource[R]], pack: Callable[[R], bytes]) -> int:
     """Read chunks until standard input ends; returns the exit code of the process.
 
     Args:
         connect: makes the source, of what the task sends first. Raises ConnectError.
+        pack: a raw row as bytes, which the task's `ReaderTable.encode` takes.
     """
     out = os.dup(1)
     os.dup2(2, 1)  # nothing that a library prints may be taken for a frame
@@ -44,14 +56,19 @@ def serve(connect: Callable[[Mapping[str, Any]], ChunkSource]) -> int:
         _, spec = wishes.get()
         source = connect(json.loads(spec))
         while True:
-            _, chunk = wishes.get()
-            _read_chunk(source.open(json.loads(chunk)), out)
+            kind, body = wishes.get()
+            if kind == frames.CHUNK:
+                _read_chunk(source.open(json.loads(body)), pack, out)
+                continue
+            if kind == frames.MOMENT:
+                cast("MomentSource[R]", source).take_moment()
+            _write(out, frames.frame(frames.READY))
     except BrokenPipeError:
         return 1
     except Exception as error:  # noqa: BLE001  # the last line of defence: whatever is raised is told to the task, which decides
-        kind = "retriable" if isinstance(error, RetriableError) else "fatal" if isinstance(error, FatalTaskError) else "error"
+        what = "retriable" if isinstance(error, RetriableError) else "fatal" if isinstance(error, FatalTaskError) else "error"
         text = str(error) if isinstance(error, ConnectError) else f"{type(error).__name__}: {error}"
-        _write(out, frames.frame(frames.ERROR, json.dumps({"kind": kind, "text": text}).encode()))
+        _write(out, frames.frame(frames.ERROR, json.dumps({"kind": what, "text": text}).encode()))
         return 1
 
 
@@ -62,10 +79,10 @@ def _read_wishes(stream: BinaryIO, wishes: queue.SimpleQueue[tuple[int, bytes]])
     os._exit(1)
 
 
-def _read_chunk(rows: TableRows[bytes], out: int) -> None:
+def _read_chunk(rows: TableRows[R], pack: Callable[[R], bytes], out: int) -> None:
     """Send a chunk: its first and last row raw, since only the task knows their markers."""
     is_first = True
-    held: list[bytes] = []
+    held: list[R] = []
     while (raw := rows.read()) is not None:
         if not raw:
             continue
@@ -73,11 +90,11 @@ def _read_chunk(rows: TableRows[bytes], out: int) -> None:
         held = [raw.pop()]
         if is_first and raw:
             is_first = False
-            _write(out, frames.frame(frames.FIRST, raw.pop(0)))
+            _write(out, frames.frame(frames.FIRST, pack(raw.pop(0))))
         if encoded := rows.encode(raw, Marker.MIDDLE) if raw else []:
             _write(out, frames.rows_frame(encoded))
     if held:
-        _write(out, frames.frame(frames.LAST, held[0]))
+        _write(out, frames.frame(frames.LAST, pack(held[0])))
     _write(out, frames.frame(frames.END))
 
 
