@@ -176,6 +176,8 @@ SCENARIOS = [
     "mysql_chains",
     "mysql_incremental_snapshot",
     "mysql_incremental_read_only",
+    "mysql_reselect",
+    "mysql_early_years",
 ]
 #: Held against a MariaDB server and `golden_mariadb`, recorded with Debezium 3.5.0, the last one that its archive has for MariaDB.
 MARIADB_SCENARIOS = [

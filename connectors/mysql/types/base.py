@@ -20,6 +20,7 @@ class ValueOptions:
         binary_mode: `binary.handling.mode`.
         bigint_mode: `bigint.unsigned.handling.mode`.
         placeholder: `unavailable.value.placeholder`.
+        adjusts_years: `enable.time.adjuster`: dates of the years 1 to 99 are shown as of 1970 to 2069.
         unified: `value.consistency=unified` (ours): snapshots show values as the log does, where the reference tells them apart.
     """
 
@@ -29,6 +30,7 @@ class ValueOptions:
     bigint_mode: str = "long"
     placeholder: str = "__debezium_unavailable_value"
     unified: bool = False
+    adjusts_years: bool = False
 
     @classmethod
     def from_config(cls, config: Mapping[str, str]) -> ValueOptions:
@@ -40,6 +42,7 @@ class ValueOptions:
             _mode(config, "bigint.unsigned.handling.mode", "long", "precise"),
             config.get("unavailable.value.placeholder", cls().placeholder),
             _mode(config, "value.consistency", "reference", "unified") == "unified",
+            config.get("enable.time.adjuster", "true").strip().lower() == "true",
         )
 
 

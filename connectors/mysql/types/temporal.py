@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from connect_py.data import Schema, Type
@@ -24,30 +25,36 @@ _MAX_LONG = (1 << 63) - 1
 _DAYS_OF_MONTH = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
-def days_of(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01. Raises StandsForNull for parts that are zero, Unrepresentable for days that no calendar has."""
+def days_of(year: int, month: int, day: int, *, adjusts: bool = False) -> int:
+    """Days since 1970-01-01. Raises StandsForNull for parts that are zero, Unrepresentable for days that no calendar has.
+
+    Args:
+        adjusts: whether years of two digits are of 1970 to 2069 (``enable.time.adjuster``).
+    """
     if year == 0 or month == 0 or day == 0:
         raise StandsForNull("a date with zeros")
+    if adjusts and year < 100:
+        year += 2000 if year < 70 else 1900
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     if month > 12 or day > _DAYS_OF_MONTH[month - 1] or (month == 2 and day == 29 and not leap):
         raise Unrepresentable(f"{year:04}-{month:02}-{day:02} is in no calendar")
     return days_from_civil(year, month, day)
 
 
-def days_of_date(text: str) -> int:
+def days_of_date(text: str, *, adjusts: bool = False) -> int:
     """`1999-12-31`. Raises ValueError."""
     found = _DATE(text)
     if found is None:
         raise Unrepresentable(f"{text!r} is not a date")
-    return days_of(int(found[1]), int(found[2]), int(found[3]))
+    return days_of(int(found[1]), int(found[2]), int(found[3]), adjusts=adjusts)
 
 
-def micros_of_datetime(text: str) -> int:
+def micros_of_datetime(text: str, *, adjusts: bool = False) -> int:
     """`1999-12-31 23:59:59.123456` as microseconds since 1970-01-01 00:00. Raises ValueError."""
     found = _DATETIME(text)
     if found is None:
         raise Unrepresentable(f"{text!r} is not a date and time")
-    days = days_of(int(found[1]), int(found[2]), int(found[3]))
+    days = days_of(int(found[1]), int(found[2]), int(found[3]), adjusts=adjusts)
     seconds = (int(found[4]) * 60 + int(found[5])) * 60 + int(found[6])
     return days * _DAY_MICROS + seconds * 1_000_000 + int((found[7] or "").ljust(6, "0"))
 
@@ -76,6 +83,7 @@ def _checked_date(text: str) -> str:
 
 #: For the quick ways: `1999-12-31` to days, `23:59:59` to seconds, a whole TIME to microseconds, and a date in a calendar to itself.
 _DAYS: Final = Found(days_of_date)
+_ADJUSTED_DAYS: Final = Found(partial(days_of_date, adjusts=True))
 _SECONDS: Final = Found(_second_of_day)
 _TIMES: Final = Found(micros_of_time)
 _DATES: Final = Found(_checked_date)
@@ -83,25 +91,27 @@ _DATES: Final = Found(_checked_date)
 
 def date(column: MyColumn, options: ValueOptions) -> ColumnPlan:
     """DATE."""
+    days = partial(days_of_date, adjusts=options.adjusts_years)
     if options.time_mode == "isostring":
-        return _text(column, "IsoDate", lambda text: iso_date(days_of_date(text)), "1970-01-01Z")
+        return _text(column, "IsoDate", lambda text: iso_date(days(text)), "1970-01-01Z")
     name = DATE if options.time_mode == "connect" else "io.debezium.time.Date"
-    return _number(column, Type.INT32, name, days_of_date, "DAYS[$]")
+    return _number(column, Type.INT32, name, days, "DAYS[$]", options)
 
 
 def datetime(column: MyColumn, options: ValueOptions) -> ColumnPlan:
     """DATETIME(p)."""
+    micros = partial(micros_of_datetime, adjusts=options.adjusts_years)
     match options.time_mode:
         case "isostring":
-            return _text(column, "IsoTimestamp", lambda text: iso_timestamp(micros_of_datetime(text)), "1970-01-01T00:00:00Z")
+            return _text(column, "IsoTimestamp", lambda text: iso_timestamp(micros(text)), "1970-01-01T00:00:00Z")
         case "connect":
-            return _number(column, Type.INT64, TIMESTAMP, lambda text: micros_of_datetime(text) // 1000, _quick_moment(column, 1000))
+            return _number(column, Type.INT64, TIMESTAMP, lambda text: micros(text) // 1000, _quick_moment(column, 1000), options)
         case "nanoseconds":
-            return _number(column, Type.INT64, "io.debezium.time.NanoTimestamp", _nanos_of_datetime)
+            return _number(column, Type.INT64, "io.debezium.time.NanoTimestamp", lambda text: _nanos(micros(text), text))
         case "adaptive_time_microseconds" if (column.length or 0) <= 3:
             name = "io.debezium.time.Timestamp"
-            return _number(column, Type.INT64, name, lambda text: micros_of_datetime(text) // 1000, _quick_moment(column, 1000))
-    return _number(column, Type.INT64, "io.debezium.time.MicroTimestamp", micros_of_datetime, _quick_moment(column, 1_000_000))
+            return _number(column, Type.INT64, name, lambda text: micros(text) // 1000, _quick_moment(column, 1000), options)
+    return _number(column, Type.INT64, "io.debezium.time.MicroTimestamp", micros, _quick_moment(column, 1_000_000), options)
 
 
 def _quick_moment(column: MyColumn, unit: int) -> str:
@@ -114,8 +124,8 @@ def _quick_moment(column: MyColumn, unit: int) -> str:
     return f"{whole} + int($[20:]) * {scale}" if scale else f"{whole} + int($[20:]) // {10**digits // unit}"
 
 
-def _nanos_of_datetime(text: str) -> int:
-    nanos = micros_of_datetime(text) * 1000
+def _nanos(micros: int, text: str) -> int:
+    nanos = micros * 1000
     if not -_MAX_LONG <= nanos <= _MAX_LONG:
         raise Unrepresentable(f"{text} lies outside of what 64 bits of nanoseconds hold; use time.precision.mode=microseconds or isostring")
     return nanos
@@ -170,8 +180,11 @@ def timestamp(column: MyColumn, options: ValueOptions) -> ColumnPlan:
     )
 
 
-def _number(column: MyColumn, type_: Type, name: str, read: Callable[[str], int], quick: str = "") -> ColumnPlan:
-    helpers = {"DAYS": _DAYS, "SECONDS": _SECONDS, "TIMES": _TIMES} if quick else {}
+def _number(
+    column: MyColumn, type_: Type, name: str, read: Callable[[str], int], quick: str = "", options: ValueOptions | None = None
+) -> ColumnPlan:
+    days = _ADJUSTED_DAYS if options is not None and options.adjusts_years else _DAYS
+    helpers = {"DAYS": days, "SECONDS": _SECONDS, "TIMES": _TIMES} if quick else {}
     return ColumnPlan(column.name, Schema(type_, name=name, version=1), lambda text: str(read(text)), quick, helpers=helpers, fallback="0")
 
 
