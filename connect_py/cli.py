@@ -16,6 +16,7 @@ usage: connect-py COMMAND ...
                                                   Debezium image's environment variables are used
   standalone worker.properties [connector ...]    a worker with its connectors on the command line (.properties or .json files)
   history verify|repair connector.json ...        whether the schema history of a MySQL or MariaDB connector tells what its server has
+  verify source.json sink.json ...                whether the sink's lakehouse tables equal their source
   demo [--keep | --stop]                          the tutorial on servers of its own: PostgreSQL, Kafka, a worker, Spark
 
   --help, --version
@@ -29,6 +30,7 @@ _COMMANDS = {
     "distributed": ("connect_py.commands.worker", "distributed"),
     "standalone": ("connect_py.commands.worker", "standalone"),
     "history": ("connect_py.commands.history", "history"),
+    "verify": ("connect_py.commands.verify", "verify"),
     "demo": ("connect_py.commands.demo", "demo"),
 }
 

@@ -1,0 +1,72 @@
+"""What the table has, as digests by key, in a file that is gone with the process: so memory does not grow with the table.
+
+A row takes some 60 bytes of disk. The file is SQLite's, without journal; a process that dies leaves nothing to repair.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+_CACHE_KIB = 32_768
+
+
+class Found(NamedTuple):
+    """What the table has under a key of the source. `row` is None where it has nothing."""
+
+    key: bytes
+    row: bytes | None
+
+
+class DigestIndex:
+    """Digests of rows by digests of keys; used by one thread, and closed by its owner."""
+
+    def __init__(self) -> None:
+        self._directory = tempfile.TemporaryDirectory(prefix="connect-py-verify-")
+        self._db = sqlite3.connect(Path(self._directory.name) / "digests", isolation_level=None)
+        for statement in (
+            "PRAGMA journal_mode=OFF",
+            "PRAGMA synchronous=OFF",
+            f"PRAGMA cache_size=-{_CACHE_KIB}",
+            "CREATE TABLE lake (k BLOB PRIMARY KEY, d BLOB, n INT DEFAULT 1, seen INT DEFAULT 0) WITHOUT ROWID",
+            "CREATE TEMP TABLE range (k BLOB PRIMARY KEY, d BLOB) WITHOUT ROWID",
+        ):
+            self._db.execute(statement)
+
+    def add(self, rows: Iterable[tuple[bytes, bytes]]) -> None:
+        """Rows of the table: digests of key and row."""
+        self._db.execute("BEGIN")
+        self._db.executemany("INSERT INTO lake (k, d) VALUES (?, ?) ON CONFLICT (k) DO UPDATE SET n = n + 1", rows)
+        self._db.execute("COMMIT")
+
+    def differing(self, rows: Sequence[tuple[bytes, bytes]]) -> list[Found]:
+        """The keys of a range of the source whose rows the table has not, or has otherwise; all of them count as seen."""
+        self._db.execute("BEGIN")
+        self._db.execute("DELETE FROM range")
+        self._db.executemany("INSERT OR REPLACE INTO range (k, d) VALUES (?, ?)", rows)
+        found = self._db.execute("SELECT r.k, l.d FROM range r LEFT JOIN lake l ON l.k = r.k WHERE l.d IS NOT r.d OR l.n > 1").fetchall()
+        self._db.execute("UPDATE lake SET seen = 1 WHERE k IN (SELECT k FROM range)")
+        self._db.execute("COMMIT")
+        return [Found(key, row) for key, row in found]
+
+    def unseen(self) -> Iterator[bytes]:
+        """Keys that the source did not have."""
+        for (key,) in self._db.execute("SELECT k FROM lake WHERE seen = 0"):
+            yield key
+
+    def count(self, what: str) -> int:
+        """How many `rows`, keys that are there `twice` or more often, or `unseen` keys there are."""
+        sql = {
+            "rows": "SELECT sum(n) FROM lake",
+            "twice": "SELECT count(*) FROM lake WHERE n > 1",
+            "unseen": "SELECT count(*) FROM lake WHERE seen = 0",
+        }
+        return int(self._db.execute(sql[what]).fetchone()[0] or 0)
+
+    def close(self) -> None:
+        """Remove the file."""
+        self._db.close()
+        self._directory.cleanup()

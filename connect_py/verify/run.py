@@ -1,0 +1,96 @@
+"""All tables of a pair of connectors: which are held against which, and what comes of each."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from connect_py.errors import ConfigError
+from connect_py.verify.compare import Comparison, Outcome, Patience
+from connect_py.verify.lake import LakeTable, open_lake_table
+from connect_py.verify.layout import Layout
+from connect_py.verify.source import SourceRow, SourceTables
+
+if TYPE_CHECKING:
+    from spark_sink.config import SinkConfig
+    from spark_sink.routing import TableName
+
+
+def verify(source: Mapping[str, str], sink: Mapping[str, str], patterns: Sequence[str], patience: Patience) -> Iterator[Outcome]:
+    """Compare the tables of a sink with those of the source that it gets its events from, one after the other.
+
+    Args:
+        source: the source connector's configuration.
+        sink: the sink's.
+        patterns: regular expressions over whole names of lakehouse tables; none means all.
+
+    Raises:
+        ConfigError: a configuration cannot be used.
+        ConnectError: one of the sides cannot be read.
+    """
+    from spark_sink import config as configuration
+    from spark_sink import routing
+
+    config = configuration.parse(sink)
+    if routing.by_value(config) and not config["tables.route-field"].startswith("__source."):
+        raise ConfigError("lakehouse.tables.route-field sends each row where its own value says; verify compares whole tables only.")
+    tables = SourceTables(source, sink)
+    try:
+        for name, names in _pairs(tables, config).items():
+            if not patterns or any(re.fullmatch(pattern, str(name)) for pattern in patterns):
+                yield _verify_table(name, names, tables, config.of_table(str(name)), patience)
+    finally:
+        tables.close()
+
+
+def _pairs(tables: SourceTables, config: SinkConfig) -> dict[TableName, list[str]]:
+    """Tables of the source by the lakehouse table that has their rows."""
+    from spark_sink import routing
+
+    found: dict[TableName, list[str]] = {}
+    for name in tables.names():
+        row = tables.first(name)
+        topic = tables.topic(name) if row is None else row.topic
+        if topic not in config.topics and not (config.pattern and re.fullmatch(config.pattern, topic)):
+            continue
+        source = tables.source(name)
+        by = config["tables.route-field"] or ""
+        value = source.get(by.removeprefix("__source.")) if by.startswith("__source.") else None
+        for table in routing.destinations(topic, routing.parts_of_source(topic, source), value, config) or ():
+            found.setdefault(table, []).append(name)
+    if not found:
+        raise ConfigError(
+            "The sink reads no topic that the source writes: compare topics, topics.regex and lakehouse.tables.* with topic.prefix."
+        )
+    return found
+
+
+def _verify_table(name: TableName, names: list[str], tables: SourceTables, config: SinkConfig, patience: Patience) -> Outcome:
+    began = time.monotonic()
+    outcome = Outcome(str(name), names)
+    if config["tables.write-mode"] == "append":
+        outcome.problem = "every event is a row of it (write-mode=append), so it does not equal its source"
+        return outcome
+    lake = open_lake_table(name, config)
+    row = next((row for table in names if (row := tables.first(table)) is not None), None)
+    if not _is_there(lake, row, patience):
+        outcome.problem = None if row is None else "it does not exist, and its source has rows"
+        return outcome
+    layout = Layout(lake.columns(), row, config, fills_nulls=tables.fills_nulls)
+    outcome.lacking, outcome.not_compared = layout.lacking, layout.not_compared
+    if row is not None and not layout.has_key:
+        outcome.problem = "its records have no key, so rows cannot be matched"
+        return outcome
+    ignores = config["tables.delete-mode"] == "ignore" or config["tables.truncate-mode"] == "ignore"
+    Comparison(outcome, tables, lake, layout, patience, extras_count=not ignores).run()
+    outcome.seconds = time.monotonic() - began
+    return outcome
+
+
+def _is_there(lake: LakeTable, row: SourceRow | None, patience: Patience) -> bool:
+    deadline = time.monotonic() + (patience.wait if row is not None else 0)
+    while not (found := lake.refresh()) and time.monotonic() < deadline:
+        time.sleep(min(patience.pause, 1.0))
+    return found

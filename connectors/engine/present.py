@@ -1,0 +1,46 @@
+"""Tables as their database has them now, read by key outside of any stream: for a comparison with what was made of the stream.
+
+Rows are those of an incremental snapshot, so that every setting of the connector holds for them: columns, masks, types, keys, topics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from connect_py.api.record import EncodedRow, JsonEncoding
+from connectors.engine.snapshot.incremental_offset import StoredKey
+
+#: How rows are written: schemas are in their routes, decimals are exact, and nulls stay nulls.
+PRESENT = JsonEncoding(key_schemas=False, value_schemas=False, nulls_as_defaults=False)
+
+
+class PresentTables(Protocol):
+    """Reads tables. Used by one thread; every method raises ConnectError, RetriableError for what passes."""
+
+    def names(self) -> Sequence[str]:
+        """The captured tables that exist, as `table.include.list` and the like name them."""
+        ...
+
+    def topic(self, name: str) -> str:
+        """Where the connector writes a table's events."""
+        ...
+
+    def source(self, name: str) -> Mapping[str, str]:
+        """What tells of a table in its events' source block: `db`, `schema`, `table`, `collection`, `name`."""
+        ...
+
+    def maximum(self, name: str) -> StoredKey | None:
+        """The largest key of now; None of an empty table. Raises NoKeyError."""
+        ...
+
+    def read(self, name: str, after: StoredKey | None, until: StoredKey, limit: int) -> tuple[list[EncodedRow], StoredKey | None]:
+        """Rows behind `after` up to `until`, and the key of the last one; from the beginning, whatever `until` says, without `after`.
+
+        Rows are events of op `r`.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close connections."""
+        ...

@@ -1,0 +1,55 @@
+"""MongoDB's collections as they are now; see `connectors.engine.present`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from connect_py.api.record import EncodedRow
+from connectors.engine.present import PRESENT
+from connectors.engine.snapshot.incremental_offset import StoredKey, WantedCollection
+from connectors.engine.topic_naming import TopicNaming
+from connectors.mongodb.chunk_reader import MongoChunks
+from connectors.mongodb.collections import CollectionFactory
+from connectors.mongodb.config import parse_config
+from connectors.mongodb.connection import open_client
+from connectors.mongodb.documents import Documents
+from connectors.mongodb.namespaces import split_namespace
+from connectors.mongodb.offset import MongoOffset
+
+
+class MongoPresentTables:
+    """`PresentTables`. Raises ConnectError."""
+
+    def __init__(self, config: Mapping[str, str]) -> None:
+        self._config = parse_config(config)
+        self._naming = TopicNaming.from_config(self._config.raw)
+        self._client = open_client(self._config)
+        documents = Documents(self._config.choice("json.serialization.mode"))
+        collections = CollectionFactory(self._config, PRESENT, ())
+        self._chunks = MongoChunks(lambda: self._client, self._config, collections, documents, MongoOffset)
+
+    def names(self) -> list[str]:
+        """See `PresentTables`."""
+        return [name for name in self._chunks.names() if name != self._config.signal_collection]
+
+    def topic(self, name: str) -> str:
+        """See `PresentTables`."""
+        return self._naming.data_topic(*split_namespace(name))
+
+    def source(self, name: str) -> Mapping[str, str]:
+        """See `PresentTables`."""
+        database, collection = split_namespace(name)
+        return {"name": self._config.topic_prefix, "db": database, "collection": collection}
+
+    def maximum(self, name: str) -> StoredKey | None:
+        """See `PresentTables`."""
+        return self._chunks.maximum(WantedCollection(name))
+
+    def read(self, name: str, after: StoredKey | None, until: StoredKey, limit: int) -> tuple[list[EncodedRow], StoredKey | None]:
+        """See `PresentTables`."""
+        chunk = self._chunks.read(WantedCollection(name), after, until, limit)
+        return self._chunks.rows([row for _, row in chunk.rows]), chunk.last
+
+    def close(self) -> None:
+        """See `PresentTables`."""
+        self._client.close()
