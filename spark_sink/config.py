@@ -10,7 +10,7 @@ from typing import Any
 from connect_py.api.config import ConfigDef
 from connect_py.errors import ConfigError
 from spark_sink import settings
-from spark_sink.properties.checks import check_batches, check_delta, check_routing, unsupported_choices
+from spark_sink.properties.checks import check_batches, check_delta, check_routing
 from spark_sink.properties.definition import CONFIG_DEF, OF_ONE_TABLE, OPEN_PREFIXES, unknown_properties, without_aliases
 from spark_sink.properties.key import PREFIX
 from spark_sink.types import TypeOptions
@@ -22,7 +22,6 @@ __all__ = [
     "SinkConfig",
     "parse",
     "unknown_properties",
-    "unsupported_choices",
     "without_aliases",
 ]
 
@@ -75,7 +74,6 @@ def parse(config: Mapping[str, str]) -> SinkConfig:
         ConfigError: with the first problem.
     """
     renamed, errors = without_aliases(config)
-    errors.update(unsupported_choices(config))
     for message in errors.values():
         raise ConfigError(message)
     for name in unknown_properties(renamed):
@@ -95,7 +93,7 @@ def parse(config: Mapping[str, str]) -> SinkConfig:
     check_routing(values, _of_tables(under("table.")))
     delta = values["format"] == "delta"
     values["catalog"] = values["catalog"] or ("spark_catalog" if delta else "iceberg")
-    check_batches(values)
+    check_batches(values, renamed)
     settings.check(under("spark.conf."))
     spark_conf = under("spark.conf.") | {f"spark.hadoop.{name}": value for name, value in under("hadoop.").items()}
     if delta:

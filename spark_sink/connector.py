@@ -32,7 +32,6 @@ class SparkLakehouseSink(SinkConnector):
     def validate(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
         """As the definition says, and: both spellings agree, nothing is misspelt or would be ignored, Spark and Java are here."""
         renamed, errors = configuration.without_aliases(config)
-        errors |= configuration.unsupported_choices(config)
         errors |= {name: f"{name} is not a property of the lakehouse sink." for name in configuration.unknown_properties(renamed)}
         values = configuration.CONFIG_DEF.validate(renamed)
         if not errors and not any(value.errors for value in values):

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from spark_sink.decoding.base import Fingerprint
 from spark_sink.types import literal
 
 if TYPE_CHECKING:
@@ -22,15 +22,6 @@ _SEAM = ',"payload":'
 
 #: More known beginnings than this would make the expression too large for the JVM's compiler; the rarer ones are searched.
 _MOST = 12
-
-
-@dataclass(frozen=True, slots=True)
-class Fingerprint:
-    """What tells records of one topic with the same schemas apart from others; None stands for an absent key or value."""
-
-    topic: str
-    key: int | None
-    value: int | None
 
 
 class Heads:

@@ -30,8 +30,8 @@ def of_groups(groups: Sequence[Group], batch: Batch, config: SinkConfig) -> Prob
     found: Problems = {}
     for group in groups:
         if group.problem is not None:
-            rows = batch.records(group, None, config).select("topic", "partition", "offset").limit(_bound(config)).collect()
-            found |= {(TopicPartition(row["topic"], row["partition"]), row["offset"]): group.problem for row in rows}
+            rows = batch.records(group, None, config).select("topic", "partition", "offset", "problem").limit(_bound(config)).collect()
+            found |= {(TopicPartition(row["topic"], row["partition"]), row["offset"]): row["problem"] or group.problem for row in rows}
     return found
 
 

@@ -22,9 +22,10 @@ from spark_sink import rejects, routing
 from spark_sink.apply import TableChange, apply_table
 from spark_sink.changes import Batch, Group, Reader
 from spark_sink.config import SinkConfig
+from spark_sink.decoding.open import open_format
 from spark_sink.driving.base import Driver, Pending
 from spark_sink.driving.open import open_driver
-from spark_sink.errors import classify, is_of_records, jvm_gone
+from spark_sink.errors import classify, is_of_records, spark_ended
 from spark_sink.maintenance import Policy, Schedule
 from spark_sink.metrics import SinkFigures
 from spark_sink.planning import Range, describe
@@ -58,7 +59,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         self._session = open_session(self._config, f"{context.connector}-{context.task}")
         self._spark = spark = self._session.spark
         self._schedule = Schedule(self._config)
-        self._reader = Reader(spark, self._config, context.kafka_options)
+        self._reader = Reader(spark, self._config, context.kafka_options, open_format(context.conversion))
         self._driver = driver = open_driver(spark, self._config, self._reader, context.connector)
         if self._stopping.is_set():
             driver.stop()
@@ -70,6 +71,8 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         if self._stopping.is_set() or self._driver is None:
             return None
         driver = self._driver
+        if (how := self._lives().ended()) is not None:
+            raise spark_ended(how, "waiting for records")
         log = self._context.log_offsets(self._config.topics, self._config.pattern)
         ranges: Mapping[TopicPartition, Range] = {}
         try:
@@ -118,14 +121,19 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         raised = classify(error, what)
         if not isinstance(raised, RetriableError):
             return raised
-        if self._session is None or not self._session.alive:  # py4j says so in many ways, some of them without a reason
-            return jvm_gone(what)
+        if (how := self._lives().ended_by(error)) is not None:  # py4j says so in many ways, some of them without a reason
+            return spark_ended(how, what)
         self._failures += 1
         if self._failures < self._config["control.commit.max-consecutive-failures"]:
             return raised
         return FatalTaskError(
             f"{raised} It was failure number {self._failures} in a row. What tables have committed stays; restart the task to go on."
         )
+
+    def _lives(self) -> TaskSession:
+        if self._session is None:
+            raise FatalTaskError("The task has been closed.")
+        return self._session
 
     # -- positions -----------------------------------------------------------------------------------------------------------------
 

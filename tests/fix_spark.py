@@ -17,9 +17,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from connect_py.api.record import TopicPartition
 from connect_py.api.task import BadRecord
+from connect_py.runtime.plugins import Plugins
+from connect_py.runtime.sink_reading import WorkerConversion
 from spark_sink.config import parse
 from spark_sink.session import open_session
 from spark_sink.task import SparkLakehouseSinkTask
+
+_WORKER = dict.fromkeys(("key.converter", "value.converter"), "org.apache.kafka.connect.json.JsonConverter")
 
 
 class Context:
@@ -33,7 +37,12 @@ class Context:
         self.kafka_options = {"bootstrap.servers": bootstrap}
         self.group: dict[TopicPartition, int] = {}
         self.rejected: list[BadRecord] = []
+        self.config: Mapping[str, str] = {}  # of the task that was started last
         self._client = Consumer({"bootstrap.servers": bootstrap, "group.id": "tests", "allow.auto.create.topics": False})
+
+    @property
+    def conversion(self) -> WorkerConversion:
+        return WorkerConversion.of(Plugins.discover(), _WORKER, self.config)
 
     def log_offsets(self, topics: Sequence[str], pattern: str | None) -> Mapping[TopicPartition, tuple[int, int]]:
         known = self._client.list_topics(timeout=20).topics
@@ -105,6 +114,7 @@ class Lake:
         """A started task; closed at the test's end."""
         task = SparkLakehouseSinkTask()
         self._tasks.append(task)
+        self.context.config = config
         task.start(config, self.context)
         return task
 

@@ -182,6 +182,56 @@ class BadRecord:
     error: Exception
 
 
+class RecordReader(Protocol):
+    """Converters and transforms of one sink, set up. One thread uses an instance."""
+
+    def read(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        timestamp: int | None,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[tuple[str, bytes | None]],
+    ) -> SinkRecord | None:
+        """A record as a sink task would get it; None when a transform drops it.
+
+        Args:
+            timestamp: epoch milliseconds.
+
+        Raises:
+            DataError: it cannot be converted or transformed.
+            RetriableError: what a converter needs, such as a registry, does not answer now.
+        """
+        ...
+
+    def close(self) -> None:
+        """Free what transforms hold."""
+        ...
+
+
+class RecordConversion(Protocol):
+    """How the worker reads a connector's records, for a sink whose engine reads them elsewhere, in other processes or on other machines.
+
+    It can be pickled, and holds the converters' secrets. Where it is opened this package must be installed.
+    """
+
+    @property
+    def converters(self) -> Mapping[str, Mapping[str, str]]:
+        """By side (``key``, ``value``, ``header``) the properties of the converter that applies, its class by Java's name as ``class``."""
+        ...
+
+    @property
+    def transforms(self) -> Sequence[str]:
+        """Java's names of the transforms' classes, in order."""
+        ...
+
+    def open(self) -> RecordReader:
+        """A reader. Raises ConfigError: a class or one of its properties is wrong."""
+        ...
+
+
 class BatchSinkContext(Protocol):
     """What a sink that reads Kafka by itself may ask of the runtime.
 
@@ -208,6 +258,11 @@ class BatchSinkContext(Protocol):
     @property
     def group_id(self) -> str:
         """The consumer group."""
+        ...
+
+    @property
+    def conversion(self) -> RecordConversion:
+        """The converters and transforms that apply to the connector. Raises ConfigError: a class is unknown."""
         ...
 
     def log_offsets(self, topics: Sequence[str], pattern: str | None) -> Mapping[TopicPartition, tuple[int, int]]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from connect_py.api import BadRecord, BatchSinkTask, TopicPartition
-from connect_py.errors import RetriableError
+from connect_py.api import BadRecord, BatchSinkTask, RecordConversion, TopicPartition
+from connect_py.errors import FatalTaskError, RetriableError
 from connect_py.kafka.consumed import ConsumedRecord
 from connect_py.runtime.control import Report, TaskControl
 from connect_py.runtime.metrics.task import ErrorMetrics, SinkMetrics
@@ -50,6 +50,7 @@ class SinkContext:
         admin: LogReader,
         errors: SinkErrors | None = None,
         metrics: ErrorMetrics | None = None,
+        conversion: Callable[[], RecordConversion] | None = None,
     ) -> None:
         self.connector = connector
         self.task = task
@@ -58,6 +59,14 @@ class SinkContext:
         self._admin = admin
         self._errors = errors
         self._error_metrics = metrics
+        self._conversion = conversion
+
+    @property
+    def conversion(self) -> RecordConversion:
+        """The converters and transforms that apply to the connector."""
+        if self._conversion is None:
+            raise FatalTaskError("This context has been given no converters.")
+        return self._conversion()
 
     def log_offsets(self, topics: Sequence[str], pattern: str | None) -> Mapping[TopicPartition, tuple[int, int]]:
         """First and next offset of every partition."""
@@ -85,9 +94,14 @@ class SinkContext:
                     record.headers,
                 )
                 self._errors.record = ConsumedRecord(*whole)
-                self._errors.report("VALUE_CONVERTER", "org.apache.kafka.connect.json.JsonConverter", record.error)
+                self._errors.report("VALUE_CONVERTER", self._value_converter(), record.error)
         if self._errors is not None:
             self._errors.flush(time.monotonic() + _DEAD_LETTER_SECONDS)
+
+    def _value_converter(self) -> str:
+        if self._conversion is None:
+            return "org.apache.kafka.connect.json.JsonConverter"
+        return self._conversion().converters["value"]["class"]
 
 
 class BatchSinkTaskLoop:

@@ -18,6 +18,7 @@ Threads: the main thread runs the task; one daemon thread reads messages.
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import signal
@@ -150,7 +151,7 @@ def _run(
     if issubclass(task_class, SourceTask):
         _run_source(start, plugins, control, channel, offset_writer, task_class())
     elif issubclass(task_class, BatchSinkTask):
-        _run_batch_sink(start, control, channel, task_class())
+        _run_batch_sink(start, plugins, control, channel, task_class())
     elif issubclass(task_class, SinkTask):
         _run_sink(start, plugins, control, channel, task_class())
     else:
@@ -291,14 +292,16 @@ def _make_dead_letter_topic(start: Mapping[str, Any]) -> str | None:
     return topic
 
 
-def _run_batch_sink(start: Mapping[str, Any], control: TaskControl, channel: _Channel, task: Any) -> None:
+def _run_batch_sink(start: Mapping[str, Any], plugins: Plugins, control: TaskControl, channel: _Channel, task: Any) -> None:
     from connect_py.kafka.admin import KafkaAdmin
     from connect_py.kafka.client import connector_admin_properties, sink_consumer_properties
     from connect_py.kafka.group_commit import GroupCommitter
     from connect_py.runtime.batch_sink_task import BatchSinkTaskLoop, SinkContext
     from connect_py.runtime.sink_errors import SinkErrors
+    from connect_py.runtime.sink_reading import WorkerConversion
 
     name, number, worker, config = start["connector"], start["task"], start["worker"], start["config"]
+    conversion = functools.cache(lambda: WorkerConversion.of(plugins, worker, config))
     queue, close_queue = _dead_letters(start)
     options = sink_consumer_properties(worker, name, number, config)
     group = options["group.id"]
@@ -309,7 +312,7 @@ def _run_batch_sink(start: Mapping[str, Any], control: TaskControl, channel: _Ch
         metrics.add_source(task.metrics)
         errors = SinkErrors(name, number, config, queue, metrics.errors)
         BatchSinkTaskLoop(task, committer, control, _with_states(channel.report, metrics), metrics).run(
-            start["task_config"], SinkContext(name, number, options, group, admin, errors, metrics.errors)
+            start["task_config"], SinkContext(name, number, options, group, admin, errors, metrics.errors, conversion)
         )
     finally:
         close_queue()

@@ -9,24 +9,6 @@ from typing import Any
 from connect_py.errors import ConfigError
 from spark_sink.properties.key import PREFIX
 
-JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
-
-
-def unsupported_choices(config: Mapping[str, str | None]) -> dict[str, str]:
-    """Choices of Connect's own properties that this sink would have to ignore, with what to do, by property."""
-    errors: dict[str, str] = {}
-    for side in ("key", "value"):
-        converter = config.get(f"{side}.converter")
-        if converter and converter not in (JSON_CONVERTER, "JsonConverter"):
-            errors[f"{side}.converter"] = f"This sink reads records in Spark and knows {JSON_CONVERTER} only, not {converter}."
-        if str(config.get(f"{side}.converter.schemas.enable", "true")).lower() == "false":
-            errors[f"{side}.converter.schemas.enable"] = (
-                "This sink needs schemas in the records: set it to true, here and in the source connector."
-            )
-    if config.get("transforms"):
-        errors["transforms"] = "This sink reads records in Spark and cannot apply transforms; apply them in the source connector."
-    return errors
-
 
 def check_routing(values: Mapping[str, Any], of_tables: Mapping[str, Mapping[str, Any]]) -> None:
     """Choices of routing that go together. Raises ConfigError."""
@@ -59,8 +41,26 @@ def check_delta(values: Mapping[str, Any], catalog: Mapping[str, str], spark_con
         )
 
 
-def check_batches(values: Mapping[str, Any]) -> None:
-    """What the driver of batches needs. Raises ConfigError."""
+def check_batches(values: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Where Spark runs, and what the driver of batches needs of it.
+
+    Args:
+        given: the properties that were set.
+
+    Raises:
+        ConfigError: they do not go together.
+    """
+    if values["spark.remote"] is not None:
+        if not values["spark.remote"].reveal().startswith("sc://"):
+            raise ConfigError(f"{PREFIX}spark.remote must begin with sc://: it is the address of a Spark Connect server.")
+        for name in ("spark.master", "spark.jars"):
+            if given.get(PREFIX + name):
+                raise ConfigError(f"{PREFIX}spark.remote and {PREFIX}{name} exclude each other: Spark runs on that server, with its jars.")
+        if values["source.mode"] == "stream":
+            raise ConfigError(
+                f"{PREFIX}source.mode=stream cannot be had with {PREFIX}spark.remote: the stream's function would run on the server. "
+                "Use loop, which gives the same tables."
+            )
     if values["source.mode"] == "stream" and not values["checkpoint.location"]:
         raise ConfigError(
             f"{PREFIX}checkpoint.location is missing: with {PREFIX}source.mode=stream it names a directory or URI for its checkpoint."

@@ -15,6 +15,15 @@ KEYS = (
         group="Spark",
     ),
     key(
+        "spark.remote",
+        None,
+        "sc://host:port/;…: a Spark Connect server that does the work, in place of lakehouse.spark.master. It needs the "
+        "formats' libraries and extensions.",
+        ConfigType.PASSWORD,
+        importance=Importance.HIGH,
+        group="Spark",
+    ),
+    key(
         "spark.jars",
         None,
         "Jars for Spark, separated by commas: nothing is resolved at start. "

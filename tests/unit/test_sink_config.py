@@ -66,9 +66,6 @@ def test_two_spellings_of_one_property_must_agree() -> None:
         ({"lakehouse.tables.metadata-columns": "op,when"}, "lakehouse.tables.metadata-columns", "when"),
         ({"lakehouse.tables.route-pattern": "{shema}.{table}"}, "lakehouse.tables.route-pattern", "placeholders are"),
         ({"lakehouse.max-offsets-per-trigger": "0"}, "lakehouse.max-offsets-per-trigger", "at least 1"),
-        ({"value.converter": "io.confluent.connect.avro.AvroConverter"}, "value.converter", "JsonConverter only"),
-        ({"value.converter.schemas.enable": "false"}, "value.converter.schemas.enable", "needs schemas"),
-        ({"transforms": "unwrap"}, "transforms", "cannot apply transforms"),
     ],
 )
 def test_what_the_sink_would_have_to_ignore_is_an_error_at_its_property(changes: dict[str, str], where: str, why: str) -> None:
