@@ -226,8 +226,16 @@ class Beside(ABC, Generic[R]):
             except RetriableError:
                 raise
             except ConnectError as error:
+                if state := self.fatal_state(error):
+                    raise ConnectError(
+                        f"Could not execute heartbeat action query (Error: {state}). Correct heartbeat.action.query: {error}"
+                    ) from error
                 log.error("Could not execute heartbeat action query (heartbeat.action.query), streaming goes on: %s", error)
         return True
+
+    def fatal_state(self, error: ConnectError) -> str | None:
+        """The SQLSTATE of an error of `heartbeat.action.query` that no later attempt would be spared, for which the task ends."""
+        return None
 
     def made(self, offset: Mapping[str, Any]) -> bool:
         """A batch of the stream was made, with this offset. Returns whether it is a milestone (`EncodedBatch.is_milestone`): the first one

@@ -7,12 +7,13 @@ from typing import Any
 
 from connect_py.api import SourceTaskContext
 from connect_py.api.record import EncodedRow
-from connect_py.errors import ConfigError
+from connect_py.errors import ConfigError, ConnectError
 from connectors.engine import beside
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.hooks import SnapshotHooks
 from connectors.mysql.chunk_reader import ChunkRow, MySqlChunks
 from connectors.mysql.config import MySqlConfig
+from connectors.mysql.errors import ServerError
 from connectors.mysql.general import GeneralSession
 from connectors.mysql.gtid import GtidSet
 from connectors.mysql.log_place import LogPlace
@@ -88,6 +89,11 @@ class Beside(beside.Beside[ChunkRow]):
     def execute(self, statement: str) -> None:
         """See `connectors.engine.beside.Beside`."""
         self.general().execute(statement)
+
+    def fatal_state(self, error: ConnectError) -> str | None:
+        """See `connectors.engine.beside.Beside`: no such right, wrong syntax, no database chosen (`MySqlHeartbeatErrorHandler`)."""
+        state = self.general().sql_state() if isinstance(error, ServerError) else ""
+        return state if state in ("42000", "3D000") else None
 
     def change_structures(self, database: str, schema: str, ddl: str | None, changes: Sequence[Mapping[str, Any]]) -> None:
         """See `connectors.engine.beside.Beside`: the schema history keeps what it is told, from the stream's present place on."""

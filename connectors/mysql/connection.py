@@ -57,6 +57,11 @@ class Connection:
         except (pymysql.MySQLError, OSError) as error:
             raise server_error(error, f"A statement failed on {self._settings.host}:{self._settings.port}") from error
 
+    def sql_state(self) -> str:
+        """The SQLSTATE of the last statement, which the driver does not keep. Raises ServerError."""
+        self.execute("GET DIAGNOSTICS CONDITION 1 @connect_py_state = RETURNED_SQLSTATE")
+        return self.texts("SELECT @connect_py_state")[0][0]
+
     def texts(self, statement: str) -> list[tuple[str, ...]]:
         """All rows as texts, NULL as an empty one. Raises ServerError."""
         return [tuple("" if value is None else value.decode("utf-8", "replace") for value in row) for row in self.query(statement)]
