@@ -1,4 +1,4 @@
-"""Records of other converters, and transforms: read by the worker's own classes on Spark's executors, with the same tables as the outcome."""
+"""Records of other converters, and transforms: read by the worker's own classes on executors, with the same tables as the outcome."""
 
 from __future__ import annotations
 
