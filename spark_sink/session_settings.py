@@ -1,0 +1,83 @@
+"""Settings of Spark that a configuration asks for: of the context, which all tasks of a process share, and of a task's own session."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from spark_sink import jars
+from spark_sink.config import SinkConfig
+
+#: Settings that a session can have of its own; all others belong to the context. Extensions are read once, when the context starts.
+_SESSION_PREFIX = "spark.sql."
+_CONTEXT_SQL = ("spark.sql.extensions", "spark.sql.warehouse.dir", "spark.sql.catalogImplementation")
+
+#: Of both formats, always: a process may have tasks of both, and the context's extensions cannot be changed.
+EXTENSIONS = {
+    "iceberg": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+    "delta": "io.delta.sql.DeltaSparkSessionExtension",
+}
+
+
+def context_settings(config: SinkConfig) -> dict[str, str]:
+    """Settings that all tasks of a process share."""
+    master = config["spark.master"]
+    libraries = config["spark.jars"] or [str(jar) for jar in jars.resolve(jars.SINK_JARS, jars.cached(jars.SINK_JARS, "spark-sink"))]
+    settings = {
+        "spark.master": master,
+        "spark.jars": ",".join(libraries),
+        "spark.sql.extensions": ",".join(EXTENSIONS.values()),
+        "spark.ui.enabled": "false" if master.startswith("local") else "true",
+        "spark.ui.showConsoleProgress": "false",
+        # Every table has its own catalog: this one would put a directory into whatever the process's working directory is.
+        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "connect-py-spark-warehouse"),
+    }
+    if master.startswith("local"):
+        settings["spark.driver.host"] = "127.0.0.1"
+    settings.update({k: v for k, v in config.spark_conf.items() if not of_session(k)})
+    return settings
+
+
+def session_settings(config: SinkConfig) -> dict[str, str]:
+    """Settings of one task's session. The time zone and ANSI mode are not the user's to choose: conversions rely on them."""
+    settings = {
+        "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+        # A file a task of the write; two tiny batches a second must not each leave a file for every core.
+        "spark.sql.adaptive.enabled": "true",
+        # A batch is held for seconds: looking for a better encoding of its columns costs more than it saves.
+        "spark.sql.inMemoryColumnarStorage.compressed": "false",
+    }
+    if config["source.mode"] == "stream":
+        # A query that finds nothing new (offsets of an open transaction) looks a hundred times a second by default.
+        settings["spark.sql.streaming.pollingDelay"] = "200ms"
+        settings["spark.sql.streaming.stopTimeout"] = "20s"
+    settings.update(_of_delta(config) if config["format"] == "delta" else _of_iceberg(config))
+    settings.update({k: v for k, v in config.spark_conf.items() if of_session(k)})
+    settings.update({"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"})
+    return settings
+
+
+def _of_iceberg(config: SinkConfig) -> dict[str, str]:
+    catalog = f"spark.sql.catalog.{config['catalog']}"
+    # A cached table of another session has been seen to answer with the state before a commit.
+    settings = {catalog: "org.apache.iceberg.spark.SparkCatalog", f"{catalog}.cache-enabled": "false"}
+    return settings | {f"{catalog}.{name}": value for name, value in config.catalog.items()}
+
+
+def _of_delta(config: SinkConfig) -> dict[str, str]:
+    # Tables by path go through spark_catalog, whatever catalog the user's are in.
+    settings = {"spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog"}
+    if not config["spark.remote"] and config["spark.master"].startswith("local"):
+        # Delta reads a table's state by as many tasks as this; its default of 50 takes longer than a small batch.
+        settings["spark.databricks.delta.snapshotPartitions"] = "2"
+        settings["spark.sql.sources.parallelPartitionDiscovery.parallelism"] = "8"
+    catalog = f"spark.sql.catalog.{config['catalog']}"
+    if config["catalog"] != "spark_catalog":
+        settings[catalog] = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+    return settings | {(f"{catalog}.{name}" if name != "catalog-impl" else catalog): value for name, value in config.catalog.items()}
+
+
+def of_session(key: str) -> bool:
+    """Whether a session can have a setting of its own."""
+    return key.startswith(_SESSION_PREFIX) and key not in _CONTEXT_SQL
