@@ -51,9 +51,14 @@ def classify(error: Exception, what: str) -> ConnectError:
     return RetriableError(message)
 
 
-def jvm_gone(what: str) -> FatalTaskError:
-    """The error when Spark's JVM has died; `what` as for `classify`."""
-    return FatalTaskError(f"Spark's Java process ended while {what}. What was committed stays committed; restart the task to go on.")
+def spark_ended(how: str, what: str) -> FatalTaskError:
+    """The error when Spark has died.
+
+    Args:
+        how: it ended, in words.
+        what: as for `classify`.
+    """
+    return FatalTaskError(f"Spark ended while {what}: {how}. What was committed stays committed; restart the task to go on.")
 
 
 def first_line(text: str) -> str:

@@ -68,9 +68,15 @@ def main() -> None:
     task.start(order["config"], context)
     trap = Trap(**order["trap"])
     tables: Any = task._tables
+    trap.around(task._driver, "next", "asked", "planned")
     trap.around(task._reader, "read", None, "read")
+    trap.around(tables, "load", None, "loaded")
+    trap.around(tables, "create", "creating", "created")
     for name in ("merge", "append"):
         trap.around(tables, name, "writing", "committed")
+    for name in ("_publish", "_keep", "_drop"):  # what a commit of Iceberg's consists of
+        if hasattr(tables, name):
+            trap.around(tables, name, f"before {name}", f"after {name}")
     while (reached := task.step()) is not None:
         trap.passed("before the report")
         context.group.update(reached)
