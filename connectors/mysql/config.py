@@ -228,6 +228,7 @@ def _settings(raw: Mapping[str, str]) -> ConnectionSettings:
         user=raw["database.user"].strip(),
         password=None if password is None else parse_value("database.password", password, ConfigType.PASSWORD),
         connect_timeout=int(raw["connect.timeout.ms"]) / 1000,
+        query_timeout=max(0, int(raw["database.query.timeout.ms"])) / 1000,
         ssl_mode=_TLS_MODES.get(mode := raw["database.ssl.mode"].strip().lower(), mode),
         ssl_ca=raw.get("database.ssl.truststore"),
         ssl_cert=raw.get("database.ssl.keystore"),

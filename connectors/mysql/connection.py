@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import ssl
 from collections.abc import Sequence
 from typing import Any
@@ -9,15 +10,20 @@ from typing import Any
 import pymysql
 from pymysql.converters import escape_string
 
-from connectors.mysql.errors import server_error
+from connectors.mysql.errors import LostConnectionError, server_error
 from connectors.mysql.result import TextResult
 from connectors.mysql.settings import ConnectionSettings
+
+log = logging.getLogger(__name__)
 
 Row = tuple[bytes | None, ...]
 
 
 class Connection:
     """A session in autocommit mode with UTC as its time zone. Values are bytes as the server sent them.
+
+    A statement whose answer does not begin within `ConnectionSettings.query_timeout` is given up, on the server too, and the session with
+    it; large results are not limited.
 
     Raises:
         ServerError: the server cannot be reached, or refuses the login.
@@ -27,6 +33,7 @@ class Connection:
         self._settings = settings
         try:
             self._driver = _connect(settings)
+            self._driver._read_timeout = settings.query_timeout or None
         except (pymysql.MySQLError, OSError) as error:
             raise server_error(error, f"Unable to connect to {settings.host}:{settings.port}") from error
 
@@ -55,7 +62,24 @@ class Connection:
                 cursor.execute(statement)
                 return list(cursor.fetchall())
         except (pymysql.MySQLError, OSError) as error:
+            if _is_timeout(error) and self._settings.query_timeout:
+                self._kill()
+                raise LostConnectionError(
+                    f"A statement took longer than database.query.timeout.ms={self._settings.query_timeout * 1000:.0f} on "
+                    f"{self._settings.host}:{self._settings.port} and was given up: {statement[:100]}"
+                ) from error
             raise server_error(error, f"A statement failed on {self._settings.host}:{self._settings.port}") from error
+
+    def _kill(self) -> None:
+        """Make the server give up what the session was asked for; whatever fails, the session itself is gone."""
+        thread = self.thread_id
+        try:
+            other = _connect(self._settings)
+            with other.cursor() as cursor:
+                cursor.execute(f"KILL {thread}")
+            other.close()
+        except (pymysql.MySQLError, OSError) as error:
+            log.debug("The statement of the session %d may go on: %s", thread, error)
 
     def sql_state(self) -> str:
         """The SQLSTATE of the last statement, which the driver does not keep. Raises ServerError."""
@@ -73,6 +97,7 @@ class Connection:
             characters: of each column, whether its values are characters.
         """
         driver, where = self._driver, f"{self._settings.host}:{self._settings.port}"
+        driver._read_timeout = None
         try:
             driver.query(statement, unbuffered=True)
         except (pymysql.MySQLError, OSError) as error:
@@ -90,6 +115,7 @@ class Connection:
                 result.unbuffered_active = False
                 result.connection = None
             driver._result = None
+            driver._read_timeout = self._settings.query_timeout or None
 
         return TextResult(receive, ended, characters, where)
 
@@ -102,6 +128,11 @@ class Connection:
     def driver(self) -> pymysql.connections.Connection[Any]:
         """For `binlog_client.py`."""
         return self._driver
+
+
+def _is_timeout(error: Exception) -> bool:
+    """Whether the driver waited for an answer for too long."""
+    return isinstance(error, TimeoutError) or (isinstance(error, pymysql.OperationalError) and "timed out" in str(error))
 
 
 def quote_name(*parts: str) -> str:
@@ -123,6 +154,8 @@ def _connect(settings: ConnectionSettings) -> pymysql.connections.Connection[Any
         charset="utf8mb4",
         autocommit=True,
         connect_timeout=max(1, round(settings.connect_timeout)),
+        # of the login too: a server that takes connections and says nothing is none
+        read_timeout=settings.connect_timeout,
         conv={},
         use_unicode=False,
         # structures are to be shown in one way of quoting names, whatever the server's own

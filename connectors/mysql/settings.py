@@ -13,6 +13,7 @@ class ConnectionSettings:
 
     Attributes:
         connect_timeout: seconds.
+        query_timeout: seconds that one statement may take until its answer begins; 0 is for ever.
         ssl_mode: ``database.ssl.mode`` in small letters, with `_`.
         ssl_ca: a PEM file of certificates to trust; None trusts the system's.
         ssl_cert: a PEM file of our own certificate and ssl_key of its key, which ssl_key_password opens.
@@ -23,6 +24,7 @@ class ConnectionSettings:
     user: str
     password: Password | None
     connect_timeout: float = 30.0
+    query_timeout: float = 0.0
     ssl_mode: str = "preferred"
     ssl_ca: str | None = None
     ssl_cert: str | None = None

@@ -1,13 +1,15 @@
-"""The connection test of a validation (mysql.md §18): a login; neither the log nor tables are looked at."""
+"""The connection test of a validation (mysql.md §18): a login, and the statement that shows the log's end; tables are not looked at."""
 
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping
+from dataclasses import replace
 
 from connect_py.errors import ConnectError
-from connectors.mysql.config import parse_config
-from connectors.mysql.connection import Connection
+from connectors.mysql import server
+from connectors.mysql.config import MySqlConfig, parse_config
 from connectors.mysql.errors import LostConnectionError, ServerError
 
 log = logging.getLogger(__name__)
@@ -20,13 +22,34 @@ def connection_problem(config: Mapping[str, str | None], connector: str) -> str 
     except ConnectError:
         # what the connection does not need is for the task to say, as the reference has it
         return None
+    if parsed.number("database.query.timeout.ms") < 0:
+        return "Unable to connect: Illegal value for setQueryTimeout()."
+    limit = parsed.seconds("connection.validation.timeout.ms")
+    deadline = time.monotonic() + limit
+    found = _try(_within(parsed, limit))
+    return f"Connection validation timed out after {limit * 1000:.0f} ms" if time.monotonic() >= deadline else found
+
+
+def _within(config: MySqlConfig, seconds: float) -> MySqlConfig:
+    """With so many seconds for the login and for each statement."""
+    settings = config.connection
+    query = min(settings.query_timeout or seconds, seconds)
+    return replace(config, connection=replace(settings, connect_timeout=min(settings.connect_timeout, seconds), query_timeout=query))
+
+
+def _try(config: MySqlConfig) -> str | None:
     try:
-        connection = Connection(parsed.connection)
+        connection = server.open_connection(config)
     except LostConnectionError as error:
         log.warning("Validation could not reach the server: %s", error)
         return "Error during connection validation: io.debezium.DebeziumException: Failed to establish connection with the database: "
     except ServerError as error:
         log.warning("Validation could not log in: %s", error)
         return f"Unable to connect: {error.reason}"
-    connection.close()
+    try:
+        server.status_statement(connection, config)
+    except ConnectError as error:
+        return f"Error during connection validation: io.debezium.DebeziumException: {error}"
+    finally:
+        connection.close()
     return None
