@@ -10,6 +10,7 @@ from connectors.engine.snapshot.modes import StoredPosition
 from connectors.mysql import server
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.connection import Connection
+from connectors.mysql.guardrail import check_number
 from connectors.mysql.offset import MySqlOffset
 from offsets.schema_history import KafkaSchemaHistory
 
@@ -47,6 +48,7 @@ def prepare(
     mode = config.snapshot_mode
     if mode.streams:
         server.check_log_format(connection)
+    check_number(config, lambda: server.all_tables(connection, with_system=not config.flag("table.ignore.builtin")))
     if mode.when_history_lost and position is None:
         raise FatalTaskError("Could not find existing redo log information while attempting schema only recovery snapshot")
     stored = StoredPosition.NONE
