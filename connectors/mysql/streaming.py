@@ -215,8 +215,7 @@ class ChangeStream:
                 try:
                     self._event(header, body, rows)
                 except MalformedEventError as error:
-                    at = f"{self._place.file}:{header.end - header.length}"
-                    raise FatalTaskError(f"Error while deserializing binlog event at offset {at}: {error}") from error
+                    self._damaged(header, error)
                 if len(rows) > before:
                     size += sum(len(value) for _, _, value in rows[before:] if value)
             left = deadline - time.monotonic()
@@ -272,6 +271,18 @@ class ChangeStream:
                 place.events += 1
         elif header.end:
             place.pos = header.end
+
+    def _damaged(self, header: Header, error: MalformedEventError) -> None:
+        """An event that cannot be decoded fails the task, or is left out, as ``event.processing.failure.handling.mode`` says."""
+        text = f"Error while deserializing binlog event at offset {self._place.file}:{header.end - header.length}: {error}"
+        mode = self._config.choice("event.processing.failure.handling.mode")
+        if mode not in ("warn", "skip", "ignore"):
+            raise FatalTaskError(text) from error
+        log.log(logging.WARNING if mode == "warn" else logging.DEBUG, "%s. The event is left out", text)
+        if self._place.inside:
+            self._place.events += 1
+        elif header.end:
+            self._place.pos = header.end
 
     def _rotate(self, header: Header, body: Rotate) -> None:
         """Real ones stand in the log; the server makes one up at a dump's start to tell the file's name."""
