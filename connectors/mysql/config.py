@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -14,7 +15,7 @@ from connectors.engine.custom_converters import CustomConverters
 from connectors.engine.plugin_checks import add_problems, plugin_problems
 from connectors.engine.properties import Config, Property, validate
 from connectors.engine.relational.column_rules import ColumnRules
-from connectors.engine.relational.filters import NameFilter, TableFilters
+from connectors.engine.relational.filters import NameFilter, TableFilters, parse_regexes
 from connectors.engine.relational.keys import KeyRules
 from connectors.engine.relational.table import TableId
 from connectors.engine.reselect import Reselect
@@ -118,6 +119,11 @@ class MySqlConfig(ParsedConfig):
         """`snapshot.select.statement.overrides`: statements by the names of the tables that they are read in place of."""
         names = [part.strip() for part in self.raw.get(_OVERRIDES, "").split(",") if part.strip()]
         return {name: statement for name in names if (statement := self.raw.get(f"{_OVERRIDES}.{name}"))}
+
+    @property
+    def unread_statements(self) -> tuple[re.Pattern[str], ...]:
+        """`schema.history.internal.ddl.filter`: statements that are neither read nor kept, beside those that never are."""
+        return tuple(re.compile(each.pattern, each.flags | re.DOTALL) for each in parse_regexes(self.raw.get(f"{_HISTORY}ddl.filter")))
 
     @property
     def history_topic(self) -> str:

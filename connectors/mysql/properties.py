@@ -213,6 +213,7 @@ UNLISTED: Final = {
         prop("skip.messages.without.change", S, "false", LOW, WS, "Skip messages without change", "Whether updates that change no captured column are left out."),
         prop("event.converting.failure.handling.mode", S, "warn", MED, WS, "Event converting failure handling", "What to do with a value that has no form under its column's schema: null and a warning, null (skip), or fail the task."),
         prop("resolve.create.table.like.schema", S, "false", LOW, WS, "Resolve CREATE TABLE LIKE", "Accepted; the structure of a table that was made like an unknown one is always looked up."),
+        prop("snapshot.locking.mode.custom.name", S, None, MED, WM, "Snapshot Locking Mode Custom Name", "Accepted; snapshot.locking.mode=custom is refused."),
         prop("field.name.adjustment.mode", S, "none", LOW, WM, "Field Name Adjustment", "Whether names of fields are made to fit Avro.", values=("none", "avro_unicode", "avro")),
         prop("topic.delimiter", S, ".", MED, WM, "Topic delimiter", "Between the parts of topics' names."),
         prop("topic.transaction", S, "transaction", LOW, WM, "Transaction topic", "Last part of the name of the transactions' topic."),
@@ -227,6 +228,7 @@ _CLASS = "it names a Java class, which cannot be loaded"
 _STREAMS = "results are streamed as they are read"
 _KEEP_ALIVE = "the server's heartbeats come every ten seconds, and a broken connection to the log is made again at once"
 _PRODUCER = "records of a snapshot go to the history without an answer to each; all are awaited at its end"
+_HISTORY_WAITS = "a broker that says nothing for a minute is a passing failure, after which the task tries again"
 #: Properties that are accepted and change nothing: whether a task warns of a value other than the default, and why.
 WITHOUT_EFFECT: Final[dict[str, tuple[bool, str]]] = {
     "database.jdbc.driver": (True, _CLASS),
@@ -240,6 +242,7 @@ WITHOUT_EFFECT: Final[dict[str, tuple[bool, str]]] = {
     "use.nongraceful.disconnect": (False, "connections to the log are always just closed"),
     "max.batch.size": (False, _QUEUE),
     "max.queue.size.in.bytes": (False, _QUEUE),
+    "poll.interval.ms": (False, "events are passed on as they arrive"),
     "binlog.buffer.size": (False, "the server logs a transaction when it is committed, so that none has to be held back"),
     "snapshot.fetch.size": (False, _STREAMS),
     "query.fetch.size": (False, _STREAMS),
@@ -257,4 +260,8 @@ WITHOUT_EFFECT: Final[dict[str, tuple[bool, str]]] = {
     "schema.history.internal.prefer.ddl": (True, "structures that a record holds are taken as they stand there"),
     "schema.history.internal.kafka.buffer.batch.size": (False, _PRODUCER),
     "schema.history.internal.name": (False, "the history's clients are called after its topic"),
+    "schema.history.internal.kafka.recovery.attempts": (False, _HISTORY_WAITS),
+    "schema.history.internal.kafka.recovery.poll.interval.ms": (False, _HISTORY_WAITS),
+    "schema.history.internal.kafka.query.timeout.ms": (False, _HISTORY_WAITS),
+    "schema.history.internal.kafka.create.timeout.ms": (False, _HISTORY_WAITS),
 }

@@ -15,6 +15,7 @@ from typing import Any
 
 from connect_py.api.record import EncodedRow
 from connect_py.errors import DataError
+from connectors.engine.relational.filters import matches_any
 from connectors.engine.relational.table import TableId
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.ddl.changes import Change, Tables
@@ -63,6 +64,7 @@ class Schema:
         self._only_tables = config.flag("schema.history.internal.store.only.captured.tables.ddl")
         self._only_databases = config.flag("schema.history.internal.store.only.captured.databases.ddl")
         self._skips = config.flag("schema.history.internal.skip.unparseable.ddl")
+        self._unread = config.unread_statements
         self._waits = True
         self._letters = letters
         self.tables = Tables(letters=letters)
@@ -124,6 +126,8 @@ class Schema:
             RetriableError: the history was not written.
         """
         sql = without_settings(sql)
+        if self._unread and matches_any(self._unread, sql.strip()):
+            return [], []
         try:
             changes = apply(sql, self.tables, database, sql_mode=sql_mode)
         except DdlError as error:
