@@ -6,7 +6,8 @@ import uuid
 from typing import Any
 
 from connect_py.testing.services.mysql import MySqlAddress
-from connectors.mysql.task import MySqlConnectorTask
+from connectors.engine.task import State
+from connectors.mysql.task import MariaDbConnectorTask, MySqlConnectorTask
 from tests.postgres_task import DirectTask
 
 
@@ -16,6 +17,18 @@ class DirectMySqlTask(DirectTask):
     def make(self) -> Any:
         """The task."""
         return MySqlConnectorTask()
+
+    def is_streaming(self) -> bool:
+        """Whether the log is followed, and not only up to where the rest of a snapshot is read."""
+        return self.task._stream is not None and self.task._state is State.STREAMING
+
+
+class DirectMariaDbTask(DirectMySqlTask):
+    """See `DirectTask`."""
+
+    def make(self) -> Any:
+        """The task."""
+        return MariaDbConnectorTask()
 
 
 def mysql_source(mysql: MySqlAddress, bootstrap: str, database: str, **more: str) -> dict[str, str]:

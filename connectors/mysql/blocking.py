@@ -1,5 +1,4 @@
-"""Snapshots of rows at a moment behind the place where streaming goes on: a blocking one, of tables that a signal asked for, while the
-stream waits (debezium-common §12); and an initial one that was interrupted and is taken again.
+"""Blocking snapshots: rows of tables that a signal asked for, while the stream waits (debezium-common §12).
 
 Rows are those of one moment, which lies behind the place where the stream waits; so no lock is needed. What changed in between comes again
 behind the rows, and whoever applies it in order arrives at the table. Rows go out in the structures that the stream has; nothing is told of
@@ -17,13 +16,15 @@ from connect_py.api.record import EncodedRow
 from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.notification.events import InitialEvents
 from connectors.engine.relational.table import TableId
-from connectors.engine.snapshot.initial import InitialSnapshot
+from connectors.engine.snapshot.initial import ChunkedSnapshot, whole_tables
+from connectors.engine.snapshot.progress import Chunk
 from connectors.mysql.connection import Connection
 from connectors.mysql.offset import BLOCKING, MySqlOffset
 from connectors.mysql.place import StreamPlace
 from connectors.mysql.structure_check import StructureCheck
-from connectors.mysql.table_rows import TableRows
+from connectors.mysql.table_rows import TableRows, snapshot_encoder, table_start_us
 from connectors.mysql.tables import CapturedTables
+from connectors.mysql.text_rows import TextRow
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +77,8 @@ class BlockingSnapshot:
             captured = tables.get(table)
             assert captured is not None
             check(connection, captured.model)
-        self._engine = InitialSnapshot(wanted, self._open)
+        self._engine: ChunkedSnapshot[TableId, TextRow] = ChunkedSnapshot(whole_tables(wanted), self._open, table_ended=self._ended)
+        self._counts: dict[str, int] = {}
         self._begun = False
         log.info("Snapshot of %d tables: %s", len(wanted), ", ".join(self._names))
 
@@ -84,6 +86,11 @@ class BlockingSnapshot:
     def is_blocking(self) -> bool:
         """Whether it interrupts a stream."""
         return True
+
+    @property
+    def is_milestone(self) -> bool:
+        """Whether the offset is worth storing at once."""
+        return False
 
     @property
     def finished(self) -> bool:
@@ -105,53 +112,26 @@ class BlockingSnapshot:
             log.info("Snapshot finished: %d rows in %.1f s", self._engine.rows_sent, time.monotonic() - self._started)
         return rows
 
-    def _open(self, table: TableId) -> TableRows:
-        captured, name = self._tables.get(table), str(table)
+    def close(self) -> None:
+        """End the reading, wherever it is; the connection is the caller's."""
+
+    def _open(self, chunk: Chunk[TableId]) -> TableRows:
+        captured, name = self._tables.get(chunk.table), str(chunk.table)
         assert captured is not None
         self._events.in_progress(name, self._names)
+        self._counts[name] = 0
         return TableRows(
             self._connection,
             captured,
-            self._place,
-            self._metrics,
-            self._statements.get(name),
-            lambda rows: self._events.scan_completed(name, self._names, rows),
+            snapshot_encoder(captured, self._place, table_start_us()),
+            statement=self._statements.get(name),
+            scanned=lambda rows: self._scanned(name, rows),
         )
 
+    def _scanned(self, name: str, rows: int) -> None:
+        self._counts[name] += rows
+        self._metrics.scanned(name, rows)
 
-class RetakenSnapshot(BlockingSnapshot):
-    """An initial snapshot that was interrupted: rows are read anew, and streaming goes on from where it began the first time.
-
-    What was deleted between the two moments is so known to whoever was given rows of the first one. The reference streams from the second
-    moment, and such rows stay for ever.
-
-    Args:
-        base: the stored position, of the first attempt.
-    """
-
-    def __init__(
-        self,
-        connection: Connection,
-        tables: CapturedTables,
-        wanted: Sequence[TableId],
-        base: MySqlOffset,
-        statements: Mapping[str, str],
-        events: InitialEvents,
-        metrics: SnapshotMetrics,
-        check: StructureCheck,
-    ) -> None:
-        place = StreamPlace(base.file, base.pos)
-        super().__init__(connection, tables, wanted, replace(base, snapshot=None), place, statements, events, metrics, check)
-        self.offset = base
-
-    @property
-    def is_blocking(self) -> bool:
-        """See `BlockingSnapshot`."""
-        return False
-
-    def next_rows(self) -> list[EncodedRow]:
-        """See `BlockingSnapshot`."""
-        rows = super().next_rows()
-        if self.finished:
-            self.offset = self.after
-        return rows
+    def _ended(self, name: str) -> None:
+        self._metrics.table_done(name)
+        self._events.scan_completed(name, self._names, self._counts[name])

@@ -19,6 +19,7 @@ from connectors.mysql.values import is_text
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?", re.IGNORECASE).fullmatch
 _DATE = re.compile(r"\d{4}-\d\d-\d\d").fullmatch
+_ZEROS = re.compile(r"0000-|\d{4}-(00-|\d\d-00)").match
 _LONGS = frozenset(("BIGINT", "INT8", "SERIAL"))
 _INTEGERS = _LONGS | {
     "TINYINT",
@@ -93,6 +94,25 @@ def chunk_key(column: MyColumn) -> ChunkKey | None:
     return None
 
 
+def cut_key(column: MyColumn, charset: str) -> ChunkKey | None:
+    """How a column cuts chunks of an initial snapshot, whose boundaries must be found again exactly, and in an index.
+
+    Characters are therefore bytes of the column's own character set, since some have no counterpart in another; and no column is taken
+    whose comparison keeps the server from its index (ENUM, SET), or that may compare otherwise than it sorts (YEAR 0, digits of FLOAT).
+
+    Args:
+        charset: of the column's characters, empty for other types.
+    """
+    kind = column.base_type
+    if kind == "YEAR" or kind in _REALS or kind in ("ENUM", "SET"):
+        return None
+    found = chunk_key(column)
+    if found is None or not is_text(column):
+        return found
+    name = quote_name(column.name)
+    return ChunkKey(column, f"HEX({name})", name, lambda text: f"_{charset} {_octets(text)}") if charset.isalnum() else None
+
+
 def text_literal(text: str) -> str:
     """Characters as a literal that means the same in every mode of the session."""
     return f"_utf8mb4 x'{text.encode().hex()}'"
@@ -115,6 +135,11 @@ def _quoted(text: str) -> str:
     if "'" in text or "\\" in text:
         raise DataError(f"{text!r} is no time by which a chunk can begin")
     return f"'{text}'"
+
+
+def is_zero_date(text: str) -> bool:
+    """Whether a date has a part that is zero, which the server may refuse to compare with."""
+    return bool(_ZEROS(text))
 
 
 def _octets(text: str) -> str:

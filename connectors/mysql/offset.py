@@ -1,7 +1,9 @@
 """The source offset of MySQL (mysql.md §7.3, §9; `BinlogOffsetContext.java`): Debezium's fields in Debezium's order.
 
-What it says. While a snapshot runs, `snapshot` is there: a start takes it again. Else `file` and `pos` are where the log is read from: the
-start of the transaction that is under way, or the end of the last event outside of one; `gtids` are the transactions that were read whole.
+What it says. While a snapshot runs, `snapshot` is there: Debezium takes it again. A field of our own beside it tells what of it is done
+(`connectors.engine.snapshot.progress`): a start of ours streams what has changed since, and reads what is left (`rest.py`). `file` and
+`pos` are where the log is read from: the start of the transaction that is under way, or the end of the last event outside of one; `gtids`
+are the transactions that were read whole.
 Inside a transaction `event` counts its events that were handled, and `row` the rows of the next one: a start reads the transaction again
 and passes over them.
 """
@@ -15,7 +17,10 @@ from typing import Final
 from connect_py.api import SourceOffset
 from connect_py.errors import ConfigError
 from connectors.engine.snapshot.new_tables import FIELD as TABLES
+from connectors.engine.snapshot.progress import FIELD as PROGRESS
 
+#: `snapshot` of an offset that an initial snapshot sent, or a blocking one.
+INITIAL: Final = "INITIAL"
 BLOCKING: Final = "BLOCKING"
 _MORE = ("incremental_snapshot_", "transaction_", TABLES)
 
@@ -28,6 +33,7 @@ class MySqlOffset:
         gtids: text of the set; None where the server has none.
         ts_sec: seconds since 1970 of the last event.
         snapshot: INITIAL or BLOCKING while one runs, else None.
+        progress: what of an initial snapshot is done, while it runs; None when nothing is.
         more: fields of an incremental snapshot and of a transaction that are under way, and of tables that were read, as the engine makes
             and reads them.
     """
@@ -40,6 +46,7 @@ class MySqlOffset:
     event: int = 0
     row: int = 0
     snapshot: str | None = None
+    progress: str | None = None
     more: Mapping[str, bool | int | str | None] = field(default_factory=dict)
 
     @classmethod
@@ -62,13 +69,14 @@ class MySqlOffset:
             server_id=_number(stored, "server_id") or 0,
             event=_number(stored, "event") or 0,
             row=_number(stored, "row") or 0,
-            snapshot=None if snapshot in (None, False, "false", "") else "INITIAL" if snapshot in (True, "true") else str(snapshot),
+            snapshot=None if snapshot in (None, False, "false", "") else INITIAL if snapshot in (True, "true") else str(snapshot),
+            progress=str(stored[PROGRESS]) if stored.get(PROGRESS) else None,
             more={name: value for name, value in stored.items() if name.startswith(_MORE) and not isinstance(value, float)},
         )
 
     @property
     def is_snapshot_unfinished(self) -> bool:
-        """Whether the initial snapshot has to be taken (again). A blocking one that was interrupted is not: streaming goes on."""
+        """Whether the initial snapshot has to be taken, or its rest. A blocking one that was interrupted is not: streaming goes on."""
         return self.snapshot not in (None, BLOCKING)
 
     def dump(self) -> dict[str, bool | int | str | None]:
@@ -82,6 +90,7 @@ class MySqlOffset:
             ("server_id", self.server_id or None),
             ("event", self.event or None),
             ("snapshot", self.snapshot),
+            (PROGRESS, self.progress if self.is_snapshot_unfinished else None),
         ]
         return {**{name: value for name, value in fields if value is not None}, **self.more}
 

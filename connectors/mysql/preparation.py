@@ -24,7 +24,7 @@ class Start:
     Attributes:
         position: from where streaming goes on; None when a snapshot says it.
         schema: whether structures are read from the server; else the history tells them.
-        data: whether rows are read too; without structures when an interrupted snapshot is taken again.
+        data: whether rows are read too; without structures when what is left of an interrupted snapshot is read.
     """
 
     position: MySqlOffset | None
@@ -54,8 +54,6 @@ def prepare(
     stored = StoredPosition.NONE
     if position is not None:
         stored = StoredPosition.UNFINISHED_SNAPSHOT if position.is_snapshot_unfinished else StoredPosition.STREAMING
-    if stored is StoredPosition.UNFINISHED_SNAPSHOT and not mode.keeps_position:
-        log.info("Previous snapshot was cancelled before completion; a new snapshot will be taken.")
     if snapshot_done and stored is StoredPosition.STREAMING:
         schema = data = False
     else:
@@ -89,6 +87,8 @@ def prepare(
         if server.is_available(connection, config, position):
             return Start(position, schema=False, data=True)
         log.warning("The server no longer has its log from %s on: rows that were deleted since then may stay in topics", position.dump())
+    if stored is StoredPosition.UNFINISHED_SNAPSHOT:
+        log.info("Previous snapshot was cancelled before completion; a new snapshot will be taken.")
     if position is None and not schema and mode.streams:
         # without structures and without an offset only the log itself can tell, from its beginning on
         position = server.log_beginning(connection, config)

@@ -133,6 +133,8 @@ class ChangeStream:
         # of the last event with rows; the reference shows it for statements too
         self._row = 0
         self._last: MySqlOffset | None = None
+        self._until: LogPlace | None = None
+        self.has_stopped = False
 
     def close(self) -> None:
         """End the dump."""
@@ -194,6 +196,12 @@ class ChangeStream:
             found = found.with_gtid(self._gtid.source, self._gtid.number)
         return found.minus(began)
 
+    def stop_at(self, until: LogPlace) -> None:
+        """Read no further than a place between two transactions; `has_stopped` is then true."""
+        self._until = until
+        # where a dump begins is known when the server has told: another one has other places
+        self._end_of_event = 0
+
     def read(self, seconds: float) -> MySqlOffset | None:
         """Put the records of the next events to the pending ones, up to a batch's bounds; waits up to `seconds` for the first event.
 
@@ -218,6 +226,10 @@ class ChangeStream:
                     self._damaged(header, error)
                 if len(rows) > before:
                     size += sum(len(value) for _, _, value in rows[before:] if value)
+                if self._until is not None and not self._place.inside and not self.received < self._until:
+                    self._queue.clear()
+                    self.has_stopped = True
+                    return self._last
             left = deadline - time.monotonic()
             if rows or left <= 0:
                 return self._last

@@ -1,13 +1,15 @@
-"""The rows of one table in a snapshot: from the server's result to records with their markers."""
+"""The rows of a table, or of a part of it, in a snapshot: from the server's result to records with their markers.
+
+Used by the task's thread, and by the processes that read beside it.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from connect_py.api.record import EncodedRow
 from connectors.engine.envelope import tail
-from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.snapshot.markers import Marker
 from connectors.mysql.connection import Connection, quote_name
 from connectors.mysql.place import StreamPlace
@@ -19,61 +21,63 @@ from connectors.mysql.values import is_text
 MAX_ROWS = 2_000
 MAX_BYTES = 4_000_000
 
+#: Makes records of raw rows.
+Encode = Callable[[Sequence[TextRow], Marker], list[EncodedRow]]
+
 
 class TableRows:
-    """One table being read; `TableRows` of the snapshot engine. Raises ServerError from every method.
+    """One table, or a part of it, being read; `TableRows` of the snapshot engine. Raises ServerError from every method.
 
     Args:
-        place: that source blocks show.
+        encode: see `snapshot_encoder`.
+        part: SQL behind the table's name that chooses rows, with a leading space.
         statement: a SELECT that is read in the table's place.
-        on_end: told of the number of rows at the end.
+        scanned: told of the number of rows of each read.
     """
 
     def __init__(
         self,
         connection: Connection,
         table: CapturedTable,
-        place: StreamPlace,
-        metrics: SnapshotMetrics,
+        encode: Encode,
+        *,
+        part: str = "",
         statement: str | None = None,
-        on_end: Callable[[int], None] = lambda _: None,
+        scanned: Callable[[int], None] = lambda _: None,
     ) -> None:
-        self._table = table
-        self._metrics = metrics
-        self._on_end = on_end
-        self._count = 0
-        columns = [table.model.columns[column] for column in table.places]
-        self._sources = _sources(table, place)
+        self.encode = encode
+        self._scanned = scanned
         names = ", ".join(table.selected)
-        source = quote_name(table.id.schema, table.id.table)
+        source = quote_name(table.id.schema, table.id.table) + part
         if statement is not None:
             source = f"({statement.rstrip().rstrip(';')}\n) AS chosen"
-        characters = [is_text(column) for column in columns]
+        characters = [is_text(table.model.columns[column]) for column in table.places]
         self._result = connection.result(f"SELECT {names} FROM {source}", characters)  # noqa: S608  # quoted names; an override is the user's own
 
     def read(self) -> list[TextRow] | None:
         """Up to MAX_ROWS or MAX_BYTES; None after the last one."""
         rows, _ = self._result.read(MAX_ROWS, MAX_BYTES)
-        self._metrics.scanned(str(self._table.id), len(rows))
-        self._count += len(rows)
-        if not rows:
-            self._metrics.table_done(str(self._table.id))
-            self._on_end(self._count)
-            return None
-        return rows
-
-    def encode(self, rows: Sequence[TextRow], marker: Marker) -> list[EncodedRow]:
-        """Rows as records. Raises DataError."""
-        table = self._table
-        return table.encoder.text_rows(rows, table.route, self._sources[marker], tail("r", time.time_ns()))
+        self._scanned(len(rows))
+        return rows or None
 
 
-def _sources(table: CapturedTable, place: StreamPlace) -> Mapping[Marker, bytes]:
-    # the reference's clock of a snapshot has whole seconds
-    ts_us = int(time.time()) * 1_000_000
-    return {
+def table_start_us() -> int:
+    """The time that rows of a table show whose reading begins now: the reference's clock of a snapshot has whole seconds."""
+    return int(time.time()) * 1_000_000
+
+
+def snapshot_encoder(table: CapturedTable, place: StreamPlace, ts_us: int) -> Encode:
+    """What makes records of a table's raw rows.
+
+    Args:
+        place: that source blocks show.
+        ts_us: see `table_start_us`.
+    """
+    sources = {
         marker: table.block.render(
             ts_us, marker.value, place.file, place.pos, server_id=place.server_id, gtid=place.gtid, thread=place.thread
         )
         for marker in Marker
     }
+    encoder, route = table.encoder, table.route
+    return lambda rows, marker: encoder.text_rows(rows, route, sources[marker], tail("r", time.time_ns()))

@@ -12,12 +12,12 @@ from connect_py.api import EncodedBatch, SourceOffset, SourcePartition, SourceTa
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
 from connectors.engine.relational.filters import compile_java_regex
 from connectors.engine.signal.actions import BlockingRequest
-from connectors.engine.snapshot.reader import BusyError, UnknownCollectionError
+from connectors.engine.snapshot.reader import BusyError
 from connectors.engine.task import IDLE_SECONDS, DatabaseTask, State
 from connectors.mysql import server
 from connectors.mysql.beside import Beside
 from connectors.mysql.binlog_client import BinlogClient
-from connectors.mysql.blocking import BlockingSnapshot, RetakenSnapshot
+from connectors.mysql.blocking import BlockingSnapshot
 from connectors.mysql.config import parse_config
 from connectors.mysql.connection import Connection
 from connectors.mysql.errors import PurgedPositionError
@@ -27,6 +27,7 @@ from connectors.mysql.offset import MySqlOffset
 from connectors.mysql.place import StreamPlace
 from connectors.mysql.preparation import prepare
 from connectors.mysql.reselect import Reselector
+from connectors.mysql.rest import RestOfSnapshot
 from connectors.mysql.schema import Schema
 from connectors.mysql.schema_changes import SchemaChangeRecords
 from connectors.mysql.snapshot import MySqlSnapshot
@@ -59,7 +60,7 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
         self._history: KafkaSchemaHistory | None = None
         self._schema: Schema | None = None
         self._tables: CapturedTables | None = None
-        self._snapshot: MySqlSnapshot | BlockingSnapshot | None = None
+        self._snapshot: MySqlSnapshot | RestOfSnapshot | BlockingSnapshot | None = None
         self._stream: ChangeStream | None = None
         self._snapshot_done = False
         self._must_store = False
@@ -76,6 +77,7 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
         stored = context.offset(self._partition)
         self._position = MySqlOffset.load(stored) if stored else None
         reselector = Reselector(parsed.reselect, lambda: self._side.general()) if parsed.reselect is not None else None
+        self._encoding = context.encoding
         self._factory = TableFactory(parsed, context.encoding, self._headers, reselector)
         self._records = None
         if parsed.flag("include.schema.changes"):
@@ -100,12 +102,12 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
         return self._config.snapshot_mode
 
     @property
-    def _running(self) -> MySqlSnapshot | BlockingSnapshot | None:
+    def _running(self) -> MySqlSnapshot | RestOfSnapshot | BlockingSnapshot | None:
         return self._snapshot
 
     def _goes_on(self) -> str:
         if self._position is None or self._position.is_snapshot_unfinished:
-            return "the snapshot begins again"
+            return "the snapshot goes on" if self._position else "the snapshot begins again"
         return f"reading goes on from {self._position.dump()}"
 
     def _close_connections(self) -> None:
@@ -113,6 +115,8 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
             self._stream.close()
         if self._connection is not None:
             self._connection.close()
+        if self._snapshot is not None:
+            self._snapshot.close()
         if self._history is not None:
             self._history.close()
         self._stream = self._connection = self._history = self._snapshot = None
@@ -132,7 +136,8 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
         if self._position is None and not start.schema:
             self._position = start.position
         if not start.schema and self._position is not None:
-            count = self._schema.recover(self._position)
+            # a stored position is behind all structures that its snapshot told of, whatever is left of the rows
+            count = self._schema.recover(replace(self._position, snapshot=None))
             log.info("The structures of %d tables were read from %d records of the history", len(self._schema.tables.tables), count)
         self._side.starts(anew=start.schema or self._position is None)
         self._side.schema = self._schema
@@ -142,7 +147,17 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
             self._schema.tables.tables,
             on_first_use=lambda id_: self._side.new_tables.seen(str(id_)),
         )
-        if start.data and not start.schema and start.position is not None and self._retakes(start.position):
+        if start.data and not start.schema and start.position is not None:
+            self._snapshot = RestOfSnapshot(
+                self._connection,
+                config,
+                self._encoding,
+                config.filters.snapshot_order(self._tables.names()),
+                start.position,
+                self._side.events,
+                self._snapshot_metrics,
+            )
+            self._state = State.CATCH_UP
             return
         if not start.schema and not start.data:
             if not self._snapshot_done:
@@ -154,6 +169,7 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
         self._snapshot = MySqlSnapshot(
             self._connection,
             config,
+            self._encoding,
             self._schema,
             self._tables,
             self._snapshot_metrics,
@@ -165,21 +181,35 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
         self._must_store = start.data and config.snapshot_mode.streams
         self._state = State.SNAPSHOT
 
-    def _retakes(self, position: MySqlOffset) -> bool:
-        """Take an interrupted snapshot again. Returns whether the tables still look as they did then."""
-        side, tables = self._side, self._tables
-        assert self._connection is not None and tables is not None
-        wanted = self._config.filters.snapshot_order(tables.names())
-        try:
-            self._snapshot = RetakenSnapshot(
-                self._connection, tables, wanted, position, self._config.statements, side.events, self._snapshot_metrics, side.check
-            )
-        except (BusyError, UnknownCollectionError) as error:
-            log.warning("The snapshot is taken from its beginning, structures included: %s", error)
-            self._connection.execute("ROLLBACK")
-            return False
+    def _catch_up(self) -> EncodedBatch | None:
+        """Stream up to the moment at which what is left of a snapshot is read."""
+        rest, position, side = self._snapshot, self._position, self._side
+        assert isinstance(rest, RestOfSnapshot) and position is not None and self._tables is not None
+        if self._stream is None and not rest.is_reached_by(position):
+            self._stream = self._open_stream()
+            self._stream.stop_at(rest.end)
+            side.attach(self._stream)
+        if self._stream is not None and not self._stream.has_stopped:
+            offset = self._stream.read(IDLE_SECONDS)
+            side.after_read()
+            return self._batch(offset)
+        if self._stream is not None:
+            here = self._stream.here
+            assert here is not None
+            position = replace(here, more=position.more)
+            # the server would not wait for a stream that nobody reads; a new one goes on from here
+            self._close_stream(position)
+        rest.caught_up(position, self._tables)
+        self._position = rest.offset
         self._state = State.SNAPSHOT
-        return True
+        return None
+
+    def _close_stream(self, position: MySqlOffset) -> None:
+        assert self._stream is not None
+        self._stream.close()
+        self._stream = None
+        self._side.attach(None)
+        self._side.restore(position.more)
 
     def _read_snapshot(self) -> EncodedBatch | None:
         snapshot = self._snapshot
@@ -209,7 +239,7 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
         rows = self._side.pending.take() + rows
         # at the end without rows too: the offset now says that nothing is left to read
         wanted = rows or (snapshot.finished and not snapshot.is_blocking)
-        batch = EncodedBatch(rows, self._partition, self._position.dump()) if wanted else None
+        batch = EncodedBatch(rows, self._partition, self._position.dump(), snapshot.is_milestone) if wanted else None
         if snapshot.is_blocking:
             if snapshot.finished:
                 self._end_snapshot(snapshot.after)
@@ -258,10 +288,7 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
             return
         # the server would not wait for a stream that nobody reads; a new one goes on from the last batch
         if self._stream is not None:
-            self._stream.close()
-            self._stream = None
-            side.attach(None)
-            side.restore(position.more)
+            self._close_stream(position)
         self._state = State.SNAPSHOT
 
     def _read_stream(self) -> EncodedBatch | None:
@@ -290,6 +317,8 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
         if before is None or (not rows and fields == before.more):
             return None
         self._position = replace(offset or before, more=fields)
+        if isinstance(self._snapshot, RestOfSnapshot):
+            self._position = self._snapshot.mark(self._position)
         stored = self._position.dump()
         return EncodedBatch(rows, self._partition, stored, self._side.made(stored))
 

@@ -18,7 +18,6 @@ import pytest
 
 from connect_py.api import JsonEncoding
 from connect_py.testing.services.mysql import MySqlAddress
-from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.markers import Marker
 from connectors.mysql import server
@@ -28,7 +27,7 @@ from connectors.mysql.ddl.changes import Tables
 from connectors.mysql.ddl.statements import apply
 from connectors.mysql.model import MyColumn, MyTable
 from connectors.mysql.place import StreamPlace
-from connectors.mysql.table_rows import TableRows
+from connectors.mysql.table_rows import TableRows, snapshot_encoder
 from connectors.mysql.tables import TableFactory
 from tests.binlog_task import DirectTask, task_config
 from tests.ddl_changes import SAME, TYPES, actions, key
@@ -147,7 +146,7 @@ class Altered:
         self.step += 1
         self.cursor.execute(f"UPDATE {table} SET step = {self.step}")
         captured = self.factory.build(self.models.tables[TableId(self.database, table)])
-        reading = TableRows(self.connection, captured, StreamPlace("", 0), SnapshotMetrics("mysql", self.database))
+        reading = TableRows(self.connection, captured, snapshot_encoder(captured, StreamPlace("", 0), 0))
         found = {}
         while (rows := reading.read()) is not None:
             for _, _, value in reading.encode(rows, Marker.MIDDLE):
