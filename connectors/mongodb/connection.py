@@ -10,8 +10,8 @@ from pymongo import MongoClient
 from pymongo.errors import ConfigurationError, InvalidURI
 
 from connect_py.errors import ConfigError
+from connectors.engine.certificates import pem_file
 from connectors.mongodb.addresses import has_user, masked, options_of
-from connectors.mongodb.certificates import pem_file
 from connectors.mongodb.config import MongoConfig
 from connectors.mongodb.server_errors import translated
 

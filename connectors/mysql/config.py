@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from connect_py.api import Password
 from connect_py.api.config import ConfigType, ConfigValue, parse_value
 from connect_py.errors import ConfigError
 from connectors.engine.config import OLD_NAMES, ParsedConfig, skipped_operations, with_defaults, with_present_names
@@ -40,7 +41,6 @@ _OLD_NAMES: Final = {
     "database.history": "schema.history.internal",
     "gtid.new.channel.position": "gtid.source.includes",
 }
-_KEY_PASSWORD: Final = "database.ssl.keystore.password"  # noqa: S105  # a name
 _OLD_HISTORY: Final = "database.history."
 _OVERRIDES: Final = "snapshot.select.statement.overrides"
 _HISTORY: Final = "schema.history.internal."
@@ -227,19 +227,22 @@ def _history_problems(config: Config) -> list[str]:
 
 
 def _settings(raw: Mapping[str, str]) -> ConnectionSettings:
-    password, key_password = raw.get("database.password"), raw.get(_KEY_PASSWORD)
+    def secret(name: str) -> Password | None:
+        text = raw.get(name)
+        return None if text is None else parse_value(name, text, ConfigType.PASSWORD)
+
     return ConnectionSettings(
         host=raw["database.hostname"].strip(),
         port=int(raw["database.port"]),
         user=raw["database.user"].strip(),
-        password=None if password is None else parse_value("database.password", password, ConfigType.PASSWORD),
+        password=secret("database.password"),
         connect_timeout=int(raw["connect.timeout.ms"]) / 1000,
         query_timeout=max(0, int(raw["database.query.timeout.ms"])) / 1000,
         ssl_mode=_TLS_MODES.get(mode := raw["database.ssl.mode"].strip().lower(), mode),
         ssl_ca=raw.get("database.ssl.truststore"),
+        ssl_ca_password=secret("database.ssl.truststore.password"),
         ssl_cert=raw.get("database.ssl.keystore"),
-        ssl_key=raw.get("database.ssl.keystore"),
-        ssl_key_password=None if key_password is None else parse_value(_KEY_PASSWORD, key_password, ConfigType.PASSWORD),
+        ssl_cert_password=secret("database.ssl.keystore.password"),
     )
 
 

@@ -10,6 +10,8 @@ from typing import Any
 import pymysql
 from pymysql.converters import escape_string
 
+from connect_py.errors import ConfigError
+from connectors.engine.certificates import pem_file
 from connectors.mysql.errors import LostConnectionError, server_error
 from connectors.mysql.result import TextResult
 from connectors.mysql.settings import ConnectionSettings
@@ -146,11 +148,12 @@ def quote_literal(text: str) -> str:
 
 
 def _connect(settings: ConnectionSettings) -> pymysql.connections.Connection[Any]:
-    return pymysql.connect(
+    driver = pymysql.connect(
         host=settings.host,
         port=settings.port,
         user=settings.user,
-        password=settings.password.reveal() if settings.password else "",
+        # the driver would take characters for Latin-1
+        password=settings.password.reveal().encode() if settings.password else b"",
         charset="utf8mb4",
         autocommit=True,
         connect_timeout=max(1, round(settings.connect_timeout)),
@@ -164,19 +167,33 @@ def _connect(settings: ConnectionSettings) -> pymysql.connections.Connection[Any
         ),
         ssl=_tls(settings),
         ssl_disabled=settings.ssl_mode == "disabled",
+        defer_connect=True,
     )
+    if settings.ssl_mode == "preferred":
+        # a context of our own makes the driver insist on TLS
+        driver._ssl_required = False
+    driver.connect()
+    return driver
 
 
 def _tls(settings: ConnectionSettings) -> ssl.SSLContext | None:
-    """By ``database.ssl.mode``; `preferred` leaves it to the driver, which takes TLS where the server has it."""
-    if settings.ssl_mode in ("disabled", "preferred") and not settings.ssl_ca:
+    """By ``database.ssl.mode``; `preferred` takes TLS where the server has it. Where a trust store is given, the server's certificate is
+    held to it, as the reference does of its connection to the log. Raises ConfigError: a store cannot be read."""
+    if settings.ssl_mode == "disabled" or (settings.ssl_mode == "preferred" and not settings.ssl_ca and not settings.ssl_cert):
         return None
-    context = ssl.create_default_context(cafile=settings.ssl_ca)
+    password = settings.ssl_ca_password.reveal() if settings.ssl_ca_password else None
+    context = ssl.create_default_context(cafile=pem_file(settings.ssl_ca, password) if settings.ssl_ca else None)
+    # certificates that a server makes for itself lack what Python 3.13 asks for
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.check_hostname = settings.ssl_mode == "verify_identity"
-    if settings.ssl_mode in ("preferred", "required"):
+    if settings.ssl_mode in ("preferred", "required") and not settings.ssl_ca:
         context.verify_mode = ssl.CERT_NONE
     if settings.ssl_cert:
-        context.load_cert_chain(
-            settings.ssl_cert, settings.ssl_key, settings.ssl_key_password.reveal if settings.ssl_key_password else None
-        )
+        key_password = settings.ssl_cert_password.reveal() if settings.ssl_cert_password else None
+        try:
+            context.load_cert_chain(pem_file(settings.ssl_cert, key_password), password=key_password or "")
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(
+                f"The key store {settings.ssl_cert} holds no key with its certificate that its password opens: {error}"
+            ) from None
     return context

@@ -15,8 +15,8 @@ class ConnectionSettings:
         connect_timeout: seconds.
         query_timeout: seconds that one statement may take until its answer begins; 0 is for ever.
         ssl_mode: ``database.ssl.mode`` in small letters, with `_`.
-        ssl_ca: a PEM file of certificates to trust; None trusts the system's.
-        ssl_cert: a PEM file of our own certificate and ssl_key of its key, which ssl_key_password opens.
+        ssl_ca: a PEM file or PKCS #12 store of certificates to trust, which ssl_ca_password opens; None trusts the system's.
+        ssl_cert: such a file or store with our own certificate and its key, which ssl_cert_password opens.
     """
 
     host: str
@@ -27,6 +27,6 @@ class ConnectionSettings:
     query_timeout: float = 0.0
     ssl_mode: str = "preferred"
     ssl_ca: str | None = None
+    ssl_ca_password: Password | None = None
     ssl_cert: str | None = None
-    ssl_key: str | None = None
-    ssl_key_password: Password | None = None
+    ssl_cert_password: Password | None = None

@@ -68,7 +68,7 @@ def test_properties_of_connections_are_read() -> None:
     more = {"binlog.net.write.timeout": "120", "database.ssl.keystore": "k.pem", "database.ssl.keystore.password": "secret"}
     config = parse_config({**CONFIG, **more})
     assert config.log_timeouts == {"net_write_timeout": 120}
-    assert config.connection.ssl_key_password is not None
+    assert config.connection.ssl_cert_password is not None
     assert "secret" not in repr(config.connection)
     assert parse_config(CONFIG).log_timeouts == {}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import tempfile
 from pathlib import Path
@@ -12,6 +13,13 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from connect_py.errors import ConfigError
 
 
+@functools.cache
+def _copy_of(path: str, password: str | None, changed: int) -> str:
+    """One copy for each state of a store."""
+    del changed
+    return _copy(path, Path(path).read_bytes(), password)
+
+
 def pem_file(path: str, password: str | None) -> str:
     """The path of a PEM file with what a store holds: the store itself where it is one, else a private copy for this process's life.
 
@@ -19,11 +27,13 @@ def pem_file(path: str, password: str | None) -> str:
         ConfigError: the file is neither PEM nor PKCS #12, or the password is wrong.
     """
     try:
-        data = Path(path).read_bytes()
+        data, changed = Path(path).read_bytes(), Path(path).stat().st_mtime_ns
     except OSError as error:
         raise ConfigError(f"The key or trust store {path} cannot be read: {error.strerror}") from None
-    if b"-----BEGIN" in data:
-        return path
+    return path if b"-----BEGIN" in data else _copy_of(path, password, changed)
+
+
+def _copy(path: str, data: bytes, password: str | None) -> str:
     try:
         store = pkcs12.load_pkcs12(data, None if password is None else password.encode())
     except (ValueError, TypeError):

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key, pkcs12
 
 from connect_py.errors import ConfigError
-from connectors.mongodb.certificates import pem_file
+from connectors.engine.certificates import pem_file
 
 
 @pytest.fixture
