@@ -47,7 +47,7 @@ def prepare(
     """
     mode = config.snapshot_mode
     if mode.streams:
-        server.check_log_format(connection)
+        server.check_log_format(connection, config)
     check_number(config, lambda: server.all_tables(connection, with_system=not config.flag("table.ignore.builtin")))
     if mode.when_history_lost and position is None:
         raise FatalTaskError("Could not find existing redo log information while attempting schema only recovery snapshot")

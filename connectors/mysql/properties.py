@@ -200,6 +200,7 @@ EXTENSIONS: Final = {
     known.key.name: known
     for known in (
         *OWN,
+        prop("binlog.row.image.minimal", S, "refuse", LOW, WS, "Minimal row images", "Whether a server whose binlog_row_image is MINIMAL is refused, as the reference does, or its rows are shown with what the log has of them (accept).", values=("refuse", "accept")),
         prop("snapshot.locking.fallback", S, "flush", LOW, WS, "Snapshot locking fallback", "How tables are locked where the global lock is refused: flushed first, as the reference does, or where that is refused too just locked (ours).", values=("flush", "lock")),
         prop("value.consistency", S, "reference", LOW, WS, "Value consistency", "Whether snapshots show values as the reference's do (reference), or as the stream does (unified; ours).", values=("reference", "unified")),
     )

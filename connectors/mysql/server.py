@@ -170,8 +170,8 @@ def log_beginning(connection: Connection, config: MySqlConfig) -> MySqlOffset:
     return MySqlOffset(files[0][0], _FIRST_EVENT, gtids)
 
 
-def check_log_format(connection: Connection) -> None:
-    """Whether the log holds whole rows.
+def check_log_format(connection: Connection, config: MySqlConfig) -> None:
+    """Whether the log holds whole rows, or parts of which the configuration takes what there is.
 
     Raises:
         FatalTaskError: it does not.
@@ -182,7 +182,13 @@ def check_log_format(connection: Connection) -> None:
             "The database server is not configured to use a ROW binlog_format, which is required for this connector to work properly. "
             "Change the database configuration to use a binlog_format=ROW and restart the connector."
         )
-    if (variable(connection, "binlog_row_image") or "FULL").upper() not in ("FULL", "NOBLOB"):
+    image = (variable(connection, "binlog_row_image") or "FULL").upper()
+    if image not in ("FULL", "NOBLOB") and config.choice("binlog.row.image.minimal") != "accept":
+        log.error(
+            "binlog_row_image=%s: events would show only the key and what a change touches. binlog.row.image.minimal=accept takes them so; "
+            "with ReselectColumnsPostProcessor the rest is read again from the table",
+            image,
+        )
         raise FatalTaskError(
             "The database server is not configured to use a FULL binlog_row_image, which is required for this connector to work properly. "
             "Change the database configuration to use a binlog_row_image=FULL|NOBLOB and restart the connector."
