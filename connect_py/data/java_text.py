@@ -107,3 +107,16 @@ def _shortest_float(value: float, bits: int) -> str:
                 units = int(candidate / step)
                 return f"{'-' if value < 0 else ''}{units}e{int(exponent) - precision}"
     raise AssertionError(f"nine digits identify every float: {value!r}")  # pragma: no cover
+
+
+def duration_text(seconds: int, nanos: int) -> str:
+    """As `Duration.toString` of Java shows whole seconds, rounded down, and the nanoseconds above them: ``PT-1H-0.5S``."""
+    total = seconds * 10**9 + nanos
+    sign, whole = (-1, -total) if total < 0 else (1, total)
+    whole, part = divmod(whole, 10**9)
+    hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
+    text = "PT" + (f"{sign * hours}H" if hours else "") + (f"{sign * minutes}M" if minutes else "")
+    if not rest and not part and text != "PT":
+        return text
+    fraction = f".{part:09}".rstrip("0") if part else ""
+    return f"{text}{'-' if sign < 0 else ''}{rest}{fraction}S"

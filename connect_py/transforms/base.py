@@ -202,7 +202,8 @@ def non_null(name: str, value: Any) -> None:
 def valid_regex(name: str, value: Any) -> None:
     """A Java regex (`util/RegexValidator.java`)."""
     if value is None:
-        raise invalid(name, None, "Invalid regex: there is none")
+        # the reference's own words, beside those that say that a value is missing
+        raise invalid(name, None, 'Invalid regex: Cannot invoke "String.isEmpty()" because "this.pattern" is null')
     try:
         compile_java_regex(value)
     except ConfigError as error:

@@ -71,7 +71,9 @@ def parse_casts(spec: Sequence[str]) -> dict[str | None, Type]:
 def _parse_type(name: str) -> Type:
     found = Type.__members__.get(name.upper())
     if found is None:
-        raise ConfigError(f"Invalid type found in casting spec: {name}")
+        # the reference gives its exception as the value, and the text as the name (`Cast.validCastType`)
+        unknown = f"java.lang.IllegalArgumentException: No enum constant org.apache.kafka.connect.data.Schema.Type.{name.upper()}"
+        raise ConfigError(f"Invalid value {unknown} for configuration Invalid type found in casting spec: {name}")
     if found not in _OUTPUTS:
         raise ConfigError(f"Cast transformation does not support casting to {found.name}; supported types are {_names(_OUTPUTS)}")
     return found

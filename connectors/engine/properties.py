@@ -171,7 +171,7 @@ def _each(problems: str | tuple[str, ...] | None) -> tuple[str, ...]:
 
 
 def _is_integer(text: str | None, limit: int) -> bool:
-    return text is not None and bool(re.fullmatch(r"\s*[+-]?\d+\s*", text)) and -limit <= int(text) < limit
+    return text is not None and bool(re.fullmatch(r"[+-]?\d+", text)) and -limit <= int(text) < limit
 
 
 def is_int(text: str | None, _: Config) -> str | None:
@@ -231,7 +231,7 @@ def required(text: str | None, _: Config) -> str | None:
 
 def is_name(text: str | None, _: Config) -> str | None:
     """A part of a topic's name, or a host name."""
-    return None if not text or NAME.fullmatch(text.strip()) else f"{text} {BAD_NAME}"
+    return None if not text or not text.strip() or NAME.fullmatch(text.strip()) else f"{text} {BAD_NAME}"
 
 
 def is_not_blank_name(text: str | None, config: Config) -> str | None:
@@ -291,7 +291,7 @@ def queue_over_batch(text: str | None, config: Config) -> str | None:
 
 def pairs(text: str | None, _: Config) -> str | None:
     """``name=value`` pairs with commas, when given."""
-    if not text or all("=" in pair for pair in text.split(",")):
+    if not text or all("=" in pair for pair in text.rstrip(",").split(",") if text.strip(",")):
         return None
     return "A equivalent-separated map of valid key/value pairs is expected, for example: k1=v1,k2=v2"
 
@@ -299,7 +299,9 @@ def pairs(text: str | None, _: Config) -> str | None:
 def operations(text: str | None, _: Config) -> str | None:
     """skipped.operations."""
     parts = [part.strip().lower() for part in (text or "").split(",") if part.strip()]
-    if (text is not None and not parts) or any(part not in ("c", "u", "d", "t", "r", "none") for part in parts):
+    if text is not None and not text.strip():
+        return "Invalid operation"
+    if any(part not in ("c", "u", "d", "t", "r", "none") for part in parts):
         return "Invalid operation"
     if "none" in parts and len(parts) > 1:
         return "'none' cannot be specified with other skipped operation types"
@@ -310,7 +312,7 @@ def key_columns(text: str | None, _: Config) -> tuple[str, ...]:
     """message.key.columns: every entry that is malformed, and a list of none."""
     if text is None:
         return ()
-    problems = [] if text.strip() else ["Must not be empty"]
+    problems = [] if text else ["Must not be empty"]
     for entry in text.split(";"):
         try:
             KeyRules.parse_entry(entry)

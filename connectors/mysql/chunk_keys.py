@@ -12,13 +12,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from connect_py.errors import DataError
-from connectors.engine.snapshot.java_object import STRING, JavaValue
+from connectors.engine.snapshot.java_object import DURATION, LOCAL_DATE, STRING, JavaValue
 from connectors.mysql.connection import quote_name
 from connectors.mysql.model import MyColumn
 from connectors.mysql.values import is_text
 
+#: In front of the digits of bytes that came out of an offset.
+_HEX_SIGN = "\\x"
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?", re.IGNORECASE).fullmatch
-_DATE = re.compile(r"\d{4}-\d\d-\d\d").fullmatch
+#: A date as Java can hold it: none of its parts is zero.
+_DATE = re.compile(r"(?!0000)\d{4}-(?!00)\d\d-(?!00)\d\d([ T].*)?").fullmatch
 _ZEROS = re.compile(r"0000-|\d{4}-(00-|\d\d-00)").match
 _LONGS = frozenset(("BIGINT", "INT8", "SERIAL"))
 _INTEGERS = _LONGS | {
@@ -29,7 +32,6 @@ _INTEGERS = _LONGS | {
     "INTEGER",
     "BOOL",
     "BOOLEAN",
-    "YEAR",
     "INT1",
     "INT2",
     "INT3",
@@ -38,7 +40,7 @@ _INTEGERS = _LONGS | {
 }
 _REALS = frozenset(("FLOAT", "DOUBLE", "DOUBLE PRECISION", "REAL", "FLOAT4", "FLOAT8"))
 _DECIMALS = frozenset(("DECIMAL", "NUMERIC", "DEC", "FIXED"))
-_TIMES = frozenset(("DATE", "DATETIME", "TIMESTAMP", "TIME"))
+_JAVA_TIMES = {"DATE": LOCAL_DATE, "DATETIME": "java.sql.Timestamp", "TIMESTAMP": "java.sql.Timestamp", "TIME": DURATION}
 _BYTES = frozenset(("BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"))
 
 
@@ -63,28 +65,31 @@ class ChunkKey:
 
     def stored(self, text: str) -> JavaValue:
         """The value as offsets hold it. Texts are as the server sent them; of bytes the hexadecimal digits."""
-        java_class = self.java_class
-        if java_class == "java.sql.Date" and (not _DATE(text) or "00" in (text[5:7], text[8:]) or text[:4] == "0000"):
-            java_class = STRING
-        return JavaValue(java_class, text)
+        if self.java_class == "java.sql.Date":
+            return JavaValue(STRING, text) if text == "0000" else JavaValue(self.java_class, f"{text}-01-01")
+        if self.java_class in (LOCAL_DATE, "java.sql.Timestamp") and not _DATE(text):
+            return JavaValue(STRING, text)
+        return JavaValue(self.java_class, text)
 
 
 def chunk_key(column: MyColumn) -> ChunkKey | None:
     """How a column cuts chunks; None for a type that has no order."""
     name = quote_name(column.name)
     kind = column.base_type
+    if kind == "YEAR":
+        return ChunkKey(column, name, name, _year, "java.sql.Date")
     if kind in _INTEGERS:
         return ChunkKey(column, name, name, _number, _java_integer(column))
     if kind in _DECIMALS:
         return ChunkKey(column, name, name, _number, "java.math.BigDecimal")
     if kind in _REALS:
         return ChunkKey(column, f"{name} + 0e0", name, _number, "java.lang.Double")
-    if kind in _TIMES:
-        return ChunkKey(column, name, name, _quoted, "java.sql.Date" if kind == "DATE" else STRING)
+    if kind in _JAVA_TIMES:
+        return ChunkKey(column, name, name, _quoted, _JAVA_TIMES[kind])
     if kind == "BIT":
         return ChunkKey(column, f"{name} + 0", name, _number)
     if kind in _BYTES:
-        return ChunkKey(column, f"HEX({name})", name, _octets)
+        return ChunkKey(column, f"HEX({name})", name, _octets, "[B")
     if kind == "ENUM":
         return ChunkKey(column, name, f"{name} + 0", lambda text: str(_enum_number(column, text)))
     if kind == "SET":
@@ -142,8 +147,13 @@ def is_zero_date(text: str) -> bool:
     return bool(_ZEROS(text))
 
 
+def _year(text: str) -> str:
+    """Of the first of January, by which the reference holds a year."""
+    return _number(text[:4])
+
+
 def _octets(text: str) -> str:
-    return f"x'{bytes.fromhex(text).hex()}'"
+    return f"x'{bytes.fromhex(text.removeprefix(_HEX_SIGN)).hex()}'"
 
 
 def _enum_number(column: MyColumn, text: str) -> int:

@@ -23,10 +23,13 @@ from connectors.engine.properties import (
     Property,
     S,
     arrange,
+    is_boolean,
+    is_class_name,
     is_int,
     non_negative_int,
     non_negative_long,
     not_beside,
+    one_of,
     positive_int,
     positive_long,
     prop,
@@ -39,6 +42,9 @@ def _locking_mode(text: str | None, _: Config) -> str | None:
     """`snapshot.locking.mode`, beside the check of its values: the reference says it twice."""
     modes = ("minimal", "minimal_percona", "custom", "none", "minimal_percona_no_table_locks", "extended")
     return None if text is None or text.strip().lower() in modes else "Must be a valid snapshot.locking.mode value"
+
+
+_TIME_MODES = ("adaptive", "adaptive_time_microseconds", "isostring", "microseconds", "nanoseconds", "connect")
 
 
 def _time_mode(text: str | None, _: Config) -> str | None:
@@ -56,20 +62,22 @@ _OWN = (
     prop("database.ssl.keystore.password", P, None, MED, WM, "SSL Keystore Password", "Password of that store, or of the key in that file."),
     prop("database.ssl.truststore", S, None, MED, WL, "SSL Truststore", "A PEM file or PKCS #12 store with the certificates to trust."),
     prop("database.ssl.truststore.password", P, None, MED, WM, "SSL Truststore Password", "Password of that store."),
-    prop("database.jdbc.driver", C, "com.mysql.cj.jdbc.Driver", LOW, WM, "JDBC Driver Class Name", "Accepted and not used."),
+    prop("database.jdbc.driver", C, "com.mysql.cj.jdbc.Driver", LOW, WM, "JDBC Driver Class Name", "Accepted and not used.", is_class_name),
     prop("database.protocol", S, "jdbc:mysql", LOW, WM, "JDBC Protocol", "Accepted and not used."),
     prop("database.ssl.mode", S, "preferred", MED, WM, "SSL mode", "Whether connections are encrypted, and whose certificate is accepted.", values=("verify_identity", "disabled", "preferred", "required", "verify_ca")),
     prop("connect.timeout.ms", I, "30000", MED, WS, "Connection Timeout (ms)", "How long a connection may take, in ms.", positive_int),
-    prop("connect.keep.alive", B, "true", LOW, WS, "Keep connection alive (true/false)", "Accepted; a broken connection to the log is always noticed and made again."),
-    prop("connect.keep.alive.interval.ms", L, "60000", LOW, WS, "Keep alive interval (ms)", "Accepted; the server's heartbeats come every ten seconds.", positive_long),
+    prop("connect.keep.alive", B, "true", LOW, WS, "Keep connection alive (true/false)", "Accepted; a broken connection to the log is always noticed and made again.", is_boolean),
+    prop("connect.keep.alive.interval.ms", L, "60000", LOW, WS, "Keep alive interval (ms)", "Accepted; the server's heartbeats come every ten seconds.", positive_int),
     prop("use.nongraceful.disconnect", B, "false", MED, WS, "Use Non-graceful Disconnect", "Accepted; connections to the log are always just closed."),
     prop("binlog.net.write.timeout", L, "0", MED, WS, "Binlog Net Write Timeout", "Server's limit in seconds for sending to us; 0 leaves it as it is.", non_negative_long),
     prop("binlog.net.read.timeout", L, "0", MED, WS, "Binlog Net Read Timeout", "Server's limit in seconds for hearing from us; 0 leaves it as it is.", non_negative_long),
     prop("snapshot.mode", S, "initial", LOW, WS, "Snapshot mode", "When structures and present rows are read.", values=("always", "initial_only", "configuration_based", "when_needed", "initial", "custom", "no_data", "recovery")),
-    prop("time.precision.mode", S, "adaptive_time_microseconds", MED, WS, "Time Precision", "How dates and times look.", _time_mode, values=("adaptive", "adaptive_time_microseconds", "isostring", "microseconds", "nanoseconds", "connect")),
+    prop("time.precision.mode", S, "adaptive_time_microseconds", MED, WS, "Time Precision", "How dates and times look.", _time_mode, one_of(_TIME_MODES), values=_TIME_MODES),
+    # the reference checks these two twice, and says so twice
+    prop("table.include.list", LIST, None, HIGH, WL, "Include Tables", "Regexes of the tables to capture; all without it.", regexes, regexes),
     prop("bigint.unsigned.handling.mode", S, "long", MED, WS, "The mode for handling bigint-unsigned values", "Whether the largest half of BIGINT UNSIGNED wraps around (long) or all are decimals (precise).", values=("precise", "long")),
     prop("enable.time.adjuster", B, "true", LOW, WS, "Enable Time Adjuster", "Whether dates of the years 1 to 99 are shown as of 1970 to 2069."),
-    prop("min.row.count.to.stream.results", I, "1000", LOW, WM, "Stream result set of size", "Accepted; results are always streamed.", non_negative_int),
+    prop("min.row.count.to.stream.results", I, "1000", LOW, WM, "Stream result set of size", "Accepted; results are always streamed.", non_negative_long),
     prop("incremental.snapshot.allow.schema.changes", B, "false", LOW, WS, "Allow schema changes during incremental snapshot if supported.", "Whether structures may change while an incremental snapshot runs."),
     prop("snapshot.locking.mode", S, "minimal", LOW, WS, "Snapshot locking mode", "How long a snapshot keeps others from writing.", _locking_mode, values=("minimal", "minimal_percona", "custom", "none", "minimal_percona_no_table_locks", "extended")),
     prop("ddl.parser.type", S, "default", LOW, WS, "DDL Parser Type", "Accepted and not used.", values=("default", "legacy")),

@@ -63,7 +63,7 @@ def _replica_identities(text: str | None, _: Config) -> tuple[str, ...]:
         return ()
     bad = [entry for entry in text.split(",") if not re.match(_IDENTITY_ENTRY, entry, re.IGNORECASE)]
     problems = tuple(f"{entry} has an invalid format (expecting '{_SHOWN_IDENTITY_ENTRY}')" for entry in bad)
-    return problems if text.strip() else ("Must not be empty", *problems)
+    return problems if text else ("Must not be empty", *problems)
 
 
 _OWN = (

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from connect_py.data.java_text import double_text, float_text, reformat
+from connect_py.data.java_text import double_text, duration_text, float_text, reformat
 from connect_py.data.text import to_text
 
 
@@ -101,3 +101,18 @@ def test_other_layouts_of_the_same_digits_become_javas(text, java):
 def test_a_map_is_shown_in_the_order_of_a_hash_map() -> None:
     assert to_text(None, {"n": 1, "t": "x", "p": 0, "o": 2, "s": None}) == "{p=0, s=null, t=x, n=1, o=2}"
     assert to_text(None, {2: "b", 1: "a"}) == "{2=b, 1=a}"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "nanos", "text"),
+    [
+        (0, 0, "PT0S"),
+        (36000, 0, "PT10H"),
+        (-3600, 0, "PT-1H"),
+        (-1, 500_000_000, "PT-0.5S"),
+        (3661, 1000, "PT1H1M1.000001S"),
+        (-61, 0, "PT-1M-1S"),
+    ],
+)
+def test_durations_look_as_in_java(seconds: int, nanos: int, text: str) -> None:
+    assert duration_text(seconds, nanos) == text

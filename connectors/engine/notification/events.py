@@ -12,9 +12,10 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from connect_py.data.java_text import double_text, float_text
+from connect_py.data.java_text import double_text, duration_text, float_text
 from connectors.engine.snapshot.incremental_offset import StoredKey
 from connectors.engine.snapshot.java_object import JavaValue
+from connectors.engine.snapshot.java_times import seconds_of_time
 
 #: Texts of PostgreSQL's, as Java shows them.
 _BOOLEANS = {"t": "true", "f": "false"}
@@ -89,6 +90,11 @@ def _shown(part: JavaValue) -> str:
             return double_text(float(part.text))
         case "java.lang.Float":
             return float_text(float(part.text))
+        case "java.sql.Timestamp":
+            moment, _, fraction = part.text.partition(".")
+            return f"{moment}.{fraction.rstrip('0') or '0'}"
+        case "java.time.Duration":
+            return duration_text(*seconds_of_time(part.text))
     return part.text
 
 

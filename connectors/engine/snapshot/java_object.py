@@ -16,13 +16,15 @@ from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from connect_py.errors import ConfigError
+from connectors.engine.snapshot.java_times import fraction_text, seconds_of_moment, seconds_of_time, time_text
 
 
 class JavaValue(NamedTuple):
     """One part of a key.
 
     Attributes:
-        java_class: such as ``java.lang.Integer``; one of `CLASSES`, ``java.lang.String`` or ``[B``, whose text is ``\\x`` and hexadecimal.
+        java_class: such as ``java.lang.Integer``; one of `CLASSES`, `LOCAL_DATE`, `DURATION`, ``java.lang.String`` or ``[B``, whose text is
+            ``\\x`` and hexadecimal.
         text: as the database writes it.
     """
 
@@ -49,6 +51,11 @@ STRING: Final = "java.lang.String"
 _BYTES: Final = "[B"
 _OBJECT_ID, _DECIMAL128 = "org.bson.types.ObjectId$SerializationProxy", "org.bson.types.Decimal128"
 _PROXIED: Final = "org.bson.types.ObjectId"
+_TIMESTAMP: Final = "java.sql.Timestamp"
+_TIME_SER: Final = "java.time.Ser"
+LOCAL_DATE: Final = "java.time.LocalDate"
+DURATION: Final = "java.time.Duration"
+_DURATION_SIGN, _LOCAL_DATE_SIGN = 1, 3
 #: Of the exponent of a finite decimal of 128 bits, above 113 bits of digits.
 _BIAS, _EXPONENT_PLACE = 6176, 113
 CLASSES: Final[dict[str, _Class]] = {
@@ -76,6 +83,9 @@ CLASSES: Final[dict[str, _Class]] = {
     ),
     _DATE: _Class(0x686A81014B597419, 3),
     "java.sql.Date": _Class(0x14FA46683F356697, 2, (), _DATE),
+    _TIMESTAMP: _Class(0x2618D5C80153BF65, 2, (("I", "nanos", ""),), _DATE),
+    # what java.time writes in place of its classes, each with a sign of its own
+    _TIME_SER: _Class(0x955D84BA1B2248B2, 12),
     # MongoDB's own: the driver writes an ObjectId as a proxy with its octets
     _OBJECT_ID: _Class(1, 2, (("[", "bytes", _BYTES),)),
     _DECIMAL128: _Class(0x3F6F5BF7C3C19B7F, 2, (("J", "high", ""), ("J", "low", "")), _NUMBER),
@@ -86,6 +96,8 @@ _HEAD = b"\xac\xed\x00\x05"
 _NULL, _REFERENCE, _CLASS, _OBJECT, _STRING, _ARRAY, _BLOCK, _END, _LONG_STRING = 0x70, 0x71, 0x72, 0x73, 0x74, 0x75, 0x77, 0x78, 0x7C
 _FIRST_HANDLE = 0x7E0000
 _SIMPLE = {"I": ">i", "J": ">q", "S": ">h", "D": ">d", "F": ">f", "Z": ">?", "B": ">b"}
+_HAS_BLOCK, _IS_EXTERNALIZABLE = 1, 4
+_WRITTEN_AS = {_PROXIED: _OBJECT_ID, LOCAL_DATE: _TIME_SER, DURATION: _TIME_SER}
 _DAY_MS = 86_400_000
 _EPOCH = datetime.date(1970, 1, 1)
 
@@ -173,13 +185,21 @@ class _Writer:
             self._octets(bytes.fromhex(text.removeprefix("\\x")))
             return
         self._out.append(_OBJECT)
-        self._class(_OBJECT_ID if java_class == _PROXIED else java_class)
+        self._class(_WRITTEN_AS.get(java_class, java_class))
         self._handle()
         if java_class == "java.math.BigDecimal":
             self._decimal(Decimal(text))
         elif java_class == "java.sql.Date":
             day = (datetime.date.fromisoformat(text) - _EPOCH).days
             self._out += bytes((_BLOCK, 8)) + struct.pack(">q", day * _DAY_MS) + bytes((_END,))
+        elif java_class == _TIMESTAMP:
+            seconds, nanos = seconds_of_moment(text)
+            self._out += bytes((_BLOCK, 8)) + struct.pack(">q", seconds * 1000) + bytes((_END,)) + struct.pack(">i", nanos)
+        elif java_class == LOCAL_DATE:
+            day = datetime.date.fromisoformat(text)
+            self._out += bytes((_BLOCK, 7)) + struct.pack(">biBB", _LOCAL_DATE_SIGN, day.year, day.month, day.day) + bytes((_END,))
+        elif java_class == DURATION:
+            self._out += bytes((_BLOCK, 13)) + struct.pack(">bqi", _DURATION_SIGN, *seconds_of_time(text)) + bytes((_END,))
         elif java_class == _PROXIED:
             self._octets(bytes.fromhex(text))
         elif java_class == _DECIMAL128:
@@ -299,7 +319,7 @@ class _Reader:
         for _, flags, described in reversed(chain):
             for code, field in described:
                 fields[field] = self.value() if code in "L[" else self._take(_SIMPLE[code])
-            if flags & 1:
+            if flags & (_HAS_BLOCK | _IS_EXTERNALIZABLE):
                 while (tag := self._take(">B")) != _END:
                     if tag != _BLOCK:
                         raise ValueError(f"unexpected tag {tag:#x} in an object")
@@ -331,6 +351,13 @@ def _known(name: str, fields: dict[str, Any], block: bytes) -> Any:
         # midnight of the Java machine's time zone
         day = (struct.unpack(">q", block)[0] + _DAY_MS // 2) // _DAY_MS
         return JavaValue(name, (_EPOCH + datetime.timedelta(days=day)).isoformat())
+    if name == _TIMESTAMP:
+        moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(milliseconds=struct.unpack(">q", block)[0] // 1000 * 1000)
+        return JavaValue(name, moment.isoformat(" ") + fraction_text(fields["nanos"]))
+    if name == _TIME_SER and block[0] == _LOCAL_DATE_SIGN:
+        return JavaValue(LOCAL_DATE, datetime.date(*struct.unpack(">iBB", block[1:])).isoformat())
+    if name == _TIME_SER and block[0] == _DURATION_SIGN:
+        return JavaValue(DURATION, time_text(*struct.unpack(">qi", block[1:])))
     if name == "java.lang.Boolean":
         return JavaValue(name, "t" if fields["value"] else "f")
     if name in CLASSES and "value" in fields:
