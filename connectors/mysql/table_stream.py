@@ -10,9 +10,9 @@ from connect_py.errors import FatalTaskError
 from connectors.engine.encode.tuples import UNCHANGED, Text
 from connectors.engine.reselect import Fill
 from connectors.mysql.binlog.bodies import Rows
+from connectors.mysql.binlog.columns import Meaning
 from connectors.mysql.binlog.errors import MalformedEventError
 from connectors.mysql.binlog.rows import (
-    Meaning,
     PartialReader,
     Reader,
     partial_row_reader,

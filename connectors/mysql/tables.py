@@ -14,7 +14,7 @@ from connectors.engine.relational.column_rules import ColumnFacts
 from connectors.engine.relational.table import Table, TableId
 from connectors.engine.reselect import Fill
 from connectors.engine.topic_naming import TopicNaming
-from connectors.mysql.binlog.rows import Meaning
+from connectors.mysql.binlog.columns import Meaning
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.model import JDBC, MyColumn, MyTable
 from connectors.mysql.reselect import Reselector

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from connectors.engine.encode.plan import ColumnPlan
-from connectors.mysql.binlog.rows import Meaning
+from connectors.mysql.binlog.columns import Meaning
 from connectors.mysql.connection import quote_name
 from connectors.mysql.model import MyColumn
 from connectors.mysql.types import binary, numbers, temporal, text

@@ -77,7 +77,7 @@ def _literal(text: str) -> str:
     return repr(text)
 
 
-def _fstring(parts: Iterable[tuple[str, str]]) -> str:
+def fstring(parts: Iterable[tuple[str, str]]) -> str:
     """One f-string of (text, expression) pairs; an empty expression adds nothing."""
     pieces: list[str] = []
     text = ""
@@ -92,8 +92,8 @@ def _fstring(parts: Iterable[tuple[str, str]]) -> str:
     return "(" + " ".join(pieces) + ")"
 
 
-def _object(head: str, labels: Sequence[str], values: Sequence[tuple[str, bool]], end: str) -> str:
-    """An f-string of an object; values are expressions and whether they stand inside quotes."""
+def object_parts(head: str, labels: Sequence[str], values: Sequence[tuple[str, bool]], end: str) -> list[tuple[str, str]]:
+    """Pairs for `fstring` of an object; values are expressions and whether they stand inside quotes."""
     parts: list[tuple[str, str]] = []
     text = head
     for label, (expression, quoted) in zip(labels, values, strict=True):
@@ -101,21 +101,38 @@ def _object(head: str, labels: Sequence[str], values: Sequence[tuple[str, bool]]
         parts.append((text + label + mark, expression))
         text = mark + ","
     parts.append(((text[:-1] if values else text) + end, ""))
-    return _fstring(parts)
+    return parts
 
 
-class _Writer:
+class Writer:
     """Expressions for the columns' JSON text in one generated function.
 
     Args:
         tests: pairs of a condition with `$` for the text, and the word that names what stands for a value of which it holds.
-        stream: whether rows come from pgoutput.
+        stream: whether rows are those of a stream.
         escape: whether texts may need escapes.
+        stored: columns whose variable holds the stored value.
+        apart: whether statements make each column's JSON text by itself (`shown`, and `nulls` for NULL), in place of `lines` for all.
+
+    Attributes:
+        row, key: expressions for the encoded row and the encoded key.
+        row_parts: labels and values of the row's object.
     """
 
-    def __init__(self, plan: RowPlan, *, tests: Sequence[tuple[str, str]] = (), stream: bool = False, escape: bool = False) -> None:
-        self.plan, self.tests, self.stream, self.escape = plan, tests, stream, escape
+    def __init__(
+        self,
+        plan: RowPlan,
+        *,
+        tests: Sequence[tuple[str, str]] = (),
+        stream: bool = False,
+        escape: bool = False,
+        stored: frozenset[int] = frozenset(),
+        apart: bool = False,
+    ) -> None:
+        self.plan, self.tests, self.stream, self.escape, self._stored, self._apart = plan, tests, stream, escape, stored, apart
         self.lines: list[str] = []
+        self.shown: list[list[str]] = [[] for _ in plan.columns]
+        self.nulls: list[list[str]] = [[] for _ in plan.columns]
         in_key = set(plan.key)
         values = [self._value(i, "j", plan.numeric_row, shared=i in in_key) for i in range(len(plan.columns))]
         keys = [
@@ -124,9 +141,9 @@ class _Writer:
             else self._value(i, "k", plan.numeric_key, shared=False)
             for i in plan.key
         ]
-        #: Expressions for the encoded row and the encoded key.
         shown = [i for i, column in enumerate(plan.columns) if not column.only_in_key]
-        self.row = _object("{", [plan.labels[i] for i in shown], [values[i] for i in shown], "}") + ".encode()"
+        self.row_parts = [plan.labels[i] for i in shown], [values[i] for i in shown]
+        self.row = _object("{", *self.row_parts, "}") + ".encode()"
         self.key = _object(plan.key_head, plan.key_labels, keys, plan.key_end) + ".encode()" if plan.key else "None"
 
     def _value(self, index: int, target: str, numeric: bool, *, shared: bool) -> tuple[str, bool]:
@@ -137,8 +154,12 @@ class _Writer:
         if self.stream and column.missing_in_stream:
             return f"{target}null{index}", False
         value, quoted = self._plain(column, index, target, numeric)
+        shown = f"f'\"{{{variable}}}\"'" if value == variable and quoted else f'QUOTE + f"{{{value}}}" + QUOTE' if quoted else value
+        if self._apart:
+            self.shown[index].append(f"{target}{index} = {shown}")
+            self.nulls[index].append(f"{target}{index} = {target}null{index}")
+            return f"{target}{index}", False
         if self.tests:
-            shown = f"f'\"{{{variable}}}\"'" if value == variable and quoted else f'QUOTE + f"{{{value}}}" + QUOTE' if quoted else value
             other = "".join(f"{target}{result}{index} if {test.replace('$', variable)} else " for test, result in self.tests)
             self.lines.append(f"{target}{index} = {other}{shown}")
             return f"{target}{index}", False
@@ -149,8 +170,10 @@ class _Writer:
 
     def _plain(self, column: ColumnPlan, index: int, target: str, numeric: bool) -> tuple[str, bool]:
         variable = f"c{index}"
+        if index in self._stored and column.stored is not None:
+            return column.stored.expression.replace("$$", f"f{index}").replace("$", variable), column.quoted
         if column.textual:
-            return (f"quote({variable})", False) if self.escape else (variable, True)
+            return (f"quote({variable})", False) if self.escape or column.marked_up else (variable, True)
         if numeric and column.numeric is not None:
             return f"{target}numeric{index}({variable})", False
         if not self.stream and column.quick_copy is not None:
@@ -164,12 +187,16 @@ class _Writer:
         return f"{target}convert{index}({variable})", False
 
 
+def _object(head: str, labels: Sequence[str], values: Sequence[tuple[str, bool]], end: str) -> str:
+    return fstring(object_parts(head, labels, values, end))
+
+
 def _names(plan: RowPlan) -> str:
     return ", ".join(f"c{i}" for i in range(len(plan.columns))) or "_"
 
 
 def _copy_rows(plan: RowPlan, name: str, *, nulls: bool) -> list[str]:
-    writer = _Writer(plan, tests=[("$ == NULL", "null")] if nulls else [])
+    writer = Writer(plan, tests=[("$ == NULL", "null")] if nulls else [])
     return [
         f"def {name}(lines, route, end, append):",
         "    for line in lines:",
@@ -185,7 +212,7 @@ def _copy_rows(plan: RowPlan, name: str, *, nulls: bool) -> list[str]:
 
 def _text_rows(plan: RowPlan) -> list[str]:
     """As `_copy_rows`, of rows that come as texts with None for NULL."""
-    writer = _Writer(plan, tests=[("$ is None", "null")])
+    writer = Writer(plan, tests=[("$ is None", "null")])
     return [
         "def text_rows(rows, route, end, append):",
         "    for row in rows:",
@@ -201,7 +228,7 @@ def _text_rows(plan: RowPlan) -> list[str]:
 
 def _plain_tuple(plan: RowPlan) -> list[str]:
     """As `mixed_tuple`, which it calls where a text needs an escape."""
-    writer = _Writer(plan, tests=[("$ is None", "null"), ("$ is UNCHANGED", "placeholder")], stream=True)
+    writer = Writer(plan, tests=[("$ is None", "null"), ("$ is UNCHANGED", "placeholder")], stream=True)
     return [
         "def plain_tuple(row):",
         f"    {_names(plan)}{',' if len(plan.columns) == 1 else ''} = row",
@@ -212,7 +239,7 @@ def _plain_tuple(plan: RowPlan) -> list[str]:
 
 def _escape_check(plan: RowPlan, otherwise: str) -> list[str]:
     """Whether a row needs an escape, asked for all of its texts at once. What stands for NULL and unsent values needs none."""
-    checked = [f"c{i}" for i, column in enumerate(plan.columns) if column.textual or (i in plan.key and column.of_key.textual)]
+    checked = [f"c{i}" for i, column in enumerate(plan.columns) if column.is_checked or (i in plan.key and column.of_key.is_checked)]
     if not checked:
         return []
     texts = 'f"' + "".join(f"{{{name}}}" for name in checked) + '"'
@@ -220,11 +247,11 @@ def _escape_check(plan: RowPlan, otherwise: str) -> list[str]:
 
 
 def _quick_tuple(plan: RowPlan) -> list[str]:
-    writer = _Writer(plan, stream=True)
+    writer = Writer(plan, stream=True)
     targets = ["_"] * plan.width
     for index, position in enumerate(plan.positions):
         targets[position] = f"c{index}"
-    checked = [f"c{i}" for i, column in enumerate(plan.columns) if column.textual or (i in plan.key and column.of_key.textual)]
+    checked = [f"c{i}" for i, column in enumerate(plan.columns) if column.is_checked or (i in plan.key and column.of_key.is_checked)]
     check = []
     if checked:
         texts = checked[0] if len(checked) == 1 else 'f"' + "".join(f"{{{name}}}" for name in checked) + '"'
@@ -241,7 +268,7 @@ def _quick_tuple(plan: RowPlan) -> list[str]:
 
 def _mixed(plan: RowPlan, name: str, *, stream: bool) -> list[str]:
     tests = [("$ is None", "null"), ("$ is UNCHANGED", "placeholder")] if stream else [("$ is None", "null")]
-    writer = _Writer(plan, tests=tests, stream=stream, escape=True)
+    writer = Writer(plan, tests=tests, stream=stream, escape=True)
     return [
         f"def {name}(texts):",
         f"    {_names(plan)}{',' if len(plan.columns) == 1 else ''} = texts",

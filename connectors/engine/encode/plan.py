@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from connect_py.data import Schema
 
@@ -24,6 +25,18 @@ class Unrepresentable(ValueError):
     """A value that the column's schema cannot hold, such as NaN in a Decimal."""
 
 
+class Stored(NamedTuple):
+    """How a value that a reader hands over as it is stored, and not as text, becomes JSON text (`fused.py`).
+
+    Attributes:
+        form: what the reader and the writer call the stored value, such as `integer`; both must mean the same.
+        expression: as `ColumnPlan.quick`, with `$` for the value and `$$` for a second one, the fraction of a moment.
+    """
+
+    form: str
+    expression: str
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnPlan:
     """One column of an event.
@@ -36,6 +49,7 @@ class ColumnPlan:
             through an f-string. It may use the names in `helpers`.
         quoted: whether `quick`'s value still needs the quotes of a JSON string. Such values hold nothing that must be escaped.
         textual: the value is a string column's text as it is; `convert` and `quick` are not needed.
+        marked_up: a textual column whose texts nearly always need escapes, as JSON's do.
         helpers: names used by `quick`.
         snapshot: replaces `convert` for rows that COPY reads, where the reference's snapshot differs from its streaming.
         quick_copy: replaces `quick` for those rows; empty to call `snapshot`, None where `quick` gives the same for both.
@@ -46,6 +60,7 @@ class ColumnPlan:
         constant: JSON text that stands for every value, NULL among them (a masked column); empty without.
         null: JSON text that stands for NULL where it is neither null nor the default as it is; empty otherwise.
         only_in_key: rows leave the column out, keys show it: a column of the key that the user's lists exclude.
+        stored: the way past the text for readers that have the value itself; whoever changes `convert` takes it away.
         in_key: the plan by which keys show the column where that is another one: rules that hide values spare keys.
     """
 
@@ -55,6 +70,7 @@ class ColumnPlan:
     quick: str = ""
     quoted: bool = False
     textual: bool = False
+    marked_up: bool = False
     helpers: Mapping[str, object] = field(default_factory=dict)
     snapshot: Convert | None = None
     quick_copy: str | None = None
@@ -65,7 +81,13 @@ class ColumnPlan:
     constant: str = ""
     null: str = ""
     only_in_key: bool = False
+    stored: Stored | None = None
     in_key: ColumnPlan | None = None
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether its texts stand in objects as they are, if they need no escape."""
+        return self.textual and not self.marked_up
 
     @property
     def of_key(self) -> ColumnPlan:

@@ -18,8 +18,10 @@ from connect_py.converters.json_write import quote
 from connect_py.data import Schema
 from connect_py.errors import DataError
 from connectors.engine import envelope
+from connectors.engine.encode.fused import FusedSource, fused_text, wanted_forms
+from connectors.engine.encode.fused_rows import FusedRows
 from connectors.engine.encode.generate import RowPlan, source_text
-from connectors.engine.encode.plan import ColumnPlan
+from connectors.engine.encode.plan import ColumnPlan, Stored
 from connectors.engine.encode.slow import Encoded, Slow, null_text, plain_size, quick_quote
 from connectors.engine.encode.tuples import MARK, SHORT_MARK, UNCHANGED, Text, read_copy_line, read_tuple, split_tuple
 
@@ -133,6 +135,12 @@ class TableEncoder:
         return self._plan.key_head[:-1].encode() if self._plan.key_end != "}" else b"", self._row_head[: -len(_BEFORE) - 1]
 
     def _compile(self) -> Mapping[str, Any]:
+        names = self._names()
+        exec(compile(self.source_text, f"<rows of {self.value_schema.name}>", "exec"), names)  # noqa: S102  # our own text; names are literals
+        return names
+
+    def _names(self) -> dict[str, Any]:
+        """What generated functions use."""
         names: dict[str, object] = {
             "HEAD": self._row_head,
             "NULL": _NULL,
@@ -154,8 +162,31 @@ class TableEncoder:
                 names[f"{target}numeric{index}"] = plan.numeric
                 names[f"{target}placeholder{index}"] = plan.placeholder
                 names[f"{target}null{index}"] = null_text(plan, numeric=numeric, defaults=self._plan.nulls_as_defaults)
-        exec(compile(self.source_text, f"<rows of {self.value_schema.name}>", "exec"), names)  # noqa: S102  # our own text; names are literals
         return names
+
+    # -- bytes that a connector finds rows in ----------------------------------------------------------------------------------------
+
+    @property
+    def wanted_forms(self) -> list[Stored | None]:
+        """Of each column of events, the stored form that is taken in place of a text (`fused.py`)."""
+        return wanted_forms(self._plan)
+
+    def fused(self, source: FusedSource, *, stream: bool) -> FusedRows:
+        """Functions that read rows where a connector finds them and write them in one.
+
+        Args:
+            stream: whether they are rows of a stream; else of a snapshot.
+        """
+
+        def make(escape: bool) -> tuple[Callable[..., int], Callable[..., int]]:
+            names = self._names()
+            assert not names.keys() & source.names.keys()
+            names |= source.names
+            text = fused_text(self._plan, source, stream=stream, escape=escape)
+            exec(compile(text, f"<rows of {self.value_schema.name}>", "exec"), names)  # noqa: S102  # our own text; names are literals
+            return names["records"], names["images"]
+
+        return FusedRows(make)
 
     # -- COPY ----------------------------------------------------------------------------------------------------------------------
 

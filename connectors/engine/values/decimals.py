@@ -7,7 +7,7 @@ from decimal import Decimal
 from connect_py.data import Schema
 from connect_py.data.logical import EXACT
 from connectors.engine.encode.numbers import base64_of_integer
-from connectors.engine.encode.plan import ColumnPlan, Unrepresentable
+from connectors.engine.encode.plan import ColumnPlan, Stored, Unrepresentable
 
 
 def json_number(shown: str) -> str:
@@ -36,6 +36,7 @@ def decimal_plan(name: str, schema: Schema, scale: int) -> ColumnPlan:
         f"base64_of_integer({number})" if scale >= 0 else "",
         quoted=scale >= 0,
         helpers={"base64_of_integer": base64_of_integer, f"unscaled{scale}": unscaled},
+        stored=Stored(f"decimal.{scale}", "base64_of_integer($)") if scale >= 0 else None,
         numeric=lambda text: str(finite(text)),
         fallback='"AA=="',
     )

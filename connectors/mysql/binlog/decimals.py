@@ -19,15 +19,22 @@ def stored_size(precision: int, scale: int) -> int:
     return whole // 9 * 4 + _SIZES[whole % 9] + scale // 9 * 4 + _SIZES[scale % 9]
 
 
+def stored_groups(precision: int, scale: int) -> list[tuple[int, int, int]]:
+    """First byte, byte behind the last, and digits of each group."""
+    groups: list[tuple[int, int, int]] = []
+    at = 0
+    for digits in (*_whole_groups(precision - scale), *_fraction_groups(scale)):
+        groups.append((at, at + _SIZES[digits], digits))
+        at += _SIZES[digits]
+    return groups
+
+
 @lru_cache(maxsize=1024)
 def decimal_reader(precision: int, scale: int) -> Callable[[bytes], str]:
     """From stored bytes to text: no leading zeros, exactly `scale` digits of fraction. The reader raises MalformedEventError."""
     whole = precision - scale
-    groups: list[tuple[int, int, int]] = []  # first byte, last byte, digits
-    at = 0
-    for digits in (*_whole_groups(whole), *_fraction_groups(scale)):
-        groups.append((at, at + _SIZES[digits], digits))
-        at += _SIZES[digits]
+    groups = stored_groups(precision, scale)
+    at = groups[-1][1] if groups else 0
     size, mask = at, (1 << 8 * at) - 1
     sign = 1 << (8 * at - 1) if at else 0
     split = whole

@@ -1,52 +1,24 @@
 """Rows of a table, from an event's bytes to texts, by a function that is generated once for each table map and model of the table.
 
-The texts are those of MySQL's text protocol, so that snapshot and binlog share one conversion for each type; bytes are texts of the
-characters U+0000 to U+00FF, floating point numbers have all digits that tell them apart, and JSON is as the reference streams it. What the
-event does not tell (signs, character sets, labels) comes from the model as `Meaning`s.
+The way of every row whose columns are not all there, of updates with differences, and of what `fused.py` leaves as unusual.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from connect_py.data.java_text import double_text, float_text
 from connectors.engine.encode.tuples import UNCHANGED, Text
-from connectors.mysql.binlog import temporal
-from connectors.mysql.binlog.charsets import decoder
 from connectors.mysql.binlog.codes import ColumnType
-from connectors.mysql.binlog.compression import unpacked_value
+from connectors.mysql.binlog.columns import Meaning, column_statements, shared_names
 from connectors.mysql.binlog.cursor import Cursor
-from connectors.mysql.binlog.decimals import decimal_reader, stored_size
 from connectors.mysql.binlog.errors import MalformedEventError
 from connectors.mysql.binlog.json_patch import patched
-from connectors.mysql.binlog.json_text import json_text, server_json_text
 from connectors.mysql.binlog.table_map import StoredColumn
 
-_INTEGERS = {ColumnType.TINY: 1, ColumnType.SHORT: 2, ColumnType.INT24: 3, ColumnType.LONG: 4, ColumnType.LONGLONG: 8}
-_BLOBS = (ColumnType.TINY_BLOB, ColumnType.MEDIUM_BLOB, ColumnType.LONG_BLOB, ColumnType.BLOB)
-_BYTES_ONLY = (ColumnType.GEOMETRY, ColumnType.VECTOR)
 #: Of `binlog_row_value_options`, as an update's second image has it.
 _PARTIAL_JSON = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Meaning:
-    """What a table's model knows of a column.
-
-    Attributes:
-        unsigned: whether an integer has no sign.
-        charset: of character data; empty for bytes.
-        labels: of an enum or a set, in order.
-        server_json: whether dates and times inside of JSON are to have the server's digits.
-    """
-
-    unsigned: bool = False
-    charset: str = ""
-    labels: tuple[str, ...] = ()
-    server_json: bool = False
 
 
 #: Rows of one image, from a place in the bytes on: the texts and the place behind the row.
@@ -101,36 +73,15 @@ def _compiled(columns: Sequence[StoredColumn], meanings: Sequence[Meaning], pres
     if len(columns) != len(meanings):
         raise MalformedEventError(f"rows of {len(columns)} columns came for a table of {len(meanings)}")
     held = [i for i in range(len(columns)) if present[i >> 3] >> (i & 7) & 1]
-    names: dict[str, object] = {
-        "CLOCKS": temporal.CLOCKS,
-        "DATES": temporal.DATES,
-        "DAYS": temporal.DAYS_OF_DATETIME,
-        "EPOCH_DAYS": temporal.EPOCH_DAYS,
-        "MalformedEventError": MalformedEventError,
-        "OCTETS": [str(value) for value in range(256)],
-        "SECONDS": temporal.SECONDS,
-        "SIGNED_OCTETS": [str(value - 256 if value > 127 else value) for value in range(256)],
-        "TIMES": temporal.TIMES,
-        "UNCHANGED": UNCHANGED,
-        "ZERO_MOMENT": temporal.ZERO_MOMENT,
-        "double_text": double_text,
-        "float_text": float_text,
-        "f4": struct.Struct("<f").unpack_from,
-        "f8": struct.Struct("<d").unpack_from,
-        "json_after": _json_after,
-        "json_text": server_json_text if any(meaning.server_json for meaning in meanings) else json_text,
-        "number": int.from_bytes,
-        "set_text": _set_text,
-        "t": temporal,
-    }
+    names = {**shared_names(meanings), "UNCHANGED": UNCHANGED, "json_after": _json_after}
     size = (len(held) + 7) // 8
     lines = ["def read(d, p, before=None):", "    end = len(d)"]
     documents = [i for i, column in enumerate(columns) if column.type is ColumnType.JSON]
     if partial:
         names["value_options"] = _value_options
         lines.append(f"    parts, p = value_options(d, p, {(len(documents) + 7) // 8})")
-    lines += [f"    nulls = number(d[p:p + {size}], 'little')", f"    p += {size}"]
-    bodies = {i: _column(i, columns[i], meanings[i], names) for i in held}
+    lines += [f"    nulls = int_of(d[p:p + {size}], 'little')", f"    p += {size}"]
+    bodies = {i: column_statements(f"c{i}", i, columns[i], meanings[i], names) for i in held}
     if partial:
         for bit, i in enumerate(documents):
             if i in bodies:
@@ -185,114 +136,6 @@ def _run(run: Sequence[int], columns: Sequence[StoredColumn], meanings: Sequence
     return [f"{', '.join(f'c{i}' for i in run)} = {name}(d, p)", f"p += {form.size}", *shown]
 
 
-def _column(index: int, column: StoredColumn, meaning: Meaning, names: dict[str, object]) -> list[str]:
-    """Statements that read one value at `p` into a variable and move `p` behind it."""
-    c, type_ = f"c{index}", column.type
-    if type_ in _INTEGERS:
-        return _integer(c, _INTEGERS[type_], meaning.unsigned)
-    if type_ in _BLOBS or type_ in _BYTES_ONLY or type_ is ColumnType.JSON:
-        return _sized(c, index, column.size, "json" if type_ is ColumnType.JSON else meaning.charset, names)
-    match type_:
-        case ColumnType.VARCHAR_COMPRESSED | ColumnType.BLOB_COMPRESSED:
-            length_size = column.size if type_ is ColumnType.BLOB_COMPRESSED else 2 if column.size > 255 else 1
-            names["unpacked_value"], names[f"decode{index}"] = unpacked_value, decoder(meaning.charset or "binary")
-            return _sized(c, index, length_size, "compressed", names)
-        case ColumnType.VARCHAR | ColumnType.VAR_STRING | ColumnType.STRING:
-            return _sized(c, index, 2 if column.size > 255 else 1, meaning.charset, names)
-        case ColumnType.FLOAT:
-            return [f"{c} = float_text(f4(d, p)[0])", "p += 4"]
-        case ColumnType.DOUBLE:
-            return [f"{c} = double_text(f8(d, p)[0])", "p += 8"]
-        case ColumnType.NEWDECIMAL:
-            names[f"decimal{index}"] = decimal_reader(column.size, column.scale)
-            return _fixed(c, stored_size(column.size, column.scale), f"decimal{index}($)")
-        case ColumnType.BIT:
-            return _fixed(c, (column.size + 7) // 8, "$.decode('latin-1')")
-        case ColumnType.YEAR:
-            return [f"{c} = str(1900 + d[p]) if d[p] else '0000'", "p += 1"]
-        case ColumnType.ENUM:
-            names[f"labels{index}"] = ("", *meaning.labels)
-            return _fixed(c, column.size, f"labels{index}[number($, 'little')]")
-        case ColumnType.SET:
-            names[f"labels{index}"] = meaning.labels
-            return _fixed(c, column.size, f"set_text(number($, 'little'), labels{index})")
-    return _moment(c, column)
-
-
-def _moment(c: str, column: StoredColumn) -> list[str]:
-    """Dates and times."""
-    match column.type:
-        case ColumnType.DATE | ColumnType.NEWDATE:
-            return _fixed(c, 3, "DATES[number($, 'little')]")
-        case ColumnType.DATETIME2:
-            return [
-                f"v = number(d[p:p + 5], 'big') - {temporal.DATETIME_OFFSET}",
-                f"{c} = DAYS[v >> 17] + CLOCKS[v & 0x1FFFF]{_fraction(column.size, 5)}",
-                f"p += {5 + (column.size + 1) // 2}",
-            ]
-        case ColumnType.TIMESTAMP2:
-            fraction = _fraction(column.size, 4)
-            return [
-                "v = number(d[p:p + 4], 'big')",
-                f"{c} = (EPOCH_DAYS[v // 86400] + SECONDS[v % 86400] if v else ZERO_MOMENT){fraction}",
-                f"p += {4 + (column.size + 1) // 2}",
-            ]
-        case ColumnType.TIME2 if column.size == 0:
-            return _fixed(c, 3, "TIMES[number($, 'big')]")
-        case ColumnType.TIME2:
-            return _fixed(c, 3 + (column.size + 1) // 2, f"t.time2_text($, {column.size})")
-        case ColumnType.DATETIME:
-            return _fixed(c, 8, "t.datetime_text($)")
-        case ColumnType.TIMESTAMP:
-            return _fixed(c, 4, "t.timestamp_text($)")
-        case ColumnType.TIME:
-            return _fixed(c, 3, "t.time_text($)")
-    raise MalformedEventError(f"columns of the type {column.type.name} have no form in rows")
-
-
-def _fraction(digits: int, at: int) -> str:
-    """Hundredths, ten-thousandths or millionths behind a moment, of which so many digits are shown."""
-    if not digits:
-        return ""
-    size = (digits + 1) // 2
-    octets = f"number(d[p + {at}:p + {at + size}], 'big')"
-    return f" + '.%0{digits}d' % ({octets}{' // 10' if digits % 2 else ''})"
-
-
-def _integer(c: str, size: int, unsigned: bool) -> list[str]:
-    if size == 1:
-        return [f"{c} = {'OCTETS' if unsigned else 'SIGNED_OCTETS'}[d[p]]", "p += 1"]
-    return _fixed(c, size, f"str(number($, 'little', signed={not unsigned}))")
-
-
-def _fixed(c: str, size: int, expression: str) -> list[str]:
-    """A value of so many bytes; `$` in the expression stands for them. Fewer raise where the row ends."""
-    return [f"{c} = {expression.replace('$', f'd[p:p + {size}]')}", f"p += {size}"]
-
-
-def _sized(c: str, index: int, length_size: int, charset: str, names: dict[str, object]) -> list[str]:
-    """A value behind its length."""
-    length = "d[p]" if length_size == 1 else f"number(d[p:p + {length_size}], 'little')"
-    if charset == "json":
-        shown = "json_text(d[p:q])"
-    elif charset == "compressed":
-        shown = f"decode{index}(unpacked_value(d[p:q]))"
-    elif charset == "":
-        shown = "d[p:q].decode('latin-1')"
-    elif charset in ("utf8mb4", "utf8mb3", "utf8"):
-        shown = "d[p:q].decode('utf-8', 'replace')"
-    else:
-        names[f"decode{index}"] = decoder(charset)
-        shown = f"decode{index}(d[p:q])"
-    return [
-        f"q = p + {length_size} + {length}",
-        f"p += {length_size}",
-        "if q > end: raise MalformedEventError('a value is longer than its event')",
-        f"{c} = {shown}",
-        "p = q",
-    ]
-
-
 def _value_options(data: bytes, place: int, size: int) -> tuple[int, int]:
     """Which documents of an image are differences, one bit for each JSON column of the table; and the place behind."""
     cursor = Cursor(data, place)
@@ -310,12 +153,6 @@ def _json_after(read: Callable[[bytes], str], data: bytes, before: Text, partial
     if not isinstance(before, str):
         raise MalformedEventError("a difference of a JSON document came for NULL")
     return patched(before, data, read)
-
-
-def _set_text(bits: int, labels: Sequence[str]) -> str:
-    if bits >> len(labels):
-        raise MalformedEventError(f"a set of {len(labels)} members has bits {bits:b}")
-    return ",".join(label for position, label in enumerate(labels) if bits >> position & 1)
 
 
 def read_images(reader: Reader, body: bytes) -> list[list[Text]]:

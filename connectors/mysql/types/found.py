@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 
-class Found(dict[str, T]):
+class Found(dict[K, T]):
     """Values made when they are first asked for.
 
     Args:
-        make: the value of a text; may raise ValueError.
+        make: the value of a text, or of a stored value; may raise ValueError.
     """
 
-    #: A few MB at most; all days of 170 years.
-    LIMIT = 1 << 16
+    #: Some MB at most; all days of 350 years, and all seconds of a day.
+    LIMIT = 1 << 17
 
-    def __init__(self, make: Callable[[str], T]) -> None:
+    def __init__(self, make: Callable[[K], T]) -> None:
         super().__init__()
         self._make = make
 
-    def __missing__(self, text: str) -> T:
+    def __missing__(self, text: K) -> T:
         if len(self) >= self.LIMIT:
             self.clear()
         found = self[text] = self._make(text)

@@ -11,7 +11,7 @@ from connect_py.data.java_text import double_text, float_text
 from connect_py.data.logical import decimal_schema
 from connect_py.data.schema import BOOLEAN, FLOAT32, FLOAT64, INT16, INT32, INT64, STRING
 from connectors.engine.encode.numbers import base64_of_bytes, base64_of_integer
-from connectors.engine.encode.plan import ColumnPlan, Convert
+from connectors.engine.encode.plan import ColumnPlan, Convert, Stored
 from connectors.engine.values.decimals import decimal_plan, json_number
 from connectors.mysql.model import MyColumn
 from connectors.mysql.types.base import Family, ValueOptions
@@ -26,6 +26,8 @@ _INTEGERS = {
     "INTEGER": (INT32, INT64),
     "BIGINT": (INT64, INT64),
 }
+_INTEGER = Stored("integer", "$")
+_TRUTH = Stored("integer", "'true' if $ else 'false'")
 #: FLOAT(p) up to this many bits is a single.
 _SINGLE_BITS = 24
 YEAR = Schema(Type.INT32, name="io.debezium.time.Year", version=1)
@@ -37,8 +39,8 @@ def integer(column: MyColumn, options: ValueOptions) -> ColumnPlan:
         return _big_unsigned(column, options)
     schema = _INTEGERS[column.base_type][column.unsigned]
     if "ZEROFILL" in column.type_name:
-        return ColumnPlan(column.name, schema, lambda text: str(int(text)), "int($)", fallback="0")
-    return ColumnPlan(column.name, schema, fallback="0")
+        return ColumnPlan(column.name, schema, lambda text: str(int(text)), "int($)", stored=_INTEGER, fallback="0")
+    return ColumnPlan(column.name, schema, stored=_INTEGER, fallback="0")
 
 
 def _big_unsigned(column: MyColumn, options: ValueOptions) -> ColumnPlan:
@@ -51,11 +53,18 @@ def _big_unsigned(column: MyColumn, options: ValueOptions) -> ColumnPlan:
             "base64_of_integer(int($))",
             quoted=True,
             helpers={"base64_of_integer": base64_of_integer},
+            stored=Stored("integer", "base64_of_integer($)"),
             numeric=lambda text: str(int(text)),
             fallback='"AA=="',
         )
     return ColumnPlan(
-        column.name, INT64, lambda text: str(wrapped(int(text))), "wrapped(int($))", helpers={"wrapped": wrapped}, fallback="0"
+        column.name,
+        INT64,
+        lambda text: str(wrapped(int(text))),
+        "wrapped(int($))",
+        helpers={"wrapped": wrapped},
+        stored=Stored("integer", "wrapped($)"),
+        fallback="0",
     )
 
 
@@ -66,7 +75,7 @@ def wrapped(value: int) -> int:
 
 def boolean(column: MyColumn, options: ValueOptions) -> ColumnPlan:
     """BOOL, as only a statement that was seen can say: the server calls it tinyint(1)."""
-    return ColumnPlan(column.name, BOOLEAN, lambda text: "false" if int(text) == 0 else "true", fallback="false")
+    return ColumnPlan(column.name, BOOLEAN, lambda text: "false" if int(text) == 0 else "true", stored=_TRUTH, fallback="false")
 
 
 def single(column: MyColumn, options: ValueOptions) -> ColumnPlan:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import date as calendar_date
+from datetime import timedelta
 from functools import partial
 from typing import Final
 
 from connect_py.data import Schema, Type
 from connect_py.data.logical import DATE, TIME, TIMESTAMP
-from connectors.engine.encode.plan import ColumnPlan, StandsForNull, Unrepresentable
+from connectors.engine.encode.plan import ColumnPlan, StandsForNull, Stored, Unrepresentable
 from connectors.engine.encode.temporal import days_from_civil
 from connectors.engine.values.iso import iso_date, iso_time, iso_timestamp
 from connectors.mysql.model import MyColumn
@@ -22,6 +24,8 @@ _TIME = re.compile(r"(-?)(\d{2,3}):(\d\d):(\d\d)(?:\.(\d{1,6}))?").fullmatch
 _CLOCK = re.compile(r"(\d\d):(\d\d):(\d\d)").fullmatch
 _DAY_MICROS = 86_400_000_000
 _MAX_LONG = (1 << 63) - 1
+_LAST_YEAR = 9999
+_EPOCH = calendar_date(1970, 1, 1)
 _DAYS_OF_MONTH = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
@@ -81,12 +85,45 @@ def _checked_date(text: str) -> str:
     return text
 
 
+def _days_of_packed(value: int, *, adjusts: bool = False) -> int:
+    """A DATE as it is stored."""
+    return days_of(value >> 9, value >> 5 & 15, value & 31, adjusts=adjusts)
+
+
+def _days_of_moment(value: int, *, adjusts: bool = False) -> int:
+    """The upper bits of a DATETIME as it is stored: months of 13 a year, days of 32 a month."""
+    year, month = divmod(value >> 5, 13)
+    if not 0 <= year <= _LAST_YEAR:
+        raise Unrepresentable(f"the year {year} is none of a date and time")
+    return days_of(year, month, value & 31, adjusts=adjusts)
+
+
+def _second_of_clock(value: int) -> int:
+    return ((value >> 12) * 60 + (value >> 6 & 63)) * 60 + (value & 63)
+
+
+def _no_moment() -> str:
+    raise StandsForNull("a time stamp of zeros")
+
+
 #: For the quick ways: `1999-12-31` to days, `23:59:59` to seconds, a whole TIME to microseconds, and a date in a calendar to itself.
-_DAYS: Final = Found(days_of_date)
-_ADJUSTED_DAYS: Final = Found(partial(days_of_date, adjusts=True))
-_SECONDS: Final = Found(_second_of_day)
-_TIMES: Final = Found(micros_of_time)
+#: The last three are for stored values.
+_PLAIN: Final[dict[str, object]] = {
+    "DAYS": Found(days_of_date),
+    "SECONDS": Found(_second_of_day),
+    "TIMES": Found(micros_of_time),
+    "PACKED_DATES": Found(_days_of_packed),
+    "PACKED_DAYS": Found(_days_of_moment),
+    "CLOCKS": Found(_second_of_clock),
+}
+_ADJUSTED: Final[dict[str, object]] = _PLAIN | {
+    "DAYS": Found(partial(days_of_date, adjusts=True)),
+    "PACKED_DATES": Found(partial(_days_of_packed, adjusts=True)),
+    "PACKED_DAYS": Found(partial(_days_of_moment, adjusts=True)),
+}
 _DATES: Final = Found(_checked_date)
+_ISO_DAYS: Final[Found[int, str]] = Found(lambda day: str(_EPOCH + timedelta(days=day)) + "T")
+_ISO_CLOCKS: Final[Found[int, str]] = Found(lambda second: f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}")
 
 
 def date(column: MyColumn, options: ValueOptions) -> ColumnPlan:
@@ -95,7 +132,7 @@ def date(column: MyColumn, options: ValueOptions) -> ColumnPlan:
     if options.time_mode == "isostring":
         return _text(column, "IsoDate", lambda text: iso_date(days(text)), "1970-01-01Z")
     name = DATE if options.time_mode == "connect" else "io.debezium.time.Date"
-    return _number(column, Type.INT32, name, days, "DAYS[$]", options)
+    return _number(column, Type.INT32, name, days, "DAYS[$]", options, Stored("date", "PACKED_DATES[$]"))
 
 
 def datetime(column: MyColumn, options: ValueOptions) -> ColumnPlan:
@@ -105,23 +142,24 @@ def datetime(column: MyColumn, options: ValueOptions) -> ColumnPlan:
         case "isostring":
             return _text(column, "IsoTimestamp", lambda text: iso_timestamp(micros(text)), "1970-01-01T00:00:00Z")
         case "connect":
-            return _number(column, Type.INT64, TIMESTAMP, lambda text: micros(text) // 1000, _quick_moment(column, 1000), options)
+            return _moment(column, TIMESTAMP, lambda text: micros(text) // 1000, 1000, options)
         case "nanoseconds":
             return _number(column, Type.INT64, "io.debezium.time.NanoTimestamp", lambda text: _nanos(micros(text), text))
         case "adaptive_time_microseconds" if (column.length or 0) <= 3:
-            name = "io.debezium.time.Timestamp"
-            return _number(column, Type.INT64, name, lambda text: micros(text) // 1000, _quick_moment(column, 1000), options)
-    return _number(column, Type.INT64, "io.debezium.time.MicroTimestamp", micros, _quick_moment(column, 1_000_000), options)
+            return _moment(column, "io.debezium.time.Timestamp", lambda text: micros(text) // 1000, 1000, options)
+    return _moment(column, "io.debezium.time.MicroTimestamp", micros, 1_000_000, options)
 
 
-def _quick_moment(column: MyColumn, unit: int) -> str:
+def _moment(column: MyColumn, name: str, read: Callable[[str], int], unit: int, options: ValueOptions) -> ColumnPlan:
     """A DATETIME(n) in units of a second; the server and the log show all of its digits, which must not be more than the unit has."""
     digits = column.length or 0
     whole = f"DAYS[$[:10]] * {86_400 * unit} + SECONDS[$[11:{19 if digits else ''}]] * {unit}"
-    if not digits:
-        return whole
-    scale = unit // 10**digits
-    return f"{whole} + int($[20:]) * {scale}" if scale else f"{whole} + int($[20:]) // {10**digits // unit}"
+    packed = f"PACKED_DAYS[$ >> 17] * {86_400 * unit} + CLOCKS[$ & 131071] * {unit}"
+    if digits:
+        scale = unit // 10**digits
+        scaled = f"* {scale}" if scale else f"// {10**digits // unit}"
+        whole, packed = f"{whole} + int($[20:]) {scaled}", f"{packed} + $$ {scaled}"
+    return _number(column, Type.INT64, name, read, whole, options, Stored(f"datetime.{digits}", packed))
 
 
 def _nanos(micros: int, text: str) -> int:
@@ -166,6 +204,7 @@ def timestamp(column: MyColumn, options: ValueOptions) -> ColumnPlan:
 
     schema = Schema(Type.STRING, name="io.debezium.time.ZonedTimestamp", version=1)
     whole = "DATES[$[:10]] + 'T' + $[11:] + 'Z'"
+    stored = "ISO_DAYS[$ // 86400] + ISO_CLOCKS[$ % 86400]" + (f" + '.%0{digits}d' % $$" if digits else "")
     trimmed = "DATES[$[:10]] + 'T' + $[11:19] + $[19:].rstrip('0').rstrip('.') + 'Z'"
     return ColumnPlan(
         column.name,
@@ -173,7 +212,8 @@ def timestamp(column: MyColumn, options: ValueOptions) -> ColumnPlan:
         streamed,
         whole,
         quoted=True,
-        helpers={"DATES": _DATES},
+        helpers={"DATES": _DATES, "ISO_DAYS": _ISO_DAYS, "ISO_CLOCKS": _ISO_CLOCKS, "no_moment": _no_moment},
+        stored=Stored(f"timestamp.{digits}", f"{stored} + 'Z' if $ else no_moment()"),
         snapshot=None if options.unified else read,
         quick_copy=None if options.unified or not digits else trimmed,
         fallback='"1970-01-01T00:00:00Z"',
@@ -181,11 +221,24 @@ def timestamp(column: MyColumn, options: ValueOptions) -> ColumnPlan:
 
 
 def _number(
-    column: MyColumn, type_: Type, name: str, read: Callable[[str], int], quick: str = "", options: ValueOptions | None = None
+    column: MyColumn,
+    type_: Type,
+    name: str,
+    read: Callable[[str], int],
+    quick: str = "",
+    options: ValueOptions | None = None,
+    stored: Stored | None = None,
 ) -> ColumnPlan:
-    days = _ADJUSTED_DAYS if options is not None and options.adjusts_years else _DAYS
-    helpers = {"DAYS": days, "SECONDS": _SECONDS, "TIMES": _TIMES} if quick else {}
-    return ColumnPlan(column.name, Schema(type_, name=name, version=1), lambda text: str(read(text)), quick, helpers=helpers, fallback="0")
+    helpers = _ADJUSTED if options is not None and options.adjusts_years else _PLAIN
+    return ColumnPlan(
+        column.name,
+        Schema(type_, name=name, version=1),
+        lambda text: str(read(text)),
+        quick,
+        helpers=helpers if quick else {},
+        stored=stored,
+        fallback="0",
+    )
 
 
 def _text(column: MyColumn, name: str, read: Callable[[str], str], fallback: str) -> ColumnPlan:

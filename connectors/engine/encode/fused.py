@@ -1,0 +1,157 @@
+"""Reading and writing rows in one: functions that take the bytes in which a reader finds rows and put finished records to a list.
+
+A connector's reader says by `FusedSource` how values come out of bytes; the table's writer says what becomes of them. Nothing is made for a
+row but its record: no list of texts, no texts of numbers and moments where the column has a way from the stored value (`Stored`). Whatever
+is unusual makes the function raise, or leave something that must be escaped in the texts that it notes: the caller then throws away what
+it got and takes these rows the careful way.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from connectors.engine.encode.generate import RowPlan, Writer, fstring, object_parts
+from connectors.engine.encode.plan import Stored
+
+#: What malformed bytes and unusual values raise in the functions.
+UNUSUAL = (ValueError, LookupError, OverflowError, TypeError, struct.error)
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """How one value is read by itself.
+
+    Attributes:
+        column: which of the columns of events has it; None for one that is passed over.
+        before: statements ahead of the test for NULL.
+        null: condition that holds for NULL; empty where there is none.
+        passing: statements for NULL.
+        value: statements that set the variable.
+    """
+
+    column: int | None
+    null: str
+    value: Sequence[str]
+    before: Sequence[str] = ()
+    passing: Sequence[str] = ("pass",)
+
+
+@dataclass(frozen=True, slots=True)
+class FusedSource:
+    """How rows stand in bytes `d`, of which `s` is the text with a character for each: from `p` up to `end`, one behind the other.
+
+    The statements move `p`, and set the variable `c0` for the first column of events, and so on: texts, or what `stored` says. They may
+    raise what is in `UNUSUAL`.
+
+    Attributes:
+        begin: statements at a row's begin.
+        together: statements for all columns of a row without NULL; None where each is always read by itself.
+        single: for rows with NULL; None where there are none.
+        nulls: condition that tells the two apart, where there are both.
+        stored: indexes of the columns whose variable holds the stored value.
+        names: that the statements use.
+    """
+
+    begin: Sequence[str] = ()
+    together: Sequence[str] | None = None
+    single: Sequence[Single] | None = None
+    nulls: str = ""
+    stored: frozenset[int] = frozenset()
+    names: Mapping[str, object] = field(default_factory=dict)
+
+
+def wanted_forms(plan: RowPlan) -> list[Stored | None]:
+    """Of each column of events, the stored form that its writer takes; None where it takes texts."""
+    found: list[Stored | None] = []
+    for index, column in enumerate(plan.columns):
+        stored = column.stored
+        if plan.numeric_row and column.numeric is not None:
+            stored = None
+        if index in plan.key and (column.of_key.stored != stored or (plan.numeric_key and column.of_key.numeric is not None)):
+            stored = None
+        found.append(stored)
+    return found
+
+
+def fused_text(plan: RowPlan, source: FusedSource, *, stream: bool, escape: bool) -> str:
+    """The text of a module with two functions.
+
+    `records(d, s, p, end, route, mid, close, n, append, note)` appends records, whose values are the head of rows, the row, `mid`, in
+    streams the row's number from `n` on, and `close`. `images(d, s, p, end, append, note)` appends keys and objects. Both return the place
+    behind the last row.
+
+    Args:
+        escape: whether texts are escaped; else `note` is given those of each row that must need no escape.
+    """
+    record = "append((route, {key}, join((HEAD, {row}, close))))"
+    return "\n".join(
+        [
+            *_function(plan, source, "records(d, s, p, end, route, mid, close, n, append, note)", record, stream, escape, numbered=stream),
+            *_function(plan, source, "images(d, s, p, end, append, note)", "append(({key}, {row}))", stream, escape, numbered=False),
+            "",
+        ]
+    )
+
+
+def _function(plan: RowPlan, source: FusedSource, head: str, emit: str, stream: bool, escape: bool, *, numbered: bool) -> list[str]:
+    lines = [f"def {head}:", "    while p < end:", *_indented(source.begin, 2)]
+    both = source.together is not None and source.single is not None
+    depth = 3 if both else 2
+    if both:
+        lines.append(f"        if not {source.nulls}:")
+    if source.together is not None:
+        lines += _indented([*source.together, *_together(plan, source, emit, stream, escape, numbered=numbered)], depth)
+    if both:
+        lines.append("        else:")
+    if source.single is not None:
+        lines += _indented(_single(plan, source, emit, stream, escape, numbered=numbered), depth)
+    if numbered:
+        lines.append("        n += 1")
+    return [*lines, "    return p"]
+
+
+def _together(plan: RowPlan, source: FusedSource, emit: str, stream: bool, escape: bool, *, numbered: bool) -> list[str]:
+    writer = Writer(plan, stream=stream, escape=escape, stored=source.stored)
+    return [*writer.lines, *_emitted(plan, writer, emit, escape, numbered=numbered)]
+
+
+def _single(plan: RowPlan, source: FusedSource, emit: str, stream: bool, escape: bool, *, numbered: bool) -> list[str]:
+    """Each column's JSON text is made where its value is read, since it stands for NULL otherwise."""
+    assert source.single is not None
+    writer = Writer(plan, stream=stream, escape=escape, stored=source.stored, apart=True)
+    checked = _checked(plan, escape)
+    lines: list[str] = []
+    for single in source.single:
+        index = single.column
+        lines += single.before
+        shown = [] if index is None else writer.shown[index]
+        if not single.null:
+            lines += [*single.value, *shown]
+            continue
+        passing = list(single.passing) if index is None else [*single.passing, *writer.nulls[index]]
+        if index in checked:
+            passing.append(f"c{index} = ''")
+        lines += [f"if {single.null}:", *_indented(passing, 1), "else:", *_indented([*single.value, *shown], 1)]
+    return [*lines, *_emitted(plan, writer, emit, escape, numbered=numbered)]
+
+
+def _emitted(plan: RowPlan, writer: Writer, emit: str, escape: bool, *, numbered: bool) -> list[str]:
+    checked = _checked(plan, escape)
+    note = [f"note({fstring([('', f'c{i}') for i in checked])})"] if checked else []
+    row = object_parts("{", *writer.row_parts, "}")
+    if numbered:
+        row += [("", "mid"), ("", "n")]
+    return [*note, emit.format(key=writer.key, row=fstring(row) + ".encode()")]
+
+
+def _checked(plan: RowPlan, escape: bool) -> list[int]:
+    """Columns whose texts stand in rows or keys as they are."""
+    if escape:
+        return []
+    return [i for i, column in enumerate(plan.columns) if column.is_checked or (i in plan.key and column.of_key.is_checked)]
+
+
+def _indented(lines: Sequence[str], depth: int) -> list[str]:
+    return ["    " * depth + line for line in lines]
