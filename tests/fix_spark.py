@@ -4,6 +4,7 @@ context that stands for the runtime's."""
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -94,8 +95,17 @@ class Lake:
             "lakehouse.tables.auto-create-enabled": "true",
             "lakehouse.tables.evolve-schema-enabled": "true",
             "lakehouse.control.commit.interval-ms": "0",
-            "lakehouse.spark.master": "local[2]",
+            **self.driven(),
             **{"lakehouse." + name.replace("__", "-").replace("_", "."): value for name, value in more.items()},
+        }
+
+    def driven(self) -> dict[str, str]:
+        """Where Spark runs and what plans the batches: of the environment, so that the same tests can run in all ways."""
+        remote, driver = os.environ.get("CONNECT_PY_LAKE_REMOTE"), os.environ.get("CONNECT_PY_LAKE_DRIVER", "loop")
+        return {
+            **({"lakehouse.spark.remote": remote} if remote else {"lakehouse.spark.master": "local[2]"}),
+            "lakehouse.source.mode": driver,
+            "lakehouse.checkpoint.location": (self.warehouse.parent / "checkpoint").as_uri(),
         }
 
     def destination(self) -> dict[str, str]:

@@ -1,0 +1,85 @@
+"""A lakehouse task that hangs at some boundary of a batch while another takes over, and wakes up later: it cannot commit what that one has.
+
+For the tables a task that hangs is as good as killed, so what the younger one finds is also what it finds after a kill.
+`CONNECT_PY_LAKE_ZOMBIES=1` lets one hang at every boundary, in both formats and with both drivers.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+
+import pytest
+
+from connect_py.errors import ConnectError
+from spark_sink.task import SparkLakehouseSinkTask
+from tests.faults.lake_boundaries import Trap, of_format
+from tests.faults.lake_source import Source
+from tests.fix_spark import LAKES, Lake
+
+pytestmark = [pytest.mark.services, pytest.mark.spark]
+
+LONG = bool(os.environ.get("CONNECT_PY_LAKE_ZOMBIES"))
+#: How often a boundary is passed before the task hangs: the second time is another table, or another batch.
+TIMES = (1, 2, 4) if LONG else (2,)
+SHORT = {"iceberg": ["before _publish"], "delta": ["writing"]}
+
+
+class Zombie(threading.Thread):
+    """Steps once and hangs at a boundary until it is woken."""
+
+    def __init__(self, task: SparkLakehouseSinkTask, boundary: str, time: int) -> None:
+        super().__init__(daemon=True)
+        self._task = task
+        self.hangs, self._wake = threading.Event(), threading.Event()
+        self.error: Exception | None = None
+        Trap(boundary, time, self._hang).set_in(task)
+
+    def _hang(self) -> None:
+        self.hangs.set()
+        self._wake.wait()
+
+    def run(self) -> None:
+        """See `threading.Thread`."""
+        try:
+            while self._task.step() is not None:
+                pass
+        except Exception as error:  # noqa: BLE001  # judged by the test
+            self.error = error
+        self.hangs.set()
+
+    def wake(self) -> None:
+        """Let it go on, and wait for its end."""
+        self._wake.set()
+        self.join(300)
+        assert not self.is_alive()
+
+
+@pytest.mark.timeout(300 + 5400 * LONG)
+@pytest.mark.parametrize("driver", ["loop", "stream"] if LONG else ["loop"])
+@pytest.mark.parametrize("lake", list(LAKES), indirect=True)
+def test_a_task_that_wakes_up_after_another_has_taken_over_changes_nothing(lake: Lake, driver: str) -> None:
+    seed = random.randrange(10**6)
+    print(f"seed {seed}")
+    source = Source(lake, random.Random(seed))
+    config = source.config(driver)
+    for boundary in [name for name in of_format(lake.format) if "report" not in name] if LONG else SHORT[lake.format]:
+        for time in TIMES:
+            source.change(6)
+            zombie = Zombie(task := lake.start(config), boundary, time)
+            zombie.start()
+            assert zombie.hangs.wait(300)
+            source.change(3)
+            younger = lake.start(config)
+            lake.drain(younger)
+            source.check()
+            zombie.wake()
+            assert zombie.error is None or isinstance(zombie.error, ConnectError), zombie.error
+            print(f"{boundary} ({time}): {zombie.error}")
+            source.check()
+            source.change(3)
+            lake.drain(younger)
+            source.check()
+            younger.close()
+            task.close()
