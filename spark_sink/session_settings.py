@@ -51,7 +51,7 @@ def session_settings(config: SinkConfig) -> dict[str, str]:
     if config["source.mode"] == "stream":
         # A query that finds nothing new (offsets of an open transaction) looks a hundred times a second by default.
         settings["spark.sql.streaming.pollingDelay"] = "200ms"
-        settings["spark.sql.streaming.stopTimeout"] = "20s"
+        settings["spark.sql.streaming.stopTimeout"] = "5s"
     settings.update(_of_delta(config) if config["format"] == "delta" else _of_iceberg(config))
     settings.update({k: v for k, v in config.spark_conf.items() if of_session(k)})
     settings.update({"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"})

@@ -25,7 +25,7 @@ from connect_py.errors import RetriableError
 from spark_sink.changes import Reader
 from spark_sink.config import SinkConfig
 from spark_sink.driving.base import Pending
-from spark_sink.driving.checkpoint import Checkpoints, State, UnreadableError, agrees
+from spark_sink.driving.checkpoint import Checkpoints, State, agrees
 from spark_sink.driving.loop import Pace
 from spark_sink.planning import Range, waiting_ranges
 from spark_sink.watermark import Watermark
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("io.github.connectpy.spark.SparkLakehouseSinkTask")
 
-#: How long a step waits for a batch that the log promises. There may be none: offsets of a transaction that is still open.
-_PATIENCE_SECONDS = 10.0
+#: How long a step waits for a query that sees nothing where the log promises records: offsets of a transaction that is still open.
+_PATIENCE_SECONDS = 2.0
 _LOOK_SECONDS = 0.2
 
 
@@ -117,6 +117,7 @@ class StreamDriver:
         self._query: StreamingQuery | None = None
         self._partitions: frozenset[TopicPartition] = frozenset()
         self._generation = 0
+        self._has_failed = False
         self._start: Mapping[TopicPartition, int] = {}
         self._held: _Received | None = None
 
@@ -133,7 +134,8 @@ class StreamDriver:
         patience = time.monotonic() + _PATIENCE_SECONDS
         while time.monotonic() < patience and not self._stopping.is_set():
             if (received := self._run.take(_LOOK_SECONDS)) is None:
-                self._check()
+                if self._is_busy():
+                    patience = time.monotonic() + _PATIENCE_SECONDS
             elif (pending := self._pending(received, positions)) is not None:
                 self._pace.begin()
                 return pending
@@ -160,27 +162,38 @@ class StreamDriver:
 
     def _open(self, positions: Mapping[TopicPartition, int]) -> None:
         self.failed()
-        self._generation, state = self._choose(positions)
+        generation, state = self._choose(positions)
+        try:
+            self._begin(generation, state, positions)
+        except Exception:
+            if state is None:
+                raise
+            _log.exception("Checkpoint generation %d of %s is of no use and a new one begins", generation, self._connector)
+            self._begin(generation + 1, None, positions)
+        self._has_failed = False
+        self._checkpoints.remove_before(self._generation)
+
+    def _begin(self, generation: int, state: State | None, positions: Mapping[TopicPartition, int]) -> None:
+        self._generation = generation
         self._start = positions if state is None else state.start
         self._partitions = frozenset(positions)
         self._run = _Run()
         self._query = (
             self._reader.stream(positions)
             .writeStream.foreachBatch(self._run.receive)
-            .option("checkpointLocation", self._checkpoints.path(self._generation))
-            .queryName(f"{self._connector}-g{self._generation}-{uuid.uuid4().hex[:8]}")
+            .option("checkpointLocation", self._checkpoints.path(generation))
+            .queryName(f"{self._connector}-g{generation}-{uuid.uuid4().hex[:8]}")
             .start()
         )
-        self._checkpoints.remove_before(self._generation)
 
     def _choose(self, positions: Mapping[TopicPartition, int]) -> tuple[int, State | None]:
         """The generation to go on with, and where it stands; None for a new one."""
         newest = self._checkpoints.newest()
-        if newest == 0:
-            return 1, None
+        if newest == 0 or self._has_failed:
+            return newest + 1, None
         try:
             state = self._checkpoints.state(newest)
-        except UnreadableError as error:
+        except Exception as error:  # noqa: BLE001  # storage reports damage in many ways, and a new one is as good
             _log.warning("Checkpoint generation %d of %s cannot be read and a new one begins: %s", newest, self._connector, error)
             return newest + 1, None
         if state is None or not agrees(state, positions):
@@ -188,12 +201,12 @@ class StreamDriver:
             return newest + 1, None
         return newest, state
 
-    def _check(self) -> None:
-        """Raises why the query has ended, if it has."""
-        if self._query is None or self._query.isActive:
-            return
-        error = self._query.exception()
-        self._query = None
+    def _is_busy(self) -> bool:
+        """Whether the query has something to do before it would hand over a batch. Raises why it has ended, if it has."""
+        if self._query is not None and self._query.isActive:
+            return not str(self._query.status["message"]).startswith("Waiting for data")
+        error = self._query.exception() if self._query is not None else None
+        self._query, self._has_failed = None, True
         raise error or RetriableError("The streaming query ended by itself.")
 
     def _release(self) -> None:
