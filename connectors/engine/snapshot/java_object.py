@@ -196,8 +196,8 @@ class _Writer:
             seconds, nanos = seconds_of_moment(text)
             self._out += bytes((_BLOCK, 8)) + struct.pack(">q", seconds * 1000) + bytes((_END,)) + struct.pack(">i", nanos)
         elif java_class == LOCAL_DATE:
-            day = datetime.date.fromisoformat(text)
-            self._out += bytes((_BLOCK, 7)) + struct.pack(">biBB", _LOCAL_DATE_SIGN, day.year, day.month, day.day) + bytes((_END,))
+            date = datetime.date.fromisoformat(text)
+            self._out += bytes((_BLOCK, 7)) + struct.pack(">biBB", _LOCAL_DATE_SIGN, date.year, date.month, date.day) + bytes((_END,))
         elif java_class == DURATION:
             self._out += bytes((_BLOCK, 13)) + struct.pack(">bqi", _DURATION_SIGN, *seconds_of_time(text)) + bytes((_END,))
         elif java_class == _PROXIED:
