@@ -228,4 +228,6 @@ def _create(change: TableChange, rows: Sequence[Group], shape: Shape, tables: Ta
         required |= {c.name for c in rows[0].schema.columns if all(c.required and c in group.schema.columns for group in rows)}
     comments = {column.name: column.comment for group in rows for column in group.schema.columns if column.comment}
     _log.info("Creating table %s with columns %s", change.table, ", ".join(f"{name} {type_}" for name, type_ in shape.types.items()))
-    return tables.create(change.table, shape.types, frozenset(required), comments)
+    layout = config.layout
+    layout.check(str(change.table), shape.types)
+    return tables.create(change.table, shape.types, frozenset(required), comments, layout)

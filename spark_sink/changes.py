@@ -10,7 +10,7 @@ import base64
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from connect_py.api.record import TopicPartition
@@ -153,6 +153,7 @@ class Reader:
         self._spark = spark
         self._config = config
         self._format = PlainRecords() if records is None else records
+        self._types = replace(config.types, decimals_numeric=self._format.numeric_decimals)
         # The consumer of a batch is closed at its end and waits for its last fetch, half a second by default: measured 0.8 s a read
         # against 0.3 s with this.
         options = {"fetch.max.wait.ms": "50", **kafka_options, **config.kafka}
@@ -330,7 +331,7 @@ class Reader:
         if record["problem"] is not None:
             raise DataError(record["problem"])
         key, value = parse_head(record["khead"]), parse_head(record["vhead"])
-        schema = read_schemas(key, value, tombstone=fingerprint.value is None, options=self._config.types)
+        schema = read_schemas(key, value, tombstone=fingerprint.value is None, options=self._types)
         if schema.form is Form.IGNORED:
             return Meaning(schema)
         topic = record["routed"] or fingerprint.topic

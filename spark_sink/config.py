@@ -10,9 +10,10 @@ from typing import Any
 from connect_py.api.config import ConfigDef
 from connect_py.errors import ConfigError
 from spark_sink import settings
-from spark_sink.properties.checks import check_batches, check_delta, check_routing
+from spark_sink.properties.checks import check_batches, check_delta, check_layout, check_routing
 from spark_sink.properties.definition import CONFIG_DEF, OF_ONE_TABLE, OPEN_PREFIXES, unknown_properties, without_aliases
 from spark_sink.properties.key import PREFIX
+from spark_sink.tables.layout import Layout, parse_partitions
 from spark_sink.types import TypeOptions
 
 __all__ = [
@@ -49,7 +50,6 @@ class SinkConfig:
     spark_conf: Mapping[str, str] = field(repr=False)
     kafka: Mapping[str, str] = field(repr=False)
     table_properties: Mapping[str, str] = field(repr=False)
-    decimals_numeric: bool = False
     of_tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     tolerates: bool = False
 
@@ -59,12 +59,17 @@ class SinkConfig:
     def of_table(self, name: str) -> SinkConfig:
         """The configuration for one table: what is set for it wins."""
         own = self.of_tables.get(name)
-        return replace(self, values={**self.values, **{f"tables.{setting}": value for setting, value in own.items()}}) if own else self
+        return replace(self, values={**self.values, **{OF_ONE_TABLE[setting]: value for setting, value in own.items()}}) if own else self
+
+    @property
+    def layout(self) -> Layout:
+        """Of new tables."""
+        return Layout(parse_partitions(self["tables.default-partition-by"] or ""), tuple(self["tables.cluster-by"] or ()))
 
     @property
     def types(self) -> TypeOptions:
         """What the properties say about types."""
-        return TypeOptions(self["time.mode"], self["connect-timestamp.as"], self.decimals_numeric)
+        return TypeOptions(self["time.mode"], self["connect-timestamp.as"])
 
 
 def parse(config: Mapping[str, str]) -> SinkConfig:
@@ -104,7 +109,7 @@ def parse(config: Mapping[str, str]) -> SinkConfig:
         )
     elif catalog.get("type") == "hadoop" and not catalog.get("warehouse"):
         raise ConfigError(f"{PREFIX}catalog.warehouse is missing: the directory or URI under which the tables live.")
-    return SinkConfig(
+    made = SinkConfig(
         topics=topics,
         pattern=pattern,
         values=values,
@@ -112,10 +117,12 @@ def parse(config: Mapping[str, str]) -> SinkConfig:
         spark_conf=spark_conf,
         kafka=under("kafka."),
         table_properties=under("tables.auto-create-props."),
-        decimals_numeric=str(config.get("value.converter.decimal.format", "")).upper() == "NUMERIC",
         of_tables=_of_tables(under("table.")),
         tolerates=str(config.get("errors.tolerance") or "none").lower() == "all",
     )
+    for table in ("", *made.of_tables):
+        check_layout(made.of_table(table).values)
+    return made
 
 
 def _of_tables(settings: Mapping[str, str]) -> dict[str, dict[str, Any]]:
@@ -126,7 +133,7 @@ def _of_tables(settings: Mapping[str, str]) -> dict[str, dict[str, Any]]:
         if setting is None:
             raise ConfigError(f"{PREFIX}table.{name} is not a setting of a table; known are {', '.join(OF_ONE_TABLE)}.")
         parsed: Any = value
-        if key := CONFIG_DEF.keys.get(f"{PREFIX}tables.{setting}"):
+        if key := CONFIG_DEF.keys.get(PREFIX + OF_ONE_TABLE[setting]):
             parsed = ConfigDef([replace(key, name=f"{PREFIX}table.{name}")]).parse({f"{PREFIX}table.{name}": value})[
                 f"{PREFIX}table.{name}"
             ]

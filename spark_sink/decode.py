@@ -52,7 +52,7 @@ def _metadata_names(config: SinkConfig) -> tuple[str, ...]:
 
 def problems_sql(schema: RecordSchema, route: Mapping[str, str], config: SinkConfig) -> list[list[str]]:
     """Select lists as those of `decode_sql`, to columns topic, partition, offset and `problem`: why a record cannot be decoded, or NULL."""
-    deleted_row = not schema.keys or config["tables.write-mode"] == "append"
+    deleted_row = not schema.has_whole_keys or config["tables.write-mode"] == "append"
     checks, _ = _checks(schema, route)
     cases = " ".join(f"WHEN {condition} THEN {literal(why)}" for condition, why in checks)
     return [_parse(schema, deleted_row=deleted_row), [*_PLACE[:3], f"CASE {cases} END problem"]]
@@ -64,14 +64,14 @@ def decode_sql(schema: RecordSchema, route: Mapping[str, str], config: SinkConfi
     Args:
         route: fields of the source block that all records must share, since they chose the table.
     """
-    deleted_row = not schema.keys or config["tables.write-mode"] == "append"
+    deleted_row = not schema.has_whole_keys or config["tables.write-mode"] == "append"
     return [_parse(schema, deleted_row=deleted_row), _row(schema, route, config, deleted_row=deleted_row)]
 
 
 def _parse(schema: RecordSchema, *, deleted_row: bool) -> list[str]:
     steps = [*_PLACE]
-    if schema.keys:
-        steps.append(_from_json("key", {column.field: column.type.read for column in schema.keys}, "k"))
+    if schema.of_key:
+        steps.append(_from_json("key", {column.field: column.type.read for column in schema.of_key}, "k"))
     if schema.form is Form.TOMBSTONE:
         return steps
     fields = {column.field: column.type.read for column in _value_columns(schema)}
@@ -93,7 +93,7 @@ def _parse(schema: RecordSchema, *, deleted_row: bool) -> list[str]:
 
 def _value_columns(schema: RecordSchema) -> list[Column]:
     """Columns that are read from the value: with none of the key's, unless every column is (an object needs a field)."""
-    return [column for column in schema.columns if column not in schema.keys] or list(schema.columns)
+    return [column for column in schema.columns if not column.of_key] or list(schema.columns)
 
 
 def _from_json(column: str, fields: Mapping[str, str], alias: str) -> str:
@@ -109,7 +109,7 @@ def _row(schema: RecordSchema, route: Mapping[str, str], config: SinkConfig, *, 
     time = f"timestamp_millis({_metadata('source.ts_ms', schema)})" if config["tables.write-mode"] == "scd2" else "`timestamp`"
     steps = [f"{_operation(schema, route)} `$op`", "`partition` `$partition`", "`offset` `$offset`", f"{time} `$time`"]
     for column in schema.columns:
-        of_key = column in schema.keys
+        of_key = column.of_key
         value = column.type.convert(f"{'k' if of_key else row}.{quote(column.field)}") if row or of_key else "NULL"
         steps.append(
             f"CAST({value} AS {column.type.spark}) {quote(column.name)}" if not column.type.same else f"{value} {quote(column.name)}"
@@ -160,7 +160,7 @@ def _operation(schema: RecordSchema, route: Mapping[str, str]) -> str:
 def _checks(schema: RecordSchema, route: Mapping[str, str]) -> tuple[list[tuple[str, str]], str]:
     """Conditions under which a record is broken, each with what is wrong then, and the operation."""
     checks: list[tuple[str, str]] = []
-    if schema.keys:
+    if schema.of_key:
         checks.append((f"k IS NULL OR k.{_CORRUPT} IS NOT NULL", "the key is not what its schema says"))
     if schema.form is not Form.TOMBSTONE:
         checks.append((f"v IS NULL OR v.{_CORRUPT} IS NOT NULL", "the value is not what its schema says"))
@@ -169,6 +169,10 @@ def _checks(schema: RecordSchema, route: Mapping[str, str]) -> tuple[list[tuple[
     checks.append((f"coalesce({operation}, '') NOT IN ({known})", "the operation (op) is unknown"))
     if schema.form is Form.ENVELOPE:
         checks.append((f"{operation} NOT IN ('d', 't') AND v.`after` IS NULL", "the event has no row (after is null)"))
+        for column in schema.keys:
+            if not column.of_key:
+                why = f"the delete does not hold column {column.name}, which identifies the row"
+                checks.append((f"{operation} = 'd' AND v.`before`.{quote(column.field)} IS NULL", why))
         several = " OR ".join(f"NOT v.`source`.{quote(name)} <=> {literal(text)}" for name, text in route.items())
         if several:
             checks.append((several, "the topic carries several tables under one schema, which this sink cannot tell apart"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from connect_py.errors import DataError
@@ -32,13 +32,14 @@ class Form(enum.Enum):
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a row and the record's field that it comes from."""
+    """One column of a row and the field that it comes from, of the record's key or of its value."""
 
     name: str
     field: str
     type: ColumnType
     required: bool = False
     comment: str | None = None
+    of_key: bool = False
 
     @property
     def text(self) -> bool:
@@ -51,7 +52,7 @@ class RecordSchema:
     """What a pair of key and value schemas means.
 
     Attributes:
-        keys: columns of the record key; empty when there is none.
+        keys: columns that identify a row: the record key's, unless others were chosen; empty when there are none.
         columns: of the row, keys included, in the order of the schema.
         source_fields: fields of the source block, empty without one.
         extras: fields of the value beside the row that are there: ts_ms, __op, __deleted …
@@ -62,6 +63,16 @@ class RecordSchema:
     columns: tuple[Column, ...] = ()
     source_fields: frozenset[str] = frozenset()
     extras: frozenset[str] = frozenset()
+
+    @property
+    def of_key(self) -> tuple[Column, ...]:
+        """Columns that are read from the record's key."""
+        return tuple(column for column in self.columns if column.of_key)
+
+    @property
+    def has_whole_keys(self) -> bool:
+        """Whether the record's key is enough to find the row of a delete."""
+        return bool(self.keys) and all(column.of_key for column in self.keys)
 
 
 def parse_head(head: str | None) -> SchemaJson | None:
@@ -91,6 +102,7 @@ def read_schemas(key: SchemaJson | None, value: SchemaJson | None, *, tombstone:
         DataError: records like these cannot become rows; the text says why.
     """
     keys = _columns(key, options) if key is not None and key.get("type") == "struct" else ()
+    keys = tuple(replace(column, of_key=True) for column in keys)
     if tombstone:
         return RecordSchema(Form.TOMBSTONE, keys, keys)
     if value is None:

@@ -12,13 +12,14 @@ import logging
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from connect_py.api.metrics import MetricGroup
 from connect_py.api.record import TopicPartition
 from connect_py.api.task import BatchSinkContext, BatchSinkTask
 from connect_py.errors import FatalTaskError, RetriableError
+from spark_sink import columns, rejects, routing
 from spark_sink import config as configuration
-from spark_sink import rejects, routing
 from spark_sink.apply import TableChange, apply_table
 from spark_sink.changes import Batch, Group, Reader
 from spark_sink.config import SinkConfig
@@ -217,7 +218,16 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         for group in batch.groups:
             for table in group.tables:
                 by_table.setdefault(table, []).append(group)
-        return [TableChange(table, groups, _ranges_of(groups, batch.ranges)) for table, groups in sorted(by_table.items())]
+        return [
+            TableChange(table, self._for_table(table, groups), _ranges_of(groups, batch.ranges))
+            for table, groups in sorted(by_table.items())
+        ]
+
+    def _for_table(self, table: TableName, groups: Sequence[Group]) -> list[Group]:
+        """The groups, with the columns that the table's configuration wants."""
+        config = self._config.of_table(str(table))
+        schemas = ((group, columns.of_table(group.schema, str(table), config)) for group in groups)
+        return [replace(group, schema=schema) for group, schema in schemas if schema is not None]
 
     def metrics(self) -> list[MetricGroup]:
         """Records and commits by table, and how far the tables are behind the log."""

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from connect_py.errors import DataError
+from spark_sink import decimals
+from spark_sink.decimals import MAX_PRECISION
 
 #: A parsed schema, as JsonConverter writes it.
 SchemaJson = Mapping[str, Any]
 Expression = Callable[[str], str]
-
-#: Spark's and both table formats' widest decimal.
-MAX_PRECISION = 38
 
 #: Iceberg refuses to read tables with data columns of these names (`MetadataColumns.java`).
 RESERVED_NAMES = frozenset({"_file", "_pos", "_partition", "_spec_id", "_deleted", "_row_id", "_last_updated_sequence_number"})
@@ -164,63 +163,19 @@ def _decimal(schema: SchemaJson, options: TypeOptions) -> ColumnType:
     if precision > MAX_PRECISION:
         if options.decimals_numeric:
             return ColumnType("string", "string", _as_is)
-        return ColumnType("binary", "string", lambda value: plain_notation(_wide(value), str(scale - zeros)))
+        return ColumnType("binary", "string", lambda value: decimals.text(value, str(scale - zeros)))
     spark = f"decimal({precision},{scale})"
     if options.decimals_numeric:
         return ColumnType(spark, spark, _as_is)
     if zeros:
-        return ColumnType("binary", spark, lambda value: f"CAST(concat(CAST({_wide(value)} AS STRING), '{'0' * zeros}') AS {spark})")
-    return ColumnType("binary", spark, lambda value: _scaled(value, precision, scale))
-
-
-def _scaled(value: str, precision: int, scale: int) -> str:
-    unscaled = f"CAST({_narrow(value)} AS decimal({precision},0))" if precision <= 18 else _wide(value)
-    if scale == 0:
-        return f"CAST({unscaled} AS decimal({precision},0))"
-    if precision + scale + 1 <= MAX_PRECISION:  # a product of decimals(p,0) and (s,s) has the type (p+s+1,s), so nothing is rounded
-        unscaled = unscaled if precision <= 18 else f"CAST({unscaled} AS decimal({precision},0))"
-        return f"CAST({unscaled} * 0.{'1'.rjust(scale, '0')}BD AS decimal({precision},{scale}))"
-    return f"CAST({plain_notation(_wide(value), str(scale))} AS decimal({precision},{scale}))"
-
-
-def _narrow(value: str) -> str:
-    """Up to eight bytes as BIGINT: the sign's nibble fills the left, and `conv` to base -10 reads 64 bits as a signed number."""
-    digits = f"hex({value})"
-    padded = f"lpad({digits}, 16, IF({digits} >= '8', 'F', '0'))"
-    return _at_most(value, 8, f"CAST(conv({padded}, 16, -10) AS BIGINT)")
-
-
-def _wide(value: str) -> str:
-    """Up to sixteen bytes as DECIMAL(38,0). Negative numbers go through their complement, 0 - ~v - 1, so that no step leaves 38 digits.
-
-    Spark's unary minus and abs round to 34 digits (Scala's default context; found with 4.1.3), so neither is used here or below.
-    """
-    digits = f"hex({value})"
-    complement = f"translate({digits}, '0123456789ABCDEF', 'FEDCBA9876543210')"
-    padded = f"lpad(IF({digits} >= '8', {complement}, {digits}), 32, '0')"
-    high, low = (f"CAST(conv(substring({padded}, {start}, 16), 16, 10) AS decimal(20,0))" for start in (1, 17))
-    magnitude = f"({high} * 18446744073709551616BD + {low})"
-    return _at_most(value, 16, f"IF({digits} >= '8', 0BD - {magnitude} - 1BD, {magnitude})")
-
-
-def _at_most(value: str, size: int, then: str) -> str:
-    why = f"concat('a decimal of ', length({value}), ' bytes does not fit its column')"
-    return f"CASE WHEN length({value}) > {size} THEN raise_error({why}) ELSE {then} END"
-
-
-def plain_notation(unscaled: str, scale: str) -> str:
-    """Text of unscaled × 10^-scale without an exponent, as java.math.BigDecimal.toPlainString; both are SQL expressions."""
-    digits = f"trim(LEADING '-' FROM CAST({unscaled} AS STRING))"
-    padded = f"concat(repeat('0', greatest(0, {scale} + 1 - length({digits}))), {digits})"
-    sign = f"IF({unscaled} < 0, '-', '')"
-    shifted = f"IF({unscaled} = 0, '0', concat({sign}, {digits}, repeat('0', -({scale}))))"
-    point = f"concat({sign}, substring({padded}, 1, length({padded}) - {scale}), '.', right({padded}, {scale}))"
-    return f"CASE WHEN {scale} <= 0 THEN {shifted} ELSE {point} END"
+        tens = f"'{'0' * zeros}'"
+        return ColumnType("binary", spark, lambda value: f"CAST(concat(CAST({decimals.wide(value)} AS STRING), {tens}) AS {spark})")
+    return ColumnType("binary", spark, lambda value: decimals.scaled(value, precision, scale))
 
 
 def _variable_scale(_: TypeOptions) -> ColumnType:
     def convert(value: str) -> str:
-        return plain_notation(_wide(f"{value}.`value`"), f"{value}.`scale`")
+        return decimals.text(f"{value}.`value`", f"{value}.`scale`")
 
     return ColumnType("struct<`scale`:int,`value`:binary>", "string", convert)
 

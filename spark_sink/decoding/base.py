@@ -32,10 +32,12 @@ class RecordFormat(Protocol):
     Attributes:
         needs_headers: whether the frames given must have Kafka's headers.
         peeks: whether it is quicker on schemas that it has learned, so that a look ahead pays before a large batch.
+        numeric_decimals: whether decimals are JSON numbers in the texts that it gives, not base64.
     """
 
     needs_headers: bool
     peeks: bool
+    numeric_decimals: bool
 
     def rows(self, kafka: DataFrame) -> DataFrame:
         """Kafka's records, cut: topic, partition, offset, timestamp, kfp, vfp (the numbers), key, value (JSON texts of the payloads),

@@ -43,6 +43,7 @@ class ConvertedRecords:
 
     needs_headers = True
     peeks = False
+    numeric_decimals = False
 
     def __init__(self, conversion: RecordConversion) -> None:
         self._conversion = conversion

@@ -21,7 +21,7 @@ def open_format(conversion: RecordConversion) -> RecordFormat:
     conversion.open().close()
     sides = (conversion.converters["key"], conversion.converters["value"])
     if not conversion.transforms and all(_is_plain(side) for side in sides):
-        return PlainRecords()
+        return PlainRecords(numeric_decimals=conversion.converters["value"].get("decimal.format", "").strip().upper() == "NUMERIC")
     return ConvertedRecords(conversion)
 
 

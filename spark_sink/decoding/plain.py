@@ -20,8 +20,9 @@ class PlainRecords:
     needs_headers = False
     peeks = True
 
-    def __init__(self) -> None:
+    def __init__(self, *, numeric_decimals: bool = False) -> None:
         self._heads = Heads()
+        self.numeric_decimals = numeric_decimals
 
     def rows(self, kafka: DataFrame) -> DataFrame:
         """See `RecordFormat.rows`."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from connect_py.errors import ConfigError
 from spark_sink.properties.key import PREFIX
+from spark_sink.tables.layout import parse_partitions
 
 
 def check_routing(values: Mapping[str, Any], of_tables: Mapping[str, Mapping[str, Any]]) -> None:
@@ -65,3 +66,15 @@ def check_batches(values: Mapping[str, Any], given: Mapping[str, Any]) -> None:
         raise ConfigError(
             f"{PREFIX}checkpoint.location is missing: with {PREFIX}source.mode=stream it names a directory or URI for its checkpoint."
         )
+
+
+def check_layout(values: Mapping[str, Any]) -> None:
+    """Partitions that the format has. Raises ConfigError."""
+    if values["format"] != "delta":
+        return
+    if any(partition.transform for partition in parse_partitions(values["tables.default-partition-by"] or "")):
+        raise ConfigError(f"Delta is partitioned by columns as they are; {values['tables.default-partition-by']} has a transform of one.")
+    if values["tables.default-partition-by"] and values["tables.cluster-by"]:
+        raise ConfigError("Delta takes partitions or clustering columns, not both: set partition-by or cluster-by.")
+    if values["tables.default-commit-branch"]:
+        raise ConfigError("Delta has no branches; unset commit-branch, or write Iceberg tables.")

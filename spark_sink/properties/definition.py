@@ -23,6 +23,9 @@ SHARED_WITH_ICEBERG = frozenset(
         "tables.auto-create-props.",
         "tables.evolve-schema-enabled",
         "tables.schema-force-optional",
+        "tables.default-id-columns",
+        "tables.default-partition-by",
+        "tables.default-commit-branch",
         "control.commit.interval-ms",
     }
 )
@@ -30,17 +33,24 @@ SHARED_WITH_ICEBERG = frozenset(
 #: Properties that take any suffix: lakehouse.<prefix><suffix>.
 OPEN_PREFIXES = ("catalog.", "hadoop.", "kafka.", "spark.conf.", "table.", "tables.auto-create-props.")
 
-#: Settings of one table, lakehouse.table.<namespace.table>.<setting>: those that win over lakehouse.tables.<setting>, and route-regex.
-OF_ONE_TABLE = (
-    "write-mode",
-    "delete-mode",
-    "truncate-mode",
-    "no-key",
-    "metadata-columns",
-    "evolve-schema-enabled",
-    "schema-change.behavior",
-    "route-regex",
-)
+#: Settings of one table, lakehouse.table.<namespace.table>.<setting>, and the property for all tables that each of them wins over.
+OF_ONE_TABLE = {
+    "write-mode": "tables.write-mode",
+    "delete-mode": "tables.delete-mode",
+    "truncate-mode": "tables.truncate-mode",
+    "no-key": "tables.no-key",
+    "ordering": "tables.ordering",
+    "position-epoch": "tables.position-epoch",
+    "metadata-columns": "tables.metadata-columns",
+    "exclude-columns": "tables.exclude-columns",
+    "id-columns": "tables.default-id-columns",
+    "partition-by": "tables.default-partition-by",
+    "cluster-by": "tables.cluster-by",
+    "commit-branch": "tables.default-commit-branch",
+    "evolve-schema-enabled": "tables.evolve-schema-enabled",
+    "schema-change.behavior": "tables.schema-change.behavior",
+    "route-regex": "route-regex",
+}
 
 CONFIG_DEF = ConfigDef(
     [

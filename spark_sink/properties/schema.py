@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from connect_py.api.config import ConfigType, Importance, one_of
+from connect_py.api.config import ConfigType, Importance, non_empty, one_of
 from connect_py.errors import ConfigError
 from spark_sink.properties.key import key
+from spark_sink.tables.layout import parse_partitions
+
+
+def _partitions(name: str, value: Any) -> None:
+    try:
+        parse_partitions(value or "")
+    except ValueError as error:
+        raise ConfigError(f"Invalid value {value} for configuration {name}: {error}") from None
+
 
 SCHEMA_CHANGES = ("create.table", "add.column", "alter.column.type")
 
@@ -58,6 +67,28 @@ KEYS = (
         "Changes that may not be made, of those of the include list.",
         ConfigType.LIST,
         validator=_schema_changes,
+        group="Schema",
+    ),
+    key(
+        "tables.default-partition-by",
+        None,
+        "Partitions of new tables, separated by commas: a column, or years(c), months(c), days(c), hours(c), bucket(c,n), truncate(c,n), "
+        "which Delta has not; of one table lakehouse.table.<name>.partition-by. The columns should be part of the key, or never change.",
+        validator=_partitions,
+        group="Schema",
+    ),
+    key(
+        "tables.cluster-by",
+        None,
+        "Columns by which new tables are ordered: Delta's liquid clustering, Iceberg's write order.",
+        ConfigType.LIST,
+        group="Schema",
+    ),
+    key(
+        "tables.default-commit-branch",
+        None,
+        "Iceberg: the branch that is written, in place of main; of one table lakehouse.table.<name>.commit-branch.",
+        validator=non_empty,
         group="Schema",
     ),
     key(

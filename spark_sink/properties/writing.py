@@ -55,6 +55,15 @@ KEYS = (
         group="Writing",
     ),
     key(
+        "tables.default-id-columns",
+        None,
+        "Columns that identify a row, in place of the record key's; of one table lakehouse.table.<name>.id-columns. A delete must hold "
+        "them, in its key or in the row before it.",
+        ConfigType.LIST,
+        group="Writing",
+    ),
+    key("tables.exclude-columns", None, "Columns that are never written.", ConfigType.LIST, group="Writing"),
+    key(
         "tables.metadata-columns",
         "op,ts_ms",
         "Columns added to every table, as __<name>: " + ", ".join(METADATA_COLUMNS) + ".",

@@ -16,6 +16,7 @@ from spark_sink.evolve import Evolution
 from spark_sink.maintenance import Policy
 from spark_sink.merge import Shape
 from spark_sink.routing import TableName
+from spark_sink.tables.layout import Layout
 from spark_sink.watermark import Watermark
 
 if TYPE_CHECKING:
@@ -77,7 +78,9 @@ class Tables(Protocol):
         """
         ...
 
-    def create(self, name: TableName, columns: Mapping[str, str], required: frozenset[str], comments: Mapping[str, str]) -> TableState:
+    def create(
+        self, name: TableName, columns: Mapping[str, str], required: frozenset[str], comments: Mapping[str, str], layout: Layout
+    ) -> TableState:
         """Create a table and its namespace. It has no watermark yet."""
         ...
 

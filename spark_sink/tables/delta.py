@@ -25,6 +25,7 @@ from spark_sink.routing import TableName
 from spark_sink.tables.base import TableState, Writer
 from spark_sink.tables.catalog import tables_of_catalog
 from spark_sink.tables.history import Applied, Commit, metadata_json, newest_commit, parse_metadata
+from spark_sink.tables.layout import Layout, partition_sql
 from spark_sink.tables.ledger import Ledger
 from spark_sink.types import literal, quote
 from spark_sink.watermark import Watermark
@@ -133,7 +134,9 @@ class DeltaTables:
             found.append(Commit(row["version"], time, parse_metadata(row["userMetadata"]), restored))
         return found
 
-    def create(self, name: TableName, columns: Mapping[str, str], required: frozenset[str], comments: Mapping[str, str]) -> TableState:
+    def create(
+        self, name: TableName, columns: Mapping[str, str], required: frozenset[str], comments: Mapping[str, str], layout: Layout
+    ) -> TableState:
         """See `Tables.create`."""
         if self._root is None and name.parts[:-1]:
             self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {'.'.join(quote(part) for part in (self._catalog, *name.parts[:-1]))}")
@@ -144,7 +147,9 @@ class DeltaTables:
             for column, type_ in columns.items()
         ]
         properties = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in self._properties.items())
-        self._spark.sql(f"CREATE TABLE {self._quoted(name)} ({', '.join(lines)}) USING delta TBLPROPERTIES ({properties})")
+        self._spark.sql(
+            f"CREATE TABLE {self._quoted(name)} ({', '.join(lines)}) USING delta {_laid_out(layout)} TBLPROPERTIES ({properties})"
+        )
         self._known[name] = _Known(0, Applied(Watermark()))
         return TableState(dict(columns), Watermark())
 
@@ -272,6 +277,12 @@ class DeltaTables:
         if self._root is not None:
             return "delta." + quote("/".join((self._root, *name.parts)))
         return ".".join(quote(part) for part in (self._catalog, *name.parts))
+
+
+def _laid_out(layout: Layout) -> str:
+    if layout.cluster:
+        return f"CLUSTER BY ({', '.join(quote(column) for column in layout.cluster)})"
+    return f"PARTITIONED BY ({', '.join(partition_sql(partition) for partition in layout.partitions)})" if layout.partitions else ""
 
 
 def _nothing(table: str) -> str:

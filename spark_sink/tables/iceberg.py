@@ -1,9 +1,10 @@
 """Iceberg tables. The watermark lies in the summary of the snapshot that holds the rows, as `kafka.connect.offsets.<connector>`.
 
-A write is conditional: it goes to a branch that starts at the snapshot whose watermark was read, and `main` is fast-forwarded to it,
-which Iceberg refuses when `main` has moved. So of two tasks that are alive at once only one commits what follows a watermark, also in
-append mode, where Iceberg itself would let both. After that the watermark is copied into a table property, which the user's compaction
-and expiry of snapshots leave alone, and only then the branch goes, which has kept the snapshot from expiry until now.
+A write is conditional: it goes to a branch that starts at the snapshot whose watermark was read, and the table's own branch (`main`,
+unless another is configured) is fast-forwarded to it, which Iceberg refuses when that one has moved. So of two tasks that are alive at once
+only one commits what follows a watermark, also in append mode, where Iceberg itself would let both. After that the watermark is copied
+into a table property, which the user's compaction and expiry of snapshots leave alone, and only then the branch goes, which has kept the
+snapshot from expiry until now.
 
 State: head and watermark of tables that this task has read or written, dropped by `forget`.
 """
@@ -24,6 +25,7 @@ from spark_sink.merge import Shape, append_sql, merge_sql
 from spark_sink.routing import TableName
 from spark_sink.tables.base import TableState, Writer
 from spark_sink.tables.catalog import tables_of_catalog
+from spark_sink.tables.layout import Layout, partition_sql
 from spark_sink.tables.ledger import Ledger
 from spark_sink.tables.snapshots import Stored, newest
 from spark_sink.types import literal, quote
@@ -52,7 +54,7 @@ _BRANCH = "connect_py_"
 
 @dataclass(frozen=True)
 class _Known:
-    """A table as last read or written: the head of `main` (None while it has no snapshot) and what holds up to there."""
+    """A table as last read or written: the head of its branch (None while it has no snapshot) and what holds up to there."""
 
     head: int | None
     stored: Stored
@@ -61,7 +63,15 @@ class _Known:
 class IcebergTables:
     """`spark_sink.tables.base.Tables` over a Spark catalog of Iceberg's."""
 
-    def __init__(self, spark: SparkSession, catalog: str, writer: Writer, new_table_properties: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        catalog: str,
+        writer: Writer,
+        new_table_properties: Mapping[str, str],
+        branch_of: Callable[[TableName], str | None] = lambda _: None,
+    ) -> None:
+        self._branch_of = branch_of
         self._spark = spark
         self._catalog = catalog
         self._ledger = Ledger(writer)
@@ -87,9 +97,9 @@ class IcebergTables:
             raise
         refs = self._refs(name)
         known = self._known.get(name)
-        if known is None or known.head != refs.get("main"):
+        if known is None or known.head != refs.get(self._head_of(name)):
             first = known is None
-            known = self._read(name, refs.get("main"))
+            known = self._read(name, refs.get(self._head_of(name)))
             if claim:
                 self._ledger.claim(known.stored.epoch)
             self._ledger.found(name, known.stored.watermark, known.stored.epoch)
@@ -118,7 +128,9 @@ class IcebergTables:
             if branch.startswith(self._branches):
                 self._drop(name, branch)
 
-    def create(self, name: TableName, columns: Mapping[str, str], required: frozenset[str], comments: Mapping[str, str]) -> TableState:
+    def create(
+        self, name: TableName, columns: Mapping[str, str], required: frozenset[str], comments: Mapping[str, str], layout: Layout
+    ) -> TableState:
         """See `Tables.create`."""
         if name.parts[:-1]:
             namespace = ".".join(quote(part) for part in (self._catalog, *name.parts[:-1]))
@@ -129,8 +141,14 @@ class IcebergTables:
             + (f" COMMENT {literal(comments[column])}" if column in comments else "")
             for column, type_ in columns.items()
         ]
-        properties = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in self._properties.items())
-        self._spark.sql(f"CREATE TABLE {self._quoted(name)} ({', '.join(lines)}) USING iceberg TBLPROPERTIES ({properties})")
+        chosen = ({"write.distribution-mode": "hash"} if layout.partitions else {}) | self._properties
+        properties = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in chosen.items())
+        parts = f"PARTITIONED BY ({', '.join(partition_sql(partition) for partition in layout.partitions)})" if layout.partitions else ""
+        self._spark.sql(f"CREATE TABLE {self._quoted(name)} ({', '.join(lines)}) USING iceberg {parts} TBLPROPERTIES ({properties})")
+        if layout.cluster:
+            order = ", ".join(quote(column) for column in layout.cluster)
+            spread = "DISTRIBUTED BY PARTITION LOCALLY " if parts else ""
+            self._spark.sql(f"ALTER TABLE {self._quoted(name)} WRITE {spread}ORDERED BY {order}")
         self._known[name] = _Known(None, Stored(Watermark(), 0, None, in_property=True))
         return TableState(dict(columns), Watermark())
 
@@ -168,7 +186,13 @@ class IcebergTables:
 
     def rows(self, name: TableName) -> DataFrame:
         """See `Tables.rows`."""
-        return self._spark.table(self._quoted(name))
+        branch = self._head_of(name)
+        version = f" VERSION AS OF {literal(branch)}" if branch in self._refs(name) else ""
+        return self._spark.sql(f"SELECT * FROM {self._quoted(name)}{version}")
+
+    def _head_of(self, name: TableName) -> str:
+        """The branch that holds a table's rows."""
+        return self._branch_of(name) or "main"
 
     def written(self) -> dict[TableName, Watermark]:
         """See `Tables.written`. Every commit copies the watermark into a property, so properties are enough."""
@@ -233,13 +257,14 @@ class IcebergTables:
         """Make the branch's rows the table's; the new head."""
         table = ".".join(quote(part) for part in name.parts)
         moved = self._spark.sql(
-            f"CALL {quote(self._catalog)}.system.fast_forward(table => {literal(table)}, branch => 'main', to => {literal(branch)})"
+            f"CALL {quote(self._catalog)}.system.fast_forward(table => {literal(table)}, branch => {literal(self._head_of(name))}, "
+            f"to => {literal(branch)})"
         )
         return int(moved.collect()[0]["updated_ref"])
 
     def _moved(self, name: TableName, head: int | None) -> ConnectError | None:
         """The error if the table is no longer at `head`: the task ends when a younger one of the same connector changed it."""
-        now = self._refs(name).get("main")
+        now = self._refs(name).get(self._head_of(name))
         return None if now == head else self._ledger.changed_by(name, self._read(name, now).stored.epoch)
 
     def _keep(self, name: TableName, known: _Known) -> None:

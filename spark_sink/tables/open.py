@@ -17,4 +17,6 @@ def open_tables(spark: SparkSession, config: SinkConfig, writer: Writer) -> Tabl
     """The tables of the configuration's catalog."""
     if config["format"] == "delta":
         return DeltaTables(spark, config["catalog"], config["delta.root"], writer, config.table_properties)
-    return IcebergTables(spark, config["catalog"], writer, config.table_properties)
+    return IcebergTables(
+        spark, config["catalog"], writer, config.table_properties, lambda name: config.of_table(str(name))["tables.default-commit-branch"]
+    )

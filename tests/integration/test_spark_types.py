@@ -75,6 +75,38 @@ def test_decimals_of_variable_scale_are_plain_text(held_spark: Any) -> None:
     assert got == [*values, "5000", None]
 
 
+@pytest.mark.parametrize("scale", [0, 3, 30, -2])
+def test_decimals_of_any_length_are_plain_text(held_spark: Any, scale: int) -> None:
+    rng = random.Random(scale)
+    whole = [
+        0,
+        1,
+        -1,
+        255,
+        -256,
+        10**38,
+        -(10**38),
+        10**65 - 1,
+        1 - 10**65,
+        10**130 + 7,
+        2**120,
+        -(2**120),
+        2**127,
+        -(2**127),
+        -(2**128),
+        2**200,
+    ]
+    whole += [rng.randint(-(2**bits), 2**bits) for bits in range(100, 400, 13)]
+    values = [Decimal(number).scaleb(-scale, Context(prec=200)) for number in whole]
+    schema = {
+        "type": "bytes",
+        "name": "org.apache.kafka.connect.data.Decimal",
+        "parameters": {"scale": str(scale), "connect.decimal.precision": "140"},
+    }
+    texts = [f'"{base64.b64encode(number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True)).decode()}"' for number in whole]
+    assert converted(held_spark, schema, [*texts, "null"]) == [*(f"{value:f}" for value in values), None]
+
+
 def test_a_decimal_beyond_its_column_fails(held_spark: Any) -> None:
     schema = {
         "type": "bytes",

@@ -188,6 +188,7 @@ def test_example_configurations_are_valid(page: Path) -> None:
                 problems = {value.name: value.errors for value in SparkLakehouseSink().validate(config) if value.errors}
                 known = {name for name in config if name.startswith((*(sink.PREFIX + p for p in sink.OPEN_PREFIXES), "topics"))}
                 known |= set(sink.CONFIG_DEF.keys)
+                known |= {name for name in config if name.startswith(("key.converter.", "value.converter.", "transforms.", "predicates."))}
             case "FileStreamSource":
                 problems, known = {}, set(FileStreamSourceConnector.config_def().keys)
             case "FileStreamSink":
