@@ -19,6 +19,9 @@ EXTENSIONS = {
     "delta": "io.delta.sql.DeltaSparkSessionExtension",
 }
 
+#: A batch has some hundred thousand rows at most: Spark's default of 200 cuts it into crumbs. Small parts are joined again in any case.
+_CLUSTER_PARTITIONS = "32"
+
 
 def context_settings(config: SinkConfig) -> dict[str, str]:
     """Settings that all tasks of a process share."""
@@ -42,7 +45,7 @@ def context_settings(config: SinkConfig) -> dict[str, str]:
 def session_settings(config: SinkConfig) -> dict[str, str]:
     """Settings of one task's session. The time zone and ANSI mode are not the user's to choose: conversions rely on them."""
     settings = {
-        "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+        "spark.sql.shuffle.partitions": str(os.cpu_count() or 2) if _is_local(config) else _CLUSTER_PARTITIONS,
         # A file a task of the write; two tiny batches a second must not each leave a file for every core.
         "spark.sql.adaptive.enabled": "true",
         # A batch is held for seconds: looking for a better encoding of its columns costs more than it saves.
@@ -68,7 +71,7 @@ def _of_iceberg(config: SinkConfig) -> dict[str, str]:
 def _of_delta(config: SinkConfig) -> dict[str, str]:
     # Tables by path go through spark_catalog, whatever catalog the user's are in.
     settings = {"spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog"}
-    if not config["spark.remote"] and config["spark.master"].startswith("local"):
+    if _is_local(config):
         # Delta reads a table's state by as many tasks as this; its default of 50 takes longer than a small batch.
         settings["spark.databricks.delta.snapshotPartitions"] = "2"
         settings["spark.sql.sources.parallelPartitionDiscovery.parallelism"] = "8"
@@ -76,6 +79,10 @@ def _of_delta(config: SinkConfig) -> dict[str, str]:
     if config["catalog"] != "spark_catalog":
         settings[catalog] = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
     return settings | {(f"{catalog}.{name}" if name != "catalog-impl" else catalog): value for name, value in config.catalog.items()}
+
+
+def _is_local(config: SinkConfig) -> bool:
+    return config["spark.remote"] is None and config["spark.master"].startswith("local")
 
 
 def of_session(key: str) -> bool:
