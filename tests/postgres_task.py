@@ -41,6 +41,8 @@ class DirectTask:
         batches: the same rows in their batches, with the batches' offsets.
     """
 
+    encoding = Context.encoding
+
     def __init__(self, config: Mapping[str, str], offset: SourceOffset | None = None, hooks: SnapshotHooks | None = None) -> None:
         self.task = self.make()
         self.task.hooks = hooks
@@ -48,6 +50,7 @@ class DirectTask:
         self.batches: list[tuple[list[Event], SourceOffset]] = []
         self.offset = offset
         self.context = Context(offset)
+        self.context.encoding = self.encoding
         self.task.start(config, self.context)
 
     def make(self) -> Any:
