@@ -1,8 +1,9 @@
 """kill -9 of the worker or of a task's process at random moments, while rows of MySQL are copied and while they change; see
 `tests/kills.py`.
 
-At the end the topic, folded by key, must be the table; the journal's topic must have every line of the journal; and no row that a snapshot
-read may follow a newer event of its key. FAULTS_KILLS is the number of kills in each test: 30 are the long form.
+At the end the topic, folded by key, must be the table; the journal's topic must have every line of the journal; no row that a snapshot
+read may follow a newer event of its key; and a snapshot that goes on may have read no more again than a chunk a reader. FAULTS_KILLS is the
+number of kills in each test: 30 are the long form.
 """
 
 from __future__ import annotations
@@ -22,12 +23,28 @@ from connect_py.testing.services.mysql import MySqlAddress
 from connect_py.testing.services.process import wait_until
 from connect_py.testing.services.worker import Worker
 from tests.fix_kafka import Kafka
-from tests.kills import KILLS, Changes, await_equal, await_lines, bring_back, changing, has_records, kill, new_dice, reads, stale_rows
+from tests.kills import (
+    KILLS,
+    Changes,
+    are_gone,
+    await_equal,
+    await_lines,
+    bring_back,
+    changing,
+    has_records,
+    kill,
+    new_dice,
+    reads,
+    stale_rows,
+)
 from tests.mysql_task import mysql_source
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(600 + 60 * KILLS)]
 
 CHUNKED_ROWS = 4000 * max(1, KILLS // 2)
+#: Many enough for a snapshot that lasts for all kills, few enough to be folded in seconds.
+ROWS = 40_000 + 25_000 * KILLS
+CHUNK = 10_000
 STRATEGIES = {
     "insert_insert": {},
     "insert_delete": {"incremental_snapshot_watermarking_strategy": "insert_delete"},
@@ -121,6 +138,39 @@ def test_a_snapshot_and_a_stream_that_are_killed_again_and_again_lose_no_change(
             time.sleep(dice.uniform(0, 4))  # a random moment, in and between two flushes of the offsets (2 s)
         wait_until(partial(is_streaming, worker, name), 120, "the stream")
     assert_nothing_is_lost(kafka, name, cursor)
+    worker.delete(name)
+
+
+@pytest.mark.parametrize("readers", [1, 2] if KILLS > 3 else [2])
+def test_a_snapshot_that_is_killed_again_and_again_goes_on(
+    make_worker: Callable[..., Worker], kafka: Kafka, mysql: MySqlAddress, database: tuple[str, Any], dice: random.Random, readers: int
+) -> None:
+    worker = make_worker()
+    name, cursor = database
+    topic = f"{name}.{name}.item"
+    fill(cursor, ROWS)
+    cursor.execute("ANALYZE TABLE item")
+    more = {
+        "schema_history_internal_store_only_captured_tables_ddl": "true",
+        "snapshot_max_threads": str(readers),
+        "internal_snapshot_chunk_rows": str(CHUNK),
+    }
+    with mysql.connect() as writer, changing(MySqlChanges(writer, name, dice, keys=ROWS)):
+        worker.create(name, mysql_source(mysql, kafka.bootstrap, name, **more))
+        before = 0
+        for round_number in range(KILLS):
+            far_enough = before + dice.uniform(0.1, 1) * ROWS / (KILLS + 1)
+            wait_until(partial(has_records, kafka, topic, far_enough), 60, "a part of the snapshot")
+            gone = kill(worker, dice.choice(["worker", "task", "reader"]) if round_number else "task")
+            before = kafka.count(topic)
+            bring_back(worker, name)
+            wait_until(partial(are_gone, gone), 10, "the end of the processes that read")
+        wait_until(partial(is_streaming, worker, name), 180, "the stream")
+    keys = [key for key, _ in assert_nothing_is_lost(kafka, name, cursor)]
+    again = len(keys) - len(set(keys))
+    print(f"{KILLS} kills, {readers} readers: {again} rows of {ROWS} were read again, in chunks of {CHUNK}")
+    # a chunk a reader, and one whose offset was on its way
+    assert again <= KILLS * (readers + 1) * CHUNK
     worker.delete(name)
 
 
