@@ -1,0 +1,91 @@
+"""What plans the sink's batches: pace, and what a streaming checkpoint says against what the tables say."""
+
+from __future__ import annotations
+
+import pytest
+
+from connect_py.api.record import TopicPartition
+from connect_py.errors import ConfigError
+from spark_sink.config import SinkConfig, parse
+from spark_sink.driving.checkpoint import State, UnreadableError, agrees, parse_offsets
+from spark_sink.driving.loop import LoopDriver
+
+A, B = TopicPartition("a", 0), TopicPartition("b", 0)
+HADOOP = {"topics": "a", "lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": "/w"}
+
+
+def config(**more: str) -> SinkConfig:
+    return parse(HADOOP | {"lakehouse." + name.replace("__", "-").replace("_", "."): value for name, value in more.items()})
+
+
+def test_offsets_are_read_as_spark_41_writes_them() -> None:
+    assert parse_offsets('v1\n{"batchWatermarkMs":0,"conf":{}}\n{"a":{"0":5},"b":{"0":7}}') == {A: 5, B: 7}
+    assert parse_offsets('\x00v1\n{"a":{"0":5}}\n') == {A: 5}
+
+
+@pytest.mark.parametrize("text", ["", "v2\n{}\n{}", "v1\n{}\n-", "v1\n{}\nnot json", 'v1\n{}\n{"a":5}', "v1"])
+def test_a_checkpoint_of_another_form_is_not_guessed_at(text: str) -> None:
+    with pytest.raises(UnreadableError):
+        parse_offsets(text)
+
+
+@pytest.mark.parametrize(
+    ("state", "positions", "goes_on"),
+    [
+        (State({A: 5}, None), {A: 5}, True),
+        (State({A: 5}, {A: 9}), {A: 5}, True),
+        (State({A: 5}, {A: 9}), {A: 9}, True),
+        (State({A: 5}, {A: 9}), {A: 7}, True),
+        (State({A: 5}, {A: 9}), {A: 4}, False),
+        (State({A: 5}, {A: 9}), {A: 10}, False),
+        (State({A: 5}, None), {A: 6}, False),
+        (State({A: 5}, {A: 9, B: 3}), {A: 9, B: 3}, True),
+        (State({A: 5, B: 3}, None), {A: 5}, False),
+        (State({A: 5}, None), {A: 5, B: 3}, True),
+    ],
+    ids=[
+        "at its end",
+        "before its planned batch",
+        "the planned batch was applied",
+        "some tables have it",
+        "a table was set back",
+        "offsets were set forward",
+        "the tables are ahead",
+        "a new partition",
+        "a topic is gone",
+        "a partition it does not know",
+    ],
+)
+def test_a_checkpoint_is_gone_on_from_where_it_misses_nothing_and_repeats_its_last_batch_at_most(
+    state: State, positions: dict[TopicPartition, int], goes_on: bool
+) -> None:
+    assert agrees(state, positions) is goes_on
+
+
+def test_a_backlog_of_a_whole_batch_does_not_wait_even_if_it_cannot_be_divided_evenly() -> None:
+    driver = LoopDriver(config(max__offsets__per__trigger="10"))
+    log = {TopicPartition("a", number): (0, 11) for number in range(3)}
+    positions = dict.fromkeys(log, 0)
+    pending = driver.next(positions, log)
+    assert pending is not None
+    positions |= {tp: end for tp, (_, end) in pending.ranges.items()}
+    assert driver.next(positions, log) is not None
+    assert driver.next(dict.fromkeys(log, 10), log) is None, "the rest waits for the interval"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"source_mode": "stream"}, r"lakehouse\.checkpoint\.location is missing"),
+        ({"spark_remote": "sc://h", "source_mode": "stream", "checkpoint_location": "/c"}, "Use loop"),
+        ({"spark_remote": "sc://h", "spark_master": "local[2]"}, "exclude each other"),
+        ({"spark_remote": "spark://h"}, "must begin with sc://"),
+    ],
+)
+def test_choices_of_where_spark_runs_that_do_not_go_together_are_refused(more: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        config(**more)
+
+
+def test_the_address_of_a_connect_server_may_hold_a_token_and_has_no_text_form() -> None:
+    assert "secret" not in str(config(spark_remote="sc://h:1/;token=secret").values)
