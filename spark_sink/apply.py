@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from connect_py.api.record import TopicPartition
 from connect_py.errors import FatalTaskError
 from spark_sink.adapt import Rules, adapt, allows
-from spark_sink.changes import Batch, Group, Truncate
+from spark_sink.changes import Batch, Group
 from spark_sink.config import SinkConfig
 from spark_sink.decode import UNAVAILABLE, metadata_columns
 from spark_sink.evolve import plan_evolution, wider
@@ -19,6 +19,7 @@ from spark_sink.merge import VERSION_COLUMNS, Shape, reduce, unify
 from spark_sink.planning import Range
 from spark_sink.records import Form
 from spark_sink.routing import TableName
+from spark_sink.summary import Truncate
 from spark_sink.tables.base import Tables, TableState
 from spark_sink.versions import chain
 from spark_sink.watermark import Watermark

@@ -6,7 +6,6 @@ fetches and parses the text of one record for every fingerprint that it has not 
 
 from __future__ import annotations
 
-import base64
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,6 +23,7 @@ from spark_sink.planning import Range, offsets_json
 from spark_sink.records import Form, RecordSchema, parse_head, read_schemas
 from spark_sink.routing import TableName
 from spark_sink.session import parallelism
+from spark_sink.summary import Kind, Truncate, at, summarize
 from spark_sink.types import literal
 
 if TYPE_CHECKING:
@@ -58,15 +58,6 @@ class Meaning:
     parts: Mapping[str, str] = field(default_factory=dict)
     route: Mapping[str, str] = field(default_factory=dict)
     problem: str | None = None
-
-
-@dataclass(frozen=True, order=True, slots=True)
-class Truncate:
-    """Where the last truncate of some records stands. `time` is the record's timestamp, microseconds since 1970."""
-
-    time: int
-    partition: int
-    offset: int
 
 
 @dataclass(frozen=True)
@@ -131,17 +122,6 @@ class Batch:
     def close(self) -> None:
         """Release what Spark holds."""
         self._rows.unpersist()
-
-
-def at(places: Iterable[tuple[TopicPartition, int]]) -> str:
-    """SQL that is true for the records at some places; there must be one."""
-    offsets: dict[TopicPartition, list[str]] = {}
-    for tp, offset in sorted(places):
-        offsets.setdefault(tp, []).append(str(offset))
-    parts = [
-        f"(`topic` = {literal(tp.topic)} AND `partition` = {tp.partition} AND `offset` IN ({', '.join(o)}))" for tp, o in offsets.items()
-    ]
-    return " OR ".join(parts)
 
 
 class Reader:
@@ -237,28 +217,17 @@ class Reader:
         return found
 
     def _groups(self, rows: DataFrame, ranges: Mapping[TopicPartition, Range]) -> list[Group]:
-        placeholder = self._config["unavailable.value.placeholder"]
-        found = rows.selectExpr(
-            "topic",
-            "kfp",
-            "vfp",
-            "route",
-            "struct(partition, offset) place",
-            f"{_has_placeholder('value', placeholder)} placeholder",
-            f"IF({_IS_TRUNCATE}, struct(unix_micros(timestamp), partition, offset), NULL) truncated",
-        )
-        counted = found.groupBy("topic", "kfp", "vfp", "route").agg(*_aggregates())
-        summary = sorted(counted.collect(), key=lambda row: (row["vfp"] is None, row["topic"], row["place"]["offset"]))
-        fingerprints = [Fingerprint(row["topic"], row["kfp"], row["vfp"]) for row in summary]
+        kinds = summarize(rows, self._config["unavailable.value.placeholder"])
         places: dict[Fingerprint, tuple[TopicPartition, int]] = {}
         counts: Counter[Fingerprint] = Counter()
-        for row, fingerprint in zip(summary, fingerprints, strict=True):
-            places.setdefault(fingerprint, (TopicPartition(row["topic"], row["place"]["partition"]), row["place"]["offset"]))
-            counts[fingerprint] += row["n"]
+        for kind in kinds:
+            places.setdefault(kind.fingerprint, kind.place)
+            counts[kind.fingerprint] += kind.count
         self._learn({fingerprint: place for fingerprint, place in places.items() if fingerprint not in self._known})
         self._format.counted(counts)
         groups: list[Group] = []
-        for row, fingerprint in zip(summary, fingerprints, strict=True):
+        for kind in kinds:
+            fingerprint = kind.fingerprint
             meaning = self._known[fingerprint]
             if meaning.schema.form is Form.ENVELOPE:
                 self._with_envelope.add(fingerprint.topic)
@@ -268,27 +237,28 @@ class Reader:
                 Group(
                     fingerprint,
                     meaning.schema,
-                    () if (tables := self._tables_of(row, meaning)) is None else tables,
-                    row["n"],
-                    bool(row["placeholder"]),
+                    () if (tables := self._tables_of(kind, meaning)) is None else tables,
+                    kind.count,
+                    kind.placeholder,
                     meaning.route,
-                    None if row["truncated"] is None else Truncate(*row["truncated"]),
-                    row["truncates"],
-                    row["route"],
-                    meaning.problem if tables is not None else self._rule(row["route"], meaning),
+                    kind.truncate,
+                    kind.truncates,
+                    kind.route,
+                    meaning.problem if tables is not None else self._rule(kind.route, meaning),
                 )
             )
         return groups
 
-    def _tables_of(self, row: Row, meaning: Meaning) -> tuple[TableName, ...] | None:
+    def _tables_of(self, kind: Kind, meaning: Meaning) -> tuple[TableName, ...] | None:
         """None when the record is bad for want of one."""
         if meaning.schema.form is Form.IGNORED or (meaning.schema.form is Form.TOMBSTONE and routing.by_value(self._config)):
             return ()
-        found = routing.destinations(meaning.topic or row["topic"], meaning.parts, row["route"], self._config)
+        found = routing.destinations(meaning.topic or kind.fingerprint.topic, meaning.parts, kind.route, self._config)
         if found is None and self._config["tables.unrouted"] == "fail":
-            place = f"topic {row['topic']} partition {row['place']['partition']} offset {row['place']['offset']}"
+            tp, offset = kind.place
+            place = f"topic {tp.topic} partition {tp.partition} offset {offset}"
             raise FatalTaskError(
-                f"The record at {place} has no table: {self._rule(row['route'], meaning)}. Nothing of this batch was written. Change the "
+                f"The record at {place} has no table: {self._rule(kind.route, meaning)}. Nothing of this batch was written. Change the "
                 "routing, or set lakehouse.tables.unrouted=skip."
             )
         return None if found is None and self._config["tables.unrouted"] == "dlq" else found or ()
@@ -345,28 +315,6 @@ class Reader:
 def _source_of(value: str) -> dict[str, Any]:
     payload = json.loads(value).get("payload") or {}
     return dict(payload.get("source") or {})
-
-
-def _aggregates() -> list[Any]:
-    from pyspark.sql import functions as f
-
-    return [
-        f.expr("count(1) n"),
-        f.expr("min(place) place"),
-        f.expr("bool_or(placeholder) placeholder"),
-        f.expr("max(truncated) truncated"),
-        f.expr("count(truncated) truncates"),
-    ]
-
-
-#: SQL: only a text that might be a truncate is parsed.
-_IS_TRUNCATE = """contains(value, '"op":"t"') AND get_json_object(value, '$.op') = 't'"""
-
-
-def _has_placeholder(column: str, placeholder: str) -> str:
-    """SQL: whether the placeholder occurs in a JSON text, as text or as base64 of its bytes."""
-    encoded = base64.b64encode(placeholder.encode()).decode()
-    return f"coalesce(contains({column}, {literal(placeholder)}) OR contains({column}, {literal(encoded)}), false)"
 
 
 def _equals(column: str, fingerprint: int | None) -> str:

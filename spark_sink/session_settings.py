@@ -50,6 +50,8 @@ def session_settings(config: SinkConfig) -> dict[str, str]:
         "spark.sql.adaptive.enabled": "true",
         # A batch is held for seconds: looking for a better encoding of its columns costs more than it saves.
         "spark.sql.inMemoryColumnarStorage.compressed": "false",
+        # The last event of each key is found by one sort, not by two with a shuffle between them; most keys are there once.
+        "spark.sql.optimizer.windowGroupLimitThreshold": "-1",
     }
     if config["source.mode"] == "stream":
         # A query that finds nothing new (offsets of an open transaction) looks a hundred times a second by default.

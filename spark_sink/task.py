@@ -20,6 +20,7 @@ from connect_py.api.task import BatchSinkContext, BatchSinkTask
 from connect_py.errors import FatalTaskError, RetriableError
 from spark_sink import columns, rejects, routing
 from spark_sink import config as configuration
+from spark_sink.ahead import ReadAhead
 from spark_sink.apply import TableChange, apply_table
 from spark_sink.changes import Batch, Group, Reader
 from spark_sink.config import SinkConfig
@@ -48,6 +49,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         self._session: TaskSession | None = None
         self._positions: dict[TopicPartition, int] = {}
         self._driver: Driver | None = None
+        self._ahead: ReadAhead | None = None
         self._failures = 0
         self._claimed = False
         self._figures = SinkFigures()
@@ -62,6 +64,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         self._schedule = Schedule(self._config)
         self._reader = Reader(spark, self._config, context.kafka_options, open_format(context.conversion))
         self._driver = driver = open_driver(spark, self._config, self._reader, context.connector)
+        self._ahead = ReadAhead(self._reader)
         if self._stopping.is_set():
             driver.stop()
         self._tables: Tables = open_tables(spark, self._config, Writer(context.connector, context.task, time.time_ns() // 1_000_000))
@@ -84,9 +87,11 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             if pending is None:
                 return None
             ranges = pending.ranges
-            self._apply(pending)
+            self._apply(pending, log, driver)
         except Exception as error:
             driver.failed()
+            if self._ahead is not None:
+                self._ahead.drop()
             self._tables.forget()
             self._figures.failed()
             if isinstance(error, Behind):
@@ -164,10 +169,14 @@ class SparkLakehouseSinkTask(BatchSinkTask):
 
     # -- batches -------------------------------------------------------------------------------------------------------------------
 
-    def _apply(self, pending: Pending) -> None:
+    def _apply(self, pending: Pending, log: Mapping[TopicPartition, Range], driver: Driver) -> None:
         began, ranges = time.monotonic(), pending.ranges
-        batch = self._reader.read(ranges, pending.records)
+        batch = self._ahead.take(ranges) if self._ahead is not None else None
+        batch = batch or self._reader.read(ranges, pending.records)
         try:
+            positions = self._positions | {tp: end for tp, (_, end) in ranges.items()}
+            if self._ahead is not None and (following := driver.after({tp: positions[tp] for tp in log}, log)):
+                self._ahead.begin(following)
             if bad := rejects.of_groups(batch.groups, batch, self._config):
                 rejects.reject(bad, batch, self._reader, self._context, self._config)
             changes = self._changes(batch)
@@ -241,6 +250,9 @@ class SparkLakehouseSinkTask(BatchSinkTask):
 
     def close(self) -> None:
         """Give up the share of Spark."""
+        if self._ahead is not None:
+            self._ahead.close()
+            self._ahead = None
         if self._driver is not None:
             self._driver.close()
             self._driver = None

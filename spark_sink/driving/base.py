@@ -43,6 +43,13 @@ class Driver(Protocol):
         """
         ...
 
+    def after(self, positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, Range]) -> Mapping[TopicPartition, Range] | None:
+        """The ranges that `next` will answer with at once when it is asked from `positions`; None when that is not known yet.
+
+        They may be read before, but nothing of them may be believed until `next` has named the same.
+        """
+        ...
+
     def failed(self) -> None:
         """The batch could not be applied; it, or what is left of it, comes again."""
         ...

@@ -34,6 +34,7 @@ class LoopDriver:
     def __init__(self, config: SinkConfig) -> None:
         self._config = config
         self._pace = Pace(config)
+        self._after: Mapping[TopicPartition, Range] = {}
 
     def next(self, positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, Range]) -> Pending | None:
         """See `Driver.next`."""
@@ -41,10 +42,21 @@ class LoopDriver:
         if not self._pace.due(sum(end - start for start, end in waiting.values())):
             return None
         self._pace.begin()
+        promised, self._after = self._after, {}
+        if promised and all(tp in waiting and waiting[tp][0] == start and waiting[tp][1] >= end for tp, (start, end) in promised.items()):
+            return Pending(promised)
         return Pending(plan_ranges(waiting, self._config["max-offsets-per-trigger"]))
 
+    def after(self, positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, Range]) -> Mapping[TopicPartition, Range] | None:
+        """See `Driver.after`: of what is in the log already, if that is a whole batch."""
+        waiting = waiting_ranges(positions, log, fail_on_data_loss=False)
+        bound = self._config["max-offsets-per-trigger"]
+        self._after = plan_ranges(waiting, bound) if sum(end - start for start, end in waiting.values()) >= bound else {}
+        return self._after or None
+
     def failed(self) -> None:
-        """Nothing is remembered."""
+        """A batch that was cut short begins elsewhere."""
+        self._after = {}
 
     def stop(self) -> None:
         """Nothing waits."""

@@ -216,6 +216,10 @@ class StreamDriver:
             self._held = None
             self._spark.catalog.dropGlobalTempView(self._view)
 
+    def after(self, positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, Range]) -> Mapping[TopicPartition, Range] | None:
+        """See `Driver.after`: Spark plans the next batch when this one is complete."""
+        return None
+
     def failed(self) -> None:
         """See `Driver.failed`: the query ends, and its checkpoint still has the batch as planned."""
         self._run.close()

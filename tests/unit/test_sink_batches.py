@@ -1,0 +1,151 @@
+"""What a batch holds and which one comes next: kinds of records, ranges that are promised, reading ahead."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from connect_py.api.record import TopicPartition
+from spark_sink.ahead import ReadAhead
+from spark_sink.config import parse
+from spark_sink.decoding.base import Fingerprint
+from spark_sink.driving.loop import LoopDriver
+from spark_sink.planning import Range
+from spark_sink.summary import Truncate, kinds
+
+A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
+
+
+def counted(topic: str, partition: int, key: int | None, value: int | None, n: int, first: int, **more: Any) -> Any:
+    row = {"topic": topic, "partition": partition, "kfp": key, "vfp": value, "route": None, "n": n, "first": first}
+    return row | {"placeholder": False, "truncate": None, "truncates": 0} | more
+
+
+def test_partitions_of_a_kind_are_added_up_and_its_place_is_in_the_lowest() -> None:
+    rows = [counted("a", 1, 7, 8, 30, 5, placeholder=True), counted("a", 0, 7, 8, 12, 90), counted("a", 0, 7, None, 2, 3)]
+    rows_kind, tombstones = kinds(rows, {})
+    assert rows_kind.fingerprint == Fingerprint("a", 7, 8)
+    assert (rows_kind.count, rows_kind.place, rows_kind.placeholder) == (42, (A0, 90), True)
+    assert tombstones.fingerprint.value is None, "tombstones come last, however early their offset"
+
+
+def test_the_last_truncate_is_the_youngest_of_the_partitions_last_ones() -> None:
+    rows = [counted("a", 0, 7, 8, 9, 0, truncate=5, truncates=2), counted("a", 1, 7, 8, 9, 0, truncate=2, truncates=1)]
+    (found,) = kinds(rows, {(A0, 5): 1000, (A1, 2): 2000})
+    assert found.truncate == Truncate(2000, 1, 2)
+    assert found.truncates == 3
+
+
+def loop(bound: int = 100) -> LoopDriver:
+    return LoopDriver(
+        parse(
+            {
+                "name": "lake",
+                "topics": "a,b",
+                "lakehouse.catalog.type": "hadoop",
+                "lakehouse.catalog.warehouse": "/tmp/none",
+                "lakehouse.control.commit.interval-ms": "0",
+                "lakehouse.max-offsets-per-trigger": str(bound),
+            }
+        )
+    )
+
+
+def test_what_a_driver_promises_is_what_it_plans_although_the_log_has_grown() -> None:
+    driver = loop()
+    promised = driver.after({A0: 100, B0: 50}, {A0: (0, 500), B0: (0, 150)})
+    assert promised == {A0: (100, 180), B0: (50, 70)}
+    pending = driver.next({A0: 100, B0: 50}, {A0: (0, 500), B0: (0, 9000)})
+    assert pending is not None
+    assert pending.ranges == promised
+
+
+def test_a_partition_with_new_records_is_in_the_next_promise_of_a_backlog() -> None:
+    driver = loop()
+    assert driver.after({A0: 100, B0: 50}, {A0: (0, 500), B0: (0, 50)}) == {A0: (100, 200)}
+    assert driver.next({A0: 100, B0: 50}, {A0: (0, 500), B0: (0, 60)}) is not None
+    assert B0 in (driver.after({A0: 200, B0: 50}, {A0: (0, 500), B0: (0, 60)}) or {})
+
+
+def test_nothing_is_promised_without_a_whole_batch() -> None:
+    assert loop().after({A0: 100}, {A0: (0, 199)}) is None
+
+
+def test_a_promise_that_no_longer_starts_at_the_positions_is_forgotten() -> None:
+    driver = loop()
+    log = {A0: (0, 500)}
+    assert driver.after({A0: 100}, log) is not None
+    pending = driver.next({A0: 40}, log)
+    assert pending is not None
+    assert pending.ranges == {A0: (40, 140)}
+    driver.after({A0: 140}, log)
+    driver.failed()
+    again = driver.next({A0: 100}, log)
+    assert again is not None
+    assert again.ranges == {A0: (100, 200)}
+
+
+class Held:
+    """Stands for a batch: says whether it was released."""
+
+    def __init__(self) -> None:
+        self.closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Source:
+    """Stands for a reader: answers when it is let, or fails."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.go = threading.Event()
+        self.failure = failure
+        self.made: list[Held] = []
+
+    def read(self, ranges: Mapping[TopicPartition, Range]) -> Held:
+        assert self.go.wait(10)
+        if self.failure is not None:
+            raise self.failure
+        self.made.append(Held())
+        return self.made[-1]
+
+
+def ahead(source: Source) -> ReadAhead:
+    return ReadAhead(source)  # type: ignore[arg-type]
+
+
+def test_reading_ahead_gives_the_batch_of_the_ranges_once_and_waits_for_it() -> None:
+    source = Source()
+    reading = ahead(source)
+    reading.begin({A0: (0, 10)})
+    threading.Timer(0.05, source.go.set).start()
+    assert reading.take({A0: (0, 10)}) is source.made[0]
+    assert reading.take({A0: (0, 10)}) is None
+    assert not source.made[0].closed
+    reading.close()
+
+
+def test_what_was_read_of_other_ranges_is_released() -> None:
+    source = Source()
+    source.go.set()
+    reading = ahead(source)
+    reading.begin({A0: (0, 10)})
+    assert reading.take({A0: (5, 10)}) is None
+    assert source.made[0].closed
+    reading.begin({A0: (5, 10)})
+    reading.close()
+    assert source.made[1].closed
+    reading.close()
+
+
+def test_a_failure_while_reading_ahead_is_left_to_the_task() -> None:
+    source = Source(OSError("no broker"))
+    source.go.set()
+    reading = ahead(source)
+    reading.begin({A0: (0, 10)})
+    assert reading.take({A0: (0, 10)}) is None
+    reading.begin({A0: (0, 10)})
+    reading.drop()
+    reading.close()
