@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -31,6 +32,15 @@ class SinkFigures:
     _passed_over: int = 0
     _failures: int = 0
     _tables: dict[str, _Table] = field(default_factory=dict)
+    _session_began: float | None = None
+
+    def session_starts(self) -> None:
+        """Spark is being started."""
+        self._session_began = None
+
+    def session_started(self) -> None:
+        """Spark runs."""
+        self._session_began = time.monotonic()
 
     def looked(self, positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, tuple[int, int]]) -> None:
         """The log was looked at."""
@@ -65,6 +75,8 @@ class SinkFigures:
         """As they stand now."""
         values = {"batches-total": self._batches, "batch-failures-total": self._failures, "lag-offsets": self.lag}
         values["records-passed-over-total"] = self._passed_over
+        values["spark-session-starting"] = int(self._session_began is None)
+        values["spark-session-uptime-seconds"] = 0 if self._session_began is None else int(time.monotonic() - self._session_began)
         found = [MetricGroup("connect.py", "lakehouse-sink", {}, values)]
         for name, table in sorted(self._tables.items()):
             found.append(

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from connect_py.api.metrics import MetricGroup
 from connect_py.api.record import TopicPartition
@@ -30,13 +31,20 @@ from spark_sink.driving.open import open_driver
 from spark_sink.errors import classify, is_of_records, spark_ended
 from spark_sink.maintenance import Policy, Schedule
 from spark_sink.metrics import SinkFigures
+from spark_sink.opening import Opening
 from spark_sink.planning import Range, describe
 from spark_sink.routing import TableName
 from spark_sink.session import TaskSession, open_session
 from spark_sink.tables.base import Behind, Tables, Writer
 from spark_sink.tables.open import open_tables
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 _log = logging.getLogger("io.github.connectpy.spark.SparkLakehouseSinkTask")
+
+#: How long a step waits for Spark to start before it lets the runtime look for a pause or a stop.
+_START_LOOK_SECONDS = 0.5
 
 
 class SparkLakehouseSinkTask(BatchSinkTask):
@@ -46,6 +54,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
 
     def __init__(self) -> None:
         self._stopping = threading.Event()
+        self._opening: Opening | None = None
         self._session: TaskSession | None = None
         self._positions: dict[TopicPartition, int] = {}
         self._driver: Driver | None = None
@@ -55,24 +64,47 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         self._figures = SinkFigures()
 
     def start(self, config: Mapping[str, str], context: BatchSinkContext) -> None:
-        """Parse the configuration and start Spark."""
+        """Parse the configuration and begin to start Spark."""
         self._context = context
         self._config: SinkConfig = configuration.parse(config)
-        began = time.monotonic()
-        self._session = open_session(self._config, f"{context.connector}-{context.task}")
-        self._spark = spark = self._session.spark
+        self._epoch = time.time_ns() // 1_000_000
+        self._open()
+
+    def _open(self) -> None:
+        self._opening = Opening(lambda: open_session(self._config, f"{self._context.connector}-{self._context.task}"))
+        self._figures.session_starts()
+
+    def ready(self, seconds: float = 0.0) -> bool:
+        """Whether Spark runs and batches can be applied; waits for so long at most. Raises why it could not be started."""
+        if self._opening is None:
+            return self._session is not None
+        try:
+            session = self._opening.result(seconds)
+        except Exception:
+            self._opening = None
+            raise
+        if session is None:
+            return False
+        _log.info("Spark session of %s ready after %.1f s", self._context.connector, self._opening.seconds)
+        self._opening, self._session = None, session
+        self._figures.session_started()
+        self._equip(session.spark)
+        return True
+
+    def _equip(self, spark: SparkSession) -> None:
+        """All that works in the session."""
+        context, self._spark = self._context, spark
         self._schedule = Schedule(self._config)
         self._reader = Reader(spark, self._config, context.kafka_options, open_format(context.conversion))
         self._driver = driver = open_driver(spark, self._config, self._reader, context.connector)
         self._ahead = ReadAhead(self._reader)
         if self._stopping.is_set():
             driver.stop()
-        self._tables: Tables = open_tables(spark, self._config, Writer(context.connector, context.task, time.time_ns() // 1_000_000))
-        _log.info("Spark session of %s ready after %.1f s", context.connector, time.monotonic() - began)
+        self._tables: Tables = open_tables(spark, self._config, Writer(context.connector, context.task, self._epoch))
 
     def step(self) -> Mapping[TopicPartition, int] | None:
         """Apply one batch to all of its tables; returns offsets only when every one of them has committed."""
-        if self._stopping.is_set() or self._driver is None:
+        if self._stopping.is_set() or not self._is_open() or self._driver is None:
             return None
         driver = self._driver
         if (how := self._lives().ended()) is not None:
@@ -135,6 +167,18 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         return FatalTaskError(
             f"{raised} It was failure number {self._failures} in a row. What tables have committed stays; restart the task to go on."
         )
+
+    def _is_open(self) -> bool:
+        """As `ready`; a start that failed in passing is counted as a batch that did, and tried again at the next step."""
+        if self._session is None and self._opening is None:
+            self._open()
+        try:
+            return self.ready(_START_LOOK_SECONDS)
+        except RetriableError as error:
+            self._failures += 1
+            if self._failures < self._config["control.commit.max-consecutive-failures"]:
+                raise
+            raise FatalTaskError(f"{error} It was failure number {self._failures} in a row. Restart the task to go on.") from error
 
     def _lives(self) -> TaskSession:
         if self._session is None:
@@ -250,6 +294,9 @@ class SparkLakehouseSinkTask(BatchSinkTask):
 
     def close(self) -> None:
         """Give up the share of Spark."""
+        if self._opening is not None:
+            self._opening.abandon()
+            self._opening = None
         if self._ahead is not None:
             self._ahead.close()
             self._ahead = None

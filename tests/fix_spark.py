@@ -126,6 +126,7 @@ class Lake:
         self._tasks.append(task)
         self.context.config = config
         task.start(config, self.context)
+        assert task.ready(600)
         return task
 
     def drain(self, task: SparkLakehouseSinkTask, *, report: bool = True) -> int:

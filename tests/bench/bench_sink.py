@@ -151,6 +151,7 @@ def main() -> None:
     try:
         began = time.monotonic()
         task.start(config, context)
+        assert task.ready(600)
         print(f"session after {time.monotonic() - began:.1f} s")
         for number in range(arguments.batches):
             produce(bootstrap, topics, arguments.events, arguments.keys, number)

@@ -35,6 +35,7 @@ def main() -> None:
         context.group = {TopicPartition(topic, partition): offset for topic, partition, offset in json.loads(group.read_text())}
     task = SparkLakehouseSinkTask()
     task.start(order["config"], context)
+    assert task.ready(600)
     trap = Trap(order["boundary"], order["countdown"], lambda: kill(order["who"]), order["delay"])
     trap.set_in(task)
     while (reached := task.step()) is not None:
