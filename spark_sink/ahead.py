@@ -51,12 +51,18 @@ class ReadAhead:
         if self._batch is None:
             return
         reading, self._batch = self._batch, None
-        try:
-            reading.result().close()
-        except Exception as error:  # noqa: BLE001  # nobody needs it
-            _log.debug("Reading ahead failed: %s", error)
+        _release(reading)
 
     def close(self) -> None:
-        """End the thread. Idempotent."""
-        self.drop()
-        self._thread.shutdown()
+        """Release what was read, without waiting for what is still being read: Spark's end cuts that short. Idempotent."""
+        reading, self._batch = self._batch, None
+        if reading is not None:
+            reading.add_done_callback(_release)
+        self._thread.shutdown(wait=False)
+
+
+def _release(reading: Future[Batch]) -> None:
+    try:
+        reading.result().close()
+    except Exception as error:  # noqa: BLE001  # nobody needs it
+        _log.debug("What was read ahead cannot be released: %s", error)

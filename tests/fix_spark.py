@@ -102,8 +102,10 @@ class Lake:
     def driven(self) -> dict[str, str]:
         """Where Spark runs and what plans the batches: of the environment, so that the same tests can run in all ways."""
         remote, driver = os.environ.get("CONNECT_PY_LAKE_REMOTE"), os.environ.get("CONNECT_PY_LAKE_DRIVER", "loop")
+        # A test's JVM does not live long enough for the second compiler.
+        here = {"lakehouse.spark.master": "local[2]", "lakehouse.spark.conf.spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
         return {
-            **({"lakehouse.spark.remote": remote} if remote else {"lakehouse.spark.master": "local[2]"}),
+            **({"lakehouse.spark.remote": remote} if remote else here),
             "lakehouse.source.mode": driver,
             "lakehouse.checkpoint.location": (self.warehouse.parent / "checkpoint").as_uri(),
         }

@@ -141,14 +141,16 @@ class IcebergTables:
             + (f" COMMENT {literal(comments[column])}" if column in comments else "")
             for column, type_ in columns.items()
         ]
-        chosen = ({"write.distribution-mode": "hash"} if layout.partitions else {}) | self._properties
+        # Without partitions a MERGE gathers all new rows in one task by default, since they come from no file.
+        spread = {"write.distribution-mode": "hash"} if layout.partitions else {"write.merge.distribution-mode": "none"}
+        chosen = spread | self._properties
         properties = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in chosen.items())
         parts = f"PARTITIONED BY ({', '.join(partition_sql(partition) for partition in layout.partitions)})" if layout.partitions else ""
         self._spark.sql(f"CREATE TABLE {self._quoted(name)} ({', '.join(lines)}) USING iceberg {parts} TBLPROPERTIES ({properties})")
         if layout.cluster:
             order = ", ".join(quote(column) for column in layout.cluster)
-            spread = "DISTRIBUTED BY PARTITION LOCALLY " if parts else ""
-            self._spark.sql(f"ALTER TABLE {self._quoted(name)} WRITE {spread}ORDERED BY {order}")
+            distributed = "DISTRIBUTED BY PARTITION LOCALLY " if parts else ""
+            self._spark.sql(f"ALTER TABLE {self._quoted(name)} WRITE {distributed}ORDERED BY {order}")
         self._known[name] = _Known(None, Stored(Watermark(), 0, None, in_property=True))
         return TableState(dict(columns), Watermark())
 

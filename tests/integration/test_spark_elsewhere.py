@@ -95,7 +95,7 @@ def test_over_spark_connect_tables_are_the_same_and_a_server_that_lost_the_sessi
             lake = lake_class(kafka.bootstrap, tmp_path / format_, f"{tag}{format_}")
             source = Source(lake, random.Random(1))
             config = source.config("loop") | {"lakehouse.spark.remote": server.url}
-            del config["lakehouse.spark.master"]
+            del config["lakehouse.spark.master"], config["lakehouse.spark.conf.spark.driver.extraJavaOptions"]
             source.change()
             with elsewhere(lake, config) as task:
                 assert task.ask("start") is None

@@ -89,11 +89,13 @@ def test_a_promise_that_no_longer_starts_at_the_positions_is_forgotten() -> None
 class Held:
     """Stands for a batch: says whether it was released."""
 
-    def __init__(self) -> None:
+    def __init__(self, released: threading.Event) -> None:
         self.closed = False
+        self._released = released
 
     def close(self) -> None:
         self.closed = True
+        self._released.set()
 
 
 class Source:
@@ -101,6 +103,7 @@ class Source:
 
     def __init__(self, failure: Exception | None = None) -> None:
         self.go = threading.Event()
+        self.released = threading.Event()
         self.failure = failure
         self.made: list[Held] = []
 
@@ -108,7 +111,7 @@ class Source:
         assert self.go.wait(10)
         if self.failure is not None:
             raise self.failure
-        self.made.append(Held())
+        self.made.append(Held(self.released))
         return self.made[-1]
 
 
@@ -135,9 +138,20 @@ def test_what_was_read_of_other_ranges_is_released() -> None:
     assert reading.take({A0: (5, 10)}) is None
     assert source.made[0].closed
     reading.begin({A0: (5, 10)})
-    reading.close()
+    reading.drop()
     assert source.made[1].closed
     reading.close()
+
+
+def test_closing_does_not_wait_for_a_read_and_releases_what_it_gives() -> None:
+    source = Source()
+    reading = ahead(source)
+    reading.begin({A0: (0, 10)})
+    reading.close()
+    reading.close()
+    assert not source.made
+    source.go.set()
+    assert source.released.wait(10)
 
 
 def test_a_failure_while_reading_ahead_is_left_to_the_task() -> None:
