@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from connect_py.errors import FatalTaskError
 from connectors.engine.relational.table import TableId
-from connectors.mysql import error_codes
+from connectors.mysql import error_codes, server
 from connectors.mysql.config import MySqlConfig
-from connectors.mysql.connection import Connection, quote_name
+from connectors.mysql.connection import Connection, quote_literal, quote_name
 from connectors.mysql.errors import LostConnectionError, ServerError
 
 log = logging.getLogger(__name__)
@@ -17,12 +17,13 @@ log = logging.getLogger(__name__)
 _CONSISTENT = ("minimal", "minimal_percona", "minimal_percona_no_table_locks")
 _LOCKS = {"minimal": "FLUSH TABLES WITH READ LOCK", "extended": "FLUSH TABLES WITH READ LOCK"}
 _PERCONA_LOCK = "LOCK TABLES FOR BACKUP"
+_IDLE_SECONDS = 7 * 24 * 3600
 #: Begins a transaction that sees the database as it is now.
 CONSISTENT_VIEW = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
 
 
 class SnapshotLocks:
-    """The locks of one session, in the order `take`, `begin`, `structures_read`, `rows_read`. Every method raises ServerError.
+    """The locks of one session, in the order `take`, `begin`, `structures_read`, `hand_over`, `rows_read`. Every method raises ServerError.
 
     Attributes:
         with_tables: whether the captured tables are locked, since the server refused the global lock.
@@ -32,6 +33,7 @@ class SnapshotLocks:
         self._connection = connection
         self._config = config
         self._mode = config.choice("snapshot.locking.mode", "minimal")
+        self._is_held = False
         self.with_tables = False
 
     def take(self, captured: Sequence[TableId]) -> None:
@@ -44,6 +46,7 @@ class SnapshotLocks:
         if self._mode == "none":
             return
         try:
+            self._is_held = True
             self._connection.execute(_LOCKS.get(self._mode, _PERCONA_LOCK))
         except LostConnectionError:
             raise
@@ -66,18 +69,39 @@ class SnapshotLocks:
     def structures_read(self) -> None:
         """Let the lock go, where rows do not need it."""
         if not self.with_tables and self._mode in _CONSISTENT:
-            self._connection.execute("UNLOCK TABLES")
+            self.let_go()
+
+    def hand_over(self, captured: Sequence[TableId]) -> Connection | None:
+        """Where tables are locked in place of the global lock, let them go once another session has taken the moment.
+
+        (The reference holds them until the last row was read. So does this one with `extended`, and where a table has no transactions.)
+
+        Returns:
+            The session that reads in place of this one; None where this one goes on.
+        """
+        if not self.with_tables or self._mode not in _CONSISTENT or not _have_transactions(self._connection, captured):
+            return None
+        other = server.open_connection(self._config)
+        try:
+            prepare_session(other, self._config)
+            other.execute(CONSISTENT_VIEW)
+            self.let_go()
+        except BaseException:
+            other.close()
+            raise
+        return other
 
     def rows_read(self) -> None:
         """Let go whatever is left."""
-        if self.with_tables or self._mode == "extended":
-            self._connection.execute("UNLOCK TABLES")
+        if self._is_held and (self.with_tables or self._mode == "extended"):
+            self.let_go()
         self._connection.execute("ROLLBACK")
 
     def let_go(self) -> None:
         """Others read the rows, at a moment that they have taken."""
-        if self._mode != "none":
+        if self._is_held:
             self._connection.execute("UNLOCK TABLES")
+        self._is_held = False
 
     def _lock_tables(self, captured: Sequence[TableId]) -> None:
         """Locks in place of the global one (mysql.md §6.2)."""
@@ -105,11 +129,22 @@ class SnapshotLocks:
             self._connection.execute(f"LOCK TABLES {', '.join(f'{name} READ' for name in names)}")
 
 
+def _have_transactions(connection: Connection, tables: Sequence[TableId]) -> bool:
+    """Whether a transaction keeps its view of all the tables: whether they are InnoDB's."""
+    engines = connection.texts(
+        "SELECT table_schema, table_name, engine FROM information_schema.tables WHERE table_schema IN "  # noqa: S608  # quoted
+        f"({', '.join(quote_literal(schema) for schema in sorted({table.schema for table in tables}) or [''])})"
+    )
+    found = {(schema, table): engine for schema, table, engine in engines}
+    return all(found.get((table.schema, table.table)) == "InnoDB" for table in tables)
+
+
 def prepare_session(connection: Connection, config: MySqlConfig) -> None:
     """How long a session waits for locks, and what its transactions see. Raises ServerError."""
     seconds = max(1, config.number("snapshot.lock.timeout.ms") // 1000)
     connection.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-    connection.execute(f"SET SESSION lock_wait_timeout = {seconds}")
+    # a session that holds a lock or a moment may have nothing to do for as long as the rows take
+    connection.execute(f"SET SESSION lock_wait_timeout = {seconds}, wait_timeout = {_IDLE_SECONDS}")
     try:
         connection.execute(f"SET SESSION innodb_lock_wait_timeout = {seconds}")
     except LostConnectionError:

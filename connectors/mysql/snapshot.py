@@ -2,8 +2,8 @@
 
 Consistency. Under a global read lock one transaction with a consistent view begins and the end of the log is read: rows and structures
 are those of that position. The lock is let go once the structures are read. Where it is refused, the captured tables are locked in its
-place, and until the last row, since letting them go would end the transaction. The offset says "unfinished" until the last row, and what is
-done so far; `rest.py` says how the next attempt goes on from there.
+place; since letting them go would end the transaction, another session takes the moment then (`locks.py`). The offset says "unfinished"
+until the last row, and what is done so far; `rest.py` says how the next attempt goes on from there.
 
 Used by the task's thread; holds one batch of rows.
 """
@@ -73,6 +73,7 @@ class MySqlSnapshot:
         self._base = base
         self._told: list[EncodedRow] = []
         self._delayed: list[TableId] = []
+        self._other: Connection | None = None
         events.started()
         self.finished = False
         only_captured = config.flag("schema.history.internal.store.only.captured.tables.ddl")
@@ -93,9 +94,10 @@ class MySqlSnapshot:
                 wanted = captured
             statements = read_statements(connection, wanted, anew=True)
             self._locks.structures_read()
+            self._other = self._locks.hand_over(captured)
             self._tell(statements)
             self._rows = SnapshotRows(
-                connection,
+                self._other or connection,
                 config,
                 tables,
                 [table for table in chosen if schema.is_known(table)],
@@ -108,6 +110,8 @@ class MySqlSnapshot:
             )
         except BaseException:
             self._readers.close()
+            if self._other is not None:
+                self._other.close()
             raise
         names = self._rows.names
         log.info("Snapshot of %d tables at %s:%d: %s", len(names), self.offset.file, self.offset.pos, ", ".join(names))
@@ -153,9 +157,13 @@ class MySqlSnapshot:
     def close(self) -> None:
         """End the reading, wherever it is; the connection is the caller's."""
         self._rows.close()
+        if self._other is not None:
+            self._other.close()
 
     def _finish(self) -> list[EncodedRow]:
         self._locks.rows_read()
+        if self._other is not None:
+            self._other.close()
         if self._delayed:
             self._tell(read_statements(self._connection, self._delayed, anew=False))
         rows, self._told = self._told, []
