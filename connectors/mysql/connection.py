@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pymysql
+from pymysql.constants import CLIENT
 from pymysql.converters import escape_string
 
 from connect_py.errors import ConfigError
@@ -172,6 +173,7 @@ def _connect(settings: ConnectionSettings) -> pymysql.connections.Connection[Any
     if settings.ssl_mode == "preferred":
         # a context of our own makes the driver insist on TLS
         driver._ssl_required = False
+        driver.client_flag &= ~CLIENT.SSL
     driver.connect()
     return driver
 
