@@ -19,6 +19,7 @@ from connectors.engine.snapshot.progress import WHOLE, Chunk, KeyRange
 from connectors.mysql.chunk_keys import ChunkKey, cut_key, is_zero_date
 from connectors.mysql.connection import Connection, quote_literal, quote_name
 from connectors.mysql.model import MyTable
+from connectors.mysql.moment import altered_tables_pass
 
 _DATES = frozenset(("DATE", "DATETIME", "TIMESTAMP"))
 
@@ -67,7 +68,8 @@ class TableCuts:
         shown = ", ".join(part.shown for part in cut.key)
         order = ", ".join(quote_name(part.column.name) for part in cut.key)
         source = f"{quote_name(table.schema, table.table)}{_part(cut, span)}"
-        found = self._connection.texts(f"SELECT {shown} FROM {source} ORDER BY {order} LIMIT 1 OFFSET {rows - 1}")  # noqa: S608  # quoted
+        with altered_tables_pass(table):
+            found = self._connection.texts(f"SELECT {shown} FROM {source} ORDER BY {order} LIMIT 1 OFFSET {rows - 1}")  # noqa: S608  # quoted
         return found[0] if found and found[0] != span.after and _is_usable(cut, found[0]) else None
 
     def part(self, chunk: Chunk[TableId]) -> str:

@@ -37,8 +37,9 @@ from connectors.mysql import server
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.connection import Connection
 from connectors.mysql.gtid import covers, parse_transactions
-from connectors.mysql.locks import CONSISTENT_VIEW, SnapshotLocks, prepare_session
+from connectors.mysql.locks import SnapshotLocks
 from connectors.mysql.log_place import LogPlace
+from connectors.mysql.moment import prepare_session, take_moment
 from connectors.mysql.offset import INITIAL, MySqlOffset
 from connectors.mysql.place import StreamPlace
 from connectors.mysql.snapshot_rows import SnapshotReaders, SnapshotRows
@@ -104,7 +105,7 @@ class RestOfSnapshot:
         locks.take([table for table in known if self._config.filters.is_captured(table)])
         try:
             status = server.log_status(connection, self._config)
-            self._own.execute(CONSISTENT_VIEW)
+            take_moment(self._own)
             self._readers.take_moment()
         finally:
             locks.let_go()
