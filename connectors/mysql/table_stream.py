@@ -6,12 +6,16 @@ What neither has stays `UNCHANGED`, which records show as `unavailable.value.pla
 
 from __future__ import annotations
 
+from connect_py.api.record import EncodedRow
 from connect_py.errors import FatalTaskError
+from connectors.engine.encode.fused_rows import FusedRows
+from connectors.engine.encode.slow import Encoded
 from connectors.engine.encode.tuples import UNCHANGED, Text
 from connectors.engine.reselect import Fill
 from connectors.mysql.binlog.bodies import Rows
 from connectors.mysql.binlog.columns import Meaning
 from connectors.mysql.binlog.errors import MalformedEventError
+from connectors.mysql.binlog.fused import event_rows
 from connectors.mysql.binlog.rows import (
     PartialReader,
     Reader,
@@ -32,15 +36,65 @@ class TableStream:
         MalformedEventError: the map has columns of unknown types.
     """
 
-    __slots__ = ("_partial_readers", "_readers", "captured", "map")
+    __slots__ = ("_fused", "_partial_readers", "_readers", "captured", "map")
 
     def __init__(self, captured: CapturedTable, map_: TableMap) -> None:
         if map_.problem is not None:
             raise MalformedEventError(map_.problem)
         self.captured = captured
         self.map = map_
+        self._fused: FusedRows | None = None
         self._readers: dict[bytes, Reader] = {}
         self._partial_readers: dict[bytes, PartialReader] = {}
+
+    # -- as records --------------------------------------------------------------------------------------------------------------------
+
+    def records(self, event: Rows, head: bytes, close: bytes) -> list[EncodedRow] | None:
+        """All rows of an insert as records.
+
+        Args:
+            head: the source block up to the row's number.
+            close: what follows it in the payload.
+
+        Returns:
+            None where they have to be read row by row.
+        """
+        fused = self._fused_for(event)
+        if fused is None:
+            return None
+        captured = self.captured
+        return fused.records(event.body, captured.route, ',"source":' + head.decode(), captured.encoder.closed(close))
+
+    def encoded(self, event: Rows) -> list[Encoded]:
+        """Keys and objects of all images: one a row, of updates before and after. Raises as `images`, and DataError."""
+        fused = self._fused_for(event)
+        if fused is not None:
+            found = fused.images(event.body)
+            if found is not None and (event.kind != "u" or not len(found) % 2):
+                return found
+        return [self.captured.encoder.image(texts) for texts in self.texts(event)]
+
+    def texts(self, event: Rows) -> list[list[Text]]:
+        """The texts behind `encoded`, of the columns that events have."""
+        images = [texts for pair in self.pairs(event) for texts in pair] if event.kind == "u" else self.images(event)
+        places = self.captured.places
+        if len(places) == len(self.captured.model.columns):
+            return images
+        return [[texts[place] for place in places] for texts in images]
+
+    def _fused_for(self, event: Rows) -> FusedRows | None:
+        """The function for rows that are whole; None where values are to be filled in."""
+        captured = self.captured
+        if event.partial or (captured.fill is not None and event.kind != "d"):
+            return None
+        if not self._is_whole(event.present) or not self._is_whole(event.present_after):
+            return None
+        if self._fused is None:
+            rows = event_rows(self.map.columns, self._meanings(), captured.places, captured.encoder.wanted_forms)
+            self._fused = captured.encoder.fused(rows, stream=True)
+        return self._fused
+
+    # -- as texts ----------------------------------------------------------------------------------------------------------------------
 
     def images(self, event: Rows) -> list[list[Text]]:
         """Rows of an insert or a delete.

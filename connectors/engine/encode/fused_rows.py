@@ -27,7 +27,7 @@ class FusedRows:
         self._made: dict[bool, tuple[Callable[..., int], Callable[..., int]]] = {}
         self._escaped = 0
 
-    def records(self, data: bytes, begin: int, route: Route, mid: str, close: bytes, *, text: str | None = None) -> list[EncodedRow] | None:
+    def records(self, data: bytes, route: Route, mid: str, close: bytes, *, text: str | None = None) -> list[EncodedRow] | None:
         """Records of the rows from a place up to the end of the bytes.
 
         Args:
@@ -41,16 +41,16 @@ class FusedRows:
         characters = data.decode("latin-1") if text is None else text
 
         def call(functions: tuple[Callable[..., int], Callable[..., int]], out: list[EncodedRow], texts: list[str]) -> int:
-            return functions[0](data, characters, begin, len(data), route, mid, close, 0, out.append, texts.append)
+            return functions[0](data, characters, 0, len(data), route, mid, close, 0, out.append, texts.append)
 
         return self._read(call, len(data))
 
-    def images(self, data: bytes, begin: int) -> list[Encoded] | None:
+    def images(self, data: bytes) -> list[Encoded] | None:
         """Keys and objects of the rows; see `records`."""
         characters = data.decode("latin-1")
 
         def call(functions: tuple[Callable[..., int], Callable[..., int]], out: list[Encoded], texts: list[str]) -> int:
-            return functions[1](data, characters, begin, len(data), out.append, texts.append)
+            return functions[1](data, characters, 0, len(data), out.append, texts.append)
 
         return self._read(call, len(data))
 

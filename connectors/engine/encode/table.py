@@ -238,6 +238,10 @@ class TableEncoder:
         """What follows the row in a value: to give rows that were encoded earlier their source block and tail."""
         return b"%b%b%b%b%b" % (b',"source":', source, b",", tail, self._close)
 
+    def closed(self, tail: bytes) -> bytes:
+        """The end of a value, from behind the part of the payload that `fused` functions write."""
+        return tail + self._close
+
     def copy_row(self, row: bytes, source: bytes, tail: bytes) -> Encoded:
         """Encode one line; the newline may be missing. Raises as `copy_rows`."""
         key, text = self._line(row.decode().removesuffix("\n"))
