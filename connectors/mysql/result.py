@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from connectors.mysql.errors import LostConnectionError, server_error_of_packet
-from connectors.mysql.text_rows import MalformedRowError, TextRow, large_row, packet_size, row_functions
+from connectors.mysql.text_rows import MalformedRowError, TextRow, large_row, packet_size, row_function, split_packets
 
 _RECEIVE_BYTES = 1 << 18
 _ERROR = 0xFF
@@ -25,36 +25,40 @@ class TextResult:
         self._receive = receive
         self._ended = ended
         self._where = where
-        self._read_packets, self._read_row = row_functions(characters)
+        self._read_row = row_function(characters)
         self._data = b""
-        self._text = ""
         self._at = 0
         self._done = False
 
     def read(self, rows: int, size: int) -> tuple[list[TextRow], int]:
+        """As `packets`, the rows as texts."""
+        found, total = self.packets(rows, size)
+        try:
+            return [self._read_row(row, row.decode("latin-1")) for row in found], total
+        except (MalformedRowError, IndexError) as error:
+            raise LostConnectionError(f"{self._where} sent a row that cannot be read: {error}") from None
+
+    def packets(self, rows: int, size: int) -> tuple[list[bytes], int]:
         """Up to so many rows, of about so many bytes.
 
         Returns:
-            The rows, none after the last one, and their bytes.
+            The rows as they came, none after the last one, and their bytes.
 
         Raises:
             ServerError: the statement failed, or the connection broke.
         """
-        found: list[TextRow] = []
+        found: list[bytes] = []
         total = 0
         while not self._done and len(found) < rows and total < size:
             before = self._at
-            try:
-                self._at, special = self._read_packets(self._data, self._text, before, found.append, rows - len(found))
-                more = not special or not self._special(found)
-            except (MalformedRowError, IndexError) as error:
-                raise LostConnectionError(f"{self._where} sent a row that cannot be read: {error}") from None
+            self._at, special = split_packets(self._data, before, found.append, rows - len(found))
+            more = not special or not self._special(found)
             total += self._at - before
             if more and len(found) < rows:
                 self._fill()
         return found, total
 
-    def _special(self, found: list[TextRow]) -> bool:
+    def _special(self, found: list[bytes]) -> bool:
         """Take a packet that is no usual row. Returns whether all of it was there."""
         data, at = self._data, self._at
         size = packet_size(data, at) or 0
@@ -62,7 +66,7 @@ class TextResult:
             whole = large_row(data, at)
             if whole is None:
                 return False
-            found.append(self._read_row(whole[0], whole[0].decode("latin-1")))
+            found.append(whole[0])
             self._at = whole[1]
             return True
         if data[at + 4] == _ERROR:
@@ -85,5 +89,4 @@ class TextResult:
             if missing <= 0:
                 break
         self._data = b"".join(parts)
-        self._text = self._data.decode("latin-1")
         self._at = 0

@@ -1,8 +1,7 @@
 """Rows of a result of the text protocol, from the socket's bytes to texts (page_protocol_com_query_response_text_resultset.html). No I/O.
 
-A row is a packet of values behind their lengths. The function that reads them is generated for the columns: a loop over all packets of a
-buffer without a call for a row or a value. Texts that are not characters have a character U+0000 to U+00FF for each byte, so that the
-buffer is decoded once, and slices of it are the texts.
+A row is a packet of values behind their lengths. Rows stay bytes until their records are made (`packet_rows.py`), or their texts: those
+that are not characters have a character U+0000 to U+00FF for each byte.
 """
 
 from __future__ import annotations
@@ -10,76 +9,107 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 
+from connectors.engine.encode.fused import FusedSource, Single
 from connectors.engine.encode.tuples import Text
 
 #: Texts of a row, one a column.
 TextRow = tuple[Text, ...]
-#: Takes a buffer, the same as a str of its bytes, a place at which a packet begins, where to put rows, and how many at most. Returns the
-#: place behind the last row, and whether a packet stands there that is no row of this form.
-ReadPackets = Callable[[bytes, str, int, Callable[[TextRow], None], int], tuple[int, bool]]
-#: Takes a row's bytes, and the same as a str.
+#: Takes a row's bytes, and the same as a str. Raises MalformedRowError, IndexError.
 ReadRow = Callable[[bytes, str], TextRow]
 
 _NULL = 0xFB
 _WHOLE_PACKET = 0xFFFFFF
 _SIZES = {0xFC: ("<H", 2), 0xFD: ("<I", 3), 0xFE: ("<Q", 8)}
+#: First bytes of values that are NULL, or longer than 250 bytes. UTF-8 has none of them.
+SPECIAL = (b"\xfb", b"\xfc", b"\xfd", b"\xfe")
+_HEAD = struct.Struct("<IB").unpack_from
 
 
 class MalformedRowError(ValueError):
     """Bytes that are no row of the result's columns."""
 
 
-def row_functions(characters: Sequence[bool]) -> tuple[ReadPackets, ReadRow]:
-    """Make the functions for a result's columns.
+def split_packets(data: bytes, place: int, append: Callable[[bytes], None], limit: int) -> tuple[int, bool]:
+    """Cut rows out of a buffer.
+
+    Args:
+        append: takes each row without its packet's head.
+        limit: rows at most.
+
+    Returns:
+        The place behind the last row, and whether a packet stands there that is no usual row: an end, an error, or the first part of a row
+        that is larger than a packet.
+    """
+    last = len(data) - 5
+    head = _HEAD
+    while limit and place <= last:
+        size, first = head(data, place)
+        size &= _WHOLE_PACKET
+        after = place + 4 + size
+        if after > last + 5:
+            break
+        if (first > 0xFD and (first == 0xFF or size < 9)) or size == _WHOLE_PACKET:
+            return place, True
+        append(data[place + 4 : after])
+        place = after
+        limit -= 1
+    return place, False
+
+
+def row_function(characters: Sequence[bool]) -> ReadRow:
+    """Make the function that reads one row's texts.
 
     Args:
         characters: of each column, whether its values are characters, in UTF-8.
     """
-    values: list[str] = []
+    lines = ["def read_row(d, s):", "    p = 0"]
     for i, is_text in enumerate(characters):
-        values += [
-            "n = d[q]",
-            "if n < 251:",
-            "    a = q + 1",
-            "    q = a + n",
-            f"    c{i} = s[a:q]",
-            *([f"    if not c{i}.isascii(): c{i} = d[a:q].decode('utf-8', 'replace')"] if is_text else []),
-            f"elif n == {_NULL}:",
-            f"    c{i} = None",
-            "    q += 1",
-            "else:",
-            "    a, q = sized(d, q)",
-            f"    c{i} = d[a:q].decode('utf-8', 'replace')" if is_text else f"    c{i} = s[a:q]",
+        lines += [
+            "    size = d[p]",
+            f"    if size == {_NULL}:",
+            f"        c{i} = None",
+            "        p += 1",
+            "    else:",
+            *(f"        {line}" for line in _any_value(i, is_text)),
         ]
     row = "(" + "".join(f"c{i}, " for i in range(len(characters))) + ")"
-    lines = [
-        "def read_packets(d, s, p, append, limit):",
-        "    end = len(d)",
-        "    while limit and p + 4 < end:",
-        "        q = p + 4",
-        "        e = q + (d[p] | d[p + 1] << 8 | d[p + 2] << 16)",
-        "        if e > end:",
-        "            break",
-        "        n = d[q]",
-        # an end or an error, or the first part of a row that is larger than a packet
-        f"        if n > 253 and (n == 255 or e - q < 9) or e - q == {_WHOLE_PACKET}:",
-        "            return p, True",
-        *(f"        {line}" for line in values),
-        "        if q != e: raise MalformedRowError('a row is not as long as its packet')",
-        f"        append({row})",
-        "        p = e",
-        "        limit -= 1",
-        "    return p, False",
-        "def read_row(d, s):",
-        "    q = 0",
-        *(f"    {line}" for line in values),
-        "    if q != len(d): raise MalformedRowError('a row is not as long as its packets')",
-        f"    return {row}",
-        "",
-    ]
+    lines += ["    if p != len(d): raise MalformedRowError('a row is not as long as its packets')", f"    return {row}", ""]
     names: dict[str, object] = {"MalformedRowError": MalformedRowError, "sized": _sized}
     exec(compile("\n".join(lines), "<rows of a result>", "exec"), names)  # noqa: S102  # our own text
-    return names["read_packets"], names["read_row"]  # type: ignore[return-value]
+    return names["read_row"]  # type: ignore[return-value]
+
+
+def usual_rows(characters: Sequence[bool]) -> FusedSource:
+    """How rows stand one behind the other, of which no value is NULL or longer than 250 bytes."""
+    lines: list[str] = []
+    for i, is_text in enumerate(characters):
+        lines += ["a = p + 1", "p = a + d[p]", f"c{i} = s[a:p]", *_decoded(i, is_text)]
+    return FusedSource(together=lines)
+
+
+def any_rows(characters: Sequence[bool]) -> FusedSource:
+    """How all others stand."""
+    single = [
+        Single(i, f"size == {_NULL}", _any_value(i, is_text), before=["size = d[p]"], passing=["p += 1"])
+        for i, is_text in enumerate(characters)
+    ]
+    return FusedSource(single=single, names={"sized": _sized})
+
+
+def _any_value(i: int, is_text: bool) -> list[str]:
+    return [
+        "if size < 251:",
+        "    a = p + 1",
+        "    p = a + size",
+        "else:",
+        "    a, p = sized(d, p)",
+        f"c{i} = s[a:p]",
+        *_decoded(i, is_text),
+    ]
+
+
+def _decoded(i: int, is_text: bool) -> list[str]:
+    return [f"if not c{i}.isascii(): c{i} = d[a:p].decode('utf-8', 'replace')"] if is_text else []
 
 
 def _sized(data: bytes, place: int) -> tuple[int, int]:
