@@ -24,7 +24,6 @@ from connectors.mysql.place import StreamPlace
 from connectors.mysql.structure_check import StructureCheck
 from connectors.mysql.table_rows import TableRows, snapshot_encoder, table_start_us
 from connectors.mysql.tables import CapturedTables
-from connectors.mysql.text_rows import TextRow
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +76,7 @@ class BlockingSnapshot:
             captured = tables.get(table)
             assert captured is not None
             check(connection, captured.model)
-        self._engine: ChunkedSnapshot[TableId, TextRow] = ChunkedSnapshot(whole_tables(wanted), self._open, table_ended=self._ended)
+        self._engine: ChunkedSnapshot[TableId, bytes] = ChunkedSnapshot(whole_tables(wanted), self._open, table_ended=self._ended)
         self._counts: dict[str, int] = {}
         self._begun = False
         log.info("Snapshot of %d tables: %s", len(wanted), ", ".join(self._names))

@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-import orjson
-
 from connect_py.api import JsonEncoding
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot import reader_process
@@ -24,7 +22,6 @@ from connectors.mysql.model import MyColumn, MyTable
 from connectors.mysql.place import StreamPlace
 from connectors.mysql.table_rows import Encode, TableRows, snapshot_encoder
 from connectors.mysql.tables import CapturedTable, TableFactory
-from connectors.mysql.text_rows import TextRow
 
 MODULE = __name__
 
@@ -38,11 +35,6 @@ def describe(model: MyTable, part: str, statement: str | None, place: StreamPlac
     """A chunk for a reader, as `TableRows` and `snapshot_encoder` take it."""
     table = {"model": asdict(model), "place": asdict(place), "ts_us": ts_us}
     return {"table": table, "part": part, "statement": statement}
-
-
-def unpacked(encode: Encode) -> Any:
-    """An encoder of the rows that a reader sends raw."""
-    return lambda rows, marker: encode([tuple(orjson.loads(row)) for row in rows], marker)
 
 
 class _Source:
@@ -73,8 +65,8 @@ def _model(told: Mapping[str, Any]) -> MyTable:
     return MyTable(**{**told, "id": TableId(**told["id"]), "columns": columns, "key": tuple(told["key"])})
 
 
-def _pack(row: TextRow) -> bytes:
-    return orjson.dumps(row)
+def _pack(row: bytes) -> bytes:
+    return row
 
 
 def main() -> int:

@@ -191,7 +191,7 @@ class SnapshotRows:
     def _reader_table(self, chunk: Chunk[TableId]) -> ReaderTable:
         self._reading.begin_table(str(chunk.table))
         table = self._captured(chunk.table)
-        return ReaderTable(table.route, snapshot_reader.unpacked(self._encoder(chunk.table)), *table.encoder.heads)
+        return ReaderTable(table.route, self._encoder(chunk.table), *table.encoder.heads)
 
     def _describe(self, chunk: Chunk[TableId]) -> dict[str, object]:
         statement = self._config.statements.get(str(chunk.table))

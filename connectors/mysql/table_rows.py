@@ -12,17 +12,16 @@ from connect_py.api.record import EncodedRow
 from connectors.engine.envelope import tail
 from connectors.engine.snapshot.markers import Marker
 from connectors.mysql.connection import Connection, quote_name
+from connectors.mysql.packet_rows import PacketRows
 from connectors.mysql.place import StreamPlace
 from connectors.mysql.tables import CapturedTable
-from connectors.mysql.text_rows import TextRow
-from connectors.mysql.values import is_text
 
 #: A batch ends at whichever comes first (see the PostgreSQL connector's).
 MAX_ROWS = 2_000
 MAX_BYTES = 4_000_000
 
 #: Makes records of raw rows.
-Encode = Callable[[Sequence[TextRow], Marker], list[EncodedRow]]
+Encode = Callable[[Sequence[bytes], Marker], list[EncodedRow]]
 
 
 class TableRows:
@@ -51,12 +50,11 @@ class TableRows:
         source = quote_name(table.id.schema, table.id.table) + part
         if statement is not None:
             source = f"({statement.rstrip().rstrip(';')}\n) AS chosen"
-        characters = [is_text(table.model.columns[column]) for column in table.places]
-        self._result = connection.result(f"SELECT {names} FROM {source}", characters)  # noqa: S608  # quoted names; an override is the user's own
+        self._result = connection.result(f"SELECT {names} FROM {source}", [False] * len(table.places))  # noqa: S608  # quoted names; an override is the user's own
 
-    def read(self) -> list[TextRow] | None:
+    def read(self) -> list[bytes] | None:
         """Up to MAX_ROWS or MAX_BYTES; None after the last one."""
-        rows, _ = self._result.read(MAX_ROWS, MAX_BYTES)
+        rows, _ = self._result.packets(MAX_ROWS, MAX_BYTES)
         self._scanned(len(rows))
         return rows or None
 
@@ -79,5 +77,5 @@ def snapshot_encoder(table: CapturedTable, place: StreamPlace, ts_us: int) -> En
         )
         for marker in Marker
     }
-    encoder, route = table.encoder, table.route
-    return lambda rows, marker: encoder.text_rows(rows, route, sources[marker], tail("r", time.time_ns()))
+    packets = PacketRows(table)
+    return lambda rows, marker: packets.records(rows, sources[marker], tail("r", time.time_ns()))
