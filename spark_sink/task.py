@@ -27,6 +27,7 @@ from spark_sink.changes import Batch, Group, Reader
 from spark_sink.config import SinkConfig
 from spark_sink.decoding.open import open_format
 from spark_sink.driving.base import Driver, Pending
+from spark_sink.driving.bounded import Horizon
 from spark_sink.driving.open import open_driver
 from spark_sink.errors import classify, is_of_records, spark_ended
 from spark_sink.maintenance import Policy, Schedule
@@ -68,6 +69,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         self._context = context
         self._config: SinkConfig = configuration.parse(config)
         self._epoch = time.time_ns() // 1_000_000
+        self._horizon = Horizon(self._config)
         self._open()
 
     def _open(self) -> None:
@@ -115,6 +117,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             self._maintain()
             self._find_positions(log)
             self._figures.looked(self._positions, log)
+            log = self._horizon.of(log, self._positions)
             pending = driver.next({tp: self._positions[tp] for tp in log}, log)
             if pending is None:
                 return None

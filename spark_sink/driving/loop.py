@@ -12,16 +12,23 @@ from spark_sink.planning import Range, plan_ranges, waiting_ranges
 
 
 class Pace:
-    """When a batch is due: an interval after the start of the one before, at once when a whole batch waits."""
+    """When a batch is due: an interval after the start of the one before, at once when a whole batch waits.
+
+    With `min-offsets-per-trigger` fewer records than that wait on, for `max-trigger-delay-ms` at most: fewer, larger commits.
+    """
 
     def __init__(self, config: SinkConfig) -> None:
         self._interval_ms = config["control.commit.interval-ms"]
         self._bound = config["max-offsets-per-trigger"]
+        self._least = config["min-offsets-per-trigger"]
+        self._delay_ms = config["max-trigger-delay-ms"]
         self._started = float("-inf")
 
     def due(self, waiting: int) -> bool:
         """Whether to begin now; `waiting` offsets are in the log."""
-        return waiting >= self._bound or (waiting > 0 and (time.monotonic() - self._started) * 1000 >= self._interval_ms)
+        waited_ms = (time.monotonic() - self._started) * 1000
+        enough = waiting >= self._least or waited_ms >= self._delay_ms
+        return waiting >= self._bound or (waiting > 0 and enough and waited_ms >= self._interval_ms)
 
     def begin(self) -> None:
         """A batch begins."""

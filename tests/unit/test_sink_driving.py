@@ -7,8 +7,9 @@ import pytest
 from connect_py.api.record import TopicPartition
 from connect_py.errors import ConfigError
 from spark_sink.config import SinkConfig, parse
+from spark_sink.driving.bounded import Horizon
 from spark_sink.driving.checkpoint import State, UnreadableError, agrees, parse_offsets
-from spark_sink.driving.loop import LoopDriver
+from spark_sink.driving.loop import LoopDriver, Pace
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 HADOOP = {"topics": "a", "lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": "/w"}
@@ -71,6 +72,29 @@ def test_a_backlog_of_a_whole_batch_does_not_wait_even_if_it_cannot_be_divided_e
     positions |= {tp: end for tp, (_, end) in pending.ranges.items()}
     assert driver.next(positions, log) is not None
     assert driver.next(dict.fromkeys(log, 10), log) is None, "the rest waits for the interval"
+
+
+def test_few_records_wait_for_more_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    more = {"min__offsets__per__trigger": "5", "max__trigger__delay__ms": "60000", "control_commit_interval__ms": "10000"}
+    pace = Pace(config(**more))
+    assert pace.due(1), "nothing has been waited for yet"
+    pace.begin()
+    now += 11
+    assert not pace.due(4)
+    assert pace.due(5)
+    now += 50
+    assert pace.due(1)
+    assert not pace.due(0)
+
+
+def test_a_bounded_run_goes_as_far_as_the_log_did_at_its_start() -> None:
+    horizon = Horizon(config(trigger="available-now"))
+    assert horizon.of({A: (0, 7)}, {A: 0}) == {A: (0, 7)}
+    assert horizon.of({A: (2, 9), B: (0, 4)}, {A: 5, B: 0}) == {A: (2, 7), B: (0, 0)}
+    assert horizon.of({A: (2, 12)}, {A: 9}) == {A: (2, 9)}, "a streaming query took more"
+    assert Horizon(config()).of({A: (0, 7)}, {A: 0}) == {A: (0, 7)}
 
 
 @pytest.mark.parametrize(
