@@ -17,9 +17,11 @@ from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.notification.events import InitialEvents
 from connectors.engine.snapshot.initial import ChunkedSnapshot, SnapshotRun
 from connectors.engine.snapshot.parallel import ParallelSnapshot, ReaderTable
+from connectors.engine.snapshot.plan import NEVER_CUT, ChunkPlan, chunk_rows
 from connectors.engine.snapshot.progress import Chunk, SnapshotProgress
+from connectors.engine.snapshot.reading import SnapshotReading
 from connectors.mongodb import snapshot_reader
-from connectors.mongodb.chunk_plan import CHUNK_DOCUMENTS, ChunkPlan, read_counts
+from connectors.mongodb.chunk_plan import CollectionCuts, read_counts
 from connectors.mongodb.collection_rows import CollectionRows, encoder, queries
 from connectors.mongodb.collections import CollectionFactory
 from connectors.mongodb.config import MongoConfig
@@ -60,7 +62,6 @@ class MongoSnapshot:
         offset: to be stored with the rows that were given out last.
         after: the offset from which streaming goes on.
         is_blocking: whether a signal asked for it.
-        is_milestone: whether the last rows that were given out ended a chunk, and so much was read since the last time.
 
     Raises:
         ServerError: the collections cannot be counted.
@@ -84,66 +85,70 @@ class MongoSnapshot:
         self._collections = collections
         self._documents = documents
         self._encoding = encoding
-        self._events = events
-        self._metrics = metrics
-        self._progress = request.progress
-        self._counts: dict[str, int] = {}
-        self._stored_rows = 0
+        progress = request.progress
         self.is_blocking = request.is_blocking
-        self.is_milestone = False
         self.after = replace(request.base, in_snapshot=False, progress=None)
-        self._names = list(request.namespaces)
+        names = list(request.namespaces)
         self._batch_size = config.number("snapshot.fetch.size") or config.number("max.batch.size")
         events.started()
-        # a blocking snapshot is not taken again, so that nothing is gained by cutting collections
-        chunk = 1 << 62 if self.is_blocking else int(config.raw.get("internal.snapshot.chunk.rows") or CHUNK_DOCUMENTS)
-        self._chunk_rows = chunk
-        counts = read_counts(client, self._names)
+        chunk = NEVER_CUT if self.is_blocking else chunk_rows(config.raw)
+        counts = read_counts(client, names)
         readers = 1 if self.is_blocking else config.number("snapshot.max.threads")
         plan = ChunkPlan(
-            client,
-            counts,
-            self._progress,
+            names,
+            CollectionCuts(client, counts),
+            progress,
             whole=frozenset(request.filters),
-            chunk_documents=chunk,
+            chunk_rows=chunk,
             readers=readers,
             chunks_each=config.number("snapshot.max.threads.multiplier"),
         )
+        self._reading = SnapshotReading(
+            names,
+            names,
+            progress,
+            events,
+            metrics,
+            estimates=counts,
+            keeps_progress=not self.is_blocking and config.snapshot_mode.streams,
+            chunk_rows=chunk,
+        )
         readers = min(readers, plan.count())
-        self._run = self._one_reader(plan) if readers < 2 else self._several_readers(plan, readers)
-        done = {name: rows for name in self._names if (rows := self._progress.rows(name))}
-        ended = [name for name in self._names if self._progress.is_done(name)]
-        metrics.begin(len(self._names) - len(ended), counts, done, ended)
-        self.offset = self.after if self.is_blocking else replace(request.base, in_snapshot=True, progress=self._progress.text)
-        log.info("Snapshot of %d collections%s: %s", len(self._names), ", going on" if ended or done else "", ", ".join(self._names))
+        self._reading.run = self._one_reader(plan, progress) if readers < 2 else self._several_readers(plan, progress, readers)
+        self.offset = self.after if self.is_blocking else replace(request.base, in_snapshot=True, progress=self._reading.progress_text)
+        goes_on = any(progress.is_begun(name) for name in names)
+        log.info("Snapshot of %d collections%s: %s", len(names), ", going on" if goes_on else "", ", ".join(names))
 
     @property
     def finished(self) -> bool:
         """Whether the last row was given out."""
-        return self._run.finished
+        return self._reading.run.finished
+
+    @property
+    def is_milestone(self) -> bool:
+        """See `SnapshotReading`."""
+        return self._reading.is_milestone
 
     def next_rows(self) -> list[EncodedRow]:
         """The next records. Raises ServerError, DataError."""
-        rows = self._run.next_rows()
-        if rows:
-            self._metrics.events(len(rows))
-        self._note_progress()
+        rows = self._reading.next_rows()
         if self.finished:
             self.offset = self.after
-            self._metrics.end("completed")
-            self._events.completed()
+            self._reading.completed()
+        elif not self.is_blocking and self.offset.progress != self._reading.progress_text:
+            self.offset = replace(self.offset, progress=self._reading.progress_text)
         return rows
 
     def close(self) -> None:
         """End the reading, wherever it is; the client is the caller's."""
-        self._run.close()
+        self._reading.run.close()
 
     # -- parts -------------------------------------------------------------------------------------------------------------------------
 
-    def _one_reader(self, plan: ChunkPlan) -> SnapshotRun:
-        return ChunkedSnapshot(plan.chunks(), self._open, self._progress, self._ended)
+    def _one_reader(self, plan: ChunkPlan[str], progress: SnapshotProgress) -> SnapshotRun:
+        return ChunkedSnapshot(plan.chunks(), self._open, progress, self._reading.table_ended)
 
-    def _several_readers(self, plan: ChunkPlan, readers: int) -> SnapshotRun:
+    def _several_readers(self, plan: ChunkPlan[str], progress: SnapshotProgress, readers: int) -> SnapshotRun:
         log.info("The snapshot is read by %d processes", readers)
         return ParallelSnapshot(
             plan.chunks(),
@@ -152,14 +157,14 @@ class MongoSnapshot:
             module=snapshot_reader.MODULE,
             spec=lambda: snapshot_reader.spec(self._config, self._encoding, self.after),
             readers=readers,
-            progress=self._progress,
-            table_ended=self._ended,
-            scanned=self._scanned,
+            progress=progress,
+            table_ended=self._reading.table_ended,
+            scanned=self._reading.scanned,
         )
 
     def _open(self, chunk: Chunk[str]) -> CollectionRows:
         namespace = chunk.table
-        self._begin(namespace)
+        self._reading.begin_table(namespace)
         text = self._request.filters.get(namespace)
         condition = parse_query(text, f"The filter of a snapshot of {namespace}") if text else {}
         return CollectionRows(
@@ -168,34 +173,11 @@ class MongoSnapshot:
             queries(chunk.range, condition),
             encoder(self._documents, self._collections.get(namespace), self.after.seconds, self.after.increment),
             batch_size=self._batch_size,
-            scanned=lambda rows: self._scanned(namespace, rows),
+            scanned=lambda rows: self._reading.scanned(namespace, rows),
         )
 
     def _reader_table(self, chunk: Chunk[str]) -> ReaderTable:
-        self._begin(chunk.table)
+        self._reading.begin_table(chunk.table)
         collection = self._collections.get(chunk.table)
         encode = encoder(self._documents, collection, self.after.seconds, self.after.increment)
         return ReaderTable(collection.route, encode, collection.key_head, collection.value_head)
-
-    def _begin(self, namespace: str) -> None:
-        if namespace not in self._counts:
-            self._counts[namespace] = self._progress.rows(namespace)
-            self._events.in_progress(namespace, self._names)
-
-    def _scanned(self, namespace: str, rows: int) -> None:
-        self._counts[namespace] += rows
-        self._metrics.scanned(namespace, rows)
-
-    def _ended(self, namespace: str) -> None:
-        self._metrics.table_done(namespace)
-        self._events.scan_completed(namespace, self._names, self._counts.get(namespace, 0))
-
-    def _note_progress(self) -> None:
-        # without a stream behind it, chunks of several moments would never become one state
-        if self.is_blocking or not self._config.snapshot_mode.streams or self._progress.text == self.offset.progress:
-            self.is_milestone = False
-            return
-        self.is_milestone = self._run.rows_sent - self._stored_rows >= self._chunk_rows // 2
-        self.offset = replace(self.offset, progress=self._progress.text)
-        if self.is_milestone:
-            self._stored_rows = self._run.rows_sent

@@ -90,7 +90,8 @@ class SnapshotReading:
     def next_rows(self) -> list[EncodedRow]:
         """See `SnapshotRun.next_rows`."""
         rows = self.run.next_rows()
-        self._metrics.events(len(rows))
+        if rows:
+            self._metrics.events(len(rows))
         text = self._progress.text if self._keeps else None
         self.is_milestone = text != self.progress_text and self.run.rows_sent - self._stored_rows >= self._chunk_rows // 2
         self.progress_text = text
