@@ -11,15 +11,13 @@ from connectors.mysql import error_codes, server
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.connection import Connection, quote_literal, quote_name
 from connectors.mysql.errors import LostConnectionError, ServerError
+from connectors.mysql.moment import prepare_session, take_moment
 
 log = logging.getLogger(__name__)
 
 _CONSISTENT = ("minimal", "minimal_percona", "minimal_percona_no_table_locks")
 _LOCKS = {"minimal": "FLUSH TABLES WITH READ LOCK", "extended": "FLUSH TABLES WITH READ LOCK"}
 _PERCONA_LOCK = "LOCK TABLES FOR BACKUP"
-_IDLE_SECONDS = 7 * 24 * 3600
-#: Begins a transaction that sees the database as it is now.
-CONSISTENT_VIEW = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
 
 
 class SnapshotLocks:
@@ -64,7 +62,10 @@ class SnapshotLocks:
         """Begin the transaction that reads, once the position is known: a lock that lets others commit (Percona's) or none must not let
         a change fall between the two. Locked tables do not change, and a transaction's start would let them go."""
         if not self.with_tables:
-            self._connection.execute(CONSISTENT_VIEW if self._mode in _CONSISTENT else "START TRANSACTION")
+            if self._mode in _CONSISTENT:
+                take_moment(self._connection)
+            else:
+                self._connection.execute("START TRANSACTION")
 
     def structures_read(self) -> None:
         """Let the lock go, where rows do not need it."""
@@ -84,7 +85,7 @@ class SnapshotLocks:
         other = server.open_connection(self._config)
         try:
             prepare_session(other, self._config)
-            other.execute(CONSISTENT_VIEW)
+            take_moment(other)
             self.let_go()
         except BaseException:
             other.close()
@@ -137,17 +138,3 @@ def _have_transactions(connection: Connection, tables: Sequence[TableId]) -> boo
     )
     found = {(schema, table): engine for schema, table, engine in engines}
     return all(found.get((table.schema, table.table)) == "InnoDB" for table in tables)
-
-
-def prepare_session(connection: Connection, config: MySqlConfig) -> None:
-    """How long a session waits for locks, and what its transactions see. Raises ServerError."""
-    seconds = max(1, config.number("snapshot.lock.timeout.ms") // 1000)
-    connection.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-    # a session that holds a lock or a moment may have nothing to do for as long as the rows take
-    connection.execute(f"SET SESSION lock_wait_timeout = {seconds}, wait_timeout = {_IDLE_SECONDS}")
-    try:
-        connection.execute(f"SET SESSION innodb_lock_wait_timeout = {seconds}")
-    except LostConnectionError:
-        raise
-    except ServerError as error:
-        log.warning("%s", error)

@@ -17,8 +17,8 @@ from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot import reader_process
 from connectors.mysql import server
 from connectors.mysql.config import MySqlConfig, parse_config
-from connectors.mysql.locks import CONSISTENT_VIEW, prepare_session
 from connectors.mysql.model import MyColumn, MyTable
+from connectors.mysql.moment import prepare_session, take_moment
 from connectors.mysql.place import StreamPlace
 from connectors.mysql.table_rows import Encode, TableRows, snapshot_encoder
 from connectors.mysql.tables import CapturedTable, TableFactory
@@ -49,7 +49,7 @@ class _Source:
     def take_moment(self) -> None:
         """See `MomentSource`."""
         prepare_session(self._connection, self._config)
-        self._connection.execute(CONSISTENT_VIEW)
+        take_moment(self._connection)
 
     def open(self, chunk: Mapping[str, Any]) -> TableRows:
         """See `ChunkSource`."""
@@ -57,7 +57,7 @@ class _Source:
         if self._table is None or told != self._told:
             table = self._factory.build(_model(told["model"]))
             self._told, self._table = told, (table, snapshot_encoder(table, StreamPlace(**told["place"]), told["ts_us"]))
-        return TableRows(self._connection, *self._table, part=chunk["part"], statement=chunk["statement"])
+        return TableRows(self._connection, *self._table, part=chunk["part"], statement=chunk["statement"], changes_pass=True)
 
 
 def _model(told: Mapping[str, Any]) -> MyTable:

@@ -8,12 +8,10 @@ noted before: changes between come again as changes.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from connect_py.api import JsonEncoding
 from connect_py.api.record import EncodedRow
-from connect_py.errors import RetriableError
 from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.notification.events import InitialEvents
 from connectors.engine.relational.table import TableId
@@ -24,20 +22,16 @@ from connectors.engine.snapshot.plan import ChunkPlan, chunk_rows
 from connectors.engine.snapshot.progress import Chunk, SnapshotProgress
 from connectors.engine.snapshot.readers import Reader, start_readers, take_moment
 from connectors.engine.snapshot.reading import SnapshotReading
-from connectors.mysql import error_codes, server, snapshot_reader
+from connectors.mysql import server, snapshot_reader
 from connectors.mysql.chunk_plan import TableCuts
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.connection import Connection
-from connectors.mysql.errors import ServerError
 from connectors.mysql.model import MyTable
 from connectors.mysql.place import StreamPlace
 from connectors.mysql.table_rows import Encode, TableRows, snapshot_encoder, table_start_us
 from connectors.mysql.tables import CapturedTable, CapturedTables
 
 log = logging.getLogger(__name__)
-
-#: The server's word that a table is not what it was when the snapshot's moment was taken.
-_CHANGED = frozenset({error_codes.NO_SUCH_TABLE, error_codes.UNKNOWN_COLUMN})
 
 
 class SnapshotReaders:
@@ -147,8 +141,7 @@ class SnapshotRows:
             RetriableError: the rest has to be read in another attempt.
             ServerError: reading failed.
         """
-        with _changes_pass(self._reading.current):
-            return self._reading.next_rows()
+        return self._reading.next_rows()
 
     def completed(self) -> None:
         """All is done that follows the rows."""
@@ -186,6 +179,7 @@ class SnapshotRows:
             part=self._cuts.part(chunk),
             statement=self._config.statements.get(name),
             scanned=lambda rows: self._reading.scanned(name, rows),
+            changes_pass=True,
         )
 
     def _reader_table(self, chunk: Chunk[TableId]) -> ReaderTable:
@@ -230,14 +224,3 @@ def _plan(config: MySqlConfig, tables: Sequence[TableId], cuts: TableCuts, progr
 
 def _no_model(table: TableId) -> MyTable:
     raise AssertionError(f"only the size of {table} is wanted")
-
-
-@contextmanager
-def _changes_pass(what: str) -> Iterator[None]:
-    """A table that was altered since the moment was taken, before it was first read, is read in another attempt, behind that change."""
-    try:
-        yield
-    except ServerError as error:
-        if error.code not in _CHANGED or isinstance(error, RetriableError):
-            raise
-        raise RetriableError(f"Cannot read {what} as it was when the snapshot began; {error}") from error

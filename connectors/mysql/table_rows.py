@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 
 from connect_py.api.record import EncodedRow
 from connectors.engine.envelope import tail
 from connectors.engine.snapshot.markers import Marker
 from connectors.mysql.connection import Connection, quote_name
+from connectors.mysql.moment import altered_tables_pass
 from connectors.mysql.packet_rows import PacketRows
 from connectors.mysql.place import StreamPlace
 from connectors.mysql.tables import CapturedTable
@@ -32,6 +34,7 @@ class TableRows:
         part: SQL behind the table's name that chooses rows, with a leading space.
         statement: a SELECT that is read in the table's place.
         scanned: told of the number of rows of each read.
+        changes_pass: whether a table that is not what it was raises RetriableError; a statement of the user's is another matter.
     """
 
     def __init__(
@@ -43,6 +46,7 @@ class TableRows:
         part: str = "",
         statement: str | None = None,
         scanned: Callable[[int], None] = lambda _: None,
+        changes_pass: bool = False,
     ) -> None:
         self.encode = encode
         self._scanned = scanned
@@ -50,7 +54,9 @@ class TableRows:
         source = quote_name(table.id.schema, table.id.table) + part
         if statement is not None:
             source = f"({statement.rstrip().rstrip(';')}\n) AS chosen"
-        self._result = connection.result(f"SELECT {names} FROM {source}", [False] * len(table.places))  # noqa: S608  # quoted names; an override is the user's own
+        # the server says with the beginning of its answer whether it has the columns
+        with altered_tables_pass(table.id) if changes_pass and statement is None else nullcontext():
+            self._result = connection.result(f"SELECT {names} FROM {source}", [False] * len(table.places))  # noqa: S608  # quoted names; an override is the user's own
 
     def read(self) -> list[bytes] | None:
         """Up to MAX_ROWS or MAX_BYTES; None after the last one."""
