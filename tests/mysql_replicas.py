@@ -47,7 +47,7 @@ def follow(replica: MySqlAddress, source: MySqlAddress, *, anew: bool = True) ->
     """
     known = version(replica)
     options = {"HOST": f"'{source.host}'", "PORT": source.port, "USER": f"'{source.user}'", "PASSWORD": f"'{source.password}'"}
-    options |= {"AUTO_POSITION": 1, "CONNECT_RETRY": 1}
+    options |= {"AUTO_POSITION": 1, "CONNECT_RETRY": 1, "SSL": 0}
     new = known >= (8, 0, 23)
     word, statement, start = ("SOURCE", "CHANGE REPLICATION SOURCE TO", "REPLICA") if new else ("MASTER", "CHANGE MASTER TO", "SLAVE")
     settings = ", ".join(f"{word}_{name}={value}" for name, value in options.items())

@@ -30,6 +30,7 @@ class Server:
         self.cursor = connection.cursor()
         self.name = name
         self.is_mariadb = "MariaDB" in connection.get_server_info()
+        self.version = tuple(int(part) for part in connection.get_server_info().split("-")[0].split(".")[:3])
         self.run(f"CREATE DATABASE {name} CHARACTER SET utf8mb4")
         self.run(f"USE {name}")
         self.tables = Tables()
@@ -126,6 +127,9 @@ def test_every_class_of_statements_has_its_effect(server: Server) -> None:
         "TRUNCATE TABLE c",
     ):
         if sql.startswith("CREATE TABLE chosen"):
+            if not server.is_mariadb and server.version < (8, 0, 21):
+                # refused where transactions have GTIDs
+                continue
             # servers log the columns that they chose
             server.run(sql)
             server.cursor.execute("SHOW CREATE TABLE chosen")

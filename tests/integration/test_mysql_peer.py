@@ -96,8 +96,10 @@ def test_generated_tables_are_read_as_another_reader_and_the_server_read_them(my
 
 def place(cursor: Any) -> tuple[str, int]:
     """The end of the log."""
-    cursor.execute("SELECT VERSION()")
-    cursor.execute("SHOW MASTER STATUS" if "MariaDB" in cursor.fetchone()[0] else "SHOW BINARY LOG STATUS")
+    cursor.execute("SHOW VARIABLES LIKE 'version'")
+    version = cursor.fetchone()[1]
+    old = "MariaDB" in version or tuple(map(int, version.split(".")[:2])) < (8, 2)
+    cursor.execute("SHOW MASTER STATUS" if old else "SHOW BINARY LOG STATUS")
     row = cursor.fetchone()
     return str(row[0]), int(row[1])
 

@@ -14,6 +14,7 @@ from connect_py.api import SourceOffset
 from connect_py.errors import ConnectError, FatalTaskError
 from connect_py.testing.services.mysql import MySqlServer
 from tests.binlog_task import DirectTask, task_config
+from tests.certificates import Identity
 from tests.fix_kafka import Kafka
 from tests.mysql_replicas import await_level, follow, purge, run
 
@@ -22,11 +23,19 @@ pytestmark = pytest.mark.services
 
 @dataclass(frozen=True)
 class Chain:
-    """A primary, a replica of it that stores names in small letters, and a replica of that; each keeps a log of its own."""
+    """A primary, a replica of it that stores names in small letters and has no TLS, and a replica of that, whose certificate names its
+    address; each keeps a log of its own.
+
+    Attributes:
+        authority: who signed the last one's certificate.
+        stores: folder of that authority's certificate `ca.pem`.
+    """
 
     primary: MySqlServer
     replica: MySqlServer
     end: MySqlServer
+    authority: Identity
+    stores: Path
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +47,16 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chain]:
             started.callback(found.stop)
             return found
 
-        found = Chain(
-            server("primary", 1), server("replica", 2, "--lower-case-table-names=1"), server("end", 3, "--lower-case-table-names=1")
-        )
+        stores = tmp_path_factory.mktemp("stores")
+        authority = Identity("authority")
+        identity = Identity("server", authority)
+        (stores / "ca.pem").write_text(authority.chain_pem)
+        (stores / "server.pem").write_text(identity.chain_pem)
+        (stores / "server.key").write_text(identity.key_pem())
+        own = [f"--ssl-ca={stores}/ca.pem", f"--ssl-cert={stores}/server.pem", f"--ssl-key={stores}/server.key"]
+        lower = "--lower-case-table-names=1"
+        replica = server("replica", 2, lower, "--tls-version=")
+        found = Chain(server("primary", 1), replica, server("end", 3, lower, *own), authority, stores)
         follow(found.replica, found.primary)
         follow(found.end, found.replica)
         yield found
@@ -221,3 +237,61 @@ def test_a_certificate_of_nobody_that_is_trusted_is_refused(chain: Chain, kafka:
     config = task_config(chain.primary, kafka, "failover", **{"database.ssl.mode": "verify_ca", "errors.max.retries": "0"})
     with DirectTask(config) as task, pytest.raises(ConnectError, match=r"(?i)certificate"):
         task.poll_until(lambda: task.rows("t"), seconds=20)
+
+
+@pytest.mark.parametrize("mode", ["required", "verify_ca", "verify_identity"])
+def test_a_server_without_tls_is_refused_before_anything_secret_is_sent(chain: Chain, kafka: Kafka, mode: str) -> None:
+    settings = {"database.ssl.mode": mode, "errors.max.retries": "0", "database.password": "wrong: it is not even looked at"}
+    with (
+        DirectTask(task_config(chain.replica, kafka, "failover", **settings)) as task,
+        pytest.raises(ConnectError, match="SSL is required but the server doesn't support it"),
+    ):
+        task.poll_until(lambda: task.rows("t"), seconds=20)
+    preferred = task_config(chain.replica, kafka, "failover", **{"database.ssl.mode": "preferred"})
+    preferred |= {"database.ssl.truststore": str(chain.stores / "ca.pem"), "snapshot.mode": "initial_only"}
+    with DirectTask(preferred) as task:
+        task.poll_until(lambda: task.offsets and not task.offsets[-1].get("snapshot"))
+
+
+def test_a_name_that_is_not_the_certificates_is_refused_where_identities_are_verified(chain: Chain, kafka: Kafka) -> None:
+    run(chain.primary, "CREATE DATABASE named", "CREATE TABLE named.t (id INT PRIMARY KEY)", "INSERT INTO named.t VALUES (1)")
+    await_level(chain.primary, chain.end)
+    config = task_config(chain.end, kafka, "named", **{"database.ssl.truststore": str(chain.stores / "ca.pem")})
+    with DirectTask({**config, "database.ssl.mode": "verify_identity"}) as task:
+        task.poll_until(lambda: task.rows("t"))
+        run(chain.primary, "INSERT INTO named.t VALUES (2)")
+        task.poll_until(lambda: len(task.rows("t")) == 2)
+    by_name = {**config, "database.hostname": "localhost"}
+    with DirectTask({**by_name, "database.ssl.mode": "verify_ca"}, task.offsets[-1]) as other:
+        run(chain.primary, "INSERT INTO named.t VALUES (3)")
+        other.poll_until(lambda: other.rows("t"))
+    refused = {**by_name, "database.ssl.mode": "verify_identity", "errors.max.retries": "0"}
+    with DirectTask(refused, task.offsets[-1]) as last, pytest.raises(ConnectError, match=r"(?i)hostname mismatch|doesn.t match"):
+        last.poll_until(lambda: last.rows("t"), seconds=20)
+
+
+@pytest.mark.parametrize("store", ["pem", "encrypted pem", "pkcs12"])
+def test_a_user_who_must_show_a_certificate_is_let_in_by_each_kind_of_store(chain: Chain, kafka: Kafka, store: str, tmp_path: Path) -> None:
+    name = f"mutual_{store.replace(' ', '_')}"
+    run(chain.primary, f"CREATE DATABASE {name}", f"CREATE TABLE {name}.t (id INT PRIMARY KEY)", f"INSERT INTO {name}.t VALUES (1)")
+    run(chain.primary, f"CREATE USER {name} IDENTIFIED BY 'žluťoučký' REQUIRE SUBJECT '/CN=connector'", f"GRANT ALL ON *.* TO {name}")
+    await_level(chain.primary, chain.end)
+    identity = Identity("connector", chain.authority)
+    file = tmp_path / f"{name}.store"
+    if store == "pkcs12":
+        file.write_bytes(identity.p12("secret"))
+    else:
+        file.write_text(identity.chain_pem + identity.key_pem("secret" if "encrypted" in store else None))
+    settings = {"database.user": name, "database.password": "žluťoučký", "database.ssl.mode": "verify_ca", "errors.max.retries": "0"}
+    config = task_config(chain.end, kafka, name, **settings, **{"database.ssl.truststore": str(chain.stores / "ca.pem")})
+    shown = {"database.ssl.keystore": str(file)} | ({} if store == "pem" else {"database.ssl.keystore.password": "secret"})
+    with DirectTask({**config, **shown}) as task:
+        task.poll_until(lambda: task.rows("t"))
+        run(chain.primary, f"INSERT INTO {name}.t VALUES (2)")
+        task.poll_until(lambda: len(task.rows("t")) == 2)
+    with DirectTask(config) as nobody, pytest.raises(ConnectError, match="Access denied"):
+        nobody.poll_until(lambda: nobody.rows("t"), seconds=20)
+    if store != "pem":
+        wrong = {**config, **shown, "database.ssl.keystore.password": "wrong"}
+        with DirectTask(wrong) as shut, pytest.raises(ConnectError, match="that its password opens"):
+            shut.poll_until(lambda: shut.rows("t"), seconds=20)

@@ -1,4 +1,5 @@
-"""MariaDB servers for tests: `mariadbd` of `$CONNECT_PY_MARIADBD` or the path, or Debian's package: 10.11 of bookworm, 11.8 of trixie."""
+"""MariaDB servers for tests: `mariadbd` of `$CONNECT_PY_MARIADBD` or the path, or Debian's package: 10.11 of bookworm, 11.8 of trixie
+(`$CONNECT_PY_MARIADB_VERSION`)."""
 
 from __future__ import annotations
 
@@ -32,19 +33,20 @@ SUITES = {"10.11": "bookworm", "11.8": "trixie"}
 class MariaDbServer(OwnServer):
     """MariaDB with row-based log."""
 
-    def __init__(self, folder: Path, *options: str, version: str = "10.11", server_id: int = 223344) -> None:
+    def __init__(self, folder: Path, *options: str, version: str | None = None, server_id: int = 223344) -> None:
         """Make a data folder and start the server; returns when it answers.
 
         Args:
             folder: for data and log.
             options: of `mariadbd`, behind ours.
-            version: one of `SUITES`; a server that the environment names is taken whatever it is.
+            version: one of `SUITES`, the environment's or the oldest without it; a server that the environment names is taken whatever
+                it is.
 
         Raises:
             ServiceError: there is no server for this machine, or it does not start.
         """
         super().__init__(folder)
-        command, share = mariadbd(version)
+        command, share = mariadbd(version or os.environ.get("CONNECT_PY_MARIADB_VERSION", "10.11"))
         command = [*command, f"--datadir={folder / 'data'}", *as_root()]
         (folder / "data").mkdir()
         texts = [path.read_text() for name in _SCRIPTS for path in share.glob(f"m*_{name}") if path.name.count("_") == name.count("_") + 1]
@@ -65,8 +67,8 @@ def mariadbd(version: str = "10.11") -> tuple[list[str], Path]:
     """
     named = os.environ.get("CONNECT_PY_MARIADBD") or shutil.which("mariadbd")
     if named:
-        share = Path(named).resolve().parent.parent / "share"
-        return [named, "--no-defaults"], _scripts(share)
+        share = _scripts(Path(named).resolve().parent.parent / "share")
+        return [named, "--no-defaults", f"--lc-messages-dir={share}", f"--character-sets-dir={share / 'charsets'}"], share
     root = unpacked(f"mariadb-{version}", SUITES[version], "mariadb-server-core", _BINARY)
     share = _scripts(root / "usr/share")
     command = [
@@ -81,7 +83,7 @@ def mariadbd(version: str = "10.11") -> tuple[list[str], Path]:
 
 def _scripts(share: Path) -> Path:
     """The folder of the server's scripts. Raises ServiceError."""
-    for place in (share / "mysql", share / "mariadb"):
+    for place in (share / "mysql", share / "mariadb", share):
         if list(place.glob(f"*_{_SCRIPTS[0]}")):
             return place
     raise ServiceError(f"MariaDB's scripts are not below {share}")

@@ -5,6 +5,7 @@ Debian's stable releases have MariaDB only; MySQL is packaged in unstable.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import shutil
@@ -59,6 +60,7 @@ class OwnServer(MySqlAddress):
     """
 
     service: Service
+    _command: tuple[str, list[str]]
 
     def __init__(self, folder: Path) -> None:
         super().__init__(host="127.0.0.1", port=free_port(), user="debezium", password="dbz")  # noqa: S106
@@ -74,7 +76,12 @@ class OwnServer(MySqlAddress):
 
     def _start(self, name: str, command: Sequence[str]) -> None:
         own = [f"--port={self.port}", f"--socket={self._sockets / 'mysql.sock'}", f"--init-file={self._users}"]
-        self.service = Service(name, [*command, *own], self._folder / "server.log")
+        self._command = (name, [*command, *own])
+        self.start()
+
+    def start(self) -> None:
+        """Start the server again, with what it holds, after `service` was stopped or killed; returns when it answers."""
+        self.service = Service(*self._command, self._folder / "server.log")
         self.service.wait_ready(self._answers)
 
     def _answers(self) -> bool:
@@ -105,11 +112,22 @@ class MySqlServer(OwnServer):
         """
         super().__init__(folder)
         command = [*mysqld(), f"--datadir={folder / 'data'}", *as_root()]
-        lower = [option for option in options if option.startswith("--lower-case-table-names")]
-        made = subprocess.run([*command, *lower, "--initialize-insecure"], capture_output=True, text=True, check=False)
-        if made.returncode:
-            raise ServiceError(f"MySQL makes no data folder: {made.stderr[-2000:]}")
+        lower = tuple(option for option in options if option.startswith("--lower-case-table-names"))
+        # what every new server has is made once; a copy is quicker, and lacks auto.cnf with the server's UUID
+        shutil.copytree(_new_data(tuple(mysqld()), lower), folder / "data", ignore=shutil.ignore_patterns("auto.cnf"))
         self._start("MySQL", [*command, *_OPTIONS, f"--server-id={server_id}", *options])
+
+
+@functools.cache
+def _new_data(server: tuple[str, ...], options: tuple[str, ...]) -> Path:
+    """The data folder of a new server, for this process. Raises ServiceError."""
+    folder = Path(tempfile.mkdtemp(prefix="mysql-new-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    command = [*server, f"--datadir={folder / 'data'}", *as_root(), *options, "--initialize-insecure"]
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    if made.returncode:
+        raise ServiceError(f"MySQL makes no data folder: {made.stderr[-2000:]}")
+    return folder / "data"
 
 
 def as_root() -> list[str]:
