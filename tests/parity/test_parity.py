@@ -170,6 +170,7 @@ SCENARIOS = [
     "mysql_key_types",
     "mysql_topic_names",
     "mysql_snapshot_parts",
+    "mysql_snapshot_markers",
     "mysql_excluded_keys",
     "mysql_offsets",
     "mysql_converters",
