@@ -7,10 +7,20 @@ from typing import Final
 
 from connectors.engine.relational.table import TableId
 
-#: `java.sql.Types`, which schema history records hold.
+_SYNONYMS: Final = {
+    "INT1": "TINYINT",
+    "INT2": "SMALLINT",
+    "INT3": "MEDIUMINT",
+    "INT4": "INT",
+    "INT8": "BIGINT",
+    "MIDDLEINT": "MEDIUMINT",
+    "INTEGER": "INT",
+    "FLOAT4": "FLOAT",
+    "FLOAT8": "DOUBLE",
+}
+#: `java.sql.Types`, which schema history records hold; a TINYINT is a SMALLINT there.
 JDBC: Final = {
     "BIT": -7,
-    "TINYINT": -6,
     "BIGINT": -5,
     "VARBINARY": -3,
     "BINARY": -2,
@@ -69,11 +79,12 @@ class MyColumn:
 
     @property
     def base_type(self) -> str:
-        """The type without `UNSIGNED`, `ZEROFILL` and `BINARY`."""
+        """The type without `UNSIGNED`, `ZEROFILL` and `BINARY`, by its usual name."""
         words = self.type_name.split()
         while len(words) > 1 and words[-1] in ("UNSIGNED", "ZEROFILL", "SIGNED", "BINARY"):
             words.pop()
-        return " ".join(words)
+        name = " ".join(words)
+        return _SYNONYMS.get(name, name)
 
     @property
     def unsigned(self) -> bool:

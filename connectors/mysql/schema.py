@@ -67,7 +67,7 @@ class Schema:
         self._unread = config.unread_statements
         self._waits = True
         self._letters = letters
-        self.tables = Tables(letters=letters)
+        self.tables = Tables(letters=letters, keeps_comments=config.flag("include.schema.comments"))
         self.unsure: set[TableId] = set()
 
     def recover(self, offset: MySqlOffset) -> int:
@@ -90,6 +90,7 @@ class Schema:
             except DataError as error:
                 log.warning("Record %d of the schema history '%s' was passed over: %s", number, self._history.topic, error)
         self.tables, self.unsure = fold.tables(), fold.unsure
+        self.tables.keeps_comments = self._config.flag("include.schema.comments")
         return fold.count
 
     @contextmanager
@@ -136,7 +137,7 @@ class Schema:
         if any(change.kind == "TRUNCATE" for change in changes):
             return rows, changes
         names = sorted({change.id.table for change in changes if change.id.table})
-        for part_database, part, part_changes in parts_of(sql, database, changes):
+        for part_database, part, part_changes in parts_of(sql, database, changes, has_new_parser=self._config.connector == "mysql"):
             now_ms = time.time_ns() // 1_000_000
             if self._is_stored(part_database, part_changes):
                 self._history.append(

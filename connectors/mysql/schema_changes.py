@@ -4,7 +4,9 @@ reference cuts statements about several tables. Pure.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -15,7 +17,9 @@ from connect_py.converters.json_write import WriteOptions, payload_writer
 from connect_py.data import Schema, Type
 from connect_py.data.schema import INT32, INT64, OPTIONAL_STRING, STRING, array, struct
 from connect_py.data.struct import Struct
+from connectors.engine.relational.table import TableId
 from connectors.mysql.ddl.changes import Change
+from connectors.mysql.ddl.lexer import without_surroundings
 from connectors.mysql.history_records import quoted_id, table_to_json
 
 _OPTIONAL_INT32 = INT32.as_optional()
@@ -122,23 +126,43 @@ def _struct(schema: Schema, fields: dict[str, Any]) -> Struct:
     return Struct(schema, [fields.get(field.name) for field in schema.fields])
 
 
-def parts_of(sql: str, database: str, changes: Sequence[Change]) -> list[tuple[str, str, list[Change]]]:
+#: A statement by which a table comes to a key; the reference shows it without its first word.
+_UNIQUE_INDEX = re.compile(r"^.*?\bCREATE\s+(?=UNIQUE\s+INDEX\b)", re.IGNORECASE | re.DOTALL)
+
+
+def parts_of(sql: str, database: str, changes: Sequence[Change], *, has_new_parser: bool = True) -> list[tuple[str, str, list[Change]]]:
     """A statement as (database, statement, changes of tables), cut where it concerns several tables.
 
     Args:
         database: the default one, for statements that name none.
+        has_new_parser: whether the reference reads this server's statements by the grammar that MySQL publishes.
     """
     tables = [change for change in changes if change.kind in ("CREATE", "ALTER", "DROP")]
     if not tables:
         named = next((change.id.schema for change in changes), database)
         return [(named, sql, [])]
+    sql = without_surroundings(sql)
     if len(tables) == 1 and tables[0].previous is None and tables[0].kind != "DROP":
-        return [(tables[0].id.schema, sql, tables)]
+        return [(tables[0].id.schema, _UNIQUE_INDEX.sub("", sql, count=1) if has_new_parser else sql, tables)]
+    left = _left_by(tables)
     found = []
     for _, group in groupby(tables, key=lambda change: change.id.schema):
         for change in group:
-            found.append((change.id.schema, _statement(sql, change, len(tables)), [change]))
+            shown = change if change.kind == "DROP" else left.get(change.id)
+            found.append(
+                (change.id.schema, _statement(sql, change, len(tables)), [replace(shown, previous=change.previous)] if shown else [])
+            )
     return found
+
+
+def _left_by(changes: Sequence[Change]) -> dict[TableId, Change]:
+    """What a whole statement leaves of the tables that it renames: the reference looks at them when all of it was read."""
+    left: dict[TableId, Change] = {}
+    for change in changes:
+        if change.previous is not None:
+            left.pop(change.previous, None)
+        left[change.id] = change
+    return left
 
 
 def _statement(sql: str, change: Change, count: int) -> str:

@@ -32,7 +32,7 @@ _FILTERED: Final = tuple(
         r"INSERT INTO mysql\.rds_heartbeat2\(.*\) values \(.*\) ON DUPLICATE KEY UPDATE value = .*",
         r"DELETE FROM mysql\.rds_(sysinfo|monitor).*",
         r"INSERT INTO mysql\.rds_(sysinfo|monitor).*",
-        r"FLUSH\s.*",
+        r"FLUSH\s+(?!TABLES?\b).*",
         r"SAVEPOINT .*",
         r"ROLLBACK\s+TO\s.*",
         r"# Dummy event.*",
@@ -40,7 +40,7 @@ _FILTERED: Final = tuple(
         r"(ANALYZE|OPTIMIZE|REPAIR)\s+(NO_WRITE_TO_BINLOG\s+|LOCAL\s+)?TABLES?\s.*",
         r"(CREATE|ALTER|DROP)\s+(OR\s+REPLACE\s+)?(USER|ROLE)\s.*",
         r"(CREATE|ALTER|DROP)\s+(OR\s+REPLACE\s+)?(ALGORITHM\s*=\s*\w+\s+)?(DEFINER\s*=\s*\S+\s+)?(SQL\s+SECURITY\s+\w+\s+)?"
-        r"(AGGREGATE\s+)?(VIEW|FUNCTION|PROCEDURE|TRIGGER|EVENT)\s.*",
+        r"(AGGREGATE\s+)?(VIEW|FUNCTION|PROCEDURE|TRIGGER)\s.*",
         r"SET\s+(DEFAULT\s+ROLE|PASSWORD|ROLE)\s.*",
     )
 )

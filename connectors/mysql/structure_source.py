@@ -202,7 +202,7 @@ def _column(column: DescribedColumn, charset: str) -> MyColumn:
     elif name.endswith("BLOB"):
         jdbc = "BLOB"
     else:
-        jdbc = _CODES.get(name, name if name in JDBC else "OTHER")
+        jdbc = _CODES.get(name, "SMALLINT" if name == "TINYINT" else name if name in JDBC else "OTHER")
     return MyColumn(
         name=column.name,
         type_name=type_name,

@@ -86,7 +86,7 @@ def _act(reader: Reader, table: MyTable, database: str, sql: str) -> MyTable:
         return _rename(reader, table, database, sql)
     if reader.takes("COMMENT"):
         reader.takes("=")
-        return replace(table, comment=reader.string())
+        return replace(table, comment=reader.comment())
     return table
 
 

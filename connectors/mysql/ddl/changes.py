@@ -36,12 +36,14 @@ class Tables:
         variables: session variables, names in small letters.
         letters: the server's ``lower_case_table_names``: 0 names differ by their case, 1 they are stored in small letters, 2 they keep
             their case and do not differ by it.
+        keeps_comments: whether comments of tables and columns are read.
     """
 
     tables: dict[TableId, MyTable] = field(default_factory=dict)
     charsets: dict[str, str] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
     letters: int = 0
+    keeps_comments: bool = True
 
     def named(self, database: str, table: str) -> TableId:
         """A table's name as this server knows it."""

@@ -107,7 +107,7 @@ def _read_attribute(reader: Reader, found: _Attributes) -> None:
     elif reader.takes("PRIMARY", "KEY") or reader.takes("PRIMARY") or reader.takes("KEY"):
         found.primary = True
     elif reader.takes("COMMENT"):
-        found.comment = reader.string()
+        found.comment = reader.comment()
     elif reader.takes("COLLATE"):
         found.collation = reader.name().lower()
     elif reader.takes("CONSTRAINT"):

@@ -62,7 +62,7 @@ def read_options(reader: Reader, default: str | None) -> tuple[str | None, str |
             collation = reader.name().lower()
         elif reader.takes("COMMENT"):
             reader.takes("=")
-            comment = reader.string()
+            comment = reader.comment()
         elif reader.sees("PARTITION", "AS", "SELECT", "REPLACE", "IGNORE", "WITH"):
             break
         else:

@@ -69,6 +69,17 @@ def tokens_of(sql: str, *, ansi_quotes: bool = False) -> list[Token]:
     return found
 
 
+def without_surroundings(sql: str) -> str:
+    """A statement without comments before and behind it, and without its semicolon."""
+    bare = _run_versioned(sql)
+    begin, end, at = len(sql), 0, 0
+    while at < len(bare) and (match := _TOKEN.match(bare, at)):
+        at = match.end()
+        if match.lastgroup != "space" and match[0] != ";":
+            begin, end = min(begin, match.start()), at
+    return sql[begin:end]
+
+
 def _token(kind: str, text: str, at: int, ansi_quotes: bool) -> Token | None:
     match kind:
         case "space":

@@ -14,10 +14,12 @@ class Reader:
 
     Args:
         sql: for messages.
+        keeps_comments: whether comments of tables and columns are read.
     """
 
-    def __init__(self, tokens: Sequence[Token], sql: str) -> None:
+    def __init__(self, tokens: Sequence[Token], sql: str, *, keeps_comments: bool = True) -> None:
         self._tokens, self._sql, self.at = tokens, sql, 0
+        self._keeps_comments = keeps_comments
 
     def peek(self, ahead: int = 0) -> Token:
         """A token that is still to come; one of the kind `end` behind the last."""
@@ -94,6 +96,13 @@ class Reader:
         if token.kind != "string":
             raise self.error("A string was expected")
         return token.text
+
+    def comment(self) -> str | None:
+        """A comment, as it is written: the reference resolves none of its escapes. None where none are read. Raises DdlError."""
+        token = self.next()
+        if token.kind != "string":
+            raise self.error("A string was expected")
+        return token.raw if self._keeps_comments else None
 
     def skip_parentheses(self) -> None:
         """Read over `( … )`, whatever is inside. Raises DdlError."""

@@ -29,7 +29,7 @@ def apply(sql: str, tables: Tables, database: str, *, sql_mode: int = 0) -> list
     Raises:
         DdlError: it concerns tables and cannot be understood; nothing was changed.
     """
-    reader = Reader(tokens_of(sql, ansi_quotes=bool(sql_mode & ANSI_QUOTES)), sql)
+    reader = Reader(tokens_of(sql, ansi_quotes=bool(sql_mode & ANSI_QUOTES)), sql, keeps_comments=tables.keeps_comments)
     if reader.takes("SET", "STATEMENT"):
         while not reader.ended and not reader.takes("FOR"):
             reader.next()

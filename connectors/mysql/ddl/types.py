@@ -26,15 +26,6 @@ _PHRASES = (
     ("LONG", "VARCHAR"),
     ("LONG", "VARBINARY"),
 )
-_SYNONYMS = {
-    "INT1": "TINYINT",
-    "INT2": "SMALLINT",
-    "INT3": "MEDIUMINT",
-    "INT4": "INT",
-    "INT8": "BIGINT",
-    "MIDDLEINT": "MEDIUMINT",
-    "INTEGER": "INT",
-}
 _CODES = {
     **dict.fromkeys(("CHAR", "CHARACTER", "ENUM", "SET"), "CHAR"),
     **dict.fromkeys(
@@ -48,13 +39,12 @@ _CODES = {
         ),
         "NVARCHAR",
     ),
-    "TINYINT": "TINYINT",
-    "SMALLINT": "SMALLINT",
-    **dict.fromkeys(("MEDIUMINT", "INT", "INTEGER", "YEAR"), "INTEGER"),
-    "BIGINT": "BIGINT",
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INT1", "INT2"), "SMALLINT"),
+    **dict.fromkeys(("MEDIUMINT", "INT", "INTEGER", "YEAR", "INT3", "INT4", "MIDDLEINT"), "INTEGER"),
+    **dict.fromkeys(("BIGINT", "INT8"), "BIGINT"),
     "REAL": "REAL",
-    **dict.fromkeys(("DOUBLE", "DOUBLE PRECISION"), "DOUBLE"),
-    "FLOAT": "FLOAT",
+    **dict.fromkeys(("DOUBLE", "DOUBLE PRECISION", "FLOAT8"), "DOUBLE"),
+    **dict.fromkeys(("FLOAT", "FLOAT4"), "FLOAT"),
     **dict.fromkeys(("DECIMAL", "DEC", "FIXED"), "DECIMAL"),
     "NUMERIC": "NUMERIC",
     "BIT": "BIT",
@@ -138,7 +128,7 @@ def _type_name(reader: Reader) -> str:
     token = reader.next()
     if token.kind != "word":
         raise reader.error("A data type was expected")
-    return _SYNONYMS.get(token.text, token.text)
+    return token.text
 
 
 def _labels(reader: Reader) -> tuple[str, ...]:
@@ -176,16 +166,15 @@ def _sizes(name: str, length: int | None, scale: int | None, labels: tuple[str, 
 
 def _modifiers(reader: Reader) -> tuple[str, str | None, str | None]:
     """Sign, zeros, BINARY, and the character set; in any order, the last sign counts."""
-    unsigned = zerofill = binary = False
+    sign = ""
+    zerofill = binary = False
     charset: str | None = None
     collation: str | None = None
     while True:
-        if reader.takes("UNSIGNED"):
-            unsigned = True
-        elif reader.takes("SIGNED"):
-            unsigned = False
+        if found := reader.takes_any("UNSIGNED", "SIGNED"):
+            sign = f" {found}"
         elif reader.takes("ZEROFILL"):
-            zerofill = unsigned = True
+            zerofill, sign = True, " UNSIGNED"
         elif reader.takes("BINARY"):
             binary = True
         elif reader.takes("ASCII"):
@@ -197,5 +186,5 @@ def _modifiers(reader: Reader) -> tuple[str, str | None, str | None]:
         elif reader.takes("COLLATE"):
             collation = reader.name().lower()
         else:
-            suffix = (" UNSIGNED" if unsigned else "") + (" ZEROFILL" if zerofill else "") + (" BINARY" if binary else "")
+            suffix = sign + (" ZEROFILL" if zerofill else "") + (" BINARY" if binary else "")
             return suffix, charset, collation
