@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from connect_py.testing.services.process import Service, free_port, is_listening
@@ -68,9 +67,14 @@ class ConnectServer:
             **({"spark.sql.extensions": ",".join(EXTENSIONS.values())} if self._extensions else {}),
         }
         command = [_script("spark-submit"), "--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2]"]
-        command += ["--driver-memory", "1g", "--driver-java-options", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"]
+        command += ["--driver-java-options", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"]
         command += ["--jars", ",".join(libraries), *(part for key, value in conf.items() for part in ("--conf", f"{key}={value}"))]
-        self.service = Service("spark-connect", [*command, "spark-internal"], self._folder / "connect.log", env={**os.environ, **_ENV})
+        self.service = Service(
+            "spark-connect",
+            [*command, "spark-internal"],
+            self._folder / "connect.log",
+            env={"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "1g"},
+        )
         self.service.wait_ready(lambda: is_listening(self._port), 240)
 
     def restart(self) -> None:
