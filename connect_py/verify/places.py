@@ -23,8 +23,15 @@ _S3A = {
     "fs.s3a.session.token": ("s3.session-token", "AWS_SESSION_TOKEN"),
     "fs.s3a.endpoint.region": ("s3.region", "AWS_REGION"),
 }
-#: Catalogs by the sink's `lakehouse.catalog.type` that pyiceberg has under the same or another name.
-_KINDS = {"rest": "rest", "jdbc": "sql", "hive": "hive", "glue": "glue", "nessie": "rest"}
+#: Catalogs by the sink's `lakehouse.catalog.catalog-impl`, and by `type` as pyiceberg names them.
+_CLASSES = {
+    "org.apache.iceberg.rest.RESTCatalog": "rest",
+    "org.apache.iceberg.jdbc.JdbcCatalog": "jdbc",
+    "org.apache.iceberg.hive.HiveCatalog": "hive",
+    "org.apache.iceberg.hadoop.HadoopCatalog": "hadoop",
+    "org.apache.iceberg.aws.glue.GlueCatalog": "glue",
+}
+_KINDS = {"rest": "rest", "jdbc": "sql", "hive": "hive", "glue": "glue"}
 
 
 def hadoop_settings(config: SinkConfig) -> dict[str, str]:
@@ -42,7 +49,9 @@ def iceberg_catalog(config: SinkConfig) -> Load:
     settings = dict(config.catalog)
     hadoop = hadoop_settings(config)
     storage = {ours: hadoop[name] for name, (ours, _) in _S3A.items() if name in hadoop}
-    kind = settings.pop("type", None)
+    kind = settings.pop("type", None) or _CLASSES.get(settings.get("catalog-impl", ""))
+    for java in ("catalog-impl", "io-impl"):  # of no use outside of a JVM
+        settings.pop(java, None)
     if kind == "hadoop":
         return _of_directories(settings["warehouse"], storage | settings)
     if kind not in _KINDS:
