@@ -1,137 +1,102 @@
 """The lakehouse sink's rate: events a second that a running task decodes and commits, one topic of one partition, one table.
 
-    BOOTSTRAP=127.0.0.1:9092 python tests/bench/bench_sink.py --format iceberg --mode upsert --events 100000 --batches 4
+    BOOTSTRAP=127.0.0.1:9092 python tests/bench/bench_sink.py --format iceberg --mode upsert --events 100000 --batches 14 --warm 8
 
-Events are Debezium's, of ten columns, with their schemas (3.6 kB a record, lz4). The first batches warm the JVM up and are shown but not
-counted; the rate is that of the median of the others, with the CPU time of the whole process tree and the machine's load beside it.
-`--tables N` spreads the events over N topics and tables, and measures what N idle tables add to a batch of one.
+Events are Debezium's, of ten columns, with their schemas (3.6 kB a record, lz4). All of them are in the log before the task starts, as in a
+backlog, so that the next batch is read while one is written. The first batches warm the JVM up and are shown but not counted; the rate is
+that of the others together, with the CPU time of the whole process tree and the machine's load beside it.
+
+`--tables N` spreads the events over N topics and tables, and measures what N idle tables add to a batch of one. `--master spark://…`
+measures a standalone cluster. `--python M` then has deltalake and pyiceberg alone do the same with M events, in Python, without Spark.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import random
 import shutil
-import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+
+from connect_py.api.record import TopicPartition
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from spark_sink.task import SparkLakehouseSinkTask
-from tests.fix_spark import Context, struct
+from tests.bench.bench_sink_events import produce
+from tests.bench.bench_sink_python import compare
+from tests.fix_spark import Context
 
 
-def field(type_: str, name: str | None = None, **parameters: str) -> dict[str, object]:
-    found: dict[str, object] = {"type": type_, "optional": True}
-    if name:
-        found |= {"name": name, "version": 1}
-    return found | ({"parameters": parameters} if parameters else {})
+def cpu(master: str) -> float:
+    """CPU seconds of this process and its children (the JVM), and of a standalone cluster's executors on this machine."""
+    processes = {process.pid: process for process in (psutil.Process(), *psutil.Process().children(recursive=True))}
+    if master.startswith("spark://"):
+        for process in psutil.process_iter(["cmdline"]):
+            if "org.apache.spark.executor.CoarseGrainedExecutorBackend" in (process.info["cmdline"] or ()):
+                processes[process.pid] = process
+    return sum(sum(process.cpu_times()[:2]) for process in processes.values() if process.is_running())
 
 
-ROW = {
-    "id": {"type": "int64", "optional": False},
-    "customer": field("int32"),
-    "status": field("string"),
-    "price": field("bytes", "org.apache.kafka.connect.data.Decimal", scale="2", **{"connect.decimal.precision": "12"}),
-    "note": field("string"),
-    "quantity": field("int32"),
-    "paid": field("boolean"),
-    "weight": field("double"),
-    "created_at": field("int64", "io.debezium.time.MicroTimestamp"),
-    "updated_at": field("string", "io.debezium.time.ZonedTimestamp"),
-}
-SOURCE = {
-    **{name: field("string") for name in ("version", "connector", "name", "snapshot", "db", "sequence", "schema", "table")},
-    **{name: field("int64") for name in ("ts_ms", "ts_us", "ts_ns", "txId", "lsn", "xmin")},
-}
+def resident() -> float:
+    """MB that this process and its children hold."""
+    return sum(process.memory_info().rss for process in (psutil.Process(), *psutil.Process().children(recursive=True))) / 1e6
 
 
-def heads(topic: str) -> tuple[bytes, bytes]:
-    row = {**struct(ROW, name=f"{topic}.Value"), "optional": True}
-    source = struct(SOURCE, name="io.debezium.connector.postgresql.Source")
-    transaction = struct(
-        {"id": field("string"), "total_order": field("int64"), "data_collection_order": field("int64")}, name="event.block"
-    )
-    fields = {"before": row, "after": row, "source": source, "transaction": {**transaction, "optional": True}, "op": field("string")}
-    fields |= {name: field("int64") for name in ("ts_ms", "ts_us", "ts_ns")}
-    value = {**struct(fields, name=f"{topic}.Envelope"), "version": 2}
-    key = struct({"id": ROW["id"]}, name=f"{topic}.Key")
-    return tuple(f'{{"schema":{json.dumps(one, separators=(",", ":"))},"payload":'.encode() for one in (key, value))  # type: ignore[return-value]
+def step(task: SparkLakehouseSinkTask) -> Mapping[TopicPartition, int]:
+    """The next batch; the first one waits for Spark's start."""
+    while (reached := task.step()) is None:
+        time.sleep(0.02)
+    return reached
 
 
-def event(rng: random.Random, key: int, op: str, table: str, number: int) -> tuple[bytes, bytes]:
-    after = (
-        f'{{"id":{key},"customer":{rng.randrange(9999)},"status":"{rng.choice(("new", "paid", "sent"))}","price":"AJiWgA==",'
-        f'"note":"order {number} of somebody {rng.randrange(10**9)}","quantity":{rng.randrange(99)},"paid":true,'
-        f'"weight":{rng.random():.6f},'
-        f'"created_at":{1700000000000000 + number},"updated_at":"2026-01-01T10:{number % 60:02d}:00.{number % 1000000:06d}Z"}}'
-    )
-    source = (
-        f'{{"version":"3.6.1","connector":"postgresql","name":"bench","snapshot":"false","db":"shop","sequence":"[\\"{number}\\",\\"{number}\\"]",'
-        f'"schema":"public","table":"{table}","ts_ms":1,"ts_us":1,"ts_ns":1,"txId":{number},"lsn":{number},"xmin":null}}'
-    )
-    rows = f'"before":{after},"after":null' if op == "d" else f'"before":null,"after":{after}'
-    return (
-        f'{{"id":{key}}}}}'.encode(),
-        f'{{{rows},"source":{source},"transaction":null,"op":"{op}","ts_ms":1,"ts_us":1,"ts_ns":1}}}}'.encode(),
-    )
-
-
-def produce(bootstrap: str, topics: list[str], events: int, keys: int, seed: int) -> None:
-    """Mostly updates of known keys and inserts, a few deletes."""
-    rng = random.Random(seed)
-    producer = Producer({"bootstrap.servers": bootstrap, "compression.type": "lz4", "linger.ms": 20, "queue.buffering.max.kbytes": 200_000})
-    prefixes = {topic: heads(topic) for topic in topics}
-    for number in range(events):
-        topic = topics[number % len(topics)]
-        key, value = event(rng, rng.randrange(keys), "d" if rng.random() < 0.02 else "u", topic.rsplit(".", 1)[1], number + seed * events)
-        of_key, of_value = prefixes[topic]
-        while True:
-            try:
-                producer.produce(topic, of_value + value, of_key + key, 0)
-                break
-            except BufferError:
-                producer.poll(0.1)
-    producer.flush(120)
-
-
-def cpu() -> float:
-    """CPU seconds of this process and its children (the JVM)."""
-    processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
-    return sum(sum(process.cpu_times()[:2]) for process in processes if process.is_running())
-
-
-def main() -> None:
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--format", choices=("iceberg", "delta"), default="iceberg")
     parser.add_argument("--mode", choices=("append", "upsert"), default="append")
     parser.add_argument("--events", type=int, default=100_000, help="of a batch")
-    parser.add_argument("--batches", type=int, default=5)
-    parser.add_argument("--warm", type=int, default=2, help="batches that are not counted")
+    parser.add_argument("--batches", type=int, default=10)
+    parser.add_argument("--warm", type=int, default=6, help="batches that are not counted")
     parser.add_argument("--keys", type=int, default=100_000)
     parser.add_argument("--tables", type=int, default=1)
     parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--memory", default="2g", help="heap of the driver's JVM")
+    parser.add_argument("--python", type=int, default=0, help="events for the comparison with libraries of Python")
     parser.add_argument("--set", action="append", default=[], help="a further property of the sink, name=value")
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    wanted = arguments()
     bootstrap = os.environ["BOOTSTRAP"]
     place = Path(tempfile.mkdtemp(prefix="bench-sink-"))
     tag = f"bench-sink-{os.getpid()}"
-    topics = [f"{tag}.public.t{number}" for number in range(arguments.tables)]
+    topics = [f"{tag}.public.t{number}" for number in range(wanted.tables)]
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for made in admin.create_topics([NewTopic(topic, 1, 1) for topic in topics]).values():
         made.result(30)
+    try:
+        for number in range(wanted.batches + 1):  # one more, which is only read ahead
+            produce(bootstrap, topics, wanted.events, wanted.keys, number)
+        measure(wanted, bootstrap, tag, topics, place)
+        if wanted.python:
+            compare(bootstrap, topics[0], wanted.python, place)
+    finally:
+        admin.delete_topics(topics)
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def measure(wanted: argparse.Namespace, bootstrap: str, tag: str, topics: list[str], place: Path) -> None:
+    """Drain the topics through a task, and say how fast."""
     destination = (
         {"lakehouse.format": "delta", "lakehouse.delta.root": str(place)}
-        if arguments.format == "delta"
+        if wanted.format == "delta"
         else {"lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": str(place)}
     )
     config = {
@@ -139,47 +104,43 @@ def main() -> None:
         "topics": ",".join(topics),
         **destination,
         "lakehouse.tables.auto-create-enabled": "true",
-        "lakehouse.tables.write-mode": arguments.mode,
+        "lakehouse.tables.write-mode": wanted.mode,
         "lakehouse.control.commit.interval-ms": "0",
-        "lakehouse.max-offsets-per-trigger": str(arguments.events),
-        "lakehouse.spark.master": arguments.master,
-        **dict(pair.split("=", 1) for pair in arguments.set),
+        "lakehouse.max-offsets-per-trigger": str(wanted.events),
+        "lakehouse.spark.master": wanted.master,
+        "lakehouse.spark.conf.spark.driver.memory": wanted.memory,
+        **dict(pair.split("=", 1) for pair in wanted.set),
     }
     task = SparkLakehouseSinkTask()
     context = Context(bootstrap)
-    rates: list[float] = []
+    seconds = used = 0.0
     try:
-        began = time.monotonic()
         task.start(config, context)
-        assert task.ready(600)
-        print(f"session after {time.monotonic() - began:.1f} s")
-        for number in range(arguments.batches):
-            produce(bootstrap, topics, arguments.events, arguments.keys, number)
-            began, used = time.monotonic(), cpu()
-            reached = task.step()
-            seconds = time.monotonic() - began
-            assert reached is not None
+        for number in range(wanted.batches):
+            began, before = time.monotonic(), cpu(wanted.master)
+            reached = step(task)
+            took, cost = time.monotonic() - began, cpu(wanted.master) - before
             context.group.update(reached)
-            counted = number >= arguments.warm
+            counted = number >= wanted.warm
             if counted:
-                rates.append(arguments.events / seconds)
-            load = os.getloadavg()[0]
+                seconds, used = seconds + took, used + cost
             print(
-                f"{'' if counted else 'warming up: '}{arguments.events / seconds:9,.0f} events/s, "
-                f"{(cpu() - used) / arguments.events * 1e6:6.1f} CPU µs/event, "
-                f"{seconds:5.2f} s, load {load:.1f}",
+                f"{'' if counted else 'warming up: '}{wanted.events / took:9,.0f} events/s, "
+                f"{cost / wanted.events * 1e6:6.1f} CPU µs/event, "
+                f"{took:5.2f} s, {resident():,.0f} MB, load {os.getloadavg()[0]:.1f}",
                 flush=True,
             )
-        if arguments.tables > 1:
+        events = wanted.events * (wanted.batches - wanted.warm)
+        print(f"{wanted.format} {wanted.mode}: {events / seconds:,.0f} events/s, {used / events * 1e6:.1f} CPU µs/event")
+        if wanted.tables > 1:
+            while task.step() is not None:
+                pass
             produce(bootstrap, topics[:1], 100, 100, 99)
             began = time.monotonic()
             task.step()
-            print(f"a batch of 100 events for one table, {arguments.tables - 1} idle: {time.monotonic() - began:.2f} s")
-        print(f"{arguments.format} {arguments.mode}: median {statistics.median(rates):,.0f} events/s")
+            print(f"a batch of 100 events for one table, {wanted.tables - 1} idle: {time.monotonic() - began:.2f} s")
     finally:
         task.close()
-        admin.delete_topics(topics)
-        shutil.rmtree(place, ignore_errors=True)
 
 
 if __name__ == "__main__":
