@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from connect_py.testing.services.mariadb import MariaDbServer
 from connect_py.testing.services.mysql import MySqlAddress
 from connect_py.testing.services.process import wait_until
 from connect_py.testing.services.worker import Worker
@@ -80,17 +81,24 @@ class MySqlChanges(Changes):
 
 
 @pytest.fixture
-def database(mysql: MySqlAddress) -> Iterator[tuple[str, Any]]:
+def server(request: pytest.FixtureRequest) -> MySqlAddress:
+    """MySQL, or what a test says."""
+    found: MySqlAddress = request.getfixturevalue(getattr(request, "param", "mysql"))
+    return found
+
+
+@pytest.fixture
+def database(server: MySqlAddress) -> Iterator[tuple[str, Any]]:
     """A database with the tables, and a cursor in it."""
     name = f"kill_{uuid.uuid4().hex[:8]}"
-    with mysql.connect() as connection, connection.cursor() as cursor:
+    with server.connect() as connection, connection.cursor() as cursor:
         for statement in (
             f"CREATE DATABASE {name}",
             f"USE {name}",
             "CREATE TABLE item (id INT PRIMARY KEY, version INT NOT NULL, note TEXT)",
             "CREATE TABLE journal (line BIGINT AUTO_INCREMENT PRIMARY KEY, id INT, version INT)",
             "CREATE TABLE signals (id VARCHAR(64) PRIMARY KEY, type VARCHAR(32), data VARCHAR(2048))",
-            "SET SESSION cte_max_recursion_depth = 1000000",
+            f"SET SESSION {'max_recursive_iterations' if isinstance(server, MariaDbServer) else 'cte_max_recursion_depth'} = 1000000",
         ):
             cursor.execute(statement)
         yield name, cursor
@@ -142,8 +150,9 @@ def test_a_snapshot_and_a_stream_that_are_killed_again_and_again_lose_no_change(
 
 
 @pytest.mark.parametrize("readers", [1, 2] if KILLS > 3 else [2])
+@pytest.mark.parametrize("server", ["mysql", "mariadb"] if KILLS > 3 else ["mysql"], indirect=True)
 def test_a_snapshot_that_is_killed_again_and_again_goes_on(
-    make_worker: Callable[..., Worker], kafka: Kafka, mysql: MySqlAddress, database: tuple[str, Any], dice: random.Random, readers: int
+    make_worker: Callable[..., Worker], kafka: Kafka, server: MySqlAddress, database: tuple[str, Any], dice: random.Random, readers: int
 ) -> None:
     worker = make_worker()
     name, cursor = database
@@ -155,8 +164,11 @@ def test_a_snapshot_that_is_killed_again_and_again_goes_on(
         "snapshot_max_threads": str(readers),
         "internal_snapshot_chunk_rows": str(CHUNK),
     }
-    with mysql.connect() as writer, changing(MySqlChanges(writer, name, dice, keys=ROWS)):
-        worker.create(name, mysql_source(mysql, kafka.bootstrap, name, **more))
+    config = mysql_source(server, kafka.bootstrap, name, **more)
+    if isinstance(server, MariaDbServer):
+        config["connector.class"] = "io.debezium.connector.mariadb.MariaDbConnector"
+    with server.connect() as writer, changing(MySqlChanges(writer, name, dice, keys=ROWS)):
+        worker.create(name, config)
         before = 0
         for round_number in range(KILLS):
             far_enough = before + dice.uniform(0.1, 1) * ROWS / (KILLS + 1)
