@@ -209,8 +209,20 @@ def _shape(change: TableChange, groups: Sequence[Group], config: SinkConfig) -> 
         types[UNAVAILABLE] = "array<string>"
     if versions:
         types |= VERSION_COLUMNS
-    partitions = {(tp.topic, tp.partition) for tp in change.ranges}
-    return Shape(key, types, tuple(unknown), len(partitions) > 1, soft, UNAVAILABLE if changelog else None, versions)
+    return Shape(
+        key,
+        types,
+        tuple(unknown),
+        several_partitions=len(change.ranges) > 1,
+        soft=soft,
+        unavailable=UNAVAILABLE if changelog else None,
+        versions=versions,
+        required_keys=frozenset(name for name in key if all(_is_required(name, group) for group in groups)),
+    )
+
+
+def _is_required(key: str, group: Group) -> bool:
+    return any(column.name == key and column.required for column in group.schema.keys)
 
 
 def _may_be_unknown(name: str, group: Group) -> bool:

@@ -28,6 +28,7 @@ class Shape:
         soft: whether a delete keeps the row and its values.
         unavailable: a column that takes the names of unknown columns, in a table that keeps every event.
         versions: whether rows are versions, closed and opened by a chain of events (`spark_sink.versions`).
+        required_keys: key columns that are null in no row.
     """
 
     keys: tuple[str, ...]
@@ -37,6 +38,7 @@ class Shape:
     soft: bool = False
     unavailable: str | None = None
     versions: bool = False
+    required_keys: frozenset[str] = frozenset()
 
 
 #: Columns of a version, by name: their types. The current one has an open end.
@@ -94,7 +96,10 @@ def reduce(frame: DataFrame, shape: Shape) -> DataFrame:
     """
     keys = [quote(key) for key in shape.keys]
     by_key = ", ".join(keys)
-    frame = _with_known_values(frame, shape, by_key) if shape.unknown else _last(frame, f"{by_key}, `$partition`", "`$offset` DESC")
+    if shape.unknown:
+        frame = _with_known_values(frame, shape, by_key)
+    else:  # rows that are parted and sorted by the key alone are not shuffled again for the MERGE
+        frame = _last(frame, f"{by_key}, `$partition`" if shape.several_partitions else by_key, "`$offset` DESC")
     if shape.several_partitions:
         frame = _last(frame, by_key, "`$time` DESC, `$partition` DESC")
     return frame
@@ -143,7 +148,7 @@ def _with_known_values(frame: DataFrame, shape: Shape, by_key: str) -> DataFrame
 def merge_sql(table: str, source: str, shape: Shape, truncate: str | None = None) -> str:
     """MERGE of reduced rows into a table; both names are quoted already.
 
-    Keys are matched null-safe; columns are named on both sides; an unknown value leaves what the table has.
+    Keys that may be null are matched null-safe; columns are named on both sides; an unknown value leaves what the table has.
 
     Args:
         truncate: ``apply`` also removes all rows that the table had, ``soft`` marks them as deleted.
@@ -151,7 +156,6 @@ def merge_sql(table: str, source: str, shape: Shape, truncate: str | None = None
     if shape.versions:
         return _versions_sql(table, source, shape)
     columns = [name for name in shape.types if name not in shape.keys]
-    on = " AND ".join(f"t.{quote(key)} <=> s.{quote(key)}" for key in shape.keys)
     kept = () if truncate == "apply" else shape.unknown
     sets = ", ".join(f"t.{quote(name)} = {_kept(name) if name in kept else 's.' + quote(name)}" for name in columns)
     update = f" WHEN MATCHED THEN UPDATE SET {sets}" if columns else ""
@@ -167,18 +171,23 @@ def merge_sql(table: str, source: str, shape: Shape, truncate: str | None = None
         "apply": " WHEN NOT MATCHED BY SOURCE THEN DELETE",
         "soft": f" WHEN NOT MATCHED BY SOURCE AND NOT coalesce({_DELETED}, false) THEN UPDATE SET {_DELETED} = true",
     }[truncate]
+    on = _same_key(shape)
     return f"MERGE INTO {table} t USING {source} s ON {on}{delete}{update}{insert} THEN INSERT ({names}) VALUES ({values}){others}"
 
 
 def _versions_sql(table: str, source: str, shape: Shape) -> str:
-    on = " AND ".join(f"t.{quote(key)} <=> s.{quote(key)}" for key in shape.keys)
     names = ", ".join(quote(name) for name in shape.types)
     values = ", ".join(f"s.{quote(name)}" for name in shape.types)
     return (
-        f"MERGE INTO {table} t USING {source} s ON {on} AND s.{CLOSES} AND t.`__is_current` "
+        f"MERGE INTO {table} t USING {source} s ON {_same_key(shape)} AND s.{CLOSES} AND t.`__is_current` "
         "WHEN MATCHED THEN UPDATE SET t.`__valid_to` = s.`__valid_from`, t.`__is_current` = false "
         f"WHEN NOT MATCHED AND NOT s.{CLOSES} THEN INSERT ({names}) VALUES ({values})"
     )
+
+
+def _same_key(shape: Shape) -> str:
+    """Of null-safe equality Spark makes two conditions, neither of which is the key, so rows parted by it would be shuffled once more."""
+    return " AND ".join(f"t.{quote(key)} {'=' if key in shape.required_keys else '<=>'} s.{quote(key)}" for key in shape.keys)
 
 
 def _kept(name: str) -> str:

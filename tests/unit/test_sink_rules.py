@@ -363,6 +363,11 @@ def test_a_merge_names_its_columns_matches_null_safe_and_keeps_unknown_values() 
     )
 
 
+def test_a_key_that_is_never_null_is_matched_by_plain_equality() -> None:
+    shape = Shape(("a", "b"), {"a": "int", "b": "int", "c": "string"}, required_keys=frozenset({"b"}))
+    assert "ON t.`a` <=> s.`a` AND t.`b` = s.`b` WHEN" in merge_sql("t", "v", shape)
+
+
 def test_a_soft_delete_is_an_update() -> None:
     statement = merge_sql("t", "v", Shape(("a",), {"a": "int", "c": "string"}, unknown=("c",), soft=True))
     assert "DELETE" not in statement
