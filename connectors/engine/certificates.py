@@ -8,8 +8,6 @@ import os
 import tempfile
 from pathlib import Path
 
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
-
 from connect_py.errors import ConfigError
 
 
@@ -34,6 +32,9 @@ def pem_file(path: str, password: str | None) -> str:
 
 
 def _copy(path: str, data: bytes, password: str | None) -> str:
+    # most tasks have no such store: the import takes a tenth of its start
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12
+
     try:
         store = pkcs12.load_pkcs12(data, None if password is None else password.encode())
     except (ValueError, TypeError):
