@@ -17,6 +17,8 @@ class _Table:
     seconds: float = 0.0
     maintained: int = 0
     maintenance_seconds: float = 0.0
+    rejected: int = 0
+    committed_at: float = 0.0
 
 
 @dataclass
@@ -31,6 +33,7 @@ class SinkFigures:
     _batches: int = 0
     _passed_over: int = 0
     _failures: int = 0
+    _rejected: int = 0
     _tables: dict[str, _Table] = field(default_factory=dict)
     _session_began: float | None = None
 
@@ -53,6 +56,7 @@ class SinkFigures:
         if was_new:
             known.batches += 1
             known.records += records
+            known.committed_at = time.time()
         else:
             known.skipped += 1
 
@@ -67,6 +71,12 @@ class SinkFigures:
         known.maintained += 1
         known.maintenance_seconds += seconds
 
+    def rejected(self, records: int, table: str | None = None) -> None:
+        """So many records were bad, for a table or before one was found for them."""
+        self._rejected += records
+        if table is not None:
+            self._tables.setdefault(table, _Table()).rejected += records
+
     def failed(self) -> None:
         """A batch failed, and is tried again or fails the task."""
         self._failures += 1
@@ -75,6 +85,7 @@ class SinkFigures:
         """As they stand now."""
         values = {"batches-total": self._batches, "batch-failures-total": self._failures, "lag-offsets": self.lag}
         values["records-passed-over-total"] = self._passed_over
+        values["records-rejected-total"] = self._rejected
         values["spark-session-starting"] = int(self._session_began is None)
         values["spark-session-uptime-seconds"] = 0 if self._session_began is None else int(time.monotonic() - self._session_began)
         found = [MetricGroup("connect.py", "lakehouse-sink", {}, values)]
@@ -89,6 +100,8 @@ class SinkFigures:
                         "commits-total": table.batches,
                         "batches-skipped-already-committed-total": table.skipped,
                         "apply-seconds-total": table.seconds,
+                        "records-rejected-total": table.rejected,
+                        "last-commit-timestamp-seconds": table.committed_at,
                         "maintenance-total": table.maintained,
                         "maintenance-seconds-total": table.maintenance_seconds,
                     },
