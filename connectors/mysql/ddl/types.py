@@ -53,7 +53,7 @@ _CODES = {
     "TIME": "TIME",
     "DATETIME": "TIMESTAMP",
     "TIMESTAMP": "TIMESTAMP_WITH_TIMEZONE",
-    **dict.fromkeys(("BINARY", "CHAR BYTE"), "BINARY"),
+    "BINARY": "BINARY",
     "VARBINARY": "VARBINARY",
     **dict.fromkeys(("TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB", "LONG VARBINARY"), "BLOB"),
 }
@@ -95,6 +95,8 @@ def read_type(reader: Reader) -> DataType:
             labels = _labels(reader)
         else:
             length, scale = _numbers(reader)
+    if name == "CHAR BYTE":
+        name = "BINARY"
     code = _CODES.get(name, "OTHER")
     length, scale = _sizes(name, length, scale, labels)
     suffix, charset, collation = _modifiers(reader)

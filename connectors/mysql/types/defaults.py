@@ -53,7 +53,7 @@ def _value(column: MyColumn, plan: ColumnPlan, text: str) -> Any:
     if column.base_type in _BYTES and plan.convert is not None:
         return json.loads(plan.convert(text.encode().decode("latin-1")))
     if schema.name in ("io.debezium.time.Year",):
-        return int(text) or 2000
+        return year_of(int(text))
     if column.base_type in ("DATE", "DATETIME", "TIME", "TIMESTAMP"):
         return _moment(column, plan, text)
     if schema.type in (Type.INT8, Type.INT16, Type.INT32, Type.INT64):
@@ -65,6 +65,11 @@ def _value(column: MyColumn, plan: ColumnPlan, text: str) -> Any:
     return None
 
 
+def year_of(number: int) -> int:
+    """What the server stores for the year of a statement: 0 to 69 are of this century, 70 to 99 of the last one."""
+    return number + (2000 if number < 70 else 1900) if number < 100 else number
+
+
 def _moment(column: MyColumn, plan: ColumnPlan, text: str) -> Any:
     """By way of the text that a value of the column has."""
     if column.base_type == "DATE":
@@ -73,7 +78,13 @@ def _moment(column: MyColumn, plan: ColumnPlan, text: str) -> Any:
         text = text if " " in text else f"{text} 00:00:00"
     elif text == CURRENT_TIME:
         text = "00:00:00"
+    elif text.count(":") == 1:
+        text += ":00"
     convert = plan.snapshot or plan.convert
+    if column.base_type == "TIMESTAMP" and column.length:
+        # with all of the column's digits, however many the statement has
+        whole, _, fraction = text.partition(".")
+        text, convert = f"{whole}.{fraction:0<{column.length}}", plan.convert
     assert convert is not None
     value = json.loads(convert(text))
     match plan.schema.name:
