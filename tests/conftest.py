@@ -1,6 +1,7 @@
 """Fixtures for all tests: the servers, started once a session. See `fix_*.py`; no import of the project happens here."""
 
 pytest_plugins = [
+    "tests.fix_catalogs",
     "tests.fix_kafka",
     "tests.fix_mariadb",
     "tests.fix_mongo",
