@@ -1,0 +1,87 @@
+"""Iceberg catalogs that are servers: REST (Iceberg's own servlet) and JDBC (SQLite), written by Spark, read by pyiceberg."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connect_py.verify.places import iceberg_catalog
+from spark_sink.config import parse
+from spark_sink.jars import SINK_JARS, cached, resolve
+from tests.fix_catalogs import RestCatalog
+from tests.fix_spark import INT, TEXT, Lake, event
+
+pytestmark = [pytest.mark.services, pytest.mark.spark]
+
+SQLITE = "org.xerial:sqlite-jdbc:3.46.1.3"
+
+
+def in_catalog(config: Mapping[str, str], **settings: str) -> dict[str, str]:
+    """A configuration with another catalog; underscores in the names of its settings are points."""
+    kept = {name: value for name, value in config.items() if not name.startswith("lakehouse.catalog")}
+    named = {f"lakehouse.catalog.{name.replace('_', '.')}": value for name, value in settings.items()}
+    return {**kept, "lakehouse.catalog": "lake", "lakehouse.maintenance.compact.every-commits": "2", **named}
+
+
+def rows(config: Mapping[str, str], table: str = "t") -> list[dict[str, Any]]:
+    """As pyiceberg reads them through the same catalog."""
+    found = iceberg_catalog(parse(config))(["public", table])
+    return sorted(found.scan().to_arrow().drop_columns(["__op", "__ts_ms"]).to_pylist(), key=lambda row: row["id"])
+
+
+FIRST = [event("c", key, {"n": key}, {"n": INT}) for key in range(4)]
+THEN = [event("d", 0, {"n": 0}, {"n": INT}), event("u", 1, {"n": 11, "more": "m"}, {"n": INT, "more": TEXT})]
+LAST = [event("u", 3, {"n": 33, "more": "x"}, {"n": INT, "more": TEXT})]
+EXPECTED = [{"id": 1, "n": 11, "more": "m"}, {"id": 2, "n": 2, "more": None}, {"id": 3, "n": 33, "more": "x"}]
+
+
+def test_a_rest_catalog_holds_tables_through_changes_of_schema_maintenance_and_a_restart(lake: Lake, rest_catalog: RestCatalog) -> None:
+    topic = lake.topic("t")
+    config = in_catalog(lake.config(topic), type="rest", uri=rest_catalog.uri, warehouse=rest_catalog.warehouse)
+    task = lake.start(config)
+    for records in (FIRST, THEN):
+        lake.produce(topic, records)
+        assert lake.drain(task) == 1
+    again = lake.start(config)
+    lake.produce(topic, LAST)
+    assert lake.drain(again) == 1
+    assert rows(config) == EXPECTED
+    lake.context.group.clear()
+    repeated = lake.start(config)
+    assert lake.drain(repeated) == 1  # all of it again, and nothing of it is new
+    assert rows(config) == EXPECTED
+    assert repeated.metrics()[1].values["commits-total"] == 0
+
+
+def test_a_jdbc_catalog_in_sqlite_does_too(lake: Lake, tmp_path: Path) -> None:
+    jars = [*resolve(SINK_JARS, cached(SINK_JARS, "spark-sink")), *resolve([SQLITE], cached([SQLITE], "sqlite"))]
+    topic = lake.topic("t")
+    config = in_catalog(
+        lake.config(topic), type="jdbc", uri=f"jdbc:sqlite:file:{tmp_path / 'catalog.db'}", warehouse=f"file://{tmp_path}/jdbc"
+    )
+    config |= {"lakehouse.spark.jars": ",".join(map(str, jars)), "lakehouse.spark.conf.spark.driver.memory": "700m"}
+    order = {"format": "iceberg", "bootstrap": lake.bootstrap, "warehouse": str(lake.warehouse), "tag": lake.tag, "config": config}
+    # a driver class must be there when Spark starts, and this process's has started
+    command = [sys.executable, "-m", "tests.lake_script"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+
+        def ask(line: str) -> Any:
+            process.stdin.write(line + "\n")
+            process.stdin.flush()
+            return json.loads(next(text for text in process.stdout if text.startswith('{"answer"')))["answer"]
+
+        process.stdin.write(json.dumps(order) + "\n")
+        assert ask("start") is None
+        for records in (FIRST, THEN, LAST):
+            lake.produce(topic, records)
+            assert ask("drain") == 1
+        ask("close")
+        process.stdin.close()
+    assert rows(config) == EXPECTED
