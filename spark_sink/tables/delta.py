@@ -131,7 +131,8 @@ class DeltaTables:
             if row["operation"] == "RESTORE":
                 version, moment = row["p"].get("version"), row["p"].get("timestamp")
                 restored = int(version) if version is not None else datetime.datetime.fromisoformat(moment).replace(tzinfo=datetime.UTC)
-            found.append(Commit(row["version"], time, parse_metadata(row["userMetadata"]), restored))
+            replaces = row["operation"].startswith(("CREATE OR REPLACE TABLE", "REPLACE TABLE"))
+            found.append(Commit(row["version"], time, parse_metadata(row["userMetadata"]), restored, replaces))
         return found
 
     def create(

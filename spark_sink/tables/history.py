@@ -24,6 +24,7 @@ class Commit:
     Attributes:
         restored: the version that a RESTORE brought back, or the moment whose version it brought back.
         metadata: the commit's user metadata, if it is a JSON object.
+        replaces: whether it put another table in place of what was there (CREATE OR REPLACE); the log goes on, the rows are gone.
         time: when it was made, UTC.
     """
 
@@ -31,6 +32,7 @@ class Commit:
     time: datetime.datetime
     metadata: Mapping[str, Any]
     restored: int | datetime.datetime | None = None
+    replaces: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def metadata_json(connector: str, applied: Applied, more: Mapping[str, str]) -> 
 
 
 def newest_commit(history: Iterable[Commit], properties: Mapping[str, str], connector: str) -> tuple[Applied, bool]:
-    """The watermark that counts: of the newest commit with one that has not been rolled back, else the table property's.
+    """The watermark that counts: of the newest commit with one that has not been rolled back or replaced, else the table property's.
 
     Args:
         history: newest first.
@@ -85,6 +87,7 @@ def newest_commit(history: Iterable[Commit], properties: Mapping[str, str], conn
     key = f"kafka.connect.offsets.{connector}"
     sequence = int(properties.get(f"kafka.connect.sequence.{connector}", 0))
     visible: int | datetime.datetime | None = None
+    replaced = False
     for commit in history:
         mine = key in commit.metadata
         if mine:
@@ -93,8 +96,10 @@ def newest_commit(history: Iterable[Commit], properties: Mapping[str, str], conn
             continue
         if commit.restored is not None:
             visible = commit.restored
+        elif commit.replaces:
+            replaced = True
         elif mine:
-            watermark = Watermark.parse(json.dumps(commit.metadata[key]))
+            watermark = Watermark() if replaced else Watermark.parse(json.dumps(commit.metadata[key]))
             generation, epoch = _number(commit, "kafka.connect.generation"), _number(commit, "kafka.connect.task-epoch")
             return Applied(watermark, sequence, generation, epoch, commit.time), True
     generation = int(properties.get(f"kafka.connect.generation.{connector}", 0))

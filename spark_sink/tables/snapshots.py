@@ -33,7 +33,8 @@ def newest(
 
     Of the snapshots it is the first with one, from the head through its ancestors. The property can be ahead of it (records that change
     nothing; snapshots that have expired) and counts partition by partition if so, unless it was written for a snapshot that the table was
-    rolled back from: then the rows are gone, and the snapshots alone say what is there. A higher generation replaces a lower one.
+    rolled back from, or that went with a table which another has replaced (CREATE OR REPLACE keeps properties): then the rows are gone, and
+    the snapshots alone say what is there. A higher generation replaces a lower one.
 
     Args:
         snapshots: parent and summary by id.
@@ -49,13 +50,15 @@ def newest(
     text = properties.get(offsets_key)
     of_property = Watermark.parse(text)
     property_generation = int(properties.get(f"kafka.connect.generation.{connector}", 0))
+    written_for = properties.get(f"kafka.connect.snapshot.{connector}")
+    rolled_back = written_for is not None and int(written_for) not in line
     if step is None:
-        return Stored(of_property, property_generation, None, in_property=True)
+        from_the_first = not line or snapshots[line[-1]][0] is None  # else those before have expired
+        lost = rolled_back and from_the_first
+        return Stored(Watermark() if lost else of_property, property_generation, None, in_property=True)
     summary = snapshots[step][1]
     committed, generation = Watermark.parse(summary[offsets_key]), int(summary.get("kafka.connect.generation", 0))
     epoch = int(summary.get("kafka.connect.task-epoch", 0))
-    written_for = properties.get(f"kafka.connect.snapshot.{connector}")
-    rolled_back = written_for is not None and int(written_for) not in line
     if text is None or rolled_back or property_generation < generation:
         return Stored(committed, generation, step, in_property=False, epoch=epoch)
     if property_generation > generation:

@@ -50,7 +50,7 @@ def ends_of(lake: Lake, config: dict[str, str]) -> dict[str, int]:
     return {f"{tp.topic}-{tp.partition}": end for tp, (_, end) in log.items() if end}
 
 
-@pytest.mark.timeout(600 + 300 * LONG)
+@pytest.mark.timeout(900 + 300 * LONG)
 @pytest.mark.parametrize(("format_", "driver"), [(f, d) for f in LAKES for d in ("loop", "stream")] if LONG else [("iceberg", "loop")])
 def test_a_sink_whose_jvm_task_and_worker_are_killed_goes_on_and_says_what_happened(
     worker: Worker, kafka: Any, tmp_path: Path, tag: str, format_: str, driver: str
@@ -70,12 +70,12 @@ def test_a_sink_whose_jvm_task_and_worker_are_killed_goes_on_and_says_what_happe
     worker.wait_for(name, "RUNNING")
     assert metric(worker, "spark_session_starting") in (None, 1), "the task runs before Spark does"
     for victim in ["jvm", "worker"] if not LONG else [rng.choice(("jvm", "task", "worker")) for _ in range(LONG)]:
-        wait_until(lambda: jvms(worker), 120, "a JVM")
+        wait_until(lambda: jvms(worker), 400, "a JVM")
         time.sleep(rng.random() * 15 if LONG else 0)  # the moment of the kill is what the test is about
         source.change()
         match victim:
             case "jvm":
-                wait_until(lambda: metric(worker, "spark_session_starting") == 0, 120, "Spark's start")
+                wait_until(lambda: metric(worker, "spark_session_starting") == 0, 400, "Spark's start")
                 for pid in jvms(worker):
                     os.kill(pid, signal.SIGKILL)
                 task = worker.wait_for(name, "FAILED")["tasks"][0]
@@ -90,7 +90,7 @@ def test_a_sink_whose_jvm_task_and_worker_are_killed_goes_on_and_says_what_happe
                 worker.restart()
         worker.wait_for(name, "RUNNING", seconds=120)
     ends = ends_of(lake, config)
-    wait_until(lambda: is_reached(worker, name, ends), 240, "the tables")
+    wait_until(lambda: is_reached(worker, name, ends), 400, "the tables")
     source.check()
     worker.request("PUT", f"/connectors/{name}/pause")
     worker.wait_for(name, "PAUSED")
@@ -98,6 +98,6 @@ def test_a_sink_whose_jvm_task_and_worker_are_killed_goes_on_and_says_what_happe
     [paused] = jvms(worker)
     worker.request("PUT", f"/connectors/{name}/resume")
     ends = ends_of(lake, config)
-    wait_until(lambda: is_reached(worker, name, ends), 120, "the tables")
+    wait_until(lambda: is_reached(worker, name, ends), 400, "the tables")
     source.check()
     assert jvms(worker) == [paused], "a pause keeps Spark"

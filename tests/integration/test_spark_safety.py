@@ -161,7 +161,7 @@ def test_a_younger_task_takes_over_although_its_clock_is_behind(lake: Lake, monk
 
 
 @both_formats
-@pytest.mark.parametrize("how", ["rolled back", "dropped"])
+@pytest.mark.parametrize("how", ["rolled back", "dropped", "replaced"])
 def test_a_table_that_loses_rows_under_a_running_task_gets_them_again(lake: Lake, how: str) -> None:
     topic = lake.topic("t")
     task = lake.start(lake.config(topic))
@@ -171,8 +171,11 @@ def test_a_table_that_loses_rows_under_a_running_task_gets_them_again(lake: Lake
     if how == "rolled back":
         lake.roll_back(task, "t")
         assert found(lake) == ["a"]
-    else:
+    elif how == "dropped":
         lake.drop(task, "t")
+    else:  # properties and history go on, the rows are gone
+        table = lake.sql("t")
+        task._spark.sql(f"CREATE OR REPLACE TABLE {table} USING {lake.format} AS SELECT * FROM {table} WHERE false")
     lake.produce(topic, notes("c"))
     with pytest.raises(RetriableError, match="has been set back by others"):
         task.step()

@@ -33,6 +33,10 @@ def ours(version: int, offset: int, sequence: int, generation: int = 0) -> Commi
     return Commit(version, at(version), parse_metadata(text))
 
 
+def replacing(version: int) -> Commit:
+    return Commit(version, at(version), {}, replaces=True)
+
+
 def other(version: int, restored: Any = None, text: str | None = None) -> Commit:
     return Commit(version, at(version), parse_metadata(text), restored)
 
@@ -47,6 +51,9 @@ def other(version: int, restored: Any = None, text: str | None = None) -> Commit
         ([ours(4, 4, 3), other(3, restored=1), ours(2, 5, 2), ours(1, 3, 1)], 4, 3),
         ([other(5, restored=3), ours(4, 9, 3), other(3, restored=1), ours(2, 5, 2), ours(1, 3, 1)], 3, 3),
         ([other(3, restored=0), ours(2, 5, 2), ours(1, 3, 1), other(0)], None, 2),
+        ([replacing(3), ours(2, 5, 2)], None, 2),
+        ([ours(4, 1, 3), replacing(3), ours(2, 5, 2)], 1, 3),
+        ([other(4, restored=2), replacing(3), ours(2, 5, 2)], 5, 2),
     ],
     ids=[
         "the newest",
@@ -56,6 +63,9 @@ def other(version: int, restored: Any = None, text: str | None = None) -> Commit
         "written after",
         "restored to a restored",
         "to the empty table",
+        "replaced",
+        "replaced and written",
+        "replaced and restored",
     ],
 )
 def test_the_newest_commit_that_was_not_rolled_back_counts_and_a_sequence_is_never_used_again(
@@ -64,7 +74,7 @@ def test_the_newest_commit_that_was_not_rolled_back_counts_and_a_sequence_is_nev
     applied, of_commit = newest_commit(history, {}, "lake")
     assert applied.watermark.offsets == ({} if offset is None else {TP: offset})
     assert applied.sequence == sequence
-    assert of_commit == (offset is not None)
+    assert of_commit == (offset is not None or any(commit.replaces for commit in history))
 
 
 def test_when_the_history_has_lost_the_commit_the_property_counts_and_another_connectors_commits_do_not() -> None:

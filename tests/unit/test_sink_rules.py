@@ -107,8 +107,25 @@ def property_of(mark: dict[TopicPartition, int], generation: int = 0, at: int | 
         (1, {1: snapshot(None, {A0: 5}), 2: snapshot(1, {A0: 7})}, property_of({A0: 7}, at=2), {A0: 5}),
         (2, {1: snapshot(None, {A0: 5}), 2: snapshot(1, {A0: 3}, 1)}, property_of({A0: 5}, at=1), {A0: 3}),
         (4, {4: snapshot(3, {B0: 1})}, {"kafka.connect.offsets.other": '{"a":{"0":8}}'}, {B0: 1}),
+        (1, {1: snapshot(None), 2: snapshot(1, {A0: 7})}, property_of({A0: 7}, at=2), {}),
+        (9, {2: snapshot(None, {A0: 7}), 9: snapshot(None)}, property_of({A0: 7}, at=2), {}),
+        (None, {2: snapshot(None, {A0: 7})}, property_of({A0: 7}, at=2), {}),
+        (None, {}, property_of({A0: 2}), {A0: 2}),
     ],
-    ids=["nothing", "below a compaction", "expired", "noted", "killed before the property", "rolled back", "altered", "of another"],
+    ids=[
+        "nothing",
+        "below a compaction",
+        "expired",
+        "noted",
+        "killed before the property",
+        "rolled back",
+        "altered",
+        "of another",
+        "rolled back to before the sink",
+        "replaced",
+        "replaced by an empty one",
+        "set by hand",
+    ],
 )
 def test_the_newest_watermark_counts_wherever_it_is(head: Any, snapshots: Any, properties: Any, counts: Any) -> None:
     assert newest(head, snapshots, properties, "x").watermark == Watermark(counts)
