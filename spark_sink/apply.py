@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 from connect_py.api.record import TopicPartition
 from connect_py.errors import FatalTaskError
+from spark_sink import tombstones
 from spark_sink.adapt import Rules, adapt, allows
 from spark_sink.changes import Batch, Group
 from spark_sink.config import SinkConfig
 from spark_sink.decode import UNAVAILABLE, metadata_columns
 from spark_sink.evolve import plan_evolution, wider
 from spark_sink.merge import VERSION_COLUMNS, Shape, reduce, unify
+from spark_sink.ordering import order_of
 from spark_sink.planning import Range
 from spark_sink.records import Form
 from spark_sink.routing import TableName
@@ -104,7 +106,11 @@ def apply_table(change: TableChange, batch: Batch, spark: SparkSession, tables: 
             chain(frame, shape, current).createOrReplaceTempView(_VIEW)
             tables.merge(change.table, _VIEW, shape, watermark)
         elif shape.keys:
-            reduce(frame, shape).createOrReplaceTempView(_VIEW)
+            rows = reduce(frame, shape)
+            if tombstones.needed(shape, config):
+                ends = {tp: end for tp, (_, end) in change.ranges.items()}
+                rows = tombstones.without_late_events(change.table, rows, ends, shape, spark, tables, config)
+            rows.createOrReplaceTempView(_VIEW)
             tables.merge(change.table, _VIEW, shape, watermark, first)
         else:
             frame.createOrReplaceTempView(_VIEW)
@@ -217,8 +223,22 @@ def _shape(change: TableChange, groups: Sequence[Group], config: SinkConfig) -> 
         soft=soft,
         unavailable=UNAVAILABLE if changelog else None,
         versions=versions,
+        order=_order(change, types, key, config),
         required_keys=frozenset(name for name in key if all(_is_required(name, group) for group in groups)),
     )
+
+
+def _order(change: TableChange, types: Mapping[str, str], key: Sequence[str], config: SinkConfig) -> str | None:
+    """The column that says which event of a key is the last. Raises FatalTaskError: the records do not have it."""
+    name = order_of(config)
+    if name is None or not key:
+        return None
+    if name not in types:
+        raise FatalTaskError(
+            f"Table {change.table} is ordered by column {name}, which the records do not have; they have {', '.join(types)}. Nothing was "
+            "written; change lakehouse.tables.ordering."
+        )
+    return name
 
 
 def _is_required(key: str, group: Group) -> bool:

@@ -17,6 +17,7 @@ from connect_py.errors import DataError, FatalTaskError
 from spark_sink import routing
 from spark_sink.config import SinkConfig
 from spark_sink.decode import decode_sql, problems_sql
+from spark_sink.decoding import schemaless
 from spark_sink.decoding.base import Fingerprint, RecordFormat
 from spark_sink.decoding.plain import PlainRecords
 from spark_sink.planning import Range, offsets_json
@@ -24,7 +25,7 @@ from spark_sink.records import Form, RecordSchema, parse_head, read_schemas
 from spark_sink.routing import TableName
 from spark_sink.session import parallelism
 from spark_sink.summary import Kind, Truncate, at, summarize
-from spark_sink.types import literal
+from spark_sink.types import SchemaJson, literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -295,13 +296,24 @@ class Reader:
                     "The sink reads JSON with schemas (schemas.enable=true in the source's converters). Nothing of this batch was written."
                 ) from None
 
+    def _schema(self, fingerprint: Fingerprint, key: SchemaJson | None, value: SchemaJson | None, record: Row) -> RecordSchema:
+        tombstone = fingerprint.value is None
+        untyped = frozenset({"key"} if fingerprint.key is not None and key is None and isinstance(_payload_of(record["key"]), dict) else ())
+        if tombstone or value is not None:
+            schema = read_schemas(key, value, tombstone=tombstone, options=self._types)
+        else:
+            schema = schemaless.describe(record["routed"] or fingerprint.topic, _payload_of(record["value"]))
+            keys = read_schemas(key, None, tombstone=True, options=self._types).keys
+            schema = replace(schema, keys=keys, columns=keys)
+        return schema if schema.form is Form.IGNORED else replace(schema, untyped=schema.untyped | untyped)
+
     def _meaning(self, fingerprint: Fingerprint, record: Row | None) -> Meaning:
         if record is None:
             raise DataError("Kafka no longer has it")
         if record["problem"] is not None:
             raise DataError(record["problem"])
         key, value = parse_head(record["khead"]), parse_head(record["vhead"])
-        schema = read_schemas(key, value, tombstone=fingerprint.value is None, options=self._types)
+        schema = self._schema(fingerprint, key, value, record)
         if schema.form is Form.IGNORED:
             return Meaning(schema)
         topic = record["routed"] or fingerprint.topic
@@ -310,6 +322,10 @@ class Reader:
         route = {name: source[name] for name in ("db", "schema", "table", "collection") if source.get(name) is not None}
         one_table = not (self._config["tables"] or self._config["tables.dynamic-enabled"])
         return Meaning(schema, topic, parts, route if one_table else {})
+
+
+def _payload_of(text: bytes) -> Any:
+    return json.loads(bytes(text)).get("payload")
 
 
 def _source_of(value: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from connect_py.api.config import ConfigDef
 from connect_py.errors import ConfigError
 from spark_sink import settings
-from spark_sink.properties.checks import check_batches, check_delta, check_layout, check_routing
+from spark_sink.properties.checks import check_batches, check_delta, check_routing, check_table, parse_column_types
 from spark_sink.properties.definition import CONFIG_DEF, OF_ONE_TABLE, OPEN_PREFIXES, unknown_properties, without_aliases
 from spark_sink.properties.key import PREFIX
 from spark_sink.tables.layout import Layout, parse_partitions
@@ -60,6 +60,11 @@ class SinkConfig:
         """The configuration for one table: what is set for it wins."""
         own = self.of_tables.get(name)
         return replace(self, values={**self.values, **{OF_ONE_TABLE[setting]: value for setting, value in own.items()}}) if own else self
+
+    @property
+    def column_types(self) -> Mapping[str, str]:
+        """Types by column that are set for the table, for records without schemas."""
+        return parse_column_types(self.values.get("column-types") or "")
 
     @property
     def layout(self) -> Layout:
@@ -121,7 +126,7 @@ def parse(config: Mapping[str, str]) -> SinkConfig:
         tolerates=str(config.get("errors.tolerance") or "none").lower() == "all",
     )
     for table in ("", *made.of_tables):
-        check_layout(made.of_table(table).values)
+        check_table(made.of_table(table).values)
     return made
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from spark_sink.config import SinkConfig
+from spark_sink.ordering import POSITION, order_of, position_sql, source_fields, wants_position
 from spark_sink.records import Column, Form, RecordSchema
 from spark_sink.types import literal, quote
 
@@ -26,6 +27,9 @@ METADATA = {
     "topic": ("__topic", "string"),
     "partition": ("__partition", "int"),
     "offset": ("__offset", "bigint"),
+    "position": (POSITION, "string"),
+    "txid": ("__txid", "string"),
+    "snapshot": ("__snapshot", "string"),
     "deleted": ("__deleted", "boolean"),
 }
 
@@ -33,6 +37,9 @@ METADATA = {
 UNAVAILABLE = "__unavailable"
 
 _OF_CHANGELOG = ("op", "ts_ms", "source.ts_ms", "topic", "partition", "offset")
+
+#: Fields of the source block that metadata columns are made of, as text.
+_TEXTS_OF_SOURCE = {"txid": ("txId", "gtid", "tx_id"), "snapshot": ("snapshot",)}
 
 _PLACE = ("`topic`", "`partition`", "`offset`", "`timestamp`")
 
@@ -46,8 +53,10 @@ def _metadata_names(config: SinkConfig) -> tuple[str, ...]:
     chosen = tuple(config["tables.metadata-columns"])
     if config["tables.write-mode"] == "append":
         return (*chosen, *(name for name in _OF_CHANGELOG if name not in chosen))
+    if order_of(config) == POSITION and "position" not in chosen:
+        chosen = (*chosen, "position")
     soft = "soft" in (config["tables.delete-mode"], config["tables.truncate-mode"])
-    return (*chosen, "deleted") if soft else chosen
+    return (*chosen, "deleted") if soft and "deleted" not in chosen else chosen
 
 
 def problems_sql(schema: RecordSchema, route: Mapping[str, str], config: SinkConfig) -> list[list[str]]:
@@ -55,7 +64,7 @@ def problems_sql(schema: RecordSchema, route: Mapping[str, str], config: SinkCon
     deleted_row = not schema.has_whole_keys or config["tables.write-mode"] == "append"
     checks, _ = _checks(schema, route)
     cases = " ".join(f"WHEN {condition} THEN {literal(why)}" for condition, why in checks)
-    return [_parse(schema, deleted_row=deleted_row), [*_PLACE[:3], f"CASE {cases} END problem"]]
+    return [_parse(schema, config, deleted_row=deleted_row), [*_PLACE[:3], f"CASE {cases} END problem"]]
 
 
 def decode_sql(schema: RecordSchema, route: Mapping[str, str], config: SinkConfig) -> list[list[str]]:
@@ -65,10 +74,10 @@ def decode_sql(schema: RecordSchema, route: Mapping[str, str], config: SinkConfi
         route: fields of the source block that all records must share, since they chose the table.
     """
     deleted_row = not schema.has_whole_keys or config["tables.write-mode"] == "append"
-    return [_parse(schema, deleted_row=deleted_row), _row(schema, route, config, deleted_row=deleted_row)]
+    return [_parse(schema, config, deleted_row=deleted_row), _row(schema, route, config, deleted_row=deleted_row)]
 
 
-def _parse(schema: RecordSchema, *, deleted_row: bool) -> list[str]:
+def _parse(schema: RecordSchema, config: SinkConfig, *, deleted_row: bool) -> list[str]:
     steps = [*_PLACE]
     if schema.of_key:
         steps.append(_from_json("key", {column.field: column.type.read for column in schema.of_key}, "k"))
@@ -82,6 +91,7 @@ def _parse(schema: RecordSchema, *, deleted_row: bool) -> list[str]:
             read["before"] = row
         read |= {"ts_ms": "bigint"} if "ts_ms" in schema.extras else {}
         source = {"ts_ms": "bigint", "db": "string", "schema": "string", "table": "string", "collection": "string"}
+        source |= {name: "string" for name in _more_of_source(schema, config) if name not in source}
         present = ",".join(f"{quote(name)}:{type_}" for name, type_ in source.items() if name in schema.source_fields)
         if present:
             read["source"] = f"struct<{present}>"
@@ -89,6 +99,11 @@ def _parse(schema: RecordSchema, *, deleted_row: bool) -> list[str]:
         extras = {"__op": "string", "__deleted": "string", "__ts_ms": "bigint", "__source_ts_ms": "bigint"}
         read = fields | {name: type_ for name, type_ in extras.items() if name in schema.extras}
     return [*steps, _from_json("value", read, "v")]
+
+
+def _more_of_source(schema: RecordSchema, config: SinkConfig) -> list[str]:
+    names = list(source_fields(schema)) if wants_position(config) else []
+    return [*names, *(name for column in _metadata_names(config) for name in _TEXTS_OF_SOURCE.get(column, ()))]
 
 
 def _value_columns(schema: RecordSchema) -> list[Column]:
@@ -116,7 +131,8 @@ def _row(schema: RecordSchema, route: Mapping[str, str], config: SinkConfig, *, 
         )
     for name in _metadata_names(config):
         column_name, type_ = METADATA[name]
-        steps.append(f"CAST({_metadata(name, schema)} AS {type_}) {quote(column_name)}")
+        value = position_sql(schema, _plain_operation(schema), config) if name == "position" else _metadata(name, schema)
+        steps.append(f"CAST({value} AS {type_}) {quote(column_name)}")
     return steps
 
 
@@ -124,6 +140,9 @@ def _metadata(name: str, schema: RecordSchema) -> str:
     match name:
         case "op":
             return _plain_operation(schema)
+        case "txid" | "snapshot":
+            found = [f"v.`source`.{quote(field)}" for field in _TEXTS_OF_SOURCE[name] if field in schema.source_fields]
+            return f"coalesce({', '.join(found)})" if found and schema.form is Form.ENVELOPE else "NULL"
         case "deleted":
             return f"coalesce({_plain_operation(schema)} = 'd', false)"
         case "ts_ms" | "source.ts_ms":

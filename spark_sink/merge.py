@@ -27,6 +27,8 @@ class Shape:
         several_partitions: whether a key might come from more than one topic partition.
         soft: whether a delete keeps the row and its values.
         unavailable: a column that takes the names of unknown columns, in a table that keeps every event.
+        order: the column whose highest value makes an event the last of its key; without one the place in the log does.
+        expires: a column of times, and the age in milliseconds at which rows go that are not written.
         versions: whether rows are versions, closed and opened by a chain of events (`spark_sink.versions`).
         required_keys: key columns that are null in no row.
     """
@@ -38,6 +40,8 @@ class Shape:
     soft: bool = False
     unavailable: str | None = None
     versions: bool = False
+    order: str | None = None
+    expires: tuple[str, int] | None = None
     required_keys: frozenset[str] = frozenset()
 
 
@@ -89,15 +93,19 @@ def _placeholder_of(type_: str, placeholder: str) -> str:
 
 
 def reduce(frame: DataFrame, shape: Shape) -> DataFrame:
-    """The last event of every key in log order: columns of `shape`, its flags, `$op`.
+    """The last event of every key: columns of `shape`, its flags, `$op`. By the shape's order, else by that of the log.
 
     Within a partition the offset alone decides. A key that occurs in several partitions (a topic was expanded) takes the event with the
     latest record timestamp, then the highest partition.
     """
     keys = [quote(key) for key in shape.keys]
     by_key = ", ".join(keys)
+    if shape.order is not None:
+        rank = f"struct({_first_of_all(shape)}, {quote(shape.order)}, `$time`, `$partition`, `$offset`)"
+        frame = frame.selectExpr("*", f"{rank} {_SEQUENCE}")
+        return _with_known_values(frame, shape, keys) if shape.unknown else _last(frame, by_key, f"{_SEQUENCE} DESC")
     if shape.unknown:
-        frame = _with_known_values(frame, shape, by_key)
+        frame = _with_known_values(frame.selectExpr("*", f"`$offset` {_SEQUENCE}"), shape, [*keys, "`$partition`"])
     else:  # rows that are parted and sorted by the key alone are not shuffled again for the MERGE
         frame = _last(frame, f"{by_key}, `$partition`" if shape.several_partitions else by_key, "`$offset` DESC")
     if shape.several_partitions:
@@ -105,26 +113,36 @@ def reduce(frame: DataFrame, shape: Shape) -> DataFrame:
     return frame
 
 
+#: What orders the events of a key.
+_SEQUENCE = "`$sequence`"
+
+
+def _first_of_all(shape: Shape) -> str:
+    """Deletes whose row before the change does not hold the ordering column are taken in the log's order, behind all others."""
+    return f"(`$op` = 'd' AND {quote(shape.order or '')} IS NULL)"
+
+
 def _last(frame: DataFrame, keys: str, order: str) -> DataFrame:
     ranked = frame.selectExpr("*", f"row_number() OVER (PARTITION BY {keys} ORDER BY {order}) `$rank`")
     return ranked.where("`$rank` = 1").drop("$rank")
 
 
-def _with_known_values(frame: DataFrame, shape: Shape, by_key: str) -> DataFrame:
+def _with_known_values(frame: DataFrame, shape: Shape, by: Sequence[str]) -> DataFrame:
     from pyspark.sql import functions as f
 
     ends_row = "false" if shape.soft else "`$op` = 'd'"
-    deleted_at = f"max(IF({ends_row}, `$offset`, NULL)) OVER (PARTITION BY {by_key}, `$partition`)"
+    deleted_at = f"max(IF({ends_row}, {_SEQUENCE}, NULL)) OVER (PARTITION BY {', '.join(by)})"
     columns = [quote(name) for name in frame.columns]
     known = [
-        f"max_by(struct({quote(name)} value), `$offset`) FILTER (WHERE NOT {quote(flag(name))} AND `$offset` > coalesce(`$deleted`, -1))"
+        f"max_by(struct({quote(name)} value), {_SEQUENCE}) "
+        f"FILTER (WHERE NOT {quote(flag(name))} AND (`$deleted` IS NULL OR {_SEQUENCE} > `$deleted`))"
         for name in shape.unknown
     ]
     grouped = (
         frame.selectExpr("*", f"{deleted_at} `$deleted`")
-        .groupBy(*[f.expr(quote(key)) for key in shape.keys], f.expr("`$partition`"))
+        .groupBy(*[f.expr(key) for key in by])
         .agg(
-            f.expr(f"max_by(struct({', '.join(columns)}), `$offset`) `$last`"),
+            f.expr(f"max_by(struct({', '.join(columns)}), {_SEQUENCE}) `$last`"),
             f.expr("max(`$deleted`) `$deleted`"),
             *[f.expr(f"{expression} {quote(f'$known:{name}')}") for expression, name in zip(known, shape.unknown, strict=True)],
         )
@@ -158,21 +176,33 @@ def merge_sql(table: str, source: str, shape: Shape, truncate: str | None = None
     columns = [name for name in shape.types if name not in shape.keys]
     kept = () if truncate == "apply" else shape.unknown
     sets = ", ".join(f"t.{quote(name)} = {_kept(name) if name in kept else 's.' + quote(name)}" for name in columns)
-    update = f" WHEN MATCHED THEN UPDATE SET {sets}" if columns else ""
+    newer = f" AND {_not_older(shape.order)}" if shape.order is not None and truncate != "apply" else ""
+    kind = " AND s.`$op` <> 'd'" if newer and not shape.soft else ""  # an older delete must not become an update
+    update = f" WHEN MATCHED{kind}{newer} THEN UPDATE SET {sets}" if columns else ""
     names = ", ".join(quote(name) for name in shape.types)
     values = ", ".join(f"s.{quote(name)}" for name in shape.types)
     delete, insert = (
         ("", " WHEN NOT MATCHED AND s.`$op` IS NOT NULL")
         if shape.soft
-        else (" WHEN MATCHED AND s.`$op` = 'd' THEN DELETE", " WHEN NOT MATCHED AND s.`$op` <> 'd'")
+        else (f" WHEN MATCHED AND s.`$op` = 'd'{newer} THEN DELETE", " WHEN NOT MATCHED AND s.`$op` <> 'd'")
     )
     others = {
         None: "",
         "apply": " WHEN NOT MATCHED BY SOURCE THEN DELETE",
         "soft": f" WHEN NOT MATCHED BY SOURCE AND NOT coalesce({_DELETED}, false) THEN UPDATE SET {_DELETED} = true",
     }[truncate]
+    if shape.expires is not None:
+        column, age = shape.expires
+        others += (
+            f" WHEN NOT MATCHED BY SOURCE AND t.{quote(column)} < current_timestamp() - make_dt_interval(0, 0, 0, {age / 1000}) THEN DELETE"
+        )
     on = _same_key(shape)
     return f"MERGE INTO {table} t USING {source} s ON {on}{delete}{update}{insert} THEN INSERT ({names}) VALUES ({values}){others}"
+
+
+def _not_older(column: str) -> str:
+    """Whether the table's row is not of a later event; of a row or an event without the column nothing is known, and the event counts."""
+    return f"coalesce(s.{quote(column)} >= t.{quote(column)}, true)"
 
 
 def _versions_sql(table: str, source: str, shape: Shape) -> str:

@@ -56,6 +56,7 @@ class RecordSchema:
         columns: of the row, keys included, in the order of the schema.
         source_fields: fields of the source block, empty without one.
         extras: fields of the value beside the row that are there: ts_ms, __op, __deleted …
+        untyped: ``key`` and ``value`` where these have no schema, so that a batch's records tell their columns (`decoding.schemaless`).
     """
 
     form: Form
@@ -63,6 +64,7 @@ class RecordSchema:
     columns: tuple[Column, ...] = ()
     source_fields: frozenset[str] = frozenset()
     extras: frozenset[str] = frozenset()
+    untyped: frozenset[str] = frozenset()
 
     @property
     def of_key(self) -> tuple[Column, ...]:

@@ -25,6 +25,7 @@ from spark_sink.ahead import ReadAhead
 from spark_sink.apply import TableChange, apply_table
 from spark_sink.changes import Batch, Group, Reader
 from spark_sink.config import SinkConfig
+from spark_sink.decoding import schemaless
 from spark_sink.decoding.open import open_format
 from spark_sink.driving.base import Driver, Pending
 from spark_sink.driving.bounded import Horizon
@@ -231,6 +232,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
                 self._ahead.begin(following)
             if bad := rejects.of_groups(batch.groups, batch, self._config):
                 rejects.reject(bad, batch, self._reader, self._context, self._config)
+                self._figures.rejected(len(bad))
             changes = self._changes(batch)
             for change in changes:
                 table_began = time.monotonic()
@@ -261,6 +263,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
                 if not bad:
                     raise raised from error
                 rejects.reject(bad, batch, self._reader, self._context, self._config)
+                self._figures.rejected(len(bad), str(change.table))
 
     def _note(self, ranges: Mapping[TopicPartition, Range]) -> None:
         """Tell tables of ranges in which nothing was theirs (tombstones after deletes), lest each restart reads these again."""
@@ -280,15 +283,24 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             for table in group.tables:
                 by_table.setdefault(table, []).append(group)
         return [
-            TableChange(table, self._for_table(table, groups), _ranges_of(groups, batch.ranges))
+            TableChange(table, self._for_table(table, groups, batch), _ranges_of(groups, batch.ranges))
             for table, groups in sorted(by_table.items())
         ]
 
-    def _for_table(self, table: TableName, groups: Sequence[Group]) -> list[Group]:
+    def _for_table(self, table: TableName, groups: Sequence[Group], batch: Batch) -> list[Group]:
         """The groups, with the columns that the table's configuration wants."""
         config = self._config.of_table(str(table))
-        schemas = ((group, columns.of_table(group.schema, str(table), config)) for group in groups)
-        return [replace(group, schema=schema) for group, schema in schemas if schema is not None]
+        found: list[Group] = []
+        for group in groups:
+            schema = group.schema
+            if schema.untyped:
+                state = self._tables.load(table)
+                known = {} if state is None else state.columns
+                records = batch.records(group, None, config)
+                schema = schemaless.typed(schema, records, known, config.column_types, config.types)
+            wanted = columns.of_table(schema, str(table), config)
+            found += [replace(group, schema=wanted)] if wanted is not None else []
+        return found
 
     def metrics(self) -> list[MetricGroup]:
         """Records and commits by table, and how far the tables are behind the log."""

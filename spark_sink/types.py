@@ -6,6 +6,7 @@ turn a value that they cannot represent into null; they raise, and the batch is 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -54,7 +55,7 @@ class ColumnType:
     @property
     def same(self) -> bool:
         """Whether the value is stored as it was read."""
-        return self.convert is _as_is
+        return self.convert is as_is
 
 
 def quote(name: str) -> str:
@@ -87,7 +88,7 @@ def column_type(schema: SchemaJson, options: TypeOptions, depth: int = 0) -> Col
     if name in _LOGICAL:
         return _LOGICAL[name](options)
     if kind in _PLAIN:
-        return ColumnType(_PLAIN[kind], _PLAIN[kind], _as_is)
+        return ColumnType(_PLAIN[kind], _PLAIN[kind], as_is)
     if kind == "array":
         return _array(column_type(schema["items"], options, depth + 1), depth)
     if kind == "map":
@@ -99,8 +100,16 @@ def column_type(schema: SchemaJson, options: TypeOptions, depth: int = 0) -> Col
     raise DataError(f"Schemas of type {kind} are not supported.")
 
 
-def _as_is(value: str) -> str:
+def as_is(value: str) -> str:
+    """The value as it was read."""
     return value
+
+
+def logical_type(name: str, options: TypeOptions) -> ColumnType | None:
+    """How values of a logical type are read, by its schema's name; Decimal's with its precision and scale: ``…Decimal(10,2)``."""
+    if found := re.fullmatch(r"org\.apache\.kafka\.connect\.data\.Decimal\((\d+),\s*(\d+)\)", name):
+        return _decimal({"parameters": {"connect.decimal.precision": found[1], "scale": found[2]}}, options)
+    return _LOGICAL[name](options) if name in _LOGICAL else None
 
 
 _PLAIN = {
@@ -121,7 +130,7 @@ _PLAIN = {
 
 def _array(element: ColumnType, depth: int) -> ColumnType:
     if element.same:
-        return ColumnType(f"array<{element.read}>", f"array<{element.spark}>", _as_is)
+        return ColumnType(f"array<{element.read}>", f"array<{element.spark}>", as_is)
     item = f"e{depth}"
     return ColumnType(
         f"array<{element.read}>", f"array<{element.spark}>", lambda value: f"transform({value}, {item} -> {element.convert(item)})"
@@ -131,7 +140,7 @@ def _array(element: ColumnType, depth: int) -> ColumnType:
 def _map(entry: ColumnType, depth: int) -> ColumnType:
     read, spark = f"map<string,{entry.read}>", f"map<string,{entry.spark}>"
     if entry.same:
-        return ColumnType(read, spark, _as_is)
+        return ColumnType(read, spark, as_is)
     key, item = f"k{depth}", f"e{depth}"
     return ColumnType(read, spark, lambda value: f"transform_values({value}, ({key}, {item}) -> {entry.convert(item)})")
 
@@ -140,7 +149,7 @@ def _struct(fields: Mapping[str, ColumnType]) -> ColumnType:
     read = "struct<" + ",".join(f"{quote(name)}:{field.read}" for name, field in fields.items()) + ">"
     spark = "struct<" + ",".join(f"{quote(name)}:{field.spark}" for name, field in fields.items()) + ">"
     if all(field.same for field in fields.values()):
-        return ColumnType(read, spark, _as_is)
+        return ColumnType(read, spark, as_is)
 
     def convert(value: str) -> str:
         parts = ", ".join(f"{literal(name)}, {field.convert(f'{value}.{quote(name)}')}" for name, field in fields.items())
@@ -162,11 +171,11 @@ def _decimal(schema: SchemaJson, options: TypeOptions) -> ColumnType:
         precision, zeros = max(precision, scale), 0
     if precision > MAX_PRECISION:
         if options.decimals_numeric:
-            return ColumnType("string", "string", _as_is)
+            return ColumnType("string", "string", as_is)
         return ColumnType("binary", "string", lambda value: decimals.text(value, str(scale - zeros)))
     spark = f"decimal({precision},{scale})"
     if options.decimals_numeric:
-        return ColumnType(spark, spark, _as_is)
+        return ColumnType(spark, spark, as_is)
     if zeros:
         tens = f"'{'0' * zeros}'"
         return ColumnType("binary", spark, lambda value: f"CAST(concat(CAST({decimals.wide(value)} AS STRING), {tens}) AS {spark})")
@@ -227,7 +236,7 @@ def _zoned_timestamp(value: str) -> str:
     return f"CASE WHEN {infinite} THEN NULL ELSE CAST({value} AS TIMESTAMP) END"
 
 
-def _simple(read: str, spark: str, convert: Expression = _as_is) -> Callable[[TypeOptions], ColumnType]:
+def _simple(read: str, spark: str, convert: Expression = as_is) -> Callable[[TypeOptions], ColumnType]:
     return lambda _: ColumnType(read, spark, convert)
 
 
@@ -242,12 +251,12 @@ _LOGICAL: Mapping[str, Callable[[TypeOptions], ColumnType]] = {
     "io.debezium.time.Date": _DATE,
     "io.debezium.time.IsoDate": _simple("string", "date", "CAST(trim(TRAILING 'Z' FROM {}) AS DATE)".format),
     "io.debezium.time.Time": _MILLIS,
-    "io.debezium.time.MicroTime": _time("bigint", _as_is),
+    "io.debezium.time.MicroTime": _time("bigint", as_is),
     "io.debezium.time.NanoTime": _time("bigint", "({} div 1000L)".format),
     "io.debezium.time.IsoTime": _TEXT,
     "io.debezium.time.ZonedTime": _TEXT,
     "io.debezium.time.Timestamp": _instant("{} * 1000L".format, "timestamp_ntz"),
-    "io.debezium.time.MicroTimestamp": _instant(_as_is, "timestamp_ntz"),
+    "io.debezium.time.MicroTimestamp": _instant(as_is, "timestamp_ntz"),
     "io.debezium.time.NanoTimestamp": _instant(lambda value: _floor(value, 1000), "timestamp_ntz"),
     "io.debezium.time.IsoTimestamp": _simple("string", "timestamp_ntz", "CAST(trim(TRAILING 'Z' FROM {}) AS TIMESTAMP_NTZ)".format),
     "io.debezium.time.ZonedTimestamp": _simple("string", "timestamp", _zoned_timestamp),

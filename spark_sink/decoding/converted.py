@@ -20,6 +20,7 @@ from connect_py.data import Schema
 from connect_py.data.schema_cache import SchemaCache
 from connect_py.errors import DataError
 from spark_sink.decoding.base import PROBLEM, Fingerprint
+from spark_sink.decoding.schemaless import kind_of_value
 from spark_sink.heads import Heads
 
 if TYPE_CHECKING:
@@ -116,14 +117,15 @@ class _Writer:
     def __init__(self, schema: Schema | None) -> None:
         self.schema = schema_to_json(schema)
         self.write: Callable[[Any], str] = rows_writer(schema, _OPTIONS)
-        self._numbers: dict[str, int] = {}
+        self._numbers: dict[tuple[str, str], int] = {}
 
-    def number(self, topic: str) -> int:
-        """Of the schema, in records that the transforms have left on, or moved to, a topic."""
-        if topic not in self._numbers:
-            digest = hashlib.blake2b(self.schema + b"\x00" + topic.encode(), digest_size=8).digest()
-            self._numbers[topic] = int.from_bytes(digest, "big") >> 1  # never negative, so never PROBLEM
-        return self._numbers[topic]
+    def number(self, topic: str, kind: str = "") -> int:
+        """Of the schema, in records that the transforms have left on, or moved to, a topic; `kind` tells values without a schema apart."""
+        known = self._numbers.get((topic, kind))
+        if known is None:
+            digest = hashlib.blake2b(b"\x00".join((self.schema, topic.encode(), kind.encode())), digest_size=8).digest()
+            known = self._numbers[(topic, kind)] = int.from_bytes(digest, "big") >> 1  # never negative, so never PROBLEM
+        return known
 
 
 def _cut(record: SinkRecord, writers: SchemaCache[_Writer]) -> _Parts:
@@ -133,7 +135,8 @@ def _cut(record: SinkRecord, writers: SchemaCache[_Writer]) -> _Parts:
         kfp, key = writer.number(record.topic), writer.write(record.key)
     if record.value is not None:
         writer = writers(record.value_schema)
-        vfp, value = writer.number(record.topic), writer.write(record.value)
+        kind = kind_of_value(record.value) if record.value_schema is None else ""
+        vfp, value = writer.number(record.topic, kind), writer.write(record.value)
     return kfp, vfp, key, value
 
 

@@ -68,8 +68,11 @@ def check_batches(values: Mapping[str, Any], given: Mapping[str, Any]) -> None:
         )
 
 
-def check_layout(values: Mapping[str, Any]) -> None:
-    """Partitions that the format has. Raises ConfigError."""
+def check_table(values: Mapping[str, Any]) -> None:
+    """What is set for one table: a way of writing that has the ordering, a layout that the format has. Raises ConfigError."""
+    parse_column_types(values.get("column-types") or "")
+    if values["tables.write-mode"] == "scd2" and values["tables.ordering"] != "log":
+        raise ConfigError(f"{PREFIX}tables.ordering must be log for tables of versions ({PREFIX}tables.write-mode=scd2).")
     if values["format"] != "delta":
         return
     if any(partition.transform for partition in parse_partitions(values["tables.default-partition-by"] or "")):
@@ -78,3 +81,20 @@ def check_layout(values: Mapping[str, Any]) -> None:
         raise ConfigError("Delta takes partitions or clustering columns, not both: set partition-by or cluster-by.")
     if values["tables.default-commit-branch"]:
         raise ConfigError("Delta has no branches; unset commit-branch, or write Iceberg tables.")
+
+
+def parse_column_types(text: str) -> dict[str, str]:
+    """``column:type`` pairs, separated by commas outside of parentheses.
+
+    Raises:
+        ConfigError: a pair has no type.
+    """
+    found: dict[str, str] = {}
+    for pair in filter(None, (piece.strip() for piece in re.split(r",(?![^(]*\))", text))):
+        name, colon, type_ = pair.partition(":")
+        if not (colon and name.strip() and type_.strip()):
+            raise ConfigError(
+                f"Invalid value {text} for column-types: pairs of a column and its type are expected, as price:decimal(10,2)."
+            )
+        found[name.strip()] = type_.strip()
+    return found

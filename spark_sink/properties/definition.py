@@ -50,6 +50,7 @@ OF_ONE_TABLE = {
     "evolve-schema-enabled": "tables.evolve-schema-enabled",
     "schema-change.behavior": "tables.schema-change.behavior",
     "route-regex": "route-regex",
+    "column-types": "column-types",
 }
 
 CONFIG_DEF = ConfigDef(

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from connect_py.api.config import ConfigType, non_empty, one_of
+from connect_py.api.config import ConfigType, between, non_empty, one_of
 from connect_py.errors import ConfigError
 from spark_sink.properties.key import key
 
-METADATA_COLUMNS = ("op", "ts_ms", "source.ts_ms", "topic", "partition", "offset")
+METADATA_COLUMNS = ("op", "ts_ms", "source.ts_ms", "position", "topic", "partition", "offset", "deleted", "txid", "snapshot")
 
 
 def _metadata_columns(name: str, value: Any) -> None:
     unknown = [column for column in value or () if column not in METADATA_COLUMNS]
     if unknown:
         raise ConfigError(f"Invalid value {', '.join(unknown)} for configuration {name}: known are {', '.join(METADATA_COLUMNS)}")
+
+
+def _ordering(name: str, value: Any) -> None:
+    if value not in ("log", "source") and not re.fullmatch(r"column:\S.*", str(value)):
+        raise ConfigError(f"Invalid value {value} for configuration {name}: must be one of: log, source, column:<name>")
 
 
 KEYS = (
@@ -50,8 +56,27 @@ KEYS = (
     key(
         "tables.ordering",
         "log",
-        "Which event of a key is the last: log goes by the offset in Kafka.",
-        validator=one_of("log"),
+        "Which event of a key is the last. log: the one with the highest offset in Kafka. source: the one with the highest position in the "
+        "source's own log, which the table keeps as __position; nothing goes back in time, whatever the order in Kafka. column:<name>: the "
+        "one with the highest value of a column.",
+        validator=_ordering,
+        group="Writing",
+    ),
+    key(
+        "tables.position-epoch",
+        0,
+        "With ordering=source: raise it after the source was restored or its log was reset, since its positions count anew then.",
+        ConfigType.INT,
+        validator=between(0, 999999),
+        group="Writing",
+    ),
+    key(
+        "tables.tombstone-retention-ms",
+        172800000,
+        "With ordering=source and hard deletes: for so long <table>__tombstones remembers deleted keys, lest an older event bring "
+        "one back.",
+        ConfigType.LONG,
+        validator=between(0),
         group="Writing",
     ),
     key(

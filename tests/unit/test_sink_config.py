@@ -65,6 +65,11 @@ def test_two_spellings_of_one_property_must_agree() -> None:
         ({"lakehouse.tables.truncate-mode": "hard"}, "lakehouse.tables.truncate-mode", "must be one of: apply, soft, ignore, fail"),
         ({"lakehouse.tables.metadata-columns": "op,when"}, "lakehouse.tables.metadata-columns", "when"),
         ({"lakehouse.tables.route-pattern": "{shema}.{table}"}, "lakehouse.tables.route-pattern", "placeholders are"),
+        ({"lakehouse.tables.ordering": "newest"}, "lakehouse.tables.ordering", "column:<name>"),
+        ({"lakehouse.tables.ordering": "column:"}, "lakehouse.tables.ordering", "column:<name>"),
+        ({"lakehouse.tables.default-partition-by": "days(a"}, "lakehouse.tables.default-partition-by", "is none of a column"),
+        ({"lakehouse.tables.default-partition-by": "bucket(a)"}, "lakehouse.tables.default-partition-by", "is none of a column"),
+        ({"lakehouse.tables.ordering": "source", "lakehouse.tables.write-mode": "scd2"}, "lakehouse.catalog", "must be log"),
         ({"lakehouse.max-offsets-per-trigger": "0"}, "lakehouse.max-offsets-per-trigger", "at least 1"),
     ],
 )

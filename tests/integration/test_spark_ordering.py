@@ -1,0 +1,121 @@
+"""Which event of a key is the last, when the log is not in the source's order."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from typing import Any
+
+import pytest
+
+from spark_sink.config import parse
+from spark_sink.decode import decode_sql
+from spark_sink.records import read_schemas
+from spark_sink.types import TypeOptions
+from tests.fix_spark import BIGINT, ID, TEXT, Lake, both_formats, struct, with_schema
+
+pytestmark = [pytest.mark.services, pytest.mark.spark]
+
+ROW = {"v": TEXT, "changed": BIGINT}
+
+
+def positioned(op: str, key: int, value: str | None, commit: int, lsn: int, changed: int | None = None) -> tuple[bytes, bytes]:
+    """An event of PostgreSQL's at a position."""
+    of_row = {**struct({"id": ID, **ROW}), "optional": True}
+    source = struct({"db": TEXT, "schema": TEXT, "table": TEXT, "ts_ms": BIGINT, "sequence": TEXT, "lsn": BIGINT})
+    envelope = struct({"before": of_row, "after": of_row, "source": source, "op": TEXT, "ts_ms": BIGINT}, name="x.Envelope")
+    row = None if op == "d" else {"id": key, "v": value, "changed": changed}
+    place = {"db": "d", "schema": "public", "table": "t", "ts_ms": 1, "sequence": f'["{commit}","{lsn}"]', "lsn": lsn}
+    payload = {"before": None, "after": row, "source": place, "op": op, "ts_ms": 2}
+    return with_schema(struct({"id": ID}), {"id": key}), with_schema(envelope, payload)
+
+
+def rows(lake: Lake) -> dict[int, str | None]:
+    return {row["id"]: row["v"] for row in lake.rows("t")}
+
+
+#: The source's history: what is left of it is {1: "c", 3: "y"}. Key 2 ends deleted; 9999 and 10000 differ in their number of digits.
+HISTORY = [
+    positioned("r", 1, "a", 0, 90),
+    positioned("c", 2, "x", 100, 110),
+    positioned("u", 1, "b", 9999, 10000),
+    positioned("d", 2, None, 10000, 9000),
+    positioned("u", 1, "c", 10000, 20000),
+    positioned("c", 3, "y", 10000, 20001),
+]
+
+
+@both_formats
+def test_by_the_sources_positions_every_order_and_division_of_the_log_leaves_the_same(lake: Lake) -> None:
+    seed = random.randrange(1_000_000)
+    rng = random.Random(seed)
+    topic = lake.topic("t", partitions=2)
+    events = [*HISTORY, *HISTORY[:4]]
+    rng.shuffle(events)
+    task = lake.start(lake.config(topic, tables_ordering="source", max__offsets__per__trigger="3"))
+    for each in events:
+        lake.produce(topic, [each], partition=rng.randrange(2))
+    lake.drain(task)
+    assert rows(lake) == {1: "c", 3: "y"}, f"seed {seed}"
+    lake.produce(topic, [HISTORY[1]])
+    lake.drain(task)
+    assert rows(lake) == {1: "c", 3: "y"}, f"a deleted row has come back; seed {seed}"
+    lake.context.group.clear()
+    lake.drain(lake.start(lake.config(topic, tables_ordering="source")))
+    assert rows(lake) == {1: "c", 3: "y"}, f"seed {seed}"
+
+
+def test_a_higher_epoch_wins_over_the_positions_before_a_restore(lake: Lake) -> None:
+    topic = lake.topic("t")
+    lake.produce(topic, HISTORY)
+    lake.drain(lake.start(lake.config(topic, tables_ordering="source")))
+    lake.produce(topic, [positioned("u", 1, "restored", 1, 2), positioned("c", 2, "restored", 1, 3)])
+    lake.drain(lake.start(lake.config(topic, tables_ordering="source", tables_position__epoch="1")))
+    assert rows(lake) == {1: "restored", 2: "restored", 3: "y"}
+
+
+def test_a_column_can_decide_and_ties_and_deletes_go_by_the_log(lake: Lake) -> None:
+    topic = lake.topic("t")
+    events = [("c", 1, "new", 20), ("u", 1, "old", 10), ("c", 2, "first", 5), ("u", 2, "tie", 5), ("c", 3, "gone", 9), ("d", 3, None, None)]
+    lake.produce(topic, [positioned(op, key, value, 1, 1, changed) for op, key, value, changed in events[:3]])
+    task = lake.start(lake.config(topic, tables_ordering="column:changed"))
+    lake.drain(task)
+    lake.produce(topic, [positioned(op, key, value, 1, 1, changed) for op, key, value, changed in events[3:]])
+    lake.produce(topic, [positioned("u", 1, "older", 1, 1, 19)])
+    lake.drain(task)
+    assert rows(lake) == {1: "new", 2: "tie"}
+
+
+def test_positions_of_each_connector_are_texts_in_the_order_of_the_source(held_spark: Any) -> None:
+    base = {"topics": "t", "lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": "/w", "lakehouse.tables.ordering": "source"}
+    of_source: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
+        "mysql": (
+            {"file": TEXT, "pos": BIGINT, "row": BIGINT},
+            [{"file": "bin.999", "pos": 9, "row": 0}, {"file": "bin.999", "pos": 9, "row": 1}, {"file": "bin.1000", "pos": 4, "row": 0}],
+        ),
+        "postgres": ({"lsn": BIGINT}, [{"lsn": None}, {"lsn": 9}, {"lsn": 10}]),
+        "oracle": ({"scn": TEXT, "ssn": BIGINT}, [{"scn": "9", "ssn": 1}, {"scn": "10", "ssn": 0}]),
+        "mongodb": (
+            {"ts_ms": BIGINT, "ord": BIGINT, "collection": TEXT},
+            [{"ts_ms": 1000, "ord": 9}, {"ts_ms": 1999, "ord": 10}, {"ts_ms": 2000, "ord": 1}],
+        ),
+        "other": ({"ts_ms": BIGINT, "ts_us": BIGINT}, [{"ts_us": 999}, {"ts_us": 1000}]),
+    }
+    for name, (fields, places) in of_source.items():
+        of_row = {**struct({"id": ID}), "optional": True}
+        envelope = struct({"before": of_row, "after": of_row, "source": struct(fields), "op": TEXT}, name="x.Envelope")
+        schema = read_schemas(struct({"id": ID}), envelope, tombstone=False, options=TypeOptions())
+        found = []
+        for place, op in itertools.product(places, ("r", "u")):
+            value = json.dumps({"after": {"id": 1}, "source": place, "op": op}).replace("'", "''")
+            frame = held_spark.sql(
+                f"SELECT 't' topic, 0 partition, 0L offset, timestamp '2024-01-01' timestamp, '{{\"id\":1}}' key, '{value}' value"
+            )
+            for step in decode_sql(schema, {}, parse(base)):
+                frame = frame.selectExpr(*step)
+            found.append(frame.collect()[0]["__position"])
+        assert found == sorted(found), name
+        assert len(set(found)) == len(found), name
+
+
