@@ -23,6 +23,11 @@ def _avro_unicode(name: str, more: str) -> str:
     )
 
 
+def escaped(character: str) -> str:
+    """A character as its code units in hexadecimal, each behind `_u`."""
+    return "".join(map(_unit, _units(character)))
+
+
 def _units(character: str) -> list[int]:
     data = character.encode("utf-16-be")
     return [int.from_bytes(data[i : i + 2], "big") for i in range(0, len(data), 2)]

@@ -1,6 +1,6 @@
 """Names of topics and of schemas (debezium-common.md §4; `io.debezium.schema.AbstractTopicNamingStrategy`, `SchemaTopicNamingStrategy`).
 
-Pure. The default strategies only: PostgreSQL joins prefix, schema and table; a connector without schemas gives the database instead.
+Pure. A connector gives its own two parts, schema and table for PostgreSQL, database and table for the others.
 """
 
 from __future__ import annotations
@@ -9,15 +9,22 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from connect_py.data.avro_names import ADJUSTMENTS
+from connect_py.data.avro_names import ADJUSTMENTS, escaped
 from connect_py.errors import ConfigError
+from connectors.engine.topic_rewriting import Rewriting
 
 _INVALID_IN_TOPIC = re.compile(r"[^A-Za-z0-9._-]")
+_ESCAPED_IN_TOPIC = re.compile(r"[^A-Za-z0-9.-]")
 #: Kafka's limit of a topic name (`org.apache.kafka.common.internals.Topic.MAX_NAME_LENGTH`).
 MAX_TOPIC_LENGTH = 249
 
-SCHEMA_STRATEGY = "io.debezium.schema.SchemaTopicNamingStrategy"
-DEFAULT_STRATEGY = "io.debezium.schema.DefaultTopicNamingStrategy"
+_PACKAGE = "io.debezium.schema."
+#: How a strategy's class is called between what it joins and the end of its name.
+_FORMS = {"": "plain", "Regex": "regex", "Unicode": "unicode"}
+#: Strategy → whether it joins the database or the schema with the table, and its form.
+STRATEGIES = {
+    f"{_PACKAGE}{base}{form}TopicNamingStrategy": (base.lower(), kind) for base in ("Schema", "Default") for form, kind in _FORMS.items()
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +37,9 @@ class TopicNaming:
         heartbeat_prefix: `topic.heartbeat.prefix`.
         heartbeat_name: `topic.heartbeat.name`; replaces prefix and delimiter when it is given.
         transaction: `topic.transaction`.
+        leaves_out: whether names are of the table alone: the strategy joins what this connector's tables do not have.
+        escapes: whether characters that Kafka refuses, and `_`, are written as `_u` and their number.
+        rewriting: what a strategy by regex makes of names; None for others.
         schema_adjustment: `schema.name.adjustment.mode`; `field_adjustment` is `field.name.adjustment.mode`: none, avro or avro_unicode.
     """
 
@@ -40,17 +50,24 @@ class TopicNaming:
     transaction: str = "transaction"
     schema_adjustment: str = "none"
     field_adjustment: str = "none"
+    leaves_out: bool = False
+    escapes: bool = False
+    rewriting: Rewriting | None = None
 
     @classmethod
-    def from_config(cls, config: Mapping[str, str]) -> TopicNaming:
+    def from_config(cls, config: Mapping[str, str], own: str = "schema") -> TopicNaming:
         """Take a connector's properties.
 
+        Args:
+            own: what the connector's tables lie in, `schema` or `default` (a database).
+
         Raises:
-            ConfigError: a strategy or mode is not supported, or `topic.prefix` is missing.
+            ConfigError: a strategy or mode is not supported, or `topic.prefix` or what a strategy needs is missing.
         """
-        strategy = config.get("topic.naming.strategy", SCHEMA_STRATEGY)
-        if strategy not in (SCHEMA_STRATEGY, DEFAULT_STRATEGY):
-            raise ConfigError(f"topic.naming.strategy={strategy} is not supported; choose {SCHEMA_STRATEGY} or {DEFAULT_STRATEGY}")
+        strategy = config.get("topic.naming.strategy")
+        joins, form = STRATEGIES.get(strategy, ("", "")) if strategy else (own, "plain")
+        if not form:
+            raise ConfigError(f"topic.naming.strategy={strategy} is not supported; choose one of {', '.join(sorted(STRATEGIES))}")
         prefix = config.get("topic.prefix", config.get("database.server.name", ""))
         if not prefix:
             raise ConfigError("topic.prefix is missing; it names the server and begins every topic's name")
@@ -65,11 +82,22 @@ class TopicNaming:
             config.get("topic.transaction", "transaction"),
             config.get("schema.name.adjustment.mode", "none"),
             config.get("field.name.adjustment.mode", "none"),
+            leaves_out=joins != own,
+            escapes=form == "unicode",
+            rewriting=Rewriting.from_config(config) if form == "regex" else None,
         )
 
     def data_topic(self, *parts: str) -> str:
         """The topic of a table's rows: the prefix and the non-blank parts (schema and table), characters that Kafka refuses as `_`."""
-        return sanitized(self.delimiter.join(part for part in (self.prefix, *parts) if part.strip()))
+        topic = sanitized(self._joined(parts), escapes=self.escapes)
+        return self.rewriting.topic(topic) if self.rewriting else topic
+
+    def key_mark(self, *parts: str) -> tuple[str, str] | None:
+        """Name and text of the field by which keys tell tables apart that share a topic; None where there is none."""
+        return self.rewriting.key_mark(self._joined(parts)) if self.rewriting else None
+
+    def _joined(self, parts: tuple[str, ...]) -> str:
+        return self.delimiter.join(part for part in (self.prefix, *(parts[-1:] if self.leaves_out else parts)) if part.strip())
 
     def transaction_topic(self) -> str:
         """Topic of transaction boundaries."""
@@ -88,7 +116,8 @@ class TopicNaming:
         return ADJUSTMENTS[self.field_adjustment](column, "")
 
 
-def sanitized(topic: str) -> str:
+def sanitized(topic: str, *, escapes: bool = False) -> str:
     """A name that Kafka takes: other characters as `_`, cut to 249, and `.` and `..` as underscores."""
-    name = _INVALID_IN_TOPIC.sub("_", topic[:MAX_TOPIC_LENGTH])
+    name = topic[:MAX_TOPIC_LENGTH]
+    name = _ESCAPED_IN_TOPIC.sub(lambda found: escaped(found[0]), name) if escapes else _INVALID_IN_TOPIC.sub("_", name)
     return "_" * len(name) if name in (".", "..") else name

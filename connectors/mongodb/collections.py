@@ -103,7 +103,7 @@ class CollectionFactory:
     def __init__(self, config: MongoConfig, encoding: JsonEncoding, headers: tuple[tuple[str, str], ...]) -> None:
         self._config = config
         self._encoding = encoding
-        self._naming = TopicNaming.from_config(config.raw)
+        self._naming = TopicNaming.from_config(config.raw, "default")
         self._headers = headers
         self._built: dict[str, Collection] = {}
 

@@ -22,7 +22,7 @@ class MongoPresentTables:
 
     def __init__(self, config: Mapping[str, str]) -> None:
         self._config = parse_config(config)
-        self._naming = TopicNaming.from_config(self._config.raw)
+        self._naming = TopicNaming.from_config(self._config.raw, "default")
         self._client = open_client(self._config)
         documents = Documents(self._config.choice("json.serialization.mode"))
         collections = CollectionFactory(self._config, PRESENT, ())

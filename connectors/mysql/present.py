@@ -35,7 +35,7 @@ class MySqlPresentTables:
 
     def __init__(self, config: Mapping[str, str], connector: str) -> None:
         self._config = parse_config(config, connector)
-        self._naming = TopicNaming.from_config(self._config.raw)
+        self._naming = TopicNaming.from_config(self._config.raw, "default")
         self._general = GeneralSession(self._config)
         self._models: dict[TableId, MyTable] = {}
         self._tables = CapturedTables(TableFactory(self._config, PRESENT, ()), self._config.filters.is_captured, self._models)

@@ -70,7 +70,7 @@ class TableFactory:
         self._reselector = reselector
         self._config = config
         self._encoding = encoding
-        self._naming = TopicNaming.from_config(config.raw)
+        self._naming = TopicNaming.from_config(config.raw, "default")
         self._schema = block_schema(config.connector)
         self.headers = headers
         self._warned: set[str] = set()
@@ -98,6 +98,7 @@ class TableFactory:
             field_name=self._naming.field_name,
             on_failure=config.choice("event.converting.failure.handling.mode"),
             skip_unchanged=config.skips_unchanged,
+            key_mark=self._naming.key_mark(model.id.schema, model.id.table),
         )
         chosen = tuple(selected(model.columns[place], config.values) for place in places)
         fill = None

@@ -146,6 +146,7 @@ class TableFactory:
             field_name=self._naming.field_name,
             on_failure=config.choice("event.converting.failure.handling.mode"),
             skip_unchanged=config.flag("skip.messages.without.change"),
+            key_mark=self._naming.key_mark(table.id.schema, table.id.table),
         )
         return CapturedTable(
             id=table.id,

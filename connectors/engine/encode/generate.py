@@ -41,6 +41,7 @@ class RowPlan:
         key_head: text before a key's first value, up to the opening brace; key_end after the last.
         numeric_key: whether decimals of keys are JSON numbers; numeric_row of rows.
         nulls_as_defaults: whether NULL is written as the column's default.
+        key_mark: a field, as JSON text, that stands last in every key of the table; empty for none.
     """
 
     columns: Sequence[ColumnPlan]
@@ -54,6 +55,12 @@ class RowPlan:
     numeric_key: bool
     numeric_row: bool
     nulls_as_defaults: bool
+    key_mark: str = ""
+
+    @property
+    def key_tail(self) -> str:
+        """What follows the last of a key's columns."""
+        return ("," + self.key_mark if self.key and self.key_mark else self.key_mark) + self.key_end
 
 
 def source_text(plan: RowPlan) -> str:
@@ -144,7 +151,7 @@ class Writer:
         shown = [i for i, column in enumerate(plan.columns) if not column.only_in_key]
         self.row_parts = [plan.labels[i] for i in shown], [values[i] for i in shown]
         self.row = _object("{", *self.row_parts, "}") + ".encode()"
-        self.key = _object(plan.key_head, plan.key_labels, keys, plan.key_end) + ".encode()" if plan.key else "None"
+        self.key = _object(plan.key_head, plan.key_labels, keys, plan.key_tail) + ".encode()" if plan.key or plan.key_mark else "None"
 
     def _value(self, index: int, target: str, numeric: bool, *, shared: bool) -> tuple[str, bool]:
         """A column's expression and whether it stands inside quotes."""

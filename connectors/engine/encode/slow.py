@@ -48,7 +48,7 @@ class Slow:
         shown = zip(plan.columns, plan.labels, values, strict=True)
         row = "{" + ",".join([label + value for column, label, value in shown if not column.only_in_key]) + "}"
         key = None
-        if plan.key:
+        if plan.key or plan.key_mark:
             keys = [self._value(plan.columns[i].of_key, texts[i], snapshot, plan.numeric_key) for i in plan.key]
             key = (plan.key_head + self._key_fields(keys) + plan.key_end).encode()
         return key, row.encode()
@@ -58,7 +58,8 @@ class Slow:
         return "{" + self._key_fields([self._value(self._plan.columns[i].of_key, texts[i], False, True) for i in self._plan.key]) + "}"
 
     def _key_fields(self, values: Sequence[str]) -> str:
-        return ",".join([label + value for label, value in zip(self._plan.key_labels, values, strict=True)])
+        fields = [label + value for label, value in zip(self._plan.key_labels, values, strict=True)]
+        return ",".join([*fields, self._plan.key_mark] if self._plan.key_mark else fields)
 
     def _value(self, column: ColumnPlan, text: Text, snapshot: bool, numeric: bool) -> str:
         if column.constant:

@@ -16,6 +16,7 @@ from connect_py.api.record import EncodedRow
 from connect_py.converters.json_schema import schema_to_json
 from connect_py.converters.json_write import quote
 from connect_py.data import Schema
+from connect_py.data.schema import STRING
 from connect_py.errors import DataError
 from connectors.engine import envelope
 from connectors.engine.encode.fused import FusedSource, fused_text, wanted_forms
@@ -59,6 +60,7 @@ class TableEncoder:
         field_name: adjusts names of fields.
         on_failure: as of `Slow`.
         skip_unchanged: whether an update that changes no column of events gives no value (``skip.messages.without.change``).
+        key_mark: name and text of a field that keys have beside their columns.
 
     Attributes:
         columns: the plans of the columns that keys or rows have; COPY must select exactly these, in this order.
@@ -78,6 +80,7 @@ class TableEncoder:
         *,
         on_failure: str = "warn",
         skip_unchanged: bool = False,
+        key_mark: tuple[str, str] | None = None,
     ) -> None:
         self.columns = tuple(plan for plan in columns if plan is not None)
         self._width = len(columns)
@@ -85,7 +88,9 @@ class TableEncoder:
         index = {plan.name: i for i, plan in enumerate(self.columns)}
         key = [index[column] for column in key_columns if column in index]
         fields = [(field_name(plan.name), plan.schema) for plan in self.columns]
-        self.key_schema = envelope.key_schema(name, [(fields[i][0], self.columns[i].of_key.schema) for i in key])
+        self.key_schema = envelope.key_schema(
+            name, [(fields[i][0], self.columns[i].of_key.schema) for i in key] + ([(key_mark[0], STRING)] if key_mark else [])
+        )
         shown = [field for plan, field in zip(self.columns, fields, strict=True) if not plan.only_in_key]
         self.value_schema = envelope.envelope_schema(name, envelope.row_schema(name, shown), source_schema)
 
@@ -116,6 +121,7 @@ class TableEncoder:
             numeric_key=encoding.key_decimals_numeric,
             numeric_row=encoding.value_decimals_numeric,
             nulls_as_defaults=encoding.nulls_as_defaults,
+            key_mark=f"{quote(key_mark[0])}:{quote(key_mark[1])}" if key_mark else "",
         )
         self.source_text = source_text(self._plan)
         self._slow = Slow(self._plan, self.value_schema.name or name, on_failure)
