@@ -32,7 +32,9 @@ def column_plan(column: MyColumn, options: ValueOptions) -> ColumnPlan | None:
     plan = family(column, options)
     schema = plan.schema.as_optional() if column.nullable else plan.schema
     if column.has_default and column.default is not None:
-        schema = schema.with_default(default_of(column, plan))
+        # a default is not filled up with zeros as values are
+        filled = column.base_type == "BINARY"
+        schema = schema.with_default(default_of(column, binary.binary(replace(column, type_name="VARBINARY"), options) if filled else plan))
     placeholder = plan.fallback if plan.placeholder == "null" and not column.nullable else plan.placeholder
     return replace(plan, schema=schema, placeholder=placeholder)
 

@@ -16,6 +16,7 @@ _MAX_LONG = (1 << 63) - 1
 #: What stands for a default of CURRENT_TIMESTAMP and its synonyms.
 CURRENT_TIME = "1970-01-01 00:00:00"
 _BITS = ("BIT",)
+_DECIMALS = ("DECIMAL", "NUMERIC", "DEC", "FIXED")
 _BYTES = ("BINARY", "VARBINARY")
 
 
@@ -43,6 +44,10 @@ def _value(column: MyColumn, plan: ColumnPlan, text: str) -> Any:
         return value.to_bytes(((column.length or 1) + 7) // 8, "little")
     if schema.type is Type.BOOLEAN:
         return text.upper() not in ("FALSE", "0")
+    if column.base_type in _DECIMALS and schema.name != DECIMAL:
+        # rounded to the column's digits in every mode
+        number = Decimal(text).quantize(Decimal(1).scaleb(-(column.scale or 0)), rounding=ROUND_HALF_UP, context=EXACT)
+        return float(number) if schema.type is Type.FLOAT64 else f"{number:f}"
     if schema.name == DECIMAL:
         scale = int(schema.parameter("scale") or 0)
         return Decimal(text).quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP, context=EXACT)
