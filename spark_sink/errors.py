@@ -22,12 +22,28 @@ _OF_A_VALUE = re.compile(
 )
 
 
+#: Memory, and waits that ended, as Spark, the JVM, Kafka's client and storage say them.
+_OF_SIZE = re.compile(
+    r"OutOfMemory|UNABLE_TO_ACQUIRE_MEMORY|Java heap space|GC overhead limit|TimeoutException|[Tt]imed out|exceeds.*maxResultSize"
+)
+
+
 def is_of_records(error: Exception) -> bool:
     """Whether a record, and not the table or the cluster, brought a failure about: then it can be looked for among the batch's records."""
     seen: BaseException | None = error
     while seen is not None:
         text = str(seen)
         if BAD_RECORD in text or _OF_A_VALUE.search(text):
+            return True
+        seen = seen.__cause__
+    return False
+
+
+def is_of_size(error: BaseException) -> bool:
+    """Whether a batch was too much for the memory, or for the time that something waits for it."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if _OF_SIZE.search(str(seen)):
             return True
         seen = seen.__cause__
     return False

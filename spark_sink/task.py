@@ -30,7 +30,7 @@ from spark_sink.decoding.open import open_format
 from spark_sink.driving.base import Driver, Pending
 from spark_sink.driving.bounded import Horizon
 from spark_sink.driving.open import open_driver
-from spark_sink.errors import classify, is_of_records, spark_ended
+from spark_sink.errors import classify, is_of_records, is_of_size, spark_ended
 from spark_sink.maintenance import Policy, Schedule
 from spark_sink.metrics import SinkFigures
 from spark_sink.opening import Opening
@@ -130,7 +130,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             ranges = pending.ranges
             self._apply(pending, log, driver)
         except Exception as error:
-            driver.failed()
+            driver.failed(too_large=is_of_size(error))
             if self._ahead is not None:
                 self._ahead.drop()
             self._tables.forget()

@@ -50,8 +50,8 @@ class Driver(Protocol):
         """
         ...
 
-    def failed(self) -> None:
-        """The batch could not be applied; it, or what is left of it, comes again."""
+    def failed(self, *, too_large: bool = False) -> None:
+        """The batch could not be applied; it, or what is left of it, comes again: smaller, if it was too large and may be cut."""
         ...
 
     def stop(self) -> None:

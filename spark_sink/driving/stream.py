@@ -220,7 +220,7 @@ class StreamDriver:
         """See `Driver.after`: Spark plans the next batch when this one is complete."""
         return None
 
-    def failed(self) -> None:
+    def failed(self, *, too_large: bool = False) -> None:
         """See `Driver.failed`: the query ends, and its checkpoint still has the batch as planned."""
         self._run.close()
         if self._held is not None:

@@ -55,6 +55,14 @@ KEYS = (
     ),
     key("max-offsets-per-trigger", 100000, "Upper bound of a batch, in offsets.", ConfigType.LONG, validator=between(1), group="Batches"),
     key(
+        "batch.adaptive",
+        False,
+        "Halve the bound of a batch when one runs out of memory or time, and let it grow again by a quarter while batches take less than "
+        "half of lakehouse.control.commit.interval-ms. With lakehouse.source.mode=loop only: Spark's own plans cannot be changed.",
+        ConfigType.BOOLEAN,
+        group="Batches",
+    ),
+    key(
         "control.commit.max-consecutive-failures",
         5,
         "After so many failed batches in a row the task fails.",

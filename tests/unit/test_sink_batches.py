@@ -6,11 +6,14 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from connect_py.api.record import TopicPartition
 from spark_sink.ahead import ReadAhead
 from spark_sink.config import parse
 from spark_sink.decoding.base import Fingerprint
 from spark_sink.driving.loop import LoopDriver
+from spark_sink.errors import is_of_size
 from spark_sink.planning import Range
 from spark_sink.summary import Truncate, kinds
 
@@ -37,7 +40,7 @@ def test_the_last_truncate_is_the_youngest_of_the_partitions_last_ones() -> None
     assert found.truncates == 3
 
 
-def loop(bound: int = 100) -> LoopDriver:
+def loop(bound: int = 100, interval_ms: int = 0, *, adaptive: bool = False) -> LoopDriver:
     return LoopDriver(
         parse(
             {
@@ -45,7 +48,8 @@ def loop(bound: int = 100) -> LoopDriver:
                 "topics": "a,b",
                 "lakehouse.catalog.type": "hadoop",
                 "lakehouse.catalog.warehouse": "/tmp/none",
-                "lakehouse.control.commit.interval-ms": "0",
+                "lakehouse.control.commit.interval-ms": str(interval_ms),
+                "lakehouse.batch.adaptive": str(adaptive).lower(),
                 "lakehouse.max-offsets-per-trigger": str(bound),
             }
         )
@@ -84,6 +88,56 @@ def test_a_promise_that_no_longer_starts_at_the_positions_is_forgotten() -> None
     again = driver.next({A0: 100}, log)
     assert again is not None
     assert again.ranges == {A0: (100, 200)}
+
+
+def size(driver: LoopDriver, start: int) -> int:
+    pending = driver.next({A0: start}, {A0: (0, 100_000)})
+    assert pending is not None
+    return pending.ranges[A0][1] - start
+
+
+def test_a_batch_that_was_too_large_comes_smaller_and_later_ones_grow_again() -> None:
+    driver = loop(1000, 60_000, adaptive=True)
+    assert size(driver, 0) == 1000
+    driver.failed(too_large=True)
+    assert size(driver, 0) == 500
+    driver.failed(too_large=True)
+    assert [size(driver, start) for start in (0, 250, 562, 952, 1439, 2047, 2807)] == [250, 312, 390, 487, 608, 760, 950]
+    assert [size(driver, 4000), size(driver, 5000)] == [1000, 1000]
+
+
+def test_a_slow_batch_does_not_grow_and_another_failure_does_not_shrink() -> None:
+    driver = loop(1000, 0, adaptive=True)
+    size(driver, 0)
+    driver.failed(too_large=True)
+    assert [size(driver, 0), size(driver, 500)] == [500, 500]
+    driver.failed()
+    assert size(driver, 500) == 500
+    for _ in range(9):
+        driver.failed(too_large=True)
+        assert size(driver, 500) >= 100
+
+
+def test_without_leave_a_batch_keeps_its_size() -> None:
+    driver = loop(1000, 60_000)
+    size(driver, 0)
+    driver.failed(too_large=True)
+    assert size(driver, 0) == 1000
+
+
+@pytest.mark.parametrize(
+    ("text", "too_large"),
+    [
+        ("java.lang.OutOfMemoryError: Java heap space", True),
+        ("[UNABLE_TO_ACQUIRE_MEMORY] Unable to acquire 64 bytes of memory", True),
+        ("org.apache.kafka.common.errors.TimeoutException: Timeout expired", True),
+        ("[CAST_INVALID_INPUT] The value 'x' cannot be cast", False),
+    ],
+)
+def test_memory_and_time_are_told_from_other_failures(text: str, too_large: bool) -> None:
+    wrapped = RuntimeError("writing failed")
+    wrapped.__cause__ = OSError(text)
+    assert is_of_size(wrapped) is too_large
 
 
 class Held:
