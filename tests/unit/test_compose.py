@@ -127,12 +127,12 @@ def test_what_the_dockerfile_copies_exists_and_is_not_ignored() -> None:
 def test_the_image_has_the_extras_of_all_plugins_and_the_licence_files() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras: dict[str, list[str]] = project["optional-dependencies"]
-    installed = re.search(r"whl\)\[([a-z,]+)\]", DOCKERFILE)
+    installed = re.search(r"whl\)\[([a-z,-]+)\]", DOCKERFILE)
     assert installed
     found = set(installed[1].split(","))
     for name in set(found):
         for requirement in extras[name]:
-            within = re.match(r"connect-py-worker\[([a-z,]+)\]", requirement)
+            within = re.match(r"connect-py-worker\[([a-z,-]+)\]", requirement)
             found |= set(within[1].split(",")) if within else set()
     assert found == set(extras) - {"demo", "dev"}
     copied = {name for line in DOCKERFILE.splitlines() if line.startswith("COPY ") for name in line.split()[1:-1]}
