@@ -1,0 +1,114 @@
+"""Many tables of one connector: one stream of bounded batches, schemas that change in some of them meanwhile, and what idle ones cost.
+
+`MANY_TABLES=200` is the whole form (about 12 minutes on two cores); the suite runs a small one.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from connect_py.kafka.admin import KafkaAdmin
+from tests.fix_kafka import Kafka
+from tests.fix_spark import INT, TEXT, Lake, event
+
+pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.timeout(3600)]
+
+TABLES = int(os.environ.get("MANY_TABLES", "5"))
+#: A tenth of the tables change their schemas while data flows.
+CHANGING = max(2, TABLES // 10)
+BOUND = 10 * TABLES
+IDLE_ROUNDS = 4
+
+
+class ManyTables(Lake):
+    """Topics are asked for as the worker asks: all partitions in one request."""
+
+    def __init__(self, bootstrap: str, warehouse: Path, tag: str) -> None:
+        super().__init__(bootstrap, warehouse, tag)
+        self._admin = KafkaAdmin({"bootstrap.servers": bootstrap})
+        self.context.log_offsets = self._admin.log_offsets  # type: ignore[method-assign]
+
+    def topics(self, count: int) -> list[str]:
+        names = [f"{self.tag}.public.t{number}" for number in range(count)]
+        made = AdminClient({"bootstrap.servers": self.bootstrap})
+        for future in made.create_topics([NewTopic(name, 1, 1) for name in names]).values():
+            future.result(60)
+        return names
+
+    def drain_once(self, task: Any) -> None:
+        """One batch, and no look for another one."""
+        reached = task.step()
+        assert reached is not None
+        self.context.group.update(reached)
+
+
+@pytest.fixture
+def many(kafka: Kafka, held_spark: Any, tmp_path: Path, tag: str) -> Any:
+    made = ManyTables(kafka.bootstrap, tmp_path / "warehouse", tag)
+    yield made
+    made.close()
+
+
+def test_many_tables_follow_one_stream_while_schemas_change_and_idle_ones_cost_next_to_nothing(many: ManyTables) -> None:
+    topics = many.topics(TABLES)
+    config = many.config(topics_regex="unused") | {
+        "topics.regex": rf"{many.tag}\.public\..*",
+        "lakehouse.max-offsets-per-trigger": str(BOUND),
+    }
+    del config["topics"], config["lakehouse.topics.regex"]
+    for number, topic in enumerate(topics):
+        many.produce(topic, [event("c", key, {"n": key}, {"n": INT}, f"t{number}") for key in range(20)])
+    task = many.start(config)
+    began = time.monotonic()
+    batches = many.drain(task)
+    assert batches == 2  # 20 events a table, 10 a table and batch
+    print(f"{TABLES} tables, {20 * TABLES} events in {batches} batches: {time.monotonic() - began:.1f} s")
+
+    changed = set(range(0, TABLES, max(1, TABLES // CHANGING)))
+    for number, topic in enumerate(topics):
+        old = [event("u", key, {"n": -key}, {"n": INT}, f"t{number}") for key in range(5)]
+        new = [event("u", key, {"n": -key, "more": f"m{key}"}, {"n": INT, "more": TEXT}, f"t{number}") for key in range(5, 10)]
+        many.produce(topic, [*old, *new] if number in changed else old)
+    began = time.monotonic()
+    many.drain(task)
+    print(f"updates in all of them, a new column in {len(changed)}: {time.monotonic() - began:.1f} s")
+    for number in range(TABLES):
+        rows = {row["id"]: row for row in many.rows(f"t{number}")}
+        assert len(rows) == 20
+        assert [rows[key]["n"] for key in (1, 5, 19)] == [-1, -5 if number in changed else 5, 19]
+        assert rows[7].get("more") == ("m7" if number in changed else None)
+        assert ("more" in rows[7]) == (number in changed)
+    commits = {number: many.snapshots(f"t{number}") for number in range(TABLES)}
+
+    among = _rounds(many, task, topics[0])
+    alone = _alone(many, topics[0])  # takes the table over, so it comes last
+    idle = (among - alone) / (TABLES - 1) * 1000
+    print(f"a batch for one table takes {alone:.3f} s alone, {among:.3f} s among {TABLES}: {idle:.2f} ms an idle table")
+    assert {number for number in commits if many.snapshots(f"t{number}") != commits[number]} == {0}
+    if TABLES >= 100:  # among few, noise is larger than what is looked for
+        assert idle <= 1.0
+
+
+def _rounds(many: ManyTables, task: Any, topic: str) -> float:
+    """Seconds of a batch with one event for the first table: the median."""
+    taken = []
+    for number in range(IDLE_ROUNDS):
+        many.produce(topic, [event("u", 1, {"n": number}, {"n": INT}, "t0")])
+        began = time.monotonic()
+        many.drain_once(task)
+        taken.append(time.monotonic() - began)
+    return statistics.median(taken[1:])
+
+
+def _alone(many: ManyTables, topic: str) -> float:
+    """The same by a connector that has this table only."""
+    task = many.start(many.config(topic))
+    many.drain(task)
+    return _rounds(many, task, topic)
