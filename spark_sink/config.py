@@ -74,7 +74,15 @@ class SinkConfig:
     @property
     def types(self) -> TypeOptions:
         """What the properties say about types."""
-        return TypeOptions(self["time.mode"], self["connect-timestamp.as"])
+        return TypeOptions(
+            time_mode=self["time.mode"],
+            timestamp_type=self["connect-timestamp.as"],
+            infinity=self["temporal.infinity"],
+            variable_decimal=self["variable-decimal.mode"].replace(" ", ""),
+            overflow=self["decimal.overflow"],
+            json=self["json.mode"],
+            bits=self["bits.mode"],
+        )
 
 
 def parse(config: Mapping[str, str]) -> SinkConfig:

@@ -31,11 +31,21 @@ class TypeOptions:
         time_mode: ``iso-string`` or ``micros``.
         timestamp_type: of Connect's own Timestamp: ``timestamp`` or ``timestamp_ntz``.
         decimals_numeric: records hold decimals as JSON numbers (``decimal.format=NUMERIC``), not base64.
+        infinity: of dates and timestamps: ``null``, ``clamp`` (to the first or last moment of the years 1 to 9999) or ``fail``.
+        variable_decimal: ``string``, ``double`` or ``decimal(p,s)``, for decimals that each have a scale of their own.
+        overflow: of decimals that no column holds: ``string``, ``double`` or ``fail``.
+        json: ``string`` or ``variant``.
+        bits: ``binary`` or ``bigint``.
     """
 
     time_mode: str = "iso-string"
     timestamp_type: str = "timestamp"
     decimals_numeric: bool = False
+    infinity: str = "null"
+    variable_decimal: str = "string"
+    overflow: str = "string"
+    json: str = "string"
+    bits: str = "binary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +95,8 @@ def column_type(schema: SchemaJson, options: TypeOptions, depth: int = 0) -> Col
     name, kind = str(schema.get("name")), schema.get("type")
     if name == "org.apache.kafka.connect.data.Decimal":
         return _decimal(schema, options)
+    if name == "io.debezium.data.Bits" and options.bits == "bigint":
+        return _bits(int((schema.get("parameters") or {}).get("length", 0)))
     if name in _LOGICAL:
         return _LOGICAL[name](options)
     if kind in _PLAIN:
@@ -170,9 +182,13 @@ def _decimal(schema: SchemaJson, options: TypeOptions) -> ColumnType:
     else:
         precision, zeros = max(precision, scale), 0
     if precision > MAX_PRECISION:
-        if options.decimals_numeric:
-            return ColumnType("string", "string", as_is)
-        return ColumnType("binary", "string", lambda value: decimals.text(value, str(scale - zeros)))
+        if options.overflow == "fail":
+            raise DataError(f"a decimal of {precision} digits fits no column; see lakehouse.decimal.overflow")
+        read = "string" if options.decimals_numeric else "binary"
+        text: Expression = as_is if options.decimals_numeric else lambda value: decimals.text(value, str(scale - zeros))
+        if options.overflow == "double":
+            return ColumnType(read, "double", lambda value: f"CAST({text(value)} AS DOUBLE)")
+        return ColumnType(read, "string", text)
     spark = f"decimal({precision},{scale})"
     if options.decimals_numeric:
         return ColumnType(spark, spark, as_is)
@@ -182,19 +198,51 @@ def _decimal(schema: SchemaJson, options: TypeOptions) -> ColumnType:
     return ColumnType("binary", spark, lambda value: decimals.scaled(value, precision, scale))
 
 
-def _variable_scale(_: TypeOptions) -> ColumnType:
+def _variable_scale(options: TypeOptions) -> ColumnType:
     def convert(value: str) -> str:
-        return decimals.text(f"{value}.`value`", f"{value}.`scale`")
+        text = decimals.text(f"{value}.`value`", f"{value}.`scale`")
+        return text if options.variable_decimal == "string" else f"CAST({text} AS {options.variable_decimal})"
 
-    return ColumnType("struct<`scale`:int,`value`:binary>", "string", convert)
+    return ColumnType("struct<`scale`:int,`value`:binary>", options.variable_decimal, convert)
+
+
+def _bits(length: int) -> ColumnType:
+    """Little endian. A column of more than 63 bits stays binary, and one whose number is not known."""
+    if not 0 < length < 64:
+        return ColumnType("binary", "binary", as_is)
+    digits = "concat_ws('', reverse(regexp_extract_all(hex({0}), '..', 0)))"
+    return ColumnType("binary", "bigint", f"IF({{0}} IS NULL, NULL, CAST(conv({digits}, 16, 10) AS BIGINT))".format)
+
+
+def _json(options: TypeOptions) -> ColumnType:
+    return ColumnType("string", "variant", "parse_json({})".format) if options.json == "variant" else ColumnType("string", "string", as_is)
 
 
 # -- dates and times -----------------------------------------------------------------------------------------------------------------
 
 #: What Debezium 3.6 sends for PostgreSQL's infinity and -infinity: the driver's constants (`PGStatement.DATE_POSITIVE_INFINITY`) for
 #: timestamps of any unit, and for dates what is left of them in 32 bits (recorded from the reference).
-_INFINITE = "9223372036825200000, -9223372036832400000"
-_INFINITE_DAYS = "-2147472692, -2147472691"
+_INFINITE = (9223372036825200000, -9223372036832400000)
+_INFINITE_DAYS = (-2147472692, -2147472691)
+
+
+def _bounded(value: str, infinite: tuple[int, int], spark: str, otherwise: str, options: TypeOptions) -> str:
+    """SQL of a date or timestamp in which two numbers stand for the end and the beginning of time."""
+    last, first = _ends(spark, options)
+    return f"CASE {value} WHEN {infinite[0]} THEN {last} WHEN {infinite[1]} THEN {first} ELSE {otherwise} END"
+
+
+def _ends(spark: str, options: TypeOptions) -> tuple[str, str]:
+    """What infinity and minus infinity become."""
+    match options.infinity:
+        case "clamp":
+            time = ("", "") if spark == "date" else (" 23:59:59.999999", " 00:00:00")
+            return f"CAST('9999-12-31{time[0]}' AS {spark})", f"CAST('0001-01-01{time[1]}' AS {spark})"
+        case "fail":
+            failure = f"CAST(raise_error('infinity fits no column; see lakehouse.temporal.infinity') AS {spark})"
+            return failure, failure
+        case _:
+            return "NULL", "NULL"
 
 
 def _floor(value: str, divisor: int) -> str:
@@ -202,12 +250,12 @@ def _floor(value: str, divisor: int) -> str:
 
 
 def _instant(to_micros: Expression, spark: str) -> Callable[[TypeOptions], ColumnType]:
-    def convert(value: str) -> str:
+    def convert(value: str, options: TypeOptions) -> str:
         moment = f"timestamp_micros({to_micros(value)})"
         moment = moment if spark == "timestamp" else f"CAST({moment} AS TIMESTAMP_NTZ)"
-        return f"CASE WHEN {value} IN ({_INFINITE}) THEN NULL ELSE {moment} END"
+        return _bounded(value, _INFINITE, spark, moment, options)
 
-    return lambda _: ColumnType("bigint", spark, convert)
+    return lambda options: ColumnType("bigint", spark, lambda value: convert(value, options))
 
 
 def _connect_timestamp(options: TypeOptions) -> ColumnType:
@@ -231,24 +279,32 @@ def _time(read: str, to_micros: Expression) -> Callable[[TypeOptions], ColumnTyp
     return build
 
 
-def _zoned_timestamp(value: str) -> str:
-    infinite = f"{value} RLIKE '^([+-][0-9]{{5,}}-|-?infinity$)'"
-    return f"CASE WHEN {infinite} THEN NULL ELSE CAST({value} AS TIMESTAMP) END"
+def _zoned_timestamp(options: TypeOptions) -> ColumnType:
+    last, first = _ends("timestamp", options)
+
+    def convert(value: str) -> str:
+        after, before = f"{value} RLIKE '^([+][0-9]{{5,}}-|infinity$)'", f"{value} RLIKE '^-([0-9]{{5,}}-|infinity$)'"
+        return f"CASE WHEN {after} THEN {last} WHEN {before} THEN {first} ELSE CAST({value} AS TIMESTAMP) END"
+
+    return ColumnType("string", "timestamp", convert)
+
+
+def _date(options: TypeOptions) -> ColumnType:
+    return ColumnType("int", "date", lambda value: _bounded(value, _INFINITE_DAYS, "date", f"date_from_unix_date({value})", options))
 
 
 def _simple(read: str, spark: str, convert: Expression = as_is) -> Callable[[TypeOptions], ColumnType]:
     return lambda _: ColumnType(read, spark, convert)
 
 
-_DATE = _simple("int", "date", f"CASE WHEN {{0}} IN ({_INFINITE_DAYS}) THEN NULL ELSE date_from_unix_date({{0}}) END".format)
 _TEXT = _simple("string", "string")
 _MILLIS = _time("int", "(CAST({} AS BIGINT) * 1000L)".format)
 
 _LOGICAL: Mapping[str, Callable[[TypeOptions], ColumnType]] = {
-    "org.apache.kafka.connect.data.Date": _DATE,
+    "org.apache.kafka.connect.data.Date": _date,
     "org.apache.kafka.connect.data.Time": _MILLIS,
     "org.apache.kafka.connect.data.Timestamp": _connect_timestamp,
-    "io.debezium.time.Date": _DATE,
+    "io.debezium.time.Date": _date,
     "io.debezium.time.IsoDate": _simple("string", "date", "CAST(trim(TRAILING 'Z' FROM {}) AS DATE)".format),
     "io.debezium.time.Time": _MILLIS,
     "io.debezium.time.MicroTime": _time("bigint", as_is),
@@ -259,13 +315,13 @@ _LOGICAL: Mapping[str, Callable[[TypeOptions], ColumnType]] = {
     "io.debezium.time.MicroTimestamp": _instant(as_is, "timestamp_ntz"),
     "io.debezium.time.NanoTimestamp": _instant(lambda value: _floor(value, 1000), "timestamp_ntz"),
     "io.debezium.time.IsoTimestamp": _simple("string", "timestamp_ntz", "CAST(trim(TRAILING 'Z' FROM {}) AS TIMESTAMP_NTZ)".format),
-    "io.debezium.time.ZonedTimestamp": _simple("string", "timestamp", _zoned_timestamp),
+    "io.debezium.time.ZonedTimestamp": _zoned_timestamp,
     "io.debezium.time.Year": _simple("int", "int"),
     "io.debezium.time.Interval": _TEXT,
     "io.debezium.time.MicroDuration": _simple("bigint", "bigint"),
     "io.debezium.time.NanoDuration": _simple("bigint", "bigint", "({} div 1000L)".format),
     "io.debezium.data.VariableScaleDecimal": _variable_scale,
-    "io.debezium.data.Json": _TEXT,
+    "io.debezium.data.Json": _json,
     "io.debezium.data.Uuid": _TEXT,
     "io.debezium.data.Xml": _TEXT,
     "io.debezium.data.Enum": _TEXT,

@@ -144,6 +144,8 @@ class IcebergTables:
         # Without partitions a MERGE gathers all new rows in one task by default, since they come from no file.
         spread = {"write.distribution-mode": "hash"} if layout.partitions else {"write.merge.distribution-mode": "none"}
         chosen = spread | self._properties
+        if "variant" in columns.values():
+            chosen["format-version"] = str(max(3, int(chosen["format-version"])))  # older ones have no such type
         properties = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in chosen.items())
         parts = f"PARTITIONED BY ({', '.join(partition_sql(partition) for partition in layout.partitions)})" if layout.partitions else ""
         self._spark.sql(f"CREATE TABLE {self._quoted(name)} ({', '.join(lines)}) USING iceberg {parts} TBLPROPERTIES ({properties})")

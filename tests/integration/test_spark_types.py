@@ -156,6 +156,36 @@ def test_dates_and_times_are_exact(held_spark: Any, name: str, type_: str, pairs
     assert got == [*pairs.values(), None]
 
 
+def test_options_choose_what_odd_values_become(held_spark: Any) -> None:
+    clamped = TypeOptions(infinity="clamp")
+    last, first = datetime.datetime(9999, 12, 31, 23, 59, 59, 999999), datetime.datetime(1, 1, 1)
+    for name, type_, texts, ends in (
+        ("io.debezium.time.Date", "int32", ("-2147472692", "-2147472691"), [last.date(), first.date()]),
+        ("io.debezium.time.MicroTimestamp", "int64", ("9223372036825200000", "-9223372036832400000"), [last, first]),
+        ("io.debezium.time.ZonedTimestamp", "string", ('"infinity"', '"-infinity"'), [last, first]),
+    ):
+        assert converted(held_spark, {"type": type_, "name": name}, [*texts, "null"], clamped) == [*ends, None]
+    with pytest.raises(Exception, match="infinity fits no column"):
+        converted(held_spark, {"type": "int32", "name": "io.debezium.time.Date"}, ["-2147472692"], TypeOptions(infinity="fail"))
+    variable = {"type": "struct", "name": "io.debezium.data.VariableScaleDecimal"}
+    texts = ['{"scale":3,"value":"BQ=="}', '{"scale":-3,"value":"BQ=="}', "null"]
+    assert converted(held_spark, variable, texts, TypeOptions(variable_decimal="decimal(10,3)")) == [Decimal("0.005"), Decimal(5000), None]
+    assert converted(held_spark, variable, texts, TypeOptions(variable_decimal="double")) == [0.005, 5000.0, None]
+    wide = {
+        "type": "bytes",
+        "name": "org.apache.kafka.connect.data.Decimal",
+        "parameters": {"connect.decimal.precision": "50", "scale": "0"},
+    }
+    number = base64.b64encode((10**45).to_bytes(20, "big", signed=True)).decode()
+    assert converted(held_spark, wide, [f'"{number}"'], TypeOptions(overflow="double")) == [1e45]
+    bits = {"type": "bytes", "name": "io.debezium.data.Bits", "parameters": {"length": "17"}}
+    assert converted(held_spark, bits, ['"//8B"', '"AQAA"', "null"], TypeOptions(bits="bigint")) == [131071, 1, None]
+    json_schema = {"type": "string", "name": "io.debezium.data.Json"}
+    assert str(converted(held_spark, json_schema, ['"[1,2]"'], TypeOptions(json="variant"))[0]) == "[1,2]"
+    with pytest.raises(Exception, match="MALFORMED_RECORD_IN_PARSING"):
+        converted(held_spark, json_schema, ['"[1,"'], TypeOptions(json="variant"))
+
+
 def test_a_zoned_timestamp_that_is_none_fails(held_spark: Any) -> None:
     with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
         converted(held_spark, {"type": "string", "name": "io.debezium.time.ZonedTimestamp"}, ['"yesterday"'])
