@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from connect_py.testing.services.process import free_port
 from connect_py.verify.places import iceberg_catalog
 from spark_sink.config import parse
 from spark_sink.jars import SINK_JARS, cached, resolve
@@ -20,6 +23,7 @@ from tests.fix_spark import INT, TEXT, Lake, event
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
 SQLITE = "org.xerial:sqlite-jdbc:3.46.1.3"
+AWS = "org.apache.iceberg:iceberg-aws-bundle:1.12.0"
 
 
 def in_catalog(config: Mapping[str, str], **settings: str) -> dict[str, str]:
@@ -59,15 +63,14 @@ def test_a_rest_catalog_holds_tables_through_changes_of_schema_maintenance_and_a
     assert repeated.metrics()[1].values["commits-total"] == 0
 
 
-def test_a_jdbc_catalog_in_sqlite_does_too(lake: Lake, tmp_path: Path) -> None:
-    jars = [*resolve(SINK_JARS, cached(SINK_JARS, "spark-sink")), *resolve([SQLITE], cached([SQLITE], "sqlite"))]
-    topic = lake.topic("t")
-    config = in_catalog(
-        lake.config(topic), type="jdbc", uri=f"jdbc:sqlite:file:{tmp_path / 'catalog.db'}", warehouse=f"file://{tmp_path}/jdbc"
-    )
+def follow(lake: Lake, config: dict[str, str], topic: str, *more: str) -> None:
+    """The same three batches by a task in a process of its own: drivers must be there when Spark starts, and this process's has started."""
+    jars = [
+        *resolve(SINK_JARS, cached(SINK_JARS, "spark-sink")),
+        *(jar for name in more for jar in resolve([name], cached([name], "catalog"))),
+    ]
     config |= {"lakehouse.spark.jars": ",".join(map(str, jars)), "lakehouse.spark.conf.spark.driver.memory": "700m"}
     order = {"format": "iceberg", "bootstrap": lake.bootstrap, "warehouse": str(lake.warehouse), "tag": lake.tag, "config": config}
-    # a driver class must be there when Spark starts, and this process's has started
     command = [sys.executable, "-m", "tests.lake_script"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None and process.stdout is not None
@@ -84,4 +87,38 @@ def test_a_jdbc_catalog_in_sqlite_does_too(lake: Lake, tmp_path: Path) -> None:
             assert ask("drain") == 1
         ask("close")
         process.stdin.close()
+
+
+def test_a_jdbc_catalog_in_sqlite_does_too(lake: Lake, tmp_path: Path) -> None:
+    topic = lake.topic("t")
+    catalog = f"jdbc:sqlite:file:{tmp_path / 'catalog.db'}"
+    config = in_catalog(lake.config(topic), type="jdbc", uri=catalog, warehouse=f"file://{tmp_path}/jdbc")
+    follow(lake, config, topic, SQLITE)
     assert rows(config) == EXPECTED
+
+
+@pytest.mark.skipif("S3_TESTS" not in os.environ, reason="S3_TESTS is not set: this fetches moto's server and 60 MB of Amazon's SDK")
+def test_tables_in_s3_are_written_and_read_through_icebergs_own_client(lake: Lake, tmp_path: Path) -> None:
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=free_port())
+    server.start()
+    try:
+        endpoint = f"http://127.0.0.1:{server._port}"
+        bucket = urllib.request.Request(f"{endpoint}/lake", method="PUT")
+        urllib.request.urlopen(bucket, timeout=20).close()
+        topic = lake.topic("t")
+        config = in_catalog(
+            lake.config(topic), type="jdbc", uri=f"jdbc:sqlite:file:{tmp_path / 'catalog.db'}", warehouse="s3://lake/warehouse"
+        )
+        settings = {
+            "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+            "s3.endpoint": endpoint,
+            "s3.path-style-access": "true",
+            "s3.access-key-id": "key",
+            "s3.secret-access-key": "secret",
+            "client.region": "us-east-1",
+        }
+        config |= {f"lakehouse.catalog.{name}": value for name, value in settings.items()}
+        follow(lake, config, topic, SQLITE, AWS)
+        assert rows(config) == EXPECTED
+    finally:
+        server.stop()
