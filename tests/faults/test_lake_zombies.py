@@ -56,7 +56,7 @@ class Zombie(threading.Thread):
         assert not self.is_alive()
 
 
-@pytest.mark.timeout(300 + 5400 * LONG)
+@pytest.mark.timeout(900 + 5400 * LONG)
 @pytest.mark.parametrize("driver", ["loop", "stream"] if LONG else ["loop"])
 @pytest.mark.parametrize("lake", list(LAKES), indirect=True)
 def test_a_task_that_wakes_up_after_another_has_taken_over_changes_nothing(lake: Lake, driver: str) -> None:

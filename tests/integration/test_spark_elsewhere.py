@@ -100,8 +100,10 @@ def test_over_spark_connect_tables_are_the_same_and_a_session_that_the_server_lo
 ) -> None:
     lake = LAKES[format_](kafka.bootstrap, tmp_path / "warehouse", tag)
     source = Source(lake, random.Random(1))
-    config = source.config("loop") | {"lakehouse.spark.remote": connect_server.url}
-    config.pop("lakehouse.spark.master", None)
+    here = source.config("loop").items()
+    config = {name: value for name, value in here if not name.startswith("lakehouse.spark.")} | {
+        "lakehouse.spark.remote": connect_server.url
+    }
     source.change()
     with elsewhere(lake, config) as task:
         assert task.ask("start") is None
