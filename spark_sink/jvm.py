@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -24,7 +25,10 @@ _JVM_END_SECONDS = 15.0
 #: For a driver that does the work itself and lives long. Both compilers: once they are done, after some million events, an event takes
 #: 34 µs of CPU instead of 57; for short lives `-XX:TieredStopAtLevel=1` in the user's own options takes the second away, which costs 30 s
 #: of CPU instead of 18 until the first rows are in a table. The collector that takes the least CPU: nobody waits for a pause of 100 ms.
-_LOCAL_JVM_OPTIONS = "-XX:+UseParallelGC -XX:ReservedCodeCacheSize=256m"
+_LOCAL_JVM_OPTIONS = ("-XX:+UseParallelGC", "-XX:ReservedCodeCacheSize=256m")
+#: A JVM does not start with two collectors: one that was chosen elsewhere stays.
+_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
+_ELSEWHERE = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS")
 
 _LOGGING = """\
 rootLogger.level = error
@@ -109,8 +113,9 @@ def start(settings: Mapping[str, str], name: str) -> Jvm:
     logging = Path(tempfile.mkdtemp(prefix="connect-py-spark-")) / "log4j2.properties"
     logging.write_text(_LOGGING)
     options = [f"-Dlog4j2.configurationFile={logging}"]
-    options += [_LOCAL_JVM_OPTIONS] if settings["spark.master"].startswith("local") else []
-    options += [settings.get("spark.driver.extraJavaOptions", "")]
+    more = settings.get("spark.driver.extraJavaOptions", "")
+    options += local_options(more, os.environ) if settings["spark.master"].startswith("local") else []
+    options += [more]
     builder = SparkSession.builder.appName(name).config("spark.driver.extraJavaOptions", " ".join(options).rstrip())
     for key, value in settings.items():
         if key != "spark.driver.extraJavaOptions":
@@ -131,3 +136,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def local_options(more: str, environment: Mapping[str, str]) -> list[str]:
+    """Options for a driver that does the work itself, beside the user's own and those of the environment."""
+    chosen = " ".join([more, *(environment.get(name, "") for name in _ELSEWHERE)])
+    return [option for option in _LOCAL_JVM_OPTIONS if not (_COLLECTOR.search(option) and _COLLECTOR.search(chosen))]
