@@ -25,6 +25,8 @@ _FORMS = {"": "plain", "Regex": "regex", "Unicode": "unicode"}
 STRATEGIES = {
     f"{_PACKAGE}{base}{form}TopicNamingStrategy": (base.lower(), kind) for base in ("Schema", "Default") for form, kind in _FORMS.items()
 }
+#: What connectors of databases without schemas take where nothing is set; validation shows another, as the reference's does.
+DATABASE_STRATEGY = f"{_PACKAGE}DefaultTopicNamingStrategy"
 
 
 @dataclass(frozen=True, slots=True)

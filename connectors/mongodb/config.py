@@ -12,6 +12,7 @@ from connect_py.errors import ConfigError
 from connectors.engine.config import OLD_NAMES, ParsedConfig, skipped_operations, validate_own, with_defaults, with_present_names
 from connectors.engine.properties import Config, validate
 from connectors.engine.snapshot.modes import MODES, SnapshotMode, configuration_based, custom
+from connectors.engine.topic_naming import DATABASE_STRATEGY
 from connectors.mongodb.field_rules import FieldRules, exclude_problems, rename_problems
 from connectors.mongodb.namespaces import NamespaceFilter
 from connectors.mongodb.pipeline import Capture, capture_of
@@ -122,7 +123,7 @@ def parse_config(config: Config) -> MongoConfig:
     problems = [error for value in validate_config(present) for error in value.errors]
     if problems:
         raise ConfigError("Error configuring an instance of MongoDbConnectorTask: " + " ".join(problems))
-    raw = HIDDEN | with_defaults(PROPERTIES, present)
+    raw = HIDDEN | with_defaults(PROPERTIES, {"topic.naming.strategy": DATABASE_STRATEGY, **present})
     for name, values in _VALUES.items():
         if raw[name].strip().lower() not in values:
             warnings.append(f"{name}={raw[name]} is none of {', '.join(values)}; {HIDDEN[name]} is used")

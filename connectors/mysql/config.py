@@ -21,6 +21,7 @@ from connectors.engine.relational.keys import KeyRules
 from connectors.engine.relational.table import TableId
 from connectors.engine.reselect import Reselect
 from connectors.engine.snapshot.modes import custom
+from connectors.engine.topic_naming import DATABASE_STRATEGY
 from connectors.mysql.modes import MODES, MySqlMode, configuration_based, of_custom
 from connectors.mysql.properties import EXTENSIONS, MARIADB_PROPERTIES, PROPERTIES, UNLISTED, WITHOUT_EFFECT, properties_of
 from connectors.mysql.settings import ConnectionSettings
@@ -160,7 +161,7 @@ def parse_config(config: Config, connector: str = "mysql") -> MySqlConfig:
         task = "MariaDbConnectorTask" if connector == "mariadb" else "MySqlConnectorTask"
         raise ConfigError(f"Error configuring an instance of {task}: " + " ".join(problems))
     _warn_of_unused(properties_of(connector), present)
-    raw = with_defaults({**properties_of(connector), **UNLISTED, **EXTENSIONS}, present)
+    raw = with_defaults({**properties_of(connector), **UNLISTED, **EXTENSIONS}, {"topic.naming.strategy": DATABASE_STRATEGY, **present})
     mode = raw["snapshot.mode"].strip().lower()
     signal_tables = [part.strip() for part in raw.get("signal.data.collection", "").split(",") if part.strip()]
     return MySqlConfig(
