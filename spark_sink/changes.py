@@ -291,9 +291,10 @@ class Reader:
                 if self._config.tolerates:
                     self._known[fingerprint] = Meaning(RecordSchema(Form.IGNORED), problem=str(error))
                     continue
+                form = "JSON with schemas" if isinstance(self._format, PlainRecords) else "by the connector's converters and transforms"
                 raise FatalTaskError(
-                    f"The record at topic {tp.topic} partition {tp.partition} offset {offset} cannot become a row: {error}. "
-                    "The sink reads JSON with schemas (schemas.enable=true in the source's converters). Nothing of this batch was written."
+                    f"The record at topic {tp.topic} partition {tp.partition} offset {offset} cannot become a row: {error}. The sink reads "
+                    f"{form}, which must be those that the records were written with. Nothing of this batch was written."
                 ) from None
 
     def _schema(self, fingerprint: Fingerprint, key: SchemaJson | None, value: SchemaJson | None, record: Row) -> RecordSchema:
