@@ -221,6 +221,8 @@ UNLISTED: Final = {
         prop("read.only", S, "false", LOW, WS, "Read only", "Whether incremental snapshots write no watermarks."),
         prop("skip.messages.without.change", S, "false", LOW, WS, "Skip messages without change", "Whether updates that change no captured column are left out."),
         prop("event.converting.failure.handling.mode", S, "warn", MED, WS, "Event converting failure handling", "What to do with a value that has no form under its column's schema: null and a warning, null (skip), or fail the task."),
+        prop("binary.handling.mode", S, "bytes", LOW, WM, "Binary Handling", "How binary columns look: bytes, base64, base64-url-safe or hex."),
+        prop("unavailable.value.placeholder", S, "__debezium_unavailable_value", MED, WM, "Unavailable value placeholder", "Stands for a value that the log does not have; after `hex:` come octets."),
         prop("resolve.create.table.like.schema", S, "false", LOW, WS, "Resolve CREATE TABLE LIKE", "Accepted; the structure of a table that was made like an unknown one is always looked up."),
         prop("snapshot.locking.mode.custom.name", S, None, MED, WM, "Snapshot Locking Mode Custom Name", "Accepted; snapshot.locking.mode=custom is refused."),
         prop("field.name.adjustment.mode", S, "none", LOW, WM, "Field Name Adjustment", "Whether names of fields are made to fit Avro.", values=("none", "avro_unicode", "avro")),

@@ -86,12 +86,12 @@ LITERALS = [
     (MyColumn("k", "DECIMAL", 3, length=10, scale=2), "1.50", "1.50", "java.math.BigDecimal"),
     (MyColumn("k", "DOUBLE", 8), "1e-7", "1e-7", "java.lang.Double"),
     (MyColumn("k", "VARCHAR", 12, charset="utf8mb4"), "a'\\é", "_utf8mb4 x'61275cc3a9'", "java.lang.String"),
-    (MyColumn("k", "VARBINARY", -3), "00FF", "x'00ff'", "java.lang.String"),
+    (MyColumn("k", "VARBINARY", -3), "00FF", "x'00ff'", "[B"),
     (MyColumn("k", "ENUM", 1, labels=("z", "a")), "a", "2", "java.lang.String"),
     (MyColumn("k", "SET", 1, labels=("z", "a", "m")), "a,m", "6", "java.lang.String"),
-    (MyColumn("k", "DATE", 91), "2020-02-29", "'2020-02-29'", "java.sql.Date"),
+    (MyColumn("k", "DATE", 91), "2020-02-29", "'2020-02-29'", "java.time.LocalDate"),
     (MyColumn("k", "DATE", 91), "0000-00-00", "'0000-00-00'", "java.lang.String"),
-    (MyColumn("k", "TIME", 92), "-838:59:59.5", "'-838:59:59.5'", "java.lang.String"),
+    (MyColumn("k", "TIME", 92), "-838:59:59.5", "'-838:59:59.5'", "java.time.Duration"),
 ]
 
 

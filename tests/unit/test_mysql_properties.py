@@ -159,3 +159,9 @@ def test_an_old_mode_is_taken_with_a_warning_that_names_the_new_one(old: str, ne
     with caplog.at_level(logging.WARNING):
         assert parse_config({**GIVEN, "snapshot.mode": old}).snapshot_mode.name == new
     assert f"snapshot.mode '{old}' is the old name of '{new}'" in caplog.text
+
+
+def test_a_placeholder_may_be_given_as_octets() -> None:
+    assert parse_config({**GIVEN, "unavailable.value.placeholder": "hex:c3a921"}).values.placeholder == "é!"
+    with pytest.raises(ConfigError, match="hexadecimal"):
+        parse_config({**GIVEN, "unavailable.value.placeholder": "hex:abc"})

@@ -40,10 +40,20 @@ class ValueOptions:
             _mode(config, "time.precision.mode", "adaptive_time_microseconds", "isostring", "microseconds", "nanoseconds", "connect"),
             _mode(config, "binary.handling.mode", "bytes", "base64", "base64-url-safe", "hex"),
             _mode(config, "bigint.unsigned.handling.mode", "long", "precise"),
-            config.get("unavailable.value.placeholder", cls().placeholder),
+            _placeholder(config.get("unavailable.value.placeholder", cls().placeholder)),
             _mode(config, "value.consistency", "reference", "unified") == "unified",
             config.get("enable.time.adjuster", "true").strip().lower() == "true",
         )
+
+
+def _placeholder(text: str) -> str:
+    """Octets behind `hex:` as the characters that they are in UTF-8."""
+    if not text.startswith("hex:"):
+        return text
+    try:
+        return bytes.fromhex(text[4:]).decode("utf-8", "replace")
+    except ValueError:
+        raise ConfigError(f"unavailable.value.placeholder={text}: behind hex: only pairs of hexadecimal digits can stand") from None
 
 
 def _mode(config: Mapping[str, str], name: str, *values: str) -> str:
