@@ -29,6 +29,8 @@ _PAGES = ("/docs", "/metrics")
 _MAX_HEAD_BYTES = 8192
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _BAD_WEIGHT = re.compile(r";\s*q\s*=(?!\s*[01](\.\d*)?\s*($|[,;]))", re.IGNORECASE)
+#: What Jetty refuses as ambiguous or suspicious.
+_AMBIGUOUS = re.compile(r"%2f|%5c|%25|/(?:%2e|\.)*%2e(?:%2e|\.)*(?=[/;]|$)|/\.\.?;", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 #: RFC 7617; the reference sends none, so that browsers do not ask.
 _CHALLENGE = 'Basic realm="Kafka Connect", charset="UTF-8"'
@@ -118,6 +120,8 @@ def _problem(path: str) -> str | None:
         return "The path holds a % that does not begin an escape of two hexadecimal digits."
     if "//" in path:
         return "The path holds an empty segment."
+    if _AMBIGUOUS.search(path):
+        return "The path holds an escape (of /, \\, % or a dot) by which it could mean another one."
     try:
         text = unquote_to_bytes(path).decode()
     except UnicodeDecodeError:

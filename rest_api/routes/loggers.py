@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from connect_py.errors import BadRequestError, NotFoundError
+from connect_py.errors import BadRequestError, NotFoundError, RestError
 from connect_py.runtime.herder.base import Herder
 from connect_py.runtime.loggers import LEVELS
 from rest_api.body import RawBody, parse_config
@@ -38,6 +38,8 @@ def routes(herder: Herder, config: RestConfig) -> APIRouter:
         if wanted is None:
             raise BadRequestError("Desired 'level' parameter was not specified in request.")
         level = java_trim(wanted).upper()
+        if not level:
+            raise RestError("Illegal null or empty Level name.", 500)
         if level not in LEVELS:
             raise NotFoundError(f"invalid log level '{wanted}'.")
         if scope.lower() == "cluster":

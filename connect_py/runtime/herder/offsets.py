@@ -6,14 +6,20 @@ what changes them. Functions of values but for the stores they are given; run on
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from connect_py.api import SinkConnector, SourceConnector, TopicPartition
 from connect_py.api.storage import OffsetStore
 from connect_py.errors import BadRequestError, ConnectError, RestError
+from connect_py.kafka.admin import GroupNotEmptyError
 from connect_py.runtime.herder.base import OffsetEntry
 
+log = logging.getLogger(__name__)
+
+_INTEGER = re.compile(r"[+-]?\d+", re.ASCII).fullmatch
 _TOPIC, _PARTITION, _OFFSET = "kafka_topic", "kafka_partition", "kafka_offset"
 
 #: KafkaBasedLog's read to the end, within a request.
@@ -76,7 +82,11 @@ def alter_sink(
         RestError: the connector refuses, or the group still has members.
     """
     parsed: dict[TopicPartition, int | None] = dict(parse_sink_entry(partition, offset) for partition, offset in offsets)
+    if any(offset is not None and offset < 0 for offset in parsed.values()):
+        raise RestError(f"Failed to modify offsets for sink connector {name}", 500)
     complete = _ask(lambda: connector.alter_offsets(config, {(p.topic, p.partition): o for p, o in parsed.items()}))
+    if any(not place.topic or place.partition < 0 for place in parsed):
+        raise RestError(f"Failed to alter consumer group offsets for connector {name}", 500)
     try:
         admin.alter_group_offsets(group, parsed)
     except ConnectError as error:
@@ -101,7 +111,7 @@ def parse_sink_entry(partition: Mapping[str, Any] | None, offset: Mapping[str, A
     Raises:
         BadRequestError: with Connect's text for what is wrong.
     """
-    if not partition:
+    if partition is None:
         raise BadRequestError("The partition for a sink connector offset cannot be null or missing")
     if _TOPIC not in partition or _PARTITION not in partition:
         raise BadRequestError(f"The partition for a sink connector offset must contain the keys '{_TOPIC}' and '{_PARTITION}'")
@@ -110,12 +120,12 @@ def parse_sink_entry(partition: Mapping[str, Any] | None, offset: Mapping[str, A
         raise BadRequestError("Kafka topic names must be valid strings and may not be null")
     if number is None:
         raise BadRequestError("Kafka partitions must be valid numbers and may not be null")
-    where = TopicPartition(str(topic), _integer(number, "partition", "Partition"))
+    where = TopicPartition(str(topic), _integer(number, 32, "partition", "Partition"))
     if offset is None:
         return where, None
     if _OFFSET not in offset:
         raise BadRequestError(f"The offset for a sink connector should either be null or contain the key '{_OFFSET}'")
-    return where, _integer(offset[_OFFSET], "offset", "Offset")
+    return where, _integer(offset[_OFFSET], 64, "offset", "Offset")
 
 
 def _source_entry(partition: Mapping[str, Any] | None, offset: Mapping[str, Any] | None) -> tuple[dict[str, Any], dict[str, Any] | None]:
@@ -132,14 +142,14 @@ def _source_entry(partition: Mapping[str, Any] | None, offset: Mapping[str, Any]
     return dict(partition), None if offset is None else dict(offset)
 
 
-def _integer(value: Any, what: str, title: str) -> int:
-    try:
-        return int(str(value))
-    except ValueError:
-        raise BadRequestError(
-            f"Failed to parse the following Kafka {what} value in the provided offsets: '{value}'. "
-            f"{title} values for sink connectors need to be integers."
-        ) from None
+def _integer(value: Any, bits: int, what: str, title: str) -> int:
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    if _INTEGER(text) and -(1 << bits - 1) <= int(text) < 1 << bits - 1:
+        return int(text)
+    raise BadRequestError(
+        f"Failed to parse the following Kafka {what} value in the provided offsets: '{text}'. "
+        f"{title} values for sink connectors need to be integers."
+    )
 
 
 def _ask(question: Any) -> bool:
@@ -153,6 +163,9 @@ def _ask(question: Any) -> bool:
 
 
 def _group_refused(verb: str, name: str, error: ConnectError) -> RestError:
+    if not isinstance(error, GroupNotEmptyError):
+        log.warning("The offsets of %s stay as they are: %s", name, error)
+        return RestError(f"Failed to {verb} consumer group offsets for connector {name}", 500)
     return RestError(
         f"Failed to {verb} consumer group offsets for connector {name} either because its tasks haven't stopped completely yet or the "
         f"resources used by the connector are still in use. Please retry. ({error})",
