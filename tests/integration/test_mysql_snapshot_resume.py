@@ -178,6 +178,46 @@ def test_a_table_that_was_altered_renamed_or_dropped_in_between_comes_as_the_str
     assert fold_events(source.topic("fourth")) == source.rows("fourth")
 
 
+def test_an_interruption_in_a_large_transaction_before_what_is_left_is_no_other_case(source: Source) -> None:
+    settings = {"internal_snapshot_chunk_rows": "1000", "provide_transaction_metadata": "true"}
+    source.make_item(5000)
+    offset = source.run_until(seen(1500), **settings)
+    source.execute("UPDATE item SET version = 2")
+    offset = source.run_until(lambda task: any(value and value.get("op") == "u" for _, _, value in task.events), offset, **settings)
+    assert offset["snapshot"] == "INITIAL" and FIELD in offset and offset["event"], "the transaction went out in one batch"
+    source.run_until(finished, offset, **settings)
+    assert fold_events(source.topic("item")) == source.rows("item")
+    assert goes_back_in_time(source.topic("item")) == []
+    assert [value["op"] for _, value in source.topic("item")].count("u") == 5000
+    ends = [value for topic, _, value in source.events if topic.endswith(".transaction") and value["status"] == "END"]
+    assert [end["event_count"] for end in ends] == [5000]
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_a_user_who_may_lock_only_tables_goes_on_and_keeps_nobody_from_writing(source: Source, threads: str) -> None:
+    user = f"u_{uuid.uuid4().hex[:8]}"
+    login = {"database_user": user, "database_password": "secret", "snapshot_locking_fallback": "lock", "snapshot_max_threads": threads}
+    source.make_item(600)
+    source.execute(
+        f"CREATE USER {user} IDENTIFIED BY 'secret'",
+        f"GRANT SELECT, SHOW DATABASES, REPLICATION SLAVE, REPLICATION CLIENT, LOCK TABLES ON *.* TO {user}",
+        "SET lock_wait_timeout = 1",
+    )
+    try:
+        offset = source.run_until(seen(150), **login)
+        source.execute("UPDATE item SET version = 2 WHERE id % 10 = 1")
+        with source.task(offset, **login) as task:
+            task.poll_until(lambda: rows_of(task) > 0, 60)
+            source.execute("UPDATE item SET version = 3 WHERE id % 10 = 2")
+            task.poll_until(lambda: finished(task), 60)
+            task.poll_until(lambda: sum(value["op"] == "u" for _, value in task.of(task.events[-1][0])) >= 120, 60)
+            source.events += task.events
+    finally:
+        source.execute(f"DROP USER {user}")
+    assert fold_events(source.topic("item")) == source.rows("item")
+    assert goes_back_in_time(source.topic("item")) == []
+
+
 @pytest.mark.parametrize("statement", ["DROP COLUMN note", "ADD COLUMN more INT DEFAULT 1", "RENAME TO renamed"])
 def test_a_table_that_is_altered_before_it_is_first_looked_at_is_read_behind_that(source: Source, statement: str) -> None:
     source.make_item(300)

@@ -9,6 +9,7 @@ import pytest
 from connect_py.errors import ConfigError, DataError
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.java_object import JavaValue
+from connectors.engine.topic_naming import TopicNaming
 from connectors.mysql.chunk_keys import chunk_key
 from connectors.mysql.config import parse_config
 from connectors.mysql.log_place import LogPlace
@@ -120,3 +121,13 @@ def test_places_of_a_log_are_in_the_order_of_its_files_numbers() -> None:
     places = [LogPlace("b.000009", 900), LogPlace("b.000010", 4), LogPlace("b.1000000", 4)]
     assert places[0] < places[1] < places[2]
     assert not places[0] < LogPlace("b.000009", 900)
+
+
+def test_topics_are_named_by_database_and_table_unless_a_strategy_says_otherwise() -> None:
+    def topic(**more: str) -> str:
+        raw = parse_config({**CONFIG, **more}).raw
+        # as a process that reads a snapshot takes it, too
+        return TopicNaming.from_config(parse_config(raw).raw, "default").data_topic("d", "t")
+
+    assert topic() == f"{CONFIG['topic.prefix']}.d.t"
+    assert topic(**{"topic.naming.strategy": "io.debezium.schema.SchemaTopicNamingStrategy"}) == f"{CONFIG['topic.prefix']}.t"
