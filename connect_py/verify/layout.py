@@ -51,14 +51,19 @@ class Layout:
         types: the table's columns.
         row: any row of the source; None where it has none, so that rows of the table are their own keys.
         fills_nulls: whether records have a column's default in place of a null.
+        columns_vary: whether other rows may have other columns, so that the table's count too.
         config: of the sink, for this table.
     """
 
-    def __init__(self, types: pa.Schema, row: SourceRow | None, config: SinkConfig, *, fills_nulls: bool) -> None:
+    def __init__(
+        self, types: pa.Schema, row: SourceRow | None, config: SinkConfig, *, fills_nulls: bool, columns_vary: bool = False
+    ) -> None:
         self._types = {field.name: field.type for field in types}
         self._fills_nulls = fills_nulls
         self._known: dict[tuple[int, int], tuple[Schema | None, Schema, Callable[[SourceRow], Normal]]] = {}
-        names = _columns_of(row) if row is not None else {name: None for name in self._types if not name.startswith("__")}
+        names = {} if row is None else _columns_of(row)
+        if row is None or columns_vary:
+            names |= {name: None for name in self._types if not name.startswith("__")}
         left_out = config.values.get("tables.exclude-columns") or ()
         # what may not be added was left out on purpose
         ignored = config["tables.schema-change.behavior"] == "ignore"

@@ -78,7 +78,7 @@ def _verify_table(name: TableName, names: list[str], tables: SourceTables, confi
     if not _is_there(lake, row, patience):
         outcome.problem = None if row is None else "it does not exist, and its source has rows"
         return outcome
-    layout = Layout(lake.columns(), row, config, fills_nulls=tables.fills_nulls)
+    layout = Layout(lake.columns(), row, config, fills_nulls=tables.fills_nulls, columns_vary=tables.columns_vary)
     outcome.lacking, outcome.not_compared = layout.lacking, layout.not_compared
     if row is not None and not layout.has_key:
         outcome.problem = "its records have no key, so rows cannot be matched"

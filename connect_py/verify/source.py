@@ -57,6 +57,8 @@ class SourceTables:
         plugins = Plugins.discover()
         self._steps = [*transform_steps(plugins, config), *transform_steps(plugins, sink)]
         self._tables = _open(config, plugins)
+        #: Whether rows of one table have different columns, as documents do.
+        self.columns_vary = "mongodb" in config.get("connector.class", "").lower()
         self._readers: dict[Route, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {}
         #: JsonConverter, unless it is told otherwise, writes a column's default where the column is null.
         self.fills_nulls = config.get("value.converter.replace.null.with.default", "true").strip().lower() == "true"

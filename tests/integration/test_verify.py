@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from connect_py.commands.verify import verify
+from connect_py.testing.services.mongo import MongoAddress
 from connect_py.testing.services.mysql import MySqlAddress
 from connect_py.testing.services.postgres import PostgresAddress
+from tests import mongo_task
 from tests.fix_postgres import postgres_source
 from tests.fix_spark import Lake, both_formats
-from tests.lake_pump import MySqlPump, PostgresPump
+from tests.lake_pump import MongoPump, MySqlPump, PostgresPump
 from tests.mysql_task import mysql_source
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
@@ -131,3 +133,26 @@ def test_every_type_of_mysql_is_found_equal(
         code, (same,) = found([*files(source, sink), "--wait", "0", "--table", rf"{tag}\.things"], capsys)
         cursor.execute(f"DROP DATABASE {tag}")
     assert (code, same["equal"], same["source_rows"], same["table_rows"]) == (0, True, 3, 3), same
+
+
+def test_documents_that_a_transform_made_columns_of_are_compared_by_all_their_fields(
+    lake: Lake, mongo: MongoAddress, files: Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with mongo_task.database(mongo) as db:
+        db.things.insert_many([{"_id": 1, "a": "x"}, {"_id": 2, "a": "y", "b": 2**40, "c": {"d": [1, 2]}}])
+        source = mongo_task.config(mongo, db)
+        topic = f"m.{db.name}.things"
+        sink = lake.config(topic) | {
+            "transforms": "unwrap",
+            "transforms.unwrap.type": "io.debezium.connector.mongodb.transforms.ExtractNewDocumentState",
+        }
+        with MongoPump(source, lake) as pump:
+            pump.pump(until=2)
+            lake.drain(lake.start(sink))
+        paths = files(source, sink)
+        code, (same,) = found([*paths, "--wait", "0"], capsys)
+        assert (code, same["equal"], same["source_rows"]) == (0, True, 2), same
+        db.things.update_one({"_id": 2}, {"$set": {"b": 7}})
+        code, (other,) = found([*paths, "--wait", "0"], capsys)
+        assert (code, other["different"]) == (3, 1)
+        assert (other["differences"][0]["source"]["b"], other["differences"][0]["table"]["b"]) == (7, 2**40)
