@@ -1,0 +1,114 @@
+"""A lakehouse sink in a real worker: dead letters, maintenance, metrics, and `connect-py verify` while rows change."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import threading
+import urllib.request
+from pathlib import Path
+
+import psycopg
+import pytest
+from confluent_kafka import Producer
+
+from connect_py.testing.services.postgres import PostgresAddress
+from connect_py.testing.services.process import wait_until
+from connect_py.testing.services.worker import Worker
+from spark_sink.jars import SINK_JARS, cached, resolve
+from tests.fix_kafka import Kafka
+from tests.fix_postgres import postgres_source
+
+pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.timeout(900)]
+
+POISON = b'{"schema":{"type":"struct","fields":[],"optional":false},"payload":'
+
+
+def metric(worker: Worker, name: str, table: str) -> float | None:
+    """A figure of one table, as Prometheus reads it."""
+    with urllib.request.urlopen(f"{worker.url}/metrics", timeout=20) as answer:
+        for line in answer.read().decode().splitlines():
+            if line.startswith(f"connect_py_lakehouse_table_{name}{{") and f'table="{table}"' in line:
+                return float(line.rsplit(" ", 1)[1])
+    return None
+
+
+def change(connection: psycopg.Connection, stop: threading.Event, rng: random.Random) -> None:
+    """Changes of every kind, until it is told to stop."""
+    next_id = 1000
+    while not stop.is_set():
+        next_id += 1
+        connection.execute("INSERT INTO product VALUES (%s, %s, %s)", (next_id, f"p{next_id}", rng.randint(0, 9)))
+        connection.execute("UPDATE product SET n = n + 1 WHERE id = %s", (rng.randint(1, next_id),))
+        connection.execute("DELETE FROM product WHERE id = %s", (rng.randint(1, next_id),))
+        stop.wait(0.02)
+
+
+def test_a_sink_in_a_worker_sets_bad_records_aside_compacts_its_table_and_verifies_while_rows_change(
+    worker: Worker, kafka: Kafka, postgres: PostgresAddress, database: str, tag: str, tmp_path: Path
+) -> None:
+    resolve(SINK_JARS, cached(SINK_JARS, "spark-sink"))
+    topic, letters, seed = f"pg_{tag}.public.product", f"{tag}-letters", random.randrange(10**6)
+    print(f"seed {seed}")
+    stop = threading.Event()
+    with postgres.connect(database) as connection, postgres.connect(database) as changing:
+        connection.execute("CREATE TABLE product (id integer PRIMARY KEY, name text, n integer)")
+        connection.execute("INSERT INTO product SELECT g, 'p' || g, 0 FROM generate_series(1, 200) g")
+        worker.create(f"source-{tag}", postgres_source(postgres, database, tag, table_include_list="public.product"))
+        worker.create(
+            f"sink-{tag}",
+            {
+                "connector.class": "SparkLakehouseSink",
+                "topics": topic,
+                "lakehouse.catalog.type": "hadoop",
+                "lakehouse.catalog.warehouse": str(tmp_path / "warehouse"),
+                "lakehouse.tables.auto-create-enabled": "true",
+                "lakehouse.control.commit.interval-ms": "500",
+                "lakehouse.maintenance.compact.every-commits": "3",
+                "lakehouse.spark.conf.spark.driver.memory": "1g",
+                "errors.tolerance": "all",
+                "errors.deadletterqueue.topic.name": letters,
+                "errors.deadletterqueue.topic.replication.factor": "1",
+                "errors.deadletterqueue.context.headers.enable": "true",
+            },
+        )
+        writer = threading.Thread(target=change, args=(changing, stop, random.Random(seed)))
+        writer.start()
+        try:
+            wait_until(lambda: metric(worker, "commits_total", "public.product"), 300, "the first commit")
+            producer = Producer({"bootstrap.servers": kafka.bootstrap})
+            producer.produce(topic, POISON, b"the key", headers=[("mine", b"kept")])
+            producer.flush(20)
+            wait_until(lambda: kafka.count(letters) == 1, 240, "the dead letter")
+            wait_until(lambda: (metric(worker, "maintenance_total", "public.product") or 0) >= 1, 300, "the table's maintenance")
+            flowing = verified(worker, tag)  # while rows change
+        finally:
+            stop.set()
+            writer.join()
+        assert flowing["equal"], flowing
+        connection.execute("INSERT INTO product VALUES (1, 'back', 7) ON CONFLICT (id) DO UPDATE SET name = 'back', n = 7")
+        at_rest = verified(worker, tag)
+        assert at_rest["equal"] and at_rest["source_rows"] == connection.execute("SELECT count(*) FROM product").fetchone()[0]
+        (letter,) = kafka.read(letters)
+        assert (letter.key(), letter.value()) == (b"the key", POISON)
+        headers = dict(letter.headers())
+        assert headers["mine"] == b"kept"
+        assert headers["__connect.errors.topic"] == topic.encode()
+        assert headers["__connect.errors.connector.name"] == f"sink-{tag}".encode()
+        assert int(headers["__connect.errors.offset"]) > 0
+        assert worker.status(f"sink-{tag}")["tasks"][0]["state"] == "RUNNING"
+        assert (metric(worker, "records_applied_total", "public.product") or 0) >= 200
+        worker.delete(f"sink-{tag}")
+        worker.delete(f"source-{tag}")
+
+
+def verified(worker: Worker, tag: str) -> dict[str, object]:
+    """What `connect-py verify` says of the one table, asked as a person asks."""
+    command = [sys.executable, "-m", "connect_py.cli", "verify", f"source-{tag}", f"sink-{tag}", "--worker", worker.url, "--json"]
+    done = subprocess.run([*command, "--wait", "120"], capture_output=True, text=True, timeout=400, check=False)
+    assert done.stdout, done.stderr
+    found: dict[str, object] = json.loads(done.stdout)
+    assert (done.returncode == 0) == found["equal"]
+    return found
