@@ -59,6 +59,11 @@ class DirectTask:
                 self.offsets.append(batch.source_offset)
                 self._task.offsets_committed([(batch.source_partition, batch.source_offset)])
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether the log is followed."""
+        return self._task._streaming_metrics.connected
+
     def rows(self, table: str) -> list[tuple[str, Any]]:
         """(op, after or before) of a table's events."""
         return [

@@ -1,7 +1,7 @@
 """Reads again what an event does not have: columns that the log leaves out (``binlog_row_image``), and NULLs (`Reselect`).
 
-The value is the table's of now, not of the event: another transaction may have changed it since. That later change has its own event. It
-has the form that a snapshot shows, as in the reference.
+The value is the table's of now, not of the event: another transaction may have changed it since. That later change has its own event. JSON
+and FLOAT have the text that a snapshot shows, as in the reference; a TIMESTAMP has all of its digits, as in other events.
 """
 
 from __future__ import annotations

@@ -179,6 +179,7 @@ SCENARIOS = [
     "mysql_incremental_read_only",
     "mysql_reselect",
     "mysql_early_years",
+    "mysql_types_in_stream",
 ]
 #: Held against a MariaDB server and `golden_mariadb`, recorded with Debezium 3.5.0, the last one that its archive has for MariaDB.
 MARIADB_SCENARIOS = [
