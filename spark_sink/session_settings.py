@@ -76,6 +76,8 @@ def _of_iceberg(config: SinkConfig) -> dict[str, str]:
 def _of_delta(config: SinkConfig) -> dict[str, str]:
     # Tables by path go through spark_catalog, whatever catalog the user's are in.
     settings = {"spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog"}
+    # Spark's own default, of 96 bits, is read as nanoseconds by others, in which years before 1677 and after 2262 overflow.
+    settings["spark.sql.parquet.outputTimestampType"] = "TIMESTAMP_MICROS"
     if _is_local(config):
         # Delta reads a table's state by as many tasks as this; its default of 50 takes longer than a small batch.
         settings["spark.databricks.delta.snapshotPartitions"] = "2"

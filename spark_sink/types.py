@@ -221,15 +221,17 @@ def _json(options: TypeOptions) -> ColumnType:
 # -- dates and times -----------------------------------------------------------------------------------------------------------------
 
 #: What Debezium 3.6 sends for PostgreSQL's infinity and -infinity: the driver's constants (`PGStatement.DATE_POSITIVE_INFINITY`) for
-#: timestamps of any unit, and for dates what is left of them in 32 bits (recorded from the reference).
-_INFINITE = (9223372036825200000, -9223372036832400000)
-_INFINITE_DAYS = (-2147472692, -2147472691)
+#: timestamps of any unit, and for dates what is left of them in 32 bits, or in snapshots other days that no calendar has (recorded from
+#: the reference).
+_INFINITE = ((9223372036825200000,), (-9223372036832400000,))
+_INFINITE_DAYS = ((-2147472692, -622191234), (-2147472691, -625821272))
 
 
-def _bounded(value: str, infinite: tuple[int, int], spark: str, otherwise: str, options: TypeOptions) -> str:
-    """SQL of a date or timestamp in which two numbers stand for the end and the beginning of time."""
+def _bounded(value: str, infinite: tuple[tuple[int, ...], tuple[int, ...]], spark: str, otherwise: str, options: TypeOptions) -> str:
+    """SQL of a date or timestamp in which some numbers stand for the end and the beginning of time."""
     last, first = _ends(spark, options)
-    return f"CASE {value} WHEN {infinite[0]} THEN {last} WHEN {infinite[1]} THEN {first} ELSE {otherwise} END"
+    after, before = (f"{value} IN ({', '.join(map(str, numbers))})" for numbers in infinite)
+    return f"CASE WHEN {after} THEN {last} WHEN {before} THEN {first} ELSE {otherwise} END"
 
 
 def _ends(spark: str, options: TypeOptions) -> tuple[str, str]:

@@ -23,7 +23,7 @@ Convert = Callable[[Any], Any]
 
 #: What stands for infinity in PostgreSQL's events: the driver's constants, for dates what 32 bits hold of them. The sink's null.
 _INFINITE = frozenset({9223372036825200000, -9223372036832400000})
-_INFINITE_DAYS = frozenset({-2147472692, -2147472691})
+_INFINITE_DAYS = frozenset({-2147472692, -2147472691, -622191234, -625821272})
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 

@@ -132,7 +132,8 @@ def micros(moment: datetime.datetime) -> int:
 @pytest.mark.parametrize(
     ("name", "type_", "pairs"),
     [
-        ("io.debezium.time.Date", "int32", {0: datetime.date(1970, 1, 1), -719162: datetime.date(1, 1, 1), -2147472692: None}),
+        ("io.debezium.time.Date", "int32", {
+            0: datetime.date(1970, 1, 1), -719162: datetime.date(1, 1, 1), -2147472692: None, -622191234: None}),
         ("io.debezium.time.Timestamp", "int64", {-1: datetime.datetime(1969, 12, 31, 23, 59, 59, 999000), 9223372036825200000: None}),
         ("io.debezium.time.MicroTimestamp", "int64", {micros(m): m for m in (ODD, LATE, FIRST)} | {-9223372036832400000: None}),
         ("io.debezium.time.NanoTimestamp", "int64", {-1: ODD, 1: datetime.datetime(1970, 1, 1), -1001: ODD - datetime.timedelta(0, 0, 1)}),
