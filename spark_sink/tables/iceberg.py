@@ -141,8 +141,10 @@ class IcebergTables:
             + (f" COMMENT {literal(comments[column])}" if column in comments else "")
             for column, type_ in columns.items()
         ]
-        # Without partitions a MERGE gathers all new rows in one task by default, since they come from no file.
-        spread = {"write.distribution-mode": "hash"} if layout.partitions else {"write.merge.distribution-mode": "none"}
+        # Without partitions a MERGE gathers all new rows in one task by default, since they come from no file. Let alone, each task would
+        # note deletes in a file of its own for every data file that it meets, which for random keys are all that there are.
+        alone = {"write.merge.distribution-mode": "none", "write.delete.granularity": "partition"}
+        spread = {"write.distribution-mode": "hash"} if layout.partitions else alone
         chosen = spread | self._properties
         if "variant" in columns.values():
             chosen["format-version"] = str(max(3, int(chosen["format-version"])))  # older ones have no such type
