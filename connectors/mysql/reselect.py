@@ -66,5 +66,7 @@ def _equal(column: MyColumn, text: str) -> str:
     if found is None:
         raise DataError(f"a column of the type {column.type_name} cannot be compared")
     if found.shown.startswith("HEX("):
-        text = text.encode("latin-1").hex()
+        # the log leaves zeros at the end of BINARY out
+        size = (column.length or 1) if column.base_type == "BINARY" else 0
+        text = text.encode("latin-1").ljust(size, bytes(1)).hex()
     return f"{found.compared} = {found.literal(text)}"
