@@ -22,7 +22,7 @@ from tests.mysql_replicas import purge, run
 
 pytestmark = pytest.mark.services
 
-KILLS = int(os.environ.get("OUTAGE_KILLS", "5"))
+KILLS = int(os.environ.get("OUTAGE_KILLS", "2"))
 
 
 @pytest.fixture(scope="module", params=["mysql", "mariadb"])
