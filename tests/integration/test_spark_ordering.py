@@ -117,5 +117,3 @@ def test_positions_of_each_connector_are_texts_in_the_order_of_the_source(held_s
             found.append(frame.collect()[0]["__position"])
         assert found == sorted(found), name
         assert len(set(found)) == len(found), name
-
-
