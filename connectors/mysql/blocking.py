@@ -1,8 +1,8 @@
 """Blocking snapshots: rows of tables that a signal asked for, while the stream waits (debezium-common §12).
 
 Rows are those of one moment, which lies behind the place where the stream waits; so no lock is needed. What changed in between comes again
-behind the rows, and whoever applies it in order arrives at the table. Rows go out in the structures that the stream has; nothing is told of
-structures, as in the reference.
+behind the rows, and whoever applies it in order arrives at the table. Rows go out in the structures that the stream has; the schema change
+topic is told of these once more, as by the reference.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from connect_py.api.record import EncodedRow
 from connectors.engine.metrics import SnapshotMetrics
@@ -21,7 +22,9 @@ from connectors.engine.snapshot.progress import Chunk
 from connectors.mysql.connection import Connection
 from connectors.mysql.offset import BLOCKING, MySqlOffset
 from connectors.mysql.place import StreamPlace
+from connectors.mysql.schema import Schema
 from connectors.mysql.structure_check import StructureCheck
+from connectors.mysql.structures import tables_anew
 from connectors.mysql.table_rows import TableRows, snapshot_encoder, table_start_us
 from connectors.mysql.tables import CapturedTables
 
@@ -38,6 +41,7 @@ class BlockingSnapshot:
         place: the last event of the stream, which source blocks show.
         statements: SELECTs by the names of the tables that they are read in place of.
         check: whether the stream has the tables' present structures.
+        schema: tells of them.
 
     Attributes:
         offset: where the source stands while it runs.
@@ -59,6 +63,7 @@ class BlockingSnapshot:
         events: InitialEvents,
         metrics: SnapshotMetrics,
         check: StructureCheck,
+        schema: Schema,
     ) -> None:
         self._connection = connection
         self._tables = tables
@@ -76,6 +81,8 @@ class BlockingSnapshot:
             captured = tables.get(table)
             assert captured is not None
             check(connection, captured.model)
+        source: tuple[int, str, str, int, dict[str, Any]] = (time.time_ns() // 1000, "true", base.file, base.pos, {})
+        self._told = schema.told_again(tables_anew(connection, wanted), source)
         self._engine: ChunkedSnapshot[TableId, bytes] = ChunkedSnapshot(whole_tables(wanted), self._open, table_ended=self._ended)
         self._counts: dict[str, int] = {}
         self._begun = False
@@ -102,6 +109,7 @@ class BlockingSnapshot:
             self._begun = True
             self._events.started()
             self._metrics.begin(len(self._names))
+            return self._told
         rows = self._engine.next_rows()
         self._metrics.events(len(rows))
         if self._engine.finished:

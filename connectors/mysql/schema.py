@@ -147,6 +147,29 @@ class Schema:
                 rows.append(self._records.row(self._block(part_database, names, source, sql), now_ms, part_database, part, part_changes))
         return rows, changes
 
+    def told_again(self, statements: Sequence[tuple[str, str]], source: tuple[int, str, str, int, dict[str, Any]]) -> list[EncodedRow]:
+        """Records that tell of structures that are known: neither the models nor their history change, so that nothing depends on whether
+        all of them arrive.
+
+        Args:
+            statements: (database, statement) that make the tables.
+            source: as of `statement`.
+        """
+        rows: list[EncodedRow] = []
+        if self._records is None:
+            return rows
+        tables = Tables(letters=self._letters, keeps_comments=self.tables.keeps_comments)
+        for database, sql in statements:
+            try:
+                changes = apply(sql, tables, database)
+            except DdlError as error:
+                log.warning("A structure is not told again, since its statement could not be understood. %s", error)
+                continue
+            names = sorted({change.id.table for change in changes})
+            block = self._block(database, names, source, sql)
+            rows.append(self._records.row(block, time.time_ns() // 1_000_000, database, sql, changes))
+        return rows
+
     def _not_understood(self, sql: str, database: str, error: DdlError, position: Mapping[str, Any]) -> list[Change]:
         """What concerns a captured table is settled when its next rows come; all else by `skip.unparseable.ddl`."""
         id_ = concerned_table(sql, database)

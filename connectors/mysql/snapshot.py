@@ -71,6 +71,7 @@ class MySqlSnapshot:
         self._config = config
         self._schema = schema
         self._base = base
+        self._data = data
         self._told: list[EncodedRow] = []
         self._delayed: list[TableId] = []
         self._other: Connection | None = None
@@ -80,6 +81,8 @@ class MySqlSnapshot:
         known = server.all_tables(connection, with_system=not config.flag("table.ignore.builtin"))
         captured = [table for table in known if config.filters.is_captured(table)]
         wanted = captured if only_captured else known
+        if config.flag("schema.history.internal.store.only.captured.databases.ddl"):
+            wanted = [table for table in wanted if config.filters.schemas(table.schema)]
         chosen = config.filters.snapshot_order(captured) if data else []
         progress = SnapshotProgress()
         self._readers = SnapshotReaders(connection, config, encoding, chosen, progress)
@@ -95,7 +98,7 @@ class MySqlSnapshot:
             statements = read_statements(connection, wanted, anew=True)
             self._locks.structures_read()
             self._other = self._locks.hand_over(captured)
-            self._tell(statements)
+            self._tell(statements, is_end=not data and not self._delayed)
             self._rows = SnapshotRows(
                 self._other or connection,
                 config,
@@ -165,7 +168,7 @@ class MySqlSnapshot:
         if self._other is not None:
             self._other.close()
         if self._delayed:
-            self._tell(read_statements(self._connection, self._delayed, anew=False))
+            self._tell(read_statements(self._connection, self._delayed, anew=False), is_end=not self._data)
         rows, self._told = self._told, []
         self.offset = self._base if self._base is not None else replace(self.offset, snapshot=None, progress=None)
         self.finished = True
@@ -180,14 +183,15 @@ class MySqlSnapshot:
         gtids = None if status.gtids is None else str(status.gtids)
         return MySqlOffset(status.file, status.position, gtids, now, snapshot=INITIAL)
 
-    def _tell(self, statements: Sequence[Statement]) -> None:
-        """Tell of structures as if they were made now."""
+    def _tell(self, statements: Sequence[Statement], *, is_end: bool) -> None:
+        """Tell of structures as if they were made now. Where no rows follow, the last of them ends the snapshot
+        (`MySqlSnapshotChangeEventSource.java`)."""
         with self._schema.together():
-            for database, statement in statements:
-                self._state(database, statement)
+            for number, (database, statement) in enumerate(statements, 1):
+                self._state(database, statement, "last" if is_end and number == len(statements) else "true")
 
-    def _state(self, database: str, statement: str) -> None:
+    def _state(self, database: str, statement: str, marker: str) -> None:
         offset = self.offset
-        source: tuple[int, str, str, int, dict[str, Any]] = (time.time_ns() // 1000, "true", offset.file, offset.pos, {})
+        source: tuple[int, str, str, int, dict[str, Any]] = (time.time_ns() // 1000, marker, offset.file, offset.pos, {})
         rows, _ = self._schema.statement(statement, database, offset.dump(), source)
         self._told += rows

@@ -29,13 +29,22 @@ def read_statements(connection: Connection, tables: Sequence[TableId], *, anew: 
     found: list[Statement] = []
     if anew:
         found.append(("", server.charset_statement(connection)))
-        found += [(table.schema, f"DROP TABLE IF EXISTS {quote_name(table.schema, table.table)}") for table in tables]
+        found += _drops(tables)
     databases = sorted({table.schema for table in tables})
     made = server.database_statements(connection, databases)
     for database in databases:
         found += [(database, statement) for statement in (made[database] if anew else made[database][-1:])]
         found += _tables(connection, [table for table in tables if table.schema == database])
     return found
+
+
+def tables_anew(connection: Connection, tables: Sequence[TableId]) -> list[Statement]:
+    """Statements that drop tables and make them again as they are. Raises ServerError: the server cannot be asked."""
+    return [*_drops(tables), *_tables(connection, sorted(tables, key=lambda table: table.schema))]
+
+
+def _drops(tables: Sequence[TableId]) -> list[Statement]:
+    return [(table.schema, f"DROP TABLE IF EXISTS {quote_name(table.schema, table.table)}") for table in tables]
 
 
 def _tables(connection: Connection, tables: Sequence[TableId]) -> Iterator[Statement]:

@@ -257,7 +257,7 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
     def _begin_blocking(self, request: BlockingRequest) -> None:
         """Interrupt streaming for a snapshot that a signal asked for; what cannot be done is logged."""
         side, position, tables = self._side, self._position, self._tables
-        assert position is not None and tables is not None
+        assert position is not None and tables is not None and self._schema is not None
         place = StreamPlace(position.file, position.pos) if self._stream is None else self._stream.position(last_thread=True)
         try:
             patterns = [compile_java_regex(name) for name in request.collections]
@@ -274,6 +274,7 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
                 side.events,
                 self._snapshot_metrics,
                 side.check,
+                self._schema,
             )
         except RetriableError:
             raise

@@ -267,3 +267,31 @@ def mysql_heartbeats(run: Run):
         note(run, f"tasks of {variant}", [task["state"] for task in status["tasks"]])
     for variant in names:
         run.out["topics"][f"heartbeat {variant}"] = [run.plain(record) for record in run.read(f"__debezium-heartbeat.{variant}_{run.tag}")[:1]]
+
+
+@scenario
+def mysql_blocking_structures(run: Run):
+    """What a blocking snapshot tells of structures: in the schema change topic, before its rows."""
+    db, name, notes = begin(run, "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9))", "INSERT INTO t VALUES (1,'a'),(2,'b')",
+                            "CREATE TABLE u (id INT PRIMARY KEY)", "INSERT INTO u VALUES (7)", "CREATE TABLE other (id INT PRIMARY KEY)", **{"snapshot.mode": "initial"})
+    execute(db, "INSERT INTO t VALUES (4,'x')")
+    fence(run, db)
+    signal(db, "execute-snapshot", id="one", **{"data-collections": at(run, "t", "u"), "type": "blocking"})
+    run.wait_records(topic(run, "t"), 6)
+    run.wait_records(topic(run, "u"), 2)
+    execute(db, "ALTER TABLE u ADD w INT")
+    fence(run, db)
+    run.record_topics(f"my_{run.tag}")
+    told = run.out["topics"][f"my_{run.tag}"]
+    # other databases of a shared server are told of as well
+    told[:] = [record for record in told if record["value"]["payload"]["databaseName"] in ("", f"db_{run.tag}")]
+    record_tables(run, "t", "u")
+    without_threads(run, topic(run, "t"), topic(run, "u"))
+
+
+@scenario
+def mysql_no_data_structures(run: Run):
+    """Where no rows follow, the last structure ends the snapshot."""
+    begin(run, "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9))", "CREATE TABLE u (id INT PRIMARY KEY)",
+          **{"database.include.list": f"db_{run.tag}", "schema.history.internal.store.only.captured.databases.ddl": "true"})
+    run.record_topics(f"my_{run.tag}")
