@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
 from spark_sink.decode import BAD_RECORD
@@ -30,23 +31,22 @@ _OF_SIZE = re.compile(
 
 def is_of_records(error: Exception) -> bool:
     """Whether a record, and not the table or the cluster, brought a failure about: then it can be looked for among the batch's records."""
-    seen: BaseException | None = error
-    while seen is not None:
-        text = str(seen)
-        if BAD_RECORD in text or _OF_A_VALUE.search(text):
-            return True
-        seen = seen.__cause__
-    return False
+    return any(BAD_RECORD in text or _OF_A_VALUE.search(text) for text in _texts(error))
 
 
 def is_of_size(error: BaseException) -> bool:
     """Whether a batch was too much for the memory, or for the time that something waits for it."""
-    seen: BaseException | None = error
-    while seen is not None:
-        if _OF_SIZE.search(str(seen)):
-            return True
-        seen = seen.__cause__
-    return False
+    return any(_OF_SIZE.search(text) for text in _texts(error))
+
+
+def _texts(error: BaseException) -> Iterator[str]:
+    """What an error and its causes say. An error that was raised from itself is its own cause."""
+    seen: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in seen:
+        yield str(cause)
+        seen.append(cause)
+        cause = cause.__cause__
 
 
 def classify(error: Exception, what: str) -> ConnectError:

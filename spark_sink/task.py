@@ -94,7 +94,10 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             self._equip(session.spark)
         except Exception as error:
             session.close()
-            raise classify(error, "preparing the session") from error
+            raised = classify(error, "preparing the session")
+            if raised is error:
+                raise
+            raise raised from error
         self._session = session
         self._figures.session_started()
         return True
@@ -138,7 +141,10 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             if isinstance(error, Behind):
                 for tp, offset in error.offsets.items():
                     self._positions[tp] = max(min(offset, self._positions.get(tp, offset)), log[tp][0] if tp in log else 0)
-            raise self._counted(error, f"reading {describe(ranges)}") from error
+            raised = self._counted(error, f"reading {describe(ranges)}")
+            if raised is error:
+                raise
+            raise raised from error
         self._failures = 0
         done = {tp: end for tp, (_, end) in ranges.items()}
         self._positions.update(done)
@@ -255,12 +261,14 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             try:
                 return apply_table(change, batch, self._spark, self._tables, config)
             except Exception as error:
-                raised = classify(error, f"writing table {change.table} from {describe(change.ranges)}")
-                if not (self._config.tolerates and is_of_records(error)):
-                    raise raised from error
-                self._tables.forget()
-                bad = rejects.of_table(change.groups, batch, change.ranges, config)
+                is_bad = self._config.tolerates and is_of_records(error)
+                if is_bad:
+                    self._tables.forget()
+                bad = rejects.of_table(change.groups, batch, change.ranges, config) if is_bad else None
                 if not bad:
+                    raised = classify(error, f"writing table {change.table} from {describe(change.ranges)}")
+                    if raised is error:
+                        raise
                     raise raised from error
                 rejects.reject(bad, batch, self._reader, self._context, self._config)
                 self._figures.rejected(len(bad), str(change.table))

@@ -133,7 +133,9 @@ def test_every_type_of_mysql(lakes: list[Lake], mysql: MySqlAddress, tag: str) -
             cursor.execute(f"SELECT count(*) FROM {table}")
             count += next(iter(cursor.fetchone()))
         listed = ",".join(f"{tag}.{table}" for table in MYSQL_TABLES)
-        source = mysql_source(mysql, lakes[0].bootstrap, tag, table_include_list=listed, include_schema_changes="false")
+        # else JSON and ENUM members with a comma have one text in the log and another in a SELECT, as in the reference
+        told = {"table_include_list": listed, "include_schema_changes": "false", "value_consistency": "unified"}
+        source = mysql_source(mysql, lakes[0].bootstrap, tag, **told)
         sinks = [lake.config(*topics) | {"lakehouse.tables.route-pattern": "public.{table}"} for lake in lakes]
         with MySqlPump(source, lakes[0]) as pump:
             pump.pump(until=count)

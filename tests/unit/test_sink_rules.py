@@ -15,7 +15,7 @@ from connect_py.errors import ConfigError, DataError, FatalTaskError, RetriableE
 from spark_sink import routing
 from spark_sink.adapt import Rules, adapt, allows
 from spark_sink.config import parse
-from spark_sink.errors import classify
+from spark_sink.errors import classify, is_of_records, is_of_size
 from spark_sink.evolve import plan_evolution, wider
 from spark_sink.heads import Fingerprint, Heads
 from spark_sink.maintenance import Schedule
@@ -395,6 +395,16 @@ def test_a_soft_delete_is_an_update() -> None:
 def test_names_and_texts_are_quoted() -> None:
     assert quote("a`b") == "`a``b`"
     assert literal("it's \\ it") == "'it\\'s \\\\ it'"
+
+
+def test_the_causes_of_an_error_that_is_its_own_cause_come_to_an_end():
+    error = RetriableError("the table is another one")
+    error.__cause__ = ValueError("in between")
+    error.__cause__.__cause__ = error
+    assert not is_of_size(error)
+    assert not is_of_records(error)
+    error.__cause__ = TimeoutError("timed out")
+    assert is_of_size(error)
 
 
 @pytest.mark.parametrize(
