@@ -30,7 +30,7 @@ SHORT = {
 }
 
 
-@pytest.mark.timeout(900 + 300 * LONG)
+@pytest.mark.timeout(420 + 780 * LONG)
 @pytest.mark.parametrize(("format_", "driver"), [(f, d) for f in LAKES for d in ("loop", "stream")] if LONG else list(SHORT))
 def test_whatever_is_killed_whenever_tables_equal_their_source_and_no_event_is_doubled(
     kafka: Any, tmp_path: Path, tag: str, format_: str, driver: str

@@ -19,7 +19,7 @@ LONG = bool(os.environ.get("CONNECT_PY_LAKE_ZOMBIES"))
 TABLES = ("kept", "logged", "versions")
 
 
-@pytest.mark.timeout(900 + 3600 * LONG)
+@pytest.mark.timeout(420 + 4080 * LONG)
 @pytest.mark.parametrize(
     ("lake", "driver"),
     [(f, d) for f in LAKES for d in ("loop", "stream")] if LONG else [("iceberg", "stream"), ("delta", "loop")],
