@@ -1,8 +1,8 @@
-"""Runs the suites in two lanes side by side, each with servers of its own on free ports, and shows what each has printed when it is done.
+"""Runs the suites in three lanes side by side, each with servers of its own on free ports, and shows what each has printed when it is done.
 
     python tests/lanes.py [pytest options ...]
 
-Most tests wait for servers, so that two lanes take little more than half of the time of one. What failed is run once more, alone: a
+Most tests wait for servers, so that lanes together take little more time than the longest alone. What failed is run once more, alone: a
 test that only fails beside others is named, and does not count. Exit code: 0 when all is green.
 """
 
@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-#: Balanced by how long they take. A suite that is in no lane is run by the last one.
-PARITY = ["tests/parity"]
+#: What tests that start Spark say of themselves.
+_SPARK = "pytest.mark.spark"
 #: A lane without a word for so long is shown to be alive.
 SIGN_OF_LIFE_SECONDS = 300.0
 
@@ -35,10 +35,8 @@ class Lane(NamedTuple):
 
 def main(options: list[str]) -> int:
     """Run the lanes; returns the exit code."""
-    root = Path(__file__).parent
-    others = sorted(f"tests/{path.name}" for path in root.iterdir() if any(path.rglob("test_*.py")) and f"tests/{path.name}" not in PARITY)
     with tempfile.TemporaryDirectory(prefix="lanes-") as folder:
-        lanes = [_start(name, suites, options, Path(folder)) for name, suites in (("parity", PARITY), ("others", others))]
+        lanes = [_start(name, suites, options, Path(folder)) for name, suites in _lanes(Path(__file__).parent).items()]
         codes: dict[str, int] = {}
         said = began = time.monotonic()
         try:
@@ -61,11 +59,20 @@ def main(options: list[str]) -> int:
     return max(codes.values())
 
 
+def _lanes(tests: Path) -> dict[str, list[str]]:
+    """Files by lane, balanced by how long they take: what the reference showed, what starts Spark, all else."""
+    lanes: dict[str, list[str]] = {"parity": [], "spark": [], "others": []}
+    for path in sorted(tests.rglob("test_*.py")):
+        name = "parity" if path.is_relative_to(tests / "parity") else "spark" if _SPARK in path.read_text() else "others"
+        lanes[name].append(f"tests/{path.relative_to(tests)}")
+    return lanes
+
+
 def _start(name: str, suites: list[str], options: list[str], folder: Path) -> Lane:
     output = folder / f"{name}.log"
     # pytest keeps the folders of three runs, and takes away those of others that go on
     command = [*_command(name), f"--basetemp={folder / name[0]}", "--durations=15", *options, *suites]
-    print(f"lane {name}: {' '.join(suites)}", flush=True)
+    print(f"lane {name}: {len(suites)} files", flush=True)
     with output.open("wb") as file:
         return Lane(name, suites, subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT), output)
 
