@@ -5,6 +5,7 @@ Every change of the table `item` writes a line into a journal in the same transa
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -37,8 +38,9 @@ def new_dice() -> random.Random:
 
 def kill(worker: Worker, victim: str) -> list[int]:
     """End the worker, the process of its only task, or one that reads a snapshot for it, as a power cut would. Returns those that read."""
+    # the one that was killed before may have gone a moment ago
+    wait_until(worker.children, 20, "a process of the task's own")
     tasks = worker.children()
-    assert tasks, "the task has no process of its own"
     readers = [child for pid in tasks for child in children(pid)]
     if victim == "worker":
         worker.kill()
@@ -57,7 +59,11 @@ def are_gone(pids: list[int]) -> bool:
 
 
 def children(pid: int) -> list[int]:
-    return [int(found) for path in Path(f"/proc/{pid}/task").glob("*/children") for found in path.read_text().split()]
+    found: list[int] = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # a thread that has just ended
+            found += map(int, path.read_text().split())
+    return found
 
 
 def bring_back(worker: Worker, connector: str) -> None:
