@@ -86,7 +86,7 @@ def _moment(column: MyColumn, plan: ColumnPlan, text: str) -> Any:
     elif text.count(":") == 1:
         text += ":00"
     convert = plan.snapshot or plan.convert
-    if column.base_type == "TIMESTAMP" and column.length:
+    if column.base_type == "TIMESTAMP" and column.length and text != CURRENT_TIME:
         # with all of the column's digits, however many the statement has
         whole, _, fraction = text.partition(".")
         text, convert = f"{whole}.{fraction:0<{column.length}}", plan.convert
