@@ -120,7 +120,7 @@ def test_patch_removes_what_is_null(client, connector):
     assert answer.body["config"] == {"connector.class": CLASS, "topic": "other", "name": "c"}
 
 
-@pytest.mark.parametrize("name", ["with space", "sl/ash", "perc%25ent", "é漢", "semi;colon", "..", "a?b#c", "plus+"])
+@pytest.mark.parametrize("name", ["with space", "é漢", "semi;colon", "a?b#c", "plus+"])
 def test_any_name_works_percent_encoded(client, name):
     created = client("POST", "/connectors", {"name": name, "config": CONFIG})
     assert created.status == 201
@@ -129,6 +129,12 @@ def test_any_name_works_percent_encoded(client, name):
     assert client("GET", path + "/status").body["name"] == name
     assert client("GET", path + "/tasks/1/status").body["id"] == 1
     assert client("DELETE", path).status == 204
+
+
+@pytest.mark.parametrize("name", ["sl%2Fash", "perc%2525ent", "%2e%2e"])
+def test_a_path_that_could_mean_another_one_is_refused_as_jetty_does(client, name):
+    for method in ("GET", "DELETE"):
+        assert client(method, f"/connectors/{name}").status == 400
 
 
 def test_status_lists_tasks_by_number_without_traces(client, connector):
