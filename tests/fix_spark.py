@@ -83,6 +83,8 @@ class Lake:
 
     def produce(self, topic: str, records: Iterable[tuple[bytes | None, bytes | None]], partition: int = 0) -> None:
         """Write records in order and wait until Kafka has them."""
+        if partition:
+            self._producer.list_topics(topic, 20)  # one that was added since is not known else
         for key, value in records:
             self._producer.produce(topic, value, key, partition)
         assert self._producer.flush(20) == 0
