@@ -8,19 +8,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import urllib.error
-import urllib.parse
-import urllib.request
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from connect_py.commands.asking import ask
 from connect_py.errors import ConfigError, ConnectError
 
 if TYPE_CHECKING:
     from connectors.mysql.offset import MySqlOffset
 
 _MARIADB = "io.debezium.connector.mariadb.MariaDbConnector"
-_ANSWER_SECONDS = 30
 
 
 def history(arguments: Sequence[str], _usage: str) -> int:
@@ -81,22 +78,10 @@ def _offset(chosen: argparse.Namespace, name: str, prefix: str) -> MySqlOffset |
     if not chosen.worker:
         return None
     if chosen.action == "repair":
-        states = [task["state"] for task in _ask(chosen.worker, name, "status").get("tasks", ())]
+        states = [task["state"] for task in ask(chosen.worker, name, "status").get("tasks", ())]
         if states:
             raise ConfigError(f"The connector '{name}' is not stopped, and would not see a repair: stop it first (PUT …/stop)")
-    for entry in _ask(chosen.worker, name, "offsets").get("offsets", ()):
+    for entry in ask(chosen.worker, name, "offsets").get("offsets", ()):
         if entry.get("partition") == {"server": prefix} and entry.get("offset"):
             return MySqlOffset.load(entry["offset"])
     raise ConfigError(f"The worker holds no offset of the connector '{name}': there is nothing that its history must tell")
-
-
-def _ask(worker: str, name: str, what: str) -> Mapping[str, Any]:
-    url = f"{worker.rstrip('/')}/connectors/{urllib.parse.quote(name, safe='')}/{what}"
-    if not url.startswith(("http://", "https://")):
-        raise ConfigError(f"--worker {worker} is no URL of a worker")
-    try:
-        with urllib.request.urlopen(url, timeout=_ANSWER_SECONDS) as answer:  # noqa: S310  # http and https only, see above
-            found: Mapping[str, Any] = json.load(answer)
-            return found
-    except (urllib.error.URLError, OSError, ValueError) as error:
-        raise ConnectError(f"The worker does not tell {what} of '{name}': {error}") from error

@@ -8,15 +8,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import urllib.error
-import urllib.parse
-import urllib.request
 from collections.abc import Sequence
-from typing import Any
 
+from connect_py.commands.asking import ask
 from connect_py.errors import ConfigError, ConnectError
-
-_ANSWER_SECONDS = 30
 
 
 def verify(arguments: Sequence[str], _usage: str) -> int:
@@ -72,20 +67,12 @@ def _run(chosen: argparse.Namespace) -> int:
 def _config(name: str, worker: str | None) -> dict[str, str]:
     from connect_py.runtime.connector_file import read_connector_file
 
-    found = read_connector_file(name).config if worker is None else _ask(worker, name)
+    if worker is None:
+        found = read_connector_file(name).config
+    else:
+        told = ask(worker, name, "config", called="the configuration")
+        found = {key: str(value) for key, value in told.items() if value is not None}
     # a reference is the worker's to resolve: it has the providers, and their files are on its machine
     if references := sorted(key for key, value in found.items() if "${" in value):
         raise ConfigError(f"{name}: {', '.join(references)} refer to a config provider; put their values into a file of your own.")
     return found
-
-
-def _ask(worker: str, name: str) -> dict[str, str]:
-    url = f"{worker.rstrip('/')}/connectors/{urllib.parse.quote(name, safe='')}/config"
-    if not url.startswith(("http://", "https://")):
-        raise ConfigError(f"--worker {worker} is no URL of a worker")
-    try:
-        with urllib.request.urlopen(url, timeout=_ANSWER_SECONDS) as answer:  # noqa: S310  # http and https only, see above
-            found: Any = json.load(answer)
-    except (urllib.error.URLError, OSError, ValueError) as error:
-        raise ConnectError(f"The worker does not tell the configuration of '{name}': {error}") from error
-    return {key: str(value) for key, value in found.items() if value is not None}
