@@ -133,6 +133,16 @@ OWN: tuple[Property, ...] = (
     prop("incremental.snapshot.chunk.time.ms", L, "0", LOW, WM, "Incremental snapshot chunk time", "How long reading a chunk should take, in ms: chunks become larger or smaller for it. 0 leaves them at incremental.snapshot.chunk.size.", non_negative_long),
 )  # fmt: skip
 
+#: How names are made, which Debezium reads for databases of tables and does not list.
+UNLISTED_NAMES: tuple[Property, ...] = (
+    prop("field.name.adjustment.mode", S, "none", LOW, WM, "Field Name Adjustment", "Whether names of fields are made to fit Avro.", values=("none", "avro_unicode", "avro")),
+    prop("topic.delimiter", S, ".", MED, WM, "Topic delimiter", "Between the parts of topics' names."),
+    prop("topic.transaction", S, "transaction", LOW, WM, "Transaction topic", "Last part of the name of the transactions' topic."),
+    prop("topic.heartbeat.prefix", S, "__debezium-heartbeat", LOW, WM, "Prefix of the heartbeat topic", "First part of the name of the heartbeats' topic."),
+    prop("topic.heartbeat.name", S, None, LOW, WM, "Heartbeat topic", "The whole name of the heartbeats' topic."),
+    prop("topic.cache.size", S, "10000", LOW, WS, "Topic cache size", "Accepted and not used."),
+)  # fmt: skip
+
 #: Beginnings of names that are not in the tables: settings of drivers, of a signal's or the schema history's clients, of custom
 #: converters' parts, and whatever Debezium calls internal.
 OPEN_PREFIXES = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from connectors.engine.config import COMMON, OWN
+from connectors.engine.config import COMMON, OWN, UNLISTED_NAMES
 from connectors.engine.layout import COLUMN_RULES, DELIVERY, RECORDS, SNAPSHOTS, SOURCE_TYPES
 from connectors.engine.properties import (
     HIGH,
@@ -225,12 +225,7 @@ UNLISTED: Final = {
         prop("unavailable.value.placeholder", S, "__debezium_unavailable_value", MED, WM, "Unavailable value placeholder", "Stands for a value that the log does not have; after `hex:` come octets."),
         prop("resolve.create.table.like.schema", S, "false", LOW, WS, "Resolve CREATE TABLE LIKE", "Accepted; the structure of a table that was made like an unknown one is always looked up."),
         prop("snapshot.locking.mode.custom.name", S, None, MED, WM, "Snapshot Locking Mode Custom Name", "Accepted; snapshot.locking.mode=custom is refused."),
-        prop("field.name.adjustment.mode", S, "none", LOW, WM, "Field Name Adjustment", "Whether names of fields are made to fit Avro.", values=("none", "avro_unicode", "avro")),
-        prop("topic.delimiter", S, ".", MED, WM, "Topic delimiter", "Between the parts of topics' names."),
-        prop("topic.transaction", S, "transaction", LOW, WM, "Transaction topic", "Last part of the name of the transactions' topic."),
-        prop("topic.heartbeat.prefix", S, "__debezium-heartbeat", LOW, WM, "Prefix of the heartbeat topic", "First part of the name of the heartbeats' topic."),
-        prop("topic.heartbeat.name", S, None, LOW, WM, "Heartbeat topic", "The whole name of the heartbeats' topic."),
-        prop("topic.cache.size", S, "10000", LOW, WS, "Topic cache size", "Accepted and not used."),
+        *UNLISTED_NAMES,
     )
 }  # fmt: skip
 

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from connectors.engine.config import COMMON, OWN
+from connectors.engine.config import COMMON, OWN, UNLISTED_NAMES
 from connectors.engine.layout import COLUMN_RULES, DELIVERY, RECORDS, SNAPSHOTS, SOURCE_TYPES
 from connectors.engine.properties import (
     HIGH,
@@ -218,12 +218,7 @@ UNLISTED: Final = {
         prop("money.fraction.digits", S, "2", LOW, WS, "Money fraction digits", "Digits behind the point of money."),
         prop("offset.mismatch.strategy", S, "no_validation", LOW, WM, "Offset mismatch strategy", "Which of the stored offset and the slot's position a start trusts: no_validation, trust_offset, trust_slot, trust_greater_lsn."),
         prop("slot.seek.to.known.offset.on.start", S, "false", LOW, WS, "Seek to the known offset on start", "Old form of offset.mismatch.strategy: true is trust_offset."),
-        prop("field.name.adjustment.mode", S, "none", LOW, WM, "Field Name Adjustment", "Whether names of fields are made to fit Avro.", values=("none", "avro_unicode", "avro")),
-        prop("topic.delimiter", S, ".", MED, WM, "Topic delimiter", "Between the parts of topics' names."),
-        prop("topic.transaction", S, "transaction", LOW, WM, "Transaction topic", "Last part of the name of the transactions' topic."),
-        prop("topic.heartbeat.prefix", S, "__debezium-heartbeat", LOW, WM, "Prefix of the heartbeat topic", "First part of the name of the heartbeats' topic."),
-        prop("topic.heartbeat.name", S, None, LOW, WM, "Heartbeat topic", "The whole name of the heartbeats' topic."),
-        prop("topic.cache.size", S, "10000", LOW, WS, "Topic cache size", "Accepted and not used."),
+        *UNLISTED_NAMES,
     )
 }  # fmt: skip
 

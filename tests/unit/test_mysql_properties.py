@@ -46,7 +46,7 @@ def code() -> str:
     files = [file for room in rooms for file in sorted((ROOT / room).rglob("*.py")) if file.name not in ("properties.py", "layout.py")]
     texts = {file: file.read_text() for file in files}
     common = ROOT / "connectors/engine/config.py"
-    texts[common] = re.sub(r"^COMMON.*?^\)  # fmt: skip$", "", texts[common], flags=re.M | re.S)
+    texts[common] = re.sub(r"^(COMMON|UNLISTED_NAMES)\b.*?^\)  # fmt: skip$", "", texts[common], flags=re.M | re.S)
     return "\n".join(re.sub(r'""".*?"""', "", text, flags=re.S) for text in texts.values())
 
 
