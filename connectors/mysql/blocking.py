@@ -82,7 +82,7 @@ class BlockingSnapshot:
             assert captured is not None
             check(connection, captured.model)
         source: tuple[int, str, str, int, dict[str, Any]] = (time.time_ns() // 1000, "true", base.file, base.pos, {})
-        self._told = schema.told_again(tables_anew(connection, wanted), source)
+        self._told = schema.told_again(tables_anew(connection, wanted), source) if schema.tells else []
         self._engine: ChunkedSnapshot[TableId, bytes] = ChunkedSnapshot(whole_tables(wanted), self._open, table_ended=self._ended)
         self._counts: dict[str, int] = {}
         self._begun = False

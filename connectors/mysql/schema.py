@@ -147,17 +147,21 @@ class Schema:
                 rows.append(self._records.row(self._block(part_database, names, source, sql), now_ms, part_database, part, part_changes))
         return rows, changes
 
+    @property
+    def tells(self) -> bool:
+        """Whether there is a schema change topic."""
+        return self._records is not None
+
     def told_again(self, statements: Sequence[tuple[str, str]], source: tuple[int, str, str, int, dict[str, Any]]) -> list[EncodedRow]:
         """Records that tell of structures that are known: neither the models nor their history change, so that nothing depends on whether
-        all of them arrive.
+        all of them arrive. Only where `tells` holds.
 
         Args:
             statements: (database, statement) that make the tables.
             source: as of `statement`.
         """
         rows: list[EncodedRow] = []
-        if self._records is None:
-            return rows
+        assert self._records is not None
         tables = Tables(letters=self._letters, keeps_comments=self.tables.keeps_comments)
         for database, sql in statements:
             try:
