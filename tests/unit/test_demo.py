@@ -16,6 +16,7 @@ from connect_py.demo.curl import as_typed, command
 from connect_py.demo.screen import Screen
 from connect_py.demo.stage import LeftRunning, is_still, state_file
 from connect_py.testing.services.process import started_at
+from spark_sink.jars import java
 
 
 @pytest.fixture(autouse=True)
@@ -77,6 +78,7 @@ def test_a_missing_java_gets_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    java.cache_clear()  # another test may have found one
     assert main([]) == 1
     told = capsys.readouterr().err.strip()
     assert "Java 17 or newer is needed" in told
