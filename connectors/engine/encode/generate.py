@@ -178,7 +178,7 @@ class Writer:
     def _plain(self, column: ColumnPlan, index: int, target: str, numeric: bool) -> tuple[str, bool]:
         variable = f"c{index}"
         if index in self._stored and column.stored is not None:
-            return column.stored.expression.replace("$$", f"f{index}").replace("$", variable), column.quoted
+            return column.stored.expression.replace("$$", f"fraction{index}").replace("$", variable), column.quoted
         if column.textual:
             return (f"quote({variable})", False) if self.escape or column.marked_up else (variable, True)
         if numeric and column.numeric is not None:

@@ -190,7 +190,10 @@ class TableEncoder:
             names |= source.names
             text = fused_text(self._plan, source, stream=stream, escape=escape)
             exec(compile(text, f"<rows of {self.value_schema.name}>", "exec"), names)  # noqa: S102  # our own text; names are literals
-            return names["records"], names["images"]
+            records, images = names["records"], names["images"]
+            # a name that is assigned would hide the source's of the same name
+            assert not source.names.keys() & {*records.__code__.co_varnames, *images.__code__.co_varnames}
+            return records, images
 
         return FusedRows(make)
 

@@ -62,8 +62,8 @@ def shared_names(meanings: Sequence[Meaning]) -> dict[str, object]:
         "ZERO_MOMENT": temporal.ZERO_MOMENT,
         "double_text": double_text,
         "float_text": float_text,
-        "f4": struct.Struct("<f").unpack_from,
-        "f8": struct.Struct("<d").unpack_from,
+        "float_at": struct.Struct("<f").unpack_from,
+        "double_at": struct.Struct("<d").unpack_from,
         "json_text": server_json_text if any(meaning.server_json for meaning in meanings) else json_text,
         "int_of": int.from_bytes,
         "set_text": _set_text,
@@ -94,9 +94,9 @@ def column_statements(c: str, index: int, column: StoredColumn, meaning: Meaning
         case ColumnType.VARCHAR | ColumnType.VAR_STRING | ColumnType.STRING:
             return _sized(c, index, 2 if column.size > 255 else 1, meaning.charset, names)
         case ColumnType.FLOAT:
-            return [f"{c} = float_text(f4(d, p)[0])", "p += 4"]
+            return [f"{c} = float_text(float_at(d, p)[0])", "p += 4"]
         case ColumnType.DOUBLE:
-            return [f"{c} = double_text(f8(d, p)[0])", "p += 8"]
+            return [f"{c} = double_text(double_at(d, p)[0])", "p += 8"]
         case ColumnType.NEWDECIMAL:
             names[f"decimal{index}"] = decimal_reader(column.size, column.scale)
             return _fixed(c, stored_size(column.size, column.scale), f"decimal{index}($)")

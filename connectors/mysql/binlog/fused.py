@@ -60,7 +60,7 @@ class _Part:
         self, variable: str, place: int, column: StoredColumn, meaning: Meaning, wanted: Stored | None, names: dict[str, object]
     ) -> None:
         self._variable, self.place, self._column, self._meaning, self._names = variable, place, column, meaning, names
-        self._fraction = f"f{variable[1:]}"
+        self._fraction = f"fraction{variable[1:]}"
         self.form: str | None = None
         self.letters = ""
         self.targets: list[str] = [variable]
