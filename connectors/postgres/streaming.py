@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import deque
 from collections.abc import Callable
 from struct import Struct
 
@@ -24,10 +23,11 @@ from connectors.engine.pending import PendingRows
 from connectors.postgres import pgoutput
 from connectors.postgres.connection import Connection
 from connectors.postgres.errors import ServerError
+from connectors.postgres.feedback import Feedback
 from connectors.postgres.messages import COLLECTION, MessageEncoder
 from connectors.postgres.offset import PostgresOffset
 from connectors.postgres.open_transactions import SegmentedMessages
-from connectors.postgres.resume import ResumePoint
+from connectors.postgres.place import COMMIT, EVENT_TYPES, Event, StreamPlace
 from connectors.postgres.tables import CapturedTable
 from connectors.postgres.taps import Taps
 
@@ -38,11 +38,6 @@ MAX_ROWS = 2000
 MAX_BYTES = 4_000_000
 
 _LSN = Struct(">q")
-_TYPES = {0x49: "INSERT", 0x55: "UPDATE", 0x44: "DELETE", 0x54: "TRUNCATE", 0x4D: "MESSAGE"}
-_COMMIT = 0x43
-_OFFSET_TYPES = {**_TYPES, _COMMIT: "COMMIT"}
-#: How many of the latest transactions are remembered for a chunk's reader, which must not read a moment before one of them.
-RECENT_TRANSACTIONS = 4096
 
 
 class TableStream:
@@ -113,11 +108,7 @@ class ChangeStream:
         self._pending = pending
         self._taps = taps
         self._on_structure = on_structure
-        self._read_xmin = xmin
-        self._xmin: int | None = None
         self._on_failure = on_failure
-        self._recent: deque[int] = deque(maxlen=RECENT_TRANSACTIONS)
-        self._settled: tuple[int, int | None, int] | None = None
         self._connection = connection
         self._segments = segments
         self._get = segments.get if segments is not None else connection.pgconn.get_copy_data
@@ -125,65 +116,38 @@ class ChangeStream:
         self._messages = messages
         self._skipped = skipped
         self._tombstones = tombstones
-        self._status_seconds = status_seconds
         self._headers = headers
         self._metrics = metrics or StreamingMetrics("postgres", "")
         self._tables: dict[bytes, TableStream | None] = {}
-        self._resume: ResumePoint | None = ResumePoint(stored)
-        self._skip_all = False
-        self._skip_known = False
-        # the present transaction
-        self._transaction = 0
-        self._xid: int | None = None
-        self._commit_us = 0
-        self._origin: tuple[str, int] | None = None
-        self._last_commit = stored.lsn_commit
-        self._lsn = 0
-        self._events = 0
-        self._inside = False
+        self._place = StreamPlace(stored, xmin)
+        self._feedback = Feedback(connection, self._place, status_seconds)
         self.until: int | None = None
         self._beyond: bytes | None = None
-        # what the server hears, and what it says
-        self._looked_through = 0
-        self._received = 0
-        self._acknowledged = 0
-        self._next_status = time.monotonic() + status_seconds
 
     def acknowledge(self, lsn: int) -> None:
-        """The offsets topic holds everything before `lsn`: tell the server with the next status. Never goes back."""
-        if lsn > self._acknowledged:
-            self._acknowledged = lsn
-            self.send_status()
+        """The offsets topic holds everything before `lsn`: tell the server. Raises ServerError."""
+        self._feedback.acknowledge(lsn)
+
+    def keep_alive(self) -> None:
+        """Send a status when it is due. Raises ServerError."""
+        self._feedback.keep_alive()
 
     @property
     def received(self) -> int:
         """Up to where the server's log was read."""
-        return max(self._received, self._lsn, self._last_commit or 0)
+        return self._feedback.received
 
     @property
     def has_reached_end(self) -> bool:
         """Whether everything before `until` was read."""
-        return self.until is not None and (self._beyond is not None or (not self._inside and self._looked_through >= self.until))
-
-    def send_status(self) -> None:
-        """A standby status update. Raises ServerError."""
-        self._next_status = time.monotonic() + self._status_seconds
-        now_us = time.time_ns() // 1000
-        message = pgoutput.encode_status(max(self.received, self._acknowledged), self._acknowledged, now_us)
-        self._connection.put_copy_data(message)
-
-    def keep_alive(self) -> None:
-        """Send a status when it is due. Raises ServerError."""
-        if time.monotonic() >= self._next_status:
-            self.send_status()
+        if self.until is None:
+            return False
+        return self._beyond is not None or (not self._place.inside and self._feedback.looked_through >= self.until)
 
     def close(self, *, say_goodbye: bool) -> None:
         """Close the connection, after a last status when the server is there to hear it."""
         if say_goodbye:
-            try:
-                self.send_status()
-            except ServerError as error:
-                log.debug("The last status did not reach the server: %s", error)
+            self._feedback.say_goodbye()
         if self._segments is not None:
             self._segments.close()
         self._connection.close()
@@ -197,37 +161,17 @@ class ChangeStream:
     @property
     def settled(self) -> PostgresOffset | None:
         """Where the source stands behind the last whole transaction; None inside of one, and before the first."""
-        if self._settled is None:
-            return None
-        end, xid, commit_us = self._settled
-        return PostgresOffset(
-            lsn=end, tx_id=xid, ts_us=commit_us, lsn_proc=end, lsn_commit=end, message_type=_OFFSET_TYPES[_COMMIT], xmin=self._xmin
-        )
+        return self._place.settled
 
     @property
     def quiet(self) -> PostgresOffset | None:
-        """Where the source stands although nothing of it changed: behind what the server says it has looked through. None inside of a
-        transaction, and before the server said anything.
-
-        The server sends transactions in the order of their commits: what committed before this place was sent before the server named it.
-        """
-        end = max(self._looked_through, self._settled[0] if self._settled else 0)
-        if self._inside or not end:
-            return None
-        return PostgresOffset(
-            lsn=end,
-            tx_id=self._xid,
-            ts_us=self._commit_us or time.time_ns() // 1000,
-            lsn_proc=end,
-            lsn_commit=end,
-            message_type=_OFFSET_TYPES[_COMMIT],
-            xmin=self._xmin,
-        )
+        """Where the source stands although nothing of it changed; see `StreamPlace.quiet`."""
+        return self._place.quiet(self._feedback.looked_through)
 
     @property
     def place(self) -> tuple[int | None, int | None]:
         """The end of the last whole transaction, and the position of the last event."""
-        return self._last_commit, self._lsn or self._last_commit
+        return self._place.last_commit, self._place.lsn or self._place.last_commit
 
     @property
     def open_transactions(self) -> tuple[int, int, int]:
@@ -236,7 +180,7 @@ class ChangeStream:
 
     def recent_transactions(self) -> frozenset[int]:
         """Numbers of the transactions that were shown last."""
-        return frozenset(self._recent)
+        return self._place.recent_transactions()
 
     def read(self, seconds: float) -> PostgresOffset | None:
         """Put records of what the server sends to the pending ones, up to a batch's bounds; waits up to `seconds` for the first one.
@@ -256,7 +200,8 @@ class ChangeStream:
     def _read(self, seconds: float) -> PostgresOffset | None:
         rows = self._pending.rows
         size = 0
-        last: tuple[int, int, int, int | None, int, int | None] | None = None
+        place, feedback = self._place, self._feedback
+        last: Event | None = None
         deadline = time.monotonic() + seconds
         get = self._get
         unpack = _LSN.unpack_from
@@ -285,32 +230,32 @@ class ChangeStream:
                 if length <= 0:
                     if length < 0:
                         continue
-                    self.keep_alive()
+                    feedback.keep_alive()
                     left = deadline - time.monotonic()
                     if rows or left <= 0:
                         break
-                    self._connection.wait_readable(min(left, self._status_seconds))
+                    self._connection.wait_readable(min(left, feedback.seconds))
                     continue
             message = bytes(data)
             if message[0] != 0x77:
                 if message[0] == 0x6B:
-                    self._answer(message)
+                    feedback.answer(message)
                 continue
             kind = message[25]
-            if kind in _TYPES:
+            if kind in EVENT_TYPES:
                 lsn = unpack(message, 1)[0]
-                if lsn == self._lsn:
-                    self._events += 1
+                if lsn == place.lsn:
+                    place.events += 1
                 else:
-                    self._lsn = lsn
-                    self._events = 1
-                if self._skip_all or (self._skip_known and self._is_known(lsn)):
+                    place.lsn = lsn
+                    place.events = 1
+                if place.skips_all or (place.skips_known and place.is_known(lsn)):
                     continue
                 before = len(rows)
                 try:
                     table = tables.get(message[26:30])
                     if table is not None and kind in _ROW_KINDS:
-                        if table.transaction != self._transaction:
+                        if table.transaction != place.number:
                             self._enter(table)
                         source = table.source(lsn)
                         if kind == 0x49:
@@ -355,100 +300,64 @@ class ChangeStream:
                     del rows[before:]
                     self._bad_event(error, lsn)
                 if len(rows) > before:
-                    last = (lsn, self._events, kind, self._xid, self._commit_us, self._last_commit)
+                    last = (lsn, place.events, kind, place.xid, place.commit_us, place.last_commit)
             elif kind == 0x42:
                 begin = pgoutput.decode_begin(message)
                 if self.until is not None and begin.final_lsn >= self.until:
                     self._beyond = message
                     break
                 self._begin(begin, unpack(message, 1)[0])
-            elif kind == _COMMIT:
+            elif kind == COMMIT:
                 if self._commit(pgoutput.decode_commit(message)):
-                    last = (self._last_commit or 0, 0, _COMMIT, self._xid, self._commit_us, self._last_commit)
+                    last = place.end()
             elif kind == 0x52:
                 self._on_relation(message)
             elif kind == 0x4F:
                 origin = pgoutput.decode_origin(message)
-                self._origin = (origin.name, origin.lsn)
-        self._received = self.received
-        if time.monotonic() >= self._next_status:
-            self.send_status()
+                place.origin = (origin.name, origin.lsn)
+        feedback.after_batch()
         if last is None:
             return None
-        lsn, events, kind, xid, commit_us, last_commit = last
         seen = len(rows) - others - self._pending.beside
         self._metrics.events(seen, created=seen - updates - deletes, updated=updates, deleted=deletes)
+        lsn, _, _, xid, commit_us, _ = last
         self._metrics.behind((time.time_ns() // 1000 - commit_us) // 1000)
         self._metrics.position, self._metrics.last_transaction = {"lsn": lsn}, xid
-        return PostgresOffset(
-            lsn=lsn,
-            tx_id=xid,
-            ts_us=commit_us,
-            lsn_proc=lsn,
-            lsn_commit=last_commit,
-            message_type=_OFFSET_TYPES[kind],
-            events_processed=events,
-            xmin=self._xmin,
-        )
+        return place.offset(last)
 
     def _bad_event(self, error: DataError, lsn: int) -> None:
         """An event of which no record can be made: it fails the task, or is left out, as the mode says."""
         if self._on_failure not in ("warn", "skip", "ignore"):
             raise error
         level = logging.WARNING if self._on_failure == "warn" else logging.DEBUG
-        log.log(level, "Error while processing event at offset {lsn=%d, txId=%s}; it is left out: %s", lsn, self._xid, error)
+        log.log(level, "Error while processing event at offset {lsn=%d, txId=%s}; it is left out: %s", lsn, self._place.xid, error)
 
     def _begin(self, begin: pgoutput.Begin, lsn: int) -> None:
-        self._transaction += 1
-        self._inside = True
-        self._recent.append(begin.xid)
-        self._settled = None
-        self._xid = begin.xid
-        self._commit_us = begin.commit_us
-        self._xmin = self._read_xmin()
-        self._origin = None
-        self._lsn = self._events = 0
-        if self._resume is not None:
-            self._skip_all = self._resume.is_transaction_known(begin.final_lsn)
-            if not self._skip_all:
-                self._skip_known = self._resume.is_partly_known(begin.xid)
-                if not self._skip_known:
-                    self._resume = None
-        if self._taps.monitor is not None and not self._skip_all:
+        place = self._place
+        place.begin(begin)
+        if self._taps.monitor is not None and not place.skips_all:
             row = self._taps.monitor.begin(str(begin.xid), f"{begin.xid}:{lsn}", begin.commit_us // 1000)
             if row is not None:
                 self._pending.add(row)
 
     def _commit(self, commit: pgoutput.Commit) -> bool:
         """Returns whether a record was made of it."""
-        if self._resume is not None and not self._skip_all:
-            self._resume = None
-        known = self._skip_all
-        self._inside = self._skip_all = self._skip_known = False
+        place = self._place
+        is_news = place.commit(commit)
         self._metrics.transactions += 1
-        end = self._last_commit = max(commit.end_lsn, self._last_commit or 0)
-        if known:
+        if not is_news or self._taps.monitor is None:
             return False
-        self._settled = (end, self._xid, self._commit_us)
-        if self._taps.monitor is None:
-            return False
-        row = self._taps.monitor.end(f"{self._xid}:{end}", commit.commit_us // 1000)
+        row = self._taps.monitor.end(f"{place.xid}:{place.last_commit}", commit.commit_us // 1000)
         if row is not None:
             self._pending.add(row)
         return row is not None
 
-    def _is_known(self, lsn: int) -> bool:
-        if self._resume is not None and self._resume.is_event_known(lsn, self._events):
-            return True
-        self._skip_known = False
-        self._resume = None
-        return False
-
     def _enter(self, table: TableStream) -> None:
         """Give a table the source block of the present transaction."""
-        name, lsn = self._origin or (None, None)
-        table.source = table.captured.block.transaction(self._commit_us, self._xid, self._last_commit, name, lsn, xmin=self._xmin)
-        table.transaction = self._transaction
+        place = self._place
+        name, lsn = place.origin or (None, None)
+        table.source = table.captured.block.transaction(place.commit_us, place.xid, place.last_commit, name, lsn, xmin=place.xmin)
+        table.transaction = place.number
 
     def _split(self, rows: list[EncodedRow], table: TableStream, message: bytes, source: bytes, deleted: bytes, created: bytes) -> int:
         """A changed key: the old row's delete and tombstone, then the new row (postgres.md §12.3). Returns the bytes added."""
@@ -477,7 +386,7 @@ class ChangeStream:
                     self._taps.on_truncate()
                 if "t" in self._skipped:
                     continue
-                if table.transaction != self._transaction:
+                if table.transaction != self._place.number:
                     self._enter(table)
                 block = b"null"
                 if self._taps.monitor is not None:
@@ -490,17 +399,22 @@ class ChangeStream:
             return
         decoded = pgoutput.decode_message(message)
         if not decoded.transactional:
-            self._xid, self._commit_us, self._xmin = None, now_ns // 1000, self._read_xmin()
-            # outside of any transaction: its own position is complete at once
-            self._last_commit = max(lsn, self._last_commit or 0)
+            self._place.outside(lsn, now_ns // 1000)
         if not self._messages.is_wanted(decoded):
             return
         block = b"null"
         if self._taps.monitor is not None and decoded.transactional:
             block = self._taps.monitor.event(COLLECTION, self._taps.shown_transaction(message))
-        last_commit = self._last_commit
+        place = self._place
         row = self._messages.encode(
-            decoded, lsn=lsn, xid=self._xid, ts_us=self._commit_us, last_commit=last_commit, now_ns=now_ns, block=block, xmin=self._xmin
+            decoded,
+            lsn=lsn,
+            xid=place.xid,
+            ts_us=place.commit_us,
+            last_commit=place.last_commit,
+            now_ns=now_ns,
+            block=block,
+            xmin=place.xmin,
         )
         rows.append(row)
 
@@ -515,14 +429,6 @@ class ChangeStream:
             table = self._tables[key] = TableStream(captured, relation)
             self._taps.apply(captured.id, captured.encoder, len(relation.columns), table)
             self._on_structure(captured)
-
-    def _answer(self, message: bytes) -> None:
-        end, wants_reply = pgoutput.decode_keepalive(message)
-        self._received = max(self._received, end)
-        if not self._inside:
-            self._looked_through = end
-        if wants_reply:
-            self.send_status()
 
 
 _ROW_KINDS = frozenset((0x49, 0x55, 0x44))

@@ -189,7 +189,7 @@ def test_the_slot_is_confirmed_only_with_committed_offsets(runner: Runner) -> No
     runner.db.execute("INSERT INTO a VALUES (2)")
     runner.until(2, commit=False)
     assert runner.task is not None
-    runner.task._stream.send_status()  # type: ignore[union-attr]
+    runner.task._stream._feedback.send()  # type: ignore[union-attr]
     runner.idle()
     assert confirmed(runner) == before
     runner.db.execute("INSERT INTO a VALUES (3)")
