@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import datetime
 import enum
-import itertools
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -27,15 +26,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from connect_py.api.storage import Status, StatusStore
-from connect_py.errors import ConnectError, RetriableError
+from connect_py.errors import ConnectError
 from connect_py.runtime.metrics.worker import WorkerMetrics
 from connect_py.runtime.restart_policy import RestartPolicy, Restarts
 from connect_py.runtime.task_process import Event, Exited, TaskProcess
+from connect_py.runtime.task_signals import TaskId, TaskSignals
 from connect_py.runtime.traces import headline
 
 log = logging.getLogger(__name__)
-
-TaskId = tuple[str, int]
 
 #: Seconds before each new start of a process that died without a word.
 RESTART_DELAYS = (0.5, 1.0, 2.0, 4.0, *[8.0] * 6)
@@ -84,7 +82,6 @@ class _Hosted:
     deaths: int = 0
     launched: float = 0.0
     began_to_run: float = 0.0
-    asked: dict[int, Future[str | None]] = field(default_factory=dict)
     restarts: Restarts = field(default_factory=lambda: Restarts(RestartPolicy()))
 
 
@@ -125,8 +122,7 @@ class TaskHost:
         self._stop_timeout = stop_timeout
         self._metrics = metrics or WorkerMetrics()
         self._notified = notified
-        self._questions = itertools.count(1)
-        self._signals: dict[TaskId, dict[int, Mapping[str, Any]]] = {}
+        self._signals = TaskSignals()
         self._wanted: dict[TaskId, TaskSpec] = {}
         self._paused: set[str] = set()
         self._hosted: dict[TaskId, _Hosted] = {}
@@ -171,16 +167,14 @@ class TaskHost:
         given it again.
 
         Returns:
-            What each says of it: None when it has taken it, or why it has not. A task whose process ends before it answers raises
-            RetriableError. Empty when no task runs.
+            What each says of it, see `TaskSignals.ask`. Empty when no task runs.
         """
         answers: list[Future[str | None]] = []
         for task_id, hosted in self._hosted.items():
             if task_id[0] == connector and hosted.phase is _Phase.ALIVE and not hosted.failed and hosted.process is not None:
-                question = next(self._questions)
-                answers.append(hosted.asked.setdefault(question, Future()))
-                self._signals.setdefault(task_id, {})[question] = signal
-                hosted.process.send({"type": "signal", "id": question, "signal": signal})
+                message, answer = self._signals.ask(task_id, signal)
+                answers.append(answer)
+                hosted.process.send(message)
         return answers
 
     def specs(self, connector: str) -> dict[int, TaskSpec]:
@@ -262,8 +256,8 @@ class TaskHost:
         if hosted.phase is _Phase.LAUNCHING:  # its end may have been noticed first
             hosted.phase = _Phase.ALIVE
         log.debug("Task %s-%d runs as process %d", *task_id, process.pid)
-        for question, signal in self._signals.get(task_id, {}).items():
-            process.send({"type": "signal", "id": question, "signal": signal})
+        for message in self._signals.again(task_id):
+            process.send(message)
         self._reconcile(task_id)
 
     def _on_launch_failed(self, task_id: TaskId, hosted: _Hosted, error: Exception) -> None:
@@ -298,23 +292,11 @@ class TaskHost:
             case "notification":
                 self._notified(task_id, event["notification"])
             case "answer":
-                self._on_answer(task_id, hosted, event["id"], event["problem"])
+                self._signals.answered(task_id, event["id"], event["problem"])
             case "signal_done":
-                self._forget_signal(task_id, event["id"])
+                self._signals.done(task_id, event["id"])
             case "offsets":
                 self._pool.submit(self._keep_offsets, task_id[0], hosted, event)
-
-    def _on_answer(self, task_id: TaskId, hosted: _Hosted, question: int, problem: str | None) -> None:
-        answer = hosted.asked.pop(question, None)
-        if answer is not None:
-            answer.set_result(problem)
-        if problem is not None:
-            self._forget_signal(task_id, question)
-            if answer is None:
-                log.warning("Task %s-%d was started again and refuses a signal that it had taken: %s", *task_id, problem)
-
-    def _forget_signal(self, task_id: TaskId, question: int) -> None:
-        self._signals.get(task_id, {}).pop(question, None)
 
     def _keep_offsets(self, connector: str, hosted: _Hosted, event: Mapping[str, Any]) -> None:
         problem = None
@@ -328,10 +310,7 @@ class TaskHost:
     def _on_exit(self, task_id: TaskId, hosted: _Hosted, end: Exited) -> None:
         was_stopping = hosted.phase is _Phase.STOPPING
         hosted.phase = _Phase.ENDED
-        for question, answer in hosted.asked.items():
-            self._forget_signal(task_id, question)
-            answer.set_exception(RetriableError(f"Task {task_id[0]}-{task_id[1]} ended before it had taken it."))
-        hosted.asked.clear()
+        self._signals.ended(task_id)
         if was_stopping:
             self._finished(task_id, hosted, ran=True)
             return
@@ -408,6 +387,5 @@ class TaskHost:
         if task_id not in self._wanted:
             self._restarting.discard(task_id)
             self._statuses.delete_task(*task_id)
-            if self._signals.pop(task_id, None):
-                log.warning("Task %s-%d is gone, and with it signals that were not carried out", *task_id)
+            self._signals.gone(task_id)
         self._reconcile(task_id)
