@@ -94,8 +94,8 @@ def test_a_dump_that_is_killed_again_and_again_loses_and_doubles_no_change(own: 
             cursor.execute(f"UPDATE {table}.t SET v = v + 1 WHERE id BETWEEN {number * 1000} AND {number * 1000 + 999}")
             cursor.execute("COMMIT")
             wanted += [("c", id_) for id_ in ids] + [("u", id_) for id_ in ids]
-        kills = 0
-        while len(task.rows("t")) <= len(wanted):
+        kills, told = 0, len(task.records)
+        while len(task.records) < told + len(wanted):
             before = len(task.offsets)
             task.poll_until(lambda before=before: len(task.offsets) > before)
             cursor.execute("SELECT id FROM information_schema.processlist WHERE command LIKE 'Binlog Dump%'")
