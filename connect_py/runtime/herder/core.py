@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -19,12 +18,13 @@ from connect_py.api import SinkConnector
 from connect_py.api.metrics import MetricValue
 from connect_py.api.storage import ClusterConfig, ConfigStore, OffsetStore, RestartRequest, Status, StatusStore, TargetState
 from connect_py.data.java_map import in_java_order
-from connect_py.errors import ConfigError, ConnectError, RestError
+from connect_py.errors import ConfigError, ConnectError
 from connect_py.runtime import loggers
 from connect_py.runtime import logging as line_logging
 from connect_py.runtime.config import WorkerConfig
 from connect_py.runtime.connector_config import CONNECTOR_CLASS, TASK_CLASS, TOPICS, TOPICS_REGEX
 from connect_py.runtime.herder.assignment import Assignment
+from connect_py.runtime.herder.ending import Ending
 from connect_py.runtime.herder.offsets import GroupAdmin
 from connect_py.runtime.herder.task_start import start_message
 from connect_py.runtime.herder.thread import HerderThread
@@ -46,15 +46,6 @@ log = logging.getLogger(__name__)
 
 #: DistributedHerder's START_STOP_THREAD_POOL_SIZE.
 _POOL_SIZE = 8
-
-#: How long a worker that ends waits for Kafka to take the last states of connectors and tasks, which takes milliseconds when it answers at
-#: all; the least when the tasks took all of their time. With the tasks' five seconds (the default) that is less than eight, and
-#: orchestrators kill after ten.
-_LAST_STATES_SECONDS = 5.0
-_LEAST_LAST_STATES_SECONDS = 1.5
-
-#: How long a worker that ends lets the herder's thread finish what it is at, such as a write to Kafka.
-_BUSY_SECONDS = 1.5
 
 #: Delays between attempts to publish task configurations: 250 ms doubling to 60 s.
 _PUBLISH_RETRY_SECONDS = (0.25, 60.0)
@@ -100,9 +91,6 @@ class HerderCore:
         self._thread = HerderThread()
         self._pool = ThreadPoolExecutor(_POOL_SIZE, "start-stop")
         self._ready = threading.Event()
-        self._stop_by: float | None = None
-        self._unblocking: threading.Thread | None = None
-        self._has_closed_configs = False
         self._incarnations = 0
         self._metrics = WorkerMetrics(self._rebalances)
         self._notifications = Notifications()
@@ -131,6 +119,15 @@ class HerderCore:
             metrics=self._metrics,
             notified=lambda task_id, notification: self._notifications.add(*task_id, notification),
         )
+        self._ending = Ending(
+            self._thread,
+            self._connectors,
+            self._tasks,
+            configs=configs,
+            statuses=statuses,
+            offsets=offsets,
+            seconds=worker.graceful_shutdown_seconds,
+        )
 
     # -- life of the worker
 
@@ -149,61 +146,12 @@ class HerderCore:
 
     def begin_stop(self) -> None:
         """Ask the tasks to end within ``task.shutdown.graceful.timeout.ms``. Requests are answered until `stop`, which waits for them."""
-        if self._stop_by is None:
-            self._stop_by = deadline = time.monotonic() + self._worker.graceful_shutdown_seconds
-            told = threading.Event()
-
-            def close() -> None:
-                told.set()
-                self._tasks.close(deadline)
-
-            self._thread.post(close, "stopping tasks")
-            self._unblocking = threading.Thread(target=self._unblock, args=(told,), name="unblock-herder", daemon=True)
-            self._unblocking.start()
+        self._ending.begin()
 
     def stop(self) -> None:
         """Stop everything within ``task.shutdown.graceful.timeout.ms`` and report it UNASSIGNED. Called after a failed `start`, too."""
-        stores: list[ConfigStore | StatusStore | OffsetStore] = [self._statuses, self._offsets]
-        if self._thread.is_alive:
-            self.begin_stop()
-            assert self._stop_by is not None
-            self._stop_work(self._stop_by)
-            self._flush_statuses(self._stop_by + _LEAST_LAST_STATES_SECONDS - time.monotonic())
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        if self._unblocking is not None:
-            self._unblocking.join()
-        if not self._has_closed_configs:
-            stores.append(self._configs)
-        with ThreadPoolExecutor(len(stores), "close") as closing:  # in an outage each waits for a while
-            list(closing.map(lambda store: store.stop(), stores))
+        self._ending.finish(self._pool)
         self._variables.close()
-
-    def _unblock(self, told: threading.Event) -> None:
-        """A herder's thread that waits for Kafka cannot tell the tasks to end: have it give up, by closing what it writes to."""
-        if not self._thread.is_alive or told.wait(_BUSY_SECONDS):
-            return
-        log.warning("The worker ends, and gives up what it waits for; Kafka may have taken it nevertheless. %s", self._thread.stage())
-        self._has_closed_configs = True
-        self._configs.stop()
-
-    def _flush_statuses(self, seconds: float) -> None:
-        """A worker that ends while Kafka is away has nobody to tell, and has ended in order nevertheless."""
-        try:
-            self._statuses.flush(min(_LAST_STATES_SECONDS, max(_LEAST_LAST_STATES_SECONDS, seconds)))
-        except ConnectError as error:
-            log.warning(
-                "The last states could not be written: until a worker of the group starts again, they show what ran before. %s", error
-            )
-
-    def _stop_work(self, deadline: float) -> None:
-        try:
-            while not self._thread.call(lambda: self._tasks.is_closed, 2 * _BUSY_SECONDS) and time.monotonic() < deadline + 1.5:
-                time.sleep(0.02)
-            self._thread.call(self._tasks.kill_all, _BUSY_SECONDS)
-            self._thread.call(self._connectors.close, _BUSY_SECONDS)
-        except RestError as error:
-            log.warning("The worker ends without having told every task and connector; they end with it. %s", error)
-        self._thread.stop(_BUSY_SECONDS)
 
     def _start_everything(self) -> None:
         snapshot = self._configs.snapshot()
