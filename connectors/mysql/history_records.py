@@ -68,6 +68,8 @@ class HistoryRecord:
 
 
 _KINDS = ("CREATE", "ALTER", "DROP")
+#: An attribute of ours, which Debezium keeps and does not look at.
+_VERSIONED = "system_versioning"
 
 
 def apply_changes(changes: Sequence[Change], tables: Tables) -> None:
@@ -118,7 +120,7 @@ def table_to_json(table: MyTable) -> JsonObject:
         "defaultCharsetName": table.charset,
         "primaryKeyColumnNames": list(table.key),
         "columns": [_column_to_json(column, place) for place, column in enumerate(table.columns, 1)],
-        "attributes": [],
+        "attributes": [{"name": _VERSIONED, "value": "hidden"}] if table.versioned else [],
     }
 
 
@@ -161,6 +163,7 @@ def change_from_json(value: Mapping[str, Any]) -> Change:
             key=tuple(structure.get("primaryKeyColumnNames") or ()),
             charset=structure.get("defaultCharsetName"),
             comment=value.get("comment") or structure.get("comment"),
+            versioned=any(attribute.get("name") == _VERSIONED for attribute in structure.get("attributes") or ()),
         )
     return Change(str(value["type"]), id_, table, previous)
 

@@ -101,6 +101,7 @@ class MyTable:
         key: names of the primary key's columns in key order, or of the unique key that stands for one.
         charset: of new columns.
         unique_is_key: whether the key is a unique key's, which a primary key would replace.
+        versioned: whether MariaDB keeps old versions of rows, by two more columns that the statement does not name.
     """
 
     id: TableId
@@ -109,6 +110,12 @@ class MyTable:
     charset: str | None = None
     comment: str | None = None
     unique_is_key: bool = False
+    versioned: bool = False
+
+    @property
+    def width(self) -> int:
+        """How many columns the log has of a row."""
+        return len(self.columns) + (2 if self.versioned else 0)
 
     def index_of(self, name: str) -> int:
         """The place of a column, in any case of its letters; -1 for none."""

@@ -76,6 +76,15 @@ class RowRecords:
             MalformedEventError: it holds no such rows.
             ConnectError: a row has no record.
         """
+        if not table.captured.model.versioned:
+            return self._take(header, event, table, passed, rows)
+        count = 0
+        for part, length in table.present_rows(event):
+            found = self._take(header, part, table, min(max(passed - count, 0), length), rows)
+            count += found or 0
+        return count or None
+
+    def _take(self, header: Header, event: Rows, table: TableStream, passed: int, rows: list[EncodedRow]) -> int | None:
         if table.captured.id == self._taps.signal_table:
             self._signals(event, table, passed)
         if event.kind in self._skipped:

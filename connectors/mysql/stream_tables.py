@@ -78,8 +78,8 @@ class StreamTables:
         id_ = captured.id
         if id_ in self._schema.unsure:
             why = f"A statement about {id_} could not be understood"
-        elif map_.problem is None and len(captured.model.columns) != len(map_.columns):
-            why = f"The log has {len(map_.columns)} columns of {id_}, and the schema history tells of {len(captured.model.columns)}"
+        elif map_.problem is None and captured.model.width != len(map_.columns):
+            why = f"The log has {len(map_.columns)} columns of {id_}, and the schema history tells of {captured.model.width}"
         else:
             return captured
         table, statement = structure_at(self._config, id_, map_, why)

@@ -7,6 +7,7 @@ if columns of its kinds stand in the log at the place in question. What was done
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from connect_py.errors import FatalTaskError
 from connectors.engine.relational.table import TableId
@@ -98,12 +99,22 @@ def structure_at(config: MySqlConfig, id_: TableId, map_: TableMap, why: str) ->
     connection = server.open_connection(config)
     try:
         if described is not None:
-            table = _from_log(connection, id_, described)
+            hidden = _hides_versions(connection, id_, described)
+            table = _from_log(connection, id_, described[:-2] if hidden else described)
+            table = replace(table, versioned=hidden)
             log.warning("%s: its structure was taken from the log's row metadata", why)
             return table, _statement(table)
         return _from_server(connection, id_, map_, why)
     finally:
         connection.close()
+
+
+def _hides_versions(connection: Connection, id_: TableId, described: list[DescribedColumn]) -> bool:
+    """Whether the last two columns are MariaDB's own, which the log describes like a table's that is versioned by columns of such names."""
+    if [column.name for column in described[-2:]] != ["row_start", "row_end"]:
+        return False
+    found = read_structure(connection, id_)
+    return found is not None and found[0].versioned
 
 
 def read_structure(connection: Connection, id_: TableId) -> tuple[MyTable, str] | None:
@@ -127,11 +138,6 @@ def _from_server(connection: Connection, id_: TableId, map_: TableMap, why: str)
         raise
     except (ServerError, DdlError) as error:
         raise FatalTaskError(f"{why}, and the server does not tell its structure: {error}") from error
-    if found is not None and "WITH SYSTEM VERSIONING" in found[1].upper():
-        raise FatalTaskError(
-            f"The log holds hidden columns and old versions of the system-versioned table {id_}, which are not told apart from its rows. "
-            "Nothing of the table was read from there on. Leave it out with table.exclude.list, or drop its versioning"
-        )
     if found is None or not fits(found[0], map_):
         raise FatalTaskError(
             f"{why}, and the table's structure on the server is {'gone' if found is None else 'another one by now'}. Nothing of the table "
@@ -144,9 +150,9 @@ def _from_server(connection: Connection, id_: TableId, map_: TableMap, why: str)
 
 def fits(table: MyTable, map_: TableMap) -> bool:
     """Whether rows of a map can be rows of this structure."""
-    if len(table.columns) != len(map_.columns):
+    if table.width != len(map_.columns):
         return False
-    for column, stored in zip(table.columns, map_.columns, strict=True):
+    for column, stored in zip(table.columns, map_.columns, strict=False):
         kind = column.base_type
         if kind in _SHAPES or kind == "GEOMCOLLECTION":
             known: tuple[T, ...] = (T.GEOMETRY,)

@@ -27,6 +27,7 @@ from connectors.mysql.binlog.rows import (
 )
 from connectors.mysql.binlog.table_map import TableMap
 from connectors.mysql.tables import CapturedTable
+from connectors.mysql.versions import present_rows
 
 
 class TableStream:
@@ -78,7 +79,7 @@ class TableStream:
         """The texts behind `encoded`, of the columns that events have."""
         images = [texts for pair in self.pairs(event) for texts in pair] if event.kind == "u" else self.images(event)
         places = self.captured.places
-        if len(places) == len(self.captured.model.columns):
+        if len(places) == self.captured.model.width:
             return images
         return [[texts[place] for place in places] for texts in images]
 
@@ -93,6 +94,10 @@ class TableStream:
             rows = event_rows(self.map.columns, self._meanings(), captured.places, captured.encoder.wanted_forms)
             self._fused = captured.encoder.fused(rows, stream=True)
         return self._fused
+
+    def present_rows(self, event: Rows) -> list[tuple[Rows, int]]:
+        """See `present_rows`. Raises as `images`."""
+        return present_rows(event, self._reader(event.present), self._reader(event.present_after))
 
     # -- as texts ----------------------------------------------------------------------------------------------------------------------
 
@@ -147,10 +152,10 @@ class TableStream:
         return found
 
     def _meanings(self) -> tuple[Meaning, ...]:
-        columns = self.captured.model.columns
-        if len(columns) != len(self.map.columns):
+        width = self.captured.model.width
+        if width != len(self.map.columns):
             raise FatalTaskError(
-                f"Error processing row in {self.captured.id}, internal schema size {len(columns)}, but row size "
+                f"Error processing row in {self.captured.id}, internal schema size {width}, but row size "
                 f"{len(self.map.columns)} , restart connector with schema recovery mode."
             )
         return self.captured.meanings

@@ -34,7 +34,7 @@ class CapturedTable:
         model: what it was built from.
         places: of the columns of events among the model's.
         selected: these columns as a snapshot selects them.
-        meanings: what the reader of the log needs to know of each of the model's columns.
+        meanings: what the reader of the log needs to know of each column there.
         route: of rows and tombstones.
         keyless_route: of truncates.
         fill: fills in the new rows of the stream, their texts being those of `places`; None where nothing is read again.
@@ -109,7 +109,10 @@ class TableFactory:
             model=model,
             places=places,
             selected=chosen,
-            meanings=tuple(meaning_of(column, config.values) for column in model.columns),
+            meanings=(
+                *(meaning_of(column, config.values) for column in model.columns),
+                *(Meaning() for _ in range(model.width - len(model.columns))),
+            ),
             encoder=encoder,
             block=SourceBlock(
                 config.connector,

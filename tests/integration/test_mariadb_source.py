@@ -97,15 +97,90 @@ def test_create_or_replace_gives_a_table_a_new_structure(mariadb: MySqlAddress, 
     assert task.rows("t")[1] == ("c", {"v": "new", "id": 2})
 
 
-def test_a_system_versioned_table_is_refused_with_what_to_do(mariadb: MySqlAddress, kafka: Kafka, database: tuple[str, Any]) -> None:
+def test_a_table_whose_versions_have_hidden_columns_shows_its_present_rows_and_their_changes(
+    mariadb: MySqlAddress, kafka: Kafka, database: tuple[str, Any]
+) -> None:
     name, cursor = database
-    cursor.execute("CREATE TABLE t (id INT PRIMARY KEY) WITH SYSTEM VERSIONING")
-    cursor.execute("INSERT INTO t VALUES (1)")
+    cursor.execute("SET system_versioning_alter_history = KEEP, system_versioning_insert_history = ON")
+    cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, v INT) WITH SYSTEM VERSIONING")
+    cursor.execute("CREATE TABLE later (id INT PRIMARY KEY)")
+    cursor.execute(
+        "CREATE TABLE pieces (id INT PRIMARY KEY, v INT WITHOUT SYSTEM VERSIONING) WITH SYSTEM VERSIONING PARTITION BY SYSTEM_TIME "
+        "(PARTITION old HISTORY, PARTITION present CURRENT)"
+    )
+    cursor.execute("INSERT INTO t VALUES (1, 1), (2, 2)")
+    cursor.execute("UPDATE t SET v = 10 WHERE id = 1")
+    config = task_config(mariadb, kafka, name, mariadb=True)
+    with DirectTask(config) as task:
+        task.poll_until(lambda: len(task.rows("t")) == 2)
+        cursor.execute("INSERT INTO t VALUES (3, 3), (4, 4)")
+        cursor.execute("UPDATE t SET v = v + 1 WHERE id > 2")
+        cursor.execute("DELETE FROM t WHERE id < 3")
+        cursor.execute("INSERT INTO t (id, v, row_start, row_end) VALUES (9, 9, '2001-01-01', '2002-01-01')")
+        cursor.execute("REPLACE INTO t VALUES (4, 6), (5, 5)")
+        cursor.execute("UPDATE t SET id = 7 WHERE id = 3")
+        cursor.execute("DELETE HISTORY FROM t")
+        task.poll_until(lambda: len(task.rows("t")) == 13)
+        cursor.execute("INSERT INTO pieces VALUES (1, 1)")
+        cursor.execute("UPDATE pieces SET v = 2")
+    with DirectTask(config, task.offsets[-1]) as again:
+        # what the history keeps tells of the hidden columns too
+        cursor.execute("ALTER TABLE t ADD w VARCHAR(9) DEFAULT 'w' FIRST")
+        cursor.execute("INSERT INTO t VALUES ('new', 8, 8)")
+        cursor.execute("ALTER TABLE t DROP SYSTEM VERSIONING")
+        cursor.execute("UPDATE t SET v = 0 WHERE id = 8")
+        cursor.execute("ALTER TABLE later ADD SYSTEM VERSIONING")
+        cursor.execute("INSERT INTO later VALUES (1), (2)")
+        cursor.execute("DELETE FROM later WHERE id = 1")
+        again.poll_until(lambda: len(again.rows("later")) == 3)
+    assert task.rows("t") == [
+        ("r", {"id": 1, "v": 10}), ("r", {"id": 2, "v": 2}), ("c", {"id": 3, "v": 3}), ("c", {"id": 4, "v": 4}),
+        ("u", {"id": 3, "v": 4}), ("u", {"id": 4, "v": 5}), ("d", {"id": 1, "v": 10}), ("d", {"id": 2, "v": 2}),
+        ("d", {"id": 4, "v": 5}), ("c", {"id": 4, "v": 6}), ("c", {"id": 5, "v": 5}), ("d", {"id": 3, "v": 4}), ("c", {"id": 7, "v": 4}),
+    ]  # fmt: skip
+    assert again.rows("pieces") == [("c", {"id": 1, "v": 1}), ("u", {"id": 1, "v": 2})]
+    assert again.rows("t") == [("c", {"w": "new", "id": 8, "v": 8}), ("u", {"w": "new", "id": 8, "v": 0})]
+    assert again.rows("later") == [("c", {"id": 1}), ("c", {"id": 2}), ("d", {"id": 1})]
+
+
+@pytest.mark.parametrize("metadata", ["NO_LOG", "FULL"])
+def test_a_versioned_table_of_a_history_that_does_not_tell_of_it_is_looked_up(
+    mariadb: MySqlAddress, kafka: Kafka, database: tuple[str, Any], metadata: str
+) -> None:
+    name, cursor = database
+    cursor.execute("CREATE TABLE t (id INT PRIMARY KEY)")
+    settings = {"schema.history.internal.ddl.filter": "ALTER TABLE t ADD SYSTEM VERSIONING"}
+    with DirectTask(task_config(mariadb, kafka, name, mariadb=True, **settings)) as task:
+        task.poll_until(lambda: task.offsets)
+        cursor.execute("INSERT INTO t VALUES (1)")
+        task.poll_until(lambda: task.rows("t"))
+        cursor.execute(f"SET GLOBAL binlog_row_metadata = {metadata}")
+        try:
+            cursor.execute("ALTER TABLE t ADD SYSTEM VERSIONING")
+            cursor.execute("INSERT INTO t VALUES (2)")
+            cursor.execute("DELETE FROM t WHERE id = 1")
+        finally:
+            cursor.execute("SET GLOBAL binlog_row_metadata = NO_LOG")
+        task.poll_until(lambda: len(task.rows("t")) == 3)
+    assert task.rows("t")[1:] == [("c", {"id": 2}), ("d", {"id": 1})]
+
+
+def test_versions_with_columns_of_their_own_come_as_rows(mariadb: MySqlAddress, kafka: Kafka, database: tuple[str, Any]) -> None:
+    """As Debezium 3.5 showed them."""
+    name, cursor = database
+    cursor.execute(
+        "CREATE TABLE t (id INT PRIMARY KEY, v INT, s TIMESTAMP(6) GENERATED ALWAYS AS ROW START, "
+        "e TIMESTAMP(6) GENERATED ALWAYS AS ROW END, PERIOD FOR SYSTEM_TIME(s, e)) WITH SYSTEM VERSIONING"
+    )
+    cursor.execute("INSERT INTO t (id, v) VALUES (1, 1)")
     with DirectTask(task_config(mariadb, kafka, name, mariadb=True)) as task:
         task.poll_until(lambda: task.rows("t"))
-        cursor.execute("INSERT INTO t VALUES (2)")
-        with pytest.raises(FatalTaskError, match=r"system-versioned.*exclude"):
-            task.poll_until(lambda: len(task.rows("t")) == 2)
+        cursor.execute("UPDATE t SET v = 2")
+        cursor.execute("DELETE FROM t")
+        task.poll_until(lambda: len(task.rows("t")) == 5)
+    assert [(op, row["v"], row["e"] == "2038-01-19T03:14:07.999999Z") for op, row in task.rows("t")] == [
+        ("r", 1, True), ("u", 2, True), ("c", 1, False), ("d", 2, True), ("c", 2, False),
+    ]  # fmt: skip
 
 
 def test_a_connector_goes_on_from_a_replica_by_its_position_in_each_domain(

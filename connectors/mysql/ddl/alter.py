@@ -7,7 +7,7 @@ from dataclasses import replace
 from connectors.engine.relational.table import TableId
 from connectors.mysql.ddl.changes import Change, Tables, placed, with_key, with_unique_key
 from connectors.mysql.ddl.columns import read_default, read_definition
-from connectors.mysql.ddl.create import is_key, read_key
+from connectors.mysql.ddl.create import NAMED_VERSIONS, is_key, read_key
 from connectors.mysql.ddl.lexer import DdlError
 from connectors.mysql.ddl.reader import Reader
 from connectors.mysql.model import MyColumn, MyTable
@@ -24,6 +24,7 @@ def alter_table(reader: Reader, tables: Tables, database: str, sql: str) -> list
     if table is None:
         return []
     default = _default_charset(reader)
+    names_versions = reader.holds(*NAMED_VERSIONS)
     if default is not None:
         table = replace(table, charset=default)
     converted: str | None = None
@@ -34,6 +35,8 @@ def alter_table(reader: Reader, tables: Tables, database: str, sql: str) -> list
             table = _act(reader, table, database, sql)
         reader.skip_to(",")
         reader.takes(",")
+    if names_versions:
+        table = replace(table, versioned=False)
     if converted is not None:
         # also columns that the statement itself adds, wherever it stands in it
         columns = tuple(replace(column, charset=converted) if column.charset else column for column in table.columns)
@@ -97,7 +100,9 @@ def _read_charset(reader: Reader) -> str:
 
 
 def _add(reader: Reader, table: MyTable) -> MyTable:
-    if reader.sees("PARTITION", "SYSTEM"):
+    if reader.takes("SYSTEM", "VERSIONING"):
+        return replace(table, versioned=True)
+    if reader.sees("PARTITION"):
         return table
     if is_key(reader):
         kind, names = read_key(reader)
@@ -163,7 +168,9 @@ def _change(reader: Reader, table: MyTable, old_name: str, sql: str, *, renames:
 def _drop(reader: Reader, table: MyTable) -> MyTable:
     if reader.takes("PRIMARY", "KEY"):
         return replace(table, key=(), unique_is_key=False)
-    if reader.sees("INDEX", "KEY", "FOREIGN", "CONSTRAINT", "CHECK", "PARTITION", "SYSTEM") and reader.peek(1).kind in ("word", "name"):
+    if reader.takes("SYSTEM", "VERSIONING"):
+        return replace(table, versioned=False)
+    if reader.sees("INDEX", "KEY", "FOREIGN", "CONSTRAINT", "CHECK", "PARTITION") and reader.peek(1).kind in ("word", "name"):
         return table
     reader.takes("COLUMN")
     reader.takes("IF", "EXISTS")

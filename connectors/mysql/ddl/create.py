@@ -9,6 +9,8 @@ from connectors.mysql.ddl.columns import read_definition
 from connectors.mysql.ddl.reader import Reader
 from connectors.mysql.model import MyTable
 
+#: Tells the columns that say from when and until when a row is the present one (MariaDB).
+NAMED_VERSIONS = ("PERIOD", "FOR", "SYSTEM_TIME")
 _KEYS = ("PRIMARY", "UNIQUE", "KEY", "INDEX", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK", "PERIOD", "VECTOR")
 
 
@@ -31,10 +33,11 @@ def create_table(reader: Reader, tables: Tables, database: str, *, replaces: boo
         return [_put(tables, replace(source, id=id_, comment=None))]
     default = tables.charset_of(id_.schema)
     definitions = reader.at
+    versioned = reader.holds("WITH", "SYSTEM", "VERSIONING") and not reader.holds(*NAMED_VERSIONS)
     if reader.sees("("):
         reader.skip_parentheses()
     charset, comment = read_options(reader, default)
-    table = MyTable(id_, (), charset=charset, comment=comment)
+    table = MyTable(id_, (), charset=charset, comment=comment, versioned=versioned)
     end = reader.at
     reader.at = definitions
     if reader.takes("("):

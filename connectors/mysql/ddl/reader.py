@@ -61,6 +61,17 @@ class Reader:
         token = self.peek()
         return token.kind in ("word", "mark") and token.text in words
 
+    def holds(self, *words: str) -> bool:
+        """Whether these words come one after the other somewhere in what is left; reads nothing."""
+        start = self.at
+        while not self.ended:
+            if self.takes(*words):
+                self.at = start
+                return True
+            self.at += 1
+        self.at = start
+        return False
+
     def expects(self, word: str) -> None:
         """Read a word or mark. Raises DdlError: another comes."""
         if not self.takes(word):
