@@ -155,7 +155,10 @@ class Reader:
         """
         self._peek(ranges)
         kafka = self._kafka(ranges) if records is None else records
-        rows = self._format.rows(kafka).selectExpr(*_KEPT, f"{routing.route_sql(self._config)} route").persist()
+        rows = self._format.rows(kafka).selectExpr(*_KEPT, f"{routing.route_sql(self._config)} route")
+        if len(ranges) > (cores := parallelism(self._spark)):
+            rows = rows.coalesce(cores)  # each table looks through the batch: by a task a core, not by one for each of the topics
+        rows = rows.persist()
         try:
             return Batch(self._spark, rows, ranges, self._groups(rows, ranges))
         except BaseException:
