@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from connect_py.api import EncodedBatch, MetricGroup, SourceOffset, SourcePartition, SourceTask, SourceTaskContext
+from connect_py.api.record import EncodedRow
 from connect_py.errors import ConnectError, RetriableError
 from connectors.engine.beside import Beside, Fields
 from connectors.engine.config import ParsedConfig
@@ -62,6 +63,9 @@ class Position(Protocol):
     @property
     def more(self) -> Fields: ...
 
+    def dump(self) -> SourceOffset:
+        """As it is stored."""
+
 
 #: A connector's offset.
 P = TypeVar("P", bound=Position)
@@ -69,13 +73,33 @@ P_co = TypeVar("P_co", bound=Position, covariant=True)
 
 
 class Snapshot(Protocol[P_co]):
-    """A running snapshot, as far as it concerns all databases: whether a signal asked for it, and the offset at which streaming goes on."""
+    """A running snapshot, as far as it concerns all databases.
+
+    Attributes:
+        is_blocking: whether a signal asked for it.
+        offset: of the rows that were given last.
+        after: where streaming goes on.
+        finished: whether there are no more rows.
+        is_milestone: whether the rows that were given last end a table or a chunk.
+    """
 
     @property
     def is_blocking(self) -> bool: ...
 
     @property
+    def offset(self) -> P_co: ...
+
+    @property
     def after(self) -> P_co: ...
+
+    @property
+    def finished(self) -> bool: ...
+
+    @property
+    def is_milestone(self) -> bool: ...
+
+    def next_rows(self) -> list[EncodedRow]:
+        """Rows of one batch. Raises ConnectError."""
 
 
 #: What a connector puts beside its stream.
@@ -88,10 +112,12 @@ class DatabaseTask(SourceTask, Generic[S, P]):
     Attributes:
         hooks: called around an incremental snapshot's watermarks, for tests that put races there.
         passing: failures after which a new start is tried; all others end the task.
+        stores_end: whether the end of an initial snapshot is stored although no row came with it.
     """
 
     hooks: SnapshotHooks | None = None
     passing: ClassVar[tuple[type[ConnectError], ...]] = (RetriableError,)
+    stores_end: ClassVar[bool] = True
 
     _backoff: Backoff
 
@@ -101,6 +127,7 @@ class DatabaseTask(SourceTask, Generic[S, P]):
         self._not_before = 0.0
         self._outage = Outage()
         self._beside: S | None = None
+        self._partition: dict[str, str] = {}
         self._position: P | None = None
         self._processors: PostProcessors | None = None
         self._headers: tuple[tuple[str, str], ...] = ()
@@ -161,8 +188,11 @@ class DatabaseTask(SourceTask, Generic[S, P]):
         """Leave CONNECT. Raises ConnectError."""
 
     @abstractmethod
-    def _read_snapshot(self) -> EncodedBatch | None:
-        """The next batch of a snapshot."""
+    def _end_snapshot(self, snapshot: Any) -> None:
+        """Go on behind a snapshot that has finished, or that was blocking and failed."""
+
+    def _let_go_of_rows(self) -> None:
+        """A blocking snapshot failed: what it held on the server is given back."""
 
     @abstractmethod
     def _read_stream(self) -> EncodedBatch | None:
@@ -234,6 +264,33 @@ class DatabaseTask(SourceTask, Generic[S, P]):
         else:
             self._stop.wait(IDLE_SECONDS)
         return self._batch(None)
+
+    def _read_snapshot(self) -> EncodedBatch | None:
+        """The next batch of a snapshot."""
+        snapshot = self._running
+        assert snapshot is not None
+        try:
+            rows = snapshot.next_rows()
+        except RetriableError:
+            raise
+        except ConnectError as error:
+            if not snapshot.is_blocking:
+                raise
+            log.error("The blocking snapshot failed; streaming goes on. %s", error)
+            self._let_go_of_rows()
+            self._side.events.aborted()
+            self._end_snapshot(snapshot)
+            return self._batch(None)
+        self._is_well()
+        offset = self._position = snapshot.offset
+        if snapshot.finished and self._side.heartbeat.is_enabled:
+            self._side.pending.add(self._side.heartbeat.beat())
+        rows = self._side.pending.take() + rows
+        ends = snapshot.finished and not snapshot.is_blocking and self.stores_end
+        batch = EncodedBatch(rows, self._partition, offset.dump(), snapshot.is_milestone) if rows or ends else None
+        if snapshot.finished:
+            self._end_snapshot(snapshot)
+        return batch
 
     def _after_snapshot(self) -> State:
         if self._mode.streams:

@@ -136,32 +136,6 @@ class MongoDbConnectorTask(DatabaseTask[Beside, MongoOffset]):
             metrics=self._snapshot_metrics,
         )
 
-    def _read_snapshot(self) -> EncodedBatch | None:
-        snapshot = self._snapshot
-        assert snapshot is not None
-        try:
-            rows = snapshot.next_rows()
-        except RetriableError:
-            raise
-        except ConnectError as error:
-            if not snapshot.is_blocking:
-                raise
-            log.error("The blocking snapshot failed; streaming goes on. %s", error)
-            self._side.events.aborted()
-            self._end_snapshot(snapshot)
-            return self._batch(None)
-        self._is_well()
-        if snapshot.finished and self._side.heartbeat.is_enabled:
-            self._side.pending.add(self._side.heartbeat.beat())
-        rows = self._side.pending.take() + rows
-        self._position = snapshot.offset
-        offset = self._position.dump()
-        if snapshot.finished:
-            self._end_snapshot(snapshot)
-            # without rows too: the offset now says that nothing is left to read
-            return EncodedBatch(rows, self._partition, offset)
-        return EncodedBatch(rows, self._partition, offset, snapshot.is_milestone) if rows else None
-
     def _end_snapshot(self, snapshot: MongoSnapshot) -> None:
         self._position = snapshot.after
         self._snapshot = None

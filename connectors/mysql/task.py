@@ -220,37 +220,18 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
         if time.monotonic() < self._rows_wait_until:
             self._stop.wait(STORE_POLL_SECONDS)
             return None
-        try:
-            rows = snapshot.next_rows()
-        except RetriableError:
-            raise
-        except ConnectError as error:
-            if not snapshot.is_blocking:
-                raise
-            log.error("The blocking snapshot failed; streaming goes on. %s", error)
-            self._side.general.close()
-            self._side.events.aborted()
-            self._end_snapshot(snapshot.after)
-            return self._batch(None)
-        self._is_well()
-        self._position = snapshot.offset
-        if snapshot.finished and self._side.heartbeat.is_enabled:
-            self._side.pending.add(self._side.heartbeat.beat())
-        rows = self._side.pending.take() + rows
-        # at the end without rows too: the offset now says that nothing is left to read
-        wanted = rows or (snapshot.finished and not snapshot.is_blocking)
-        batch = EncodedBatch(rows, self._partition, self._position.dump(), snapshot.is_milestone) if wanted else None
+        return super()._read_snapshot()
+
+    def _let_go_of_rows(self) -> None:
+        self._side.general.close()
+
+    def _end_snapshot(self, snapshot: MySqlSnapshot | RestOfSnapshot | BlockingSnapshot) -> None:
         if snapshot.is_blocking:
-            if snapshot.finished:
-                self._end_snapshot(snapshot.after)
-        elif snapshot.finished:
+            self._position = snapshot.after
+        else:
+            self._position = snapshot.offset
             self._snapshot_done = True
             self._not_before = time.monotonic() + self._config.seconds("streaming.delay.ms")
-            self._end_snapshot(snapshot.offset)
-        return batch
-
-    def _end_snapshot(self, position: MySqlOffset) -> None:
-        self._position = position
         self._snapshot = None
         self._state = self._after_snapshot()
 

@@ -47,6 +47,8 @@ QUIET_BYTES, QUIET_SECONDS = 8_000_000, 20.0
 class PostgresConnectorTask(DatabaseTask[Beside, PostgresOffset]):
     """Snapshot, then stream, one database."""
 
+    stores_end = False
+
     def __init__(self) -> None:
         super().__init__()
         self._general: Connection | None = None
@@ -261,30 +263,11 @@ class PostgresConnectorTask(DatabaseTask[Beside, PostgresOffset]):
         return self._batch(offset)
 
     def _read_snapshot(self) -> EncodedBatch | None:
-        snapshot = self._life.running
-        assert snapshot is not None
         self._hold_stream()
-        try:
-            rows = snapshot.next_rows()
-        except RetriableError:
-            raise
-        except ConnectError as error:
-            if not snapshot.is_blocking:
-                raise
-            log.error("The blocking snapshot failed; streaming goes on. %s", error)
-            self._general_connection().query("ROLLBACK")
-            self._side.events.aborted()
-            self._end_snapshot(snapshot)
-            return self._batch(None)
-        self._is_well()
-        self._position = snapshot.offset
-        if snapshot.finished and self._side.heartbeat.is_enabled:
-            self._side.pending.add(self._side.heartbeat.beat())
-        rows = self._side.pending.take() + rows
-        batch = EncodedBatch(rows, self._partition, self._position.dump(), snapshot.is_milestone) if rows else None
-        if snapshot.finished:
-            self._end_snapshot(snapshot)
-        return batch
+        return super()._read_snapshot()
+
+    def _let_go_of_rows(self) -> None:
+        self._general_connection().query("ROLLBACK")
 
     def _hold_stream(self) -> None:
         """Answer the server's pings while the stream is not read."""
