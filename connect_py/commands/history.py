@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from connect_py.commands.asking import ask
-from connect_py.errors import ConfigError, ConnectError
+from connect_py.commands.running import run
+from connect_py.errors import ConfigError
 
 if TYPE_CHECKING:
     from connectors.mysql.offset import MySqlOffset
@@ -28,18 +28,7 @@ def history(arguments: Sequence[str], _usage: str) -> int:
     place = parser.add_mutually_exclusive_group()
     place.add_argument("--worker", metavar="URL", help="ask this worker for the connector's offset; it must be stopped for a repair")
     place.add_argument("--offset", metavar="JSON", help="the connector's offset; without it and --worker that of the last record")
-    try:
-        chosen = parser.parse_args(arguments)
-    except SystemExit as end:
-        return 0 if end.code == 0 else 1
-    try:
-        return _run(chosen)
-    except ConfigError as error:
-        print(f"connect-py history: {error}", file=sys.stderr)
-        return 1
-    except ConnectError as error:
-        print(f"connect-py history: {error}", file=sys.stderr)
-        return 2
+    return run(parser, arguments, _run)
 
 
 def _run(chosen: argparse.Namespace) -> int:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 
 from connect_py.commands.asking import ask
-from connect_py.errors import ConfigError, ConnectError
+from connect_py.commands.running import run
+from connect_py.errors import ConfigError
 
 
 def verify(arguments: Sequence[str], _usage: str) -> int:
@@ -30,18 +30,7 @@ def verify(arguments: Sequence[str], _usage: str) -> int:
     )
     parser.add_argument("--show", type=int, default=20, metavar="N", help="differences that are shown of each table (20)")
     parser.add_argument("--json", action="store_true", help="one JSON object a table")
-    try:
-        chosen = parser.parse_args(arguments)
-    except SystemExit as end:
-        return 0 if end.code == 0 else 1
-    try:
-        return _run(chosen)
-    except ConfigError as error:
-        print(f"connect-py verify: {error}", file=sys.stderr)
-        return 1
-    except ConnectError as error:
-        print(f"connect-py verify: {error}", file=sys.stderr)
-        return 2
+    return run(parser, arguments, _run)
 
 
 def _run(chosen: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Offsets that a client sets by REST (KIP-875), checked before they are stored."""
+"""Offsets as they are stored: what is read of them, and what a client may set by REST (KIP-875)."""
 
 from __future__ import annotations
 
@@ -40,3 +40,21 @@ def check_offsets(
         except ConfigError as error:
             raise BadRequestError(f"This offset could not be read back: {error}") from None
     return False
+
+
+def whole_number(stored: SourceOffset, name: str) -> int | None:
+    """A field of a stored offset; None where it is missing, or a truth value.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    value = stored.get(name)
+    if value is None or isinstance(value, bool):
+        return None
+    try:
+        return int(value)
+    except ValueError:
+        raise ConfigError(
+            f"The field '{name}' of the stored offset is {value!r}, not a whole number. Nothing was read. Set the offset anew "
+            "(PATCH offsets while the connector is stopped), or delete it to begin with a snapshot."
+        ) from None

@@ -18,6 +18,7 @@ from connect_py.api import SourceOffset
 from connect_py.errors import ConfigError
 from connectors.engine.snapshot.new_tables import FIELD as TABLES
 from connectors.engine.snapshot.progress import FIELD as PROGRESS
+from connectors.engine.stored_offsets import whole_number
 
 #: `snapshot` of an offset that an initial snapshot sent, or a blocking one.
 INITIAL: Final = "INITIAL"
@@ -63,12 +64,12 @@ class MySqlOffset:
         gtids = stored.get("gtids")
         return cls(
             file=file,
-            pos=_number(stored, "pos") or 0,
+            pos=whole_number(stored, "pos") or 0,
             gtids=None if gtids is None else str(gtids),
-            ts_sec=_number(stored, "ts_sec"),
-            server_id=_number(stored, "server_id") or 0,
-            event=_number(stored, "event") or 0,
-            row=_number(stored, "row") or 0,
+            ts_sec=whole_number(stored, "ts_sec"),
+            server_id=whole_number(stored, "server_id") or 0,
+            event=whole_number(stored, "event") or 0,
+            row=whole_number(stored, "row") or 0,
             snapshot=None if snapshot in (None, False, "false", "") else INITIAL if snapshot in (True, "true") else str(snapshot),
             progress=str(stored[PROGRESS]) if stored.get(PROGRESS) else None,
             more={name: value for name, value in stored.items() if name.startswith(_MORE) and not isinstance(value, float)},
@@ -93,16 +94,3 @@ class MySqlOffset:
             (PROGRESS, self.progress if self.is_snapshot_unfinished else None),
         ]
         return {**{name: value for name, value in fields if value is not None}, **self.more}
-
-
-def _number(stored: SourceOffset, name: str) -> int | None:
-    value = stored.get(name)
-    if value is None or isinstance(value, bool):
-        return None
-    try:
-        return int(value)
-    except ValueError:
-        raise ConfigError(
-            f"The field '{name}' of the stored offset is {value!r}, not a whole number. Nothing was read. Set the offset anew "
-            "(PATCH offsets while the connector is stopped), or delete it to begin with a snapshot."
-        ) from None

@@ -17,27 +17,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from connect_py.api import SourceOffset
-from connect_py.errors import ConfigError
 from connectors.engine.snapshot.new_tables import FIELD as TABLES
 from connectors.engine.snapshot.progress import FIELD as PROGRESS
+from connectors.engine.stored_offsets import whole_number
 
 #: `snapshot` of an offset that an initial snapshot sent, or a blocking one.
 INITIAL: Final = "INITIAL"
 BLOCKING: Final = "BLOCKING"
 _MORE = ("incremental_snapshot_", "transaction_", TABLES)
-
-
-def _number(stored: SourceOffset, name: str) -> int | None:
-    value = stored.get(name)
-    if value is None or isinstance(value, bool):
-        return None
-    try:
-        return int(value)
-    except ValueError:
-        raise ConfigError(
-            f"The field '{name}' of the stored offset is {value!r}, not a whole number. Nothing was read. Set the offset anew "
-            "(PATCH offsets while the connector is stopped), or delete it to begin with a snapshot."
-        ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,21 +59,21 @@ class PostgresOffset:
         Raises:
             ConfigError: a number is none.
         """
-        lsn_proc = _number(stored, "lsn_proc")
-        lsn_commit = _number(stored, "lsn_commit")
+        lsn_proc = whole_number(stored, "lsn_proc")
+        lsn_commit = whole_number(stored, "lsn_commit")
         snapshot = stored.get("snapshot")
         in_snapshot = snapshot not in (None, False, "false", "")
         old_form = in_snapshot and "snapshot_completed" not in stored
         message_type = stored.get("messageType")
         return cls(
-            lsn=_number(stored, "lsn"),
-            tx_id=_number(stored, "txId"),
-            xmin=_number(stored, "xmin"),
-            ts_us=_number(stored, "ts_usec"),
+            lsn=whole_number(stored, "lsn"),
+            tx_id=whole_number(stored, "txId"),
+            xmin=whole_number(stored, "xmin"),
+            ts_us=whole_number(stored, "ts_usec"),
             lsn_proc=lsn_proc,
             lsn_commit=lsn_proc if lsn_commit is None else lsn_commit,
             message_type=None if message_type is None else str(message_type),
-            events_processed=_number(stored, "lsn_events_processed") or 0,
+            events_processed=whole_number(stored, "lsn_events_processed") or 0,
             snapshot=(INITIAL if snapshot in (True, "true") else str(snapshot)) if in_snapshot else None,
             snapshot_completed=bool(stored.get("last_snapshot_record" if old_form else "snapshot_completed")),
             last_snapshot_record=bool(stored.get("last_snapshot_record")),
@@ -129,5 +116,5 @@ class PostgresOffset:
 def acknowledged_lsn(stored: SourceOffset) -> int | None:
     """Up to where the server may discard once the offsets topic holds this: the last whole transaction, never a part of one. None for a
     snapshot's."""
-    found = _number(stored, "lsn_commit")
-    return _number(stored, "lsn_proc") if found is None else found
+    found = whole_number(stored, "lsn_commit")
+    return whole_number(stored, "lsn_proc") if found is None else found
