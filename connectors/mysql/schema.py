@@ -20,7 +20,8 @@ from connectors.engine.relational.table import TableId
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.ddl.changes import Change, Tables
 from connectors.mysql.ddl.lexer import DdlError
-from connectors.mysql.ddl.statements import apply, concerned_table
+from connectors.mysql.ddl.normal import normalised
+from connectors.mysql.ddl.statements import ANSI_QUOTES, apply, concerned_table
 from connectors.mysql.history_fold import HistoryFold
 from connectors.mysql.history_records import HistoryRecord, apply_changes, changes_from_json
 from connectors.mysql.model import MyTable
@@ -129,15 +130,16 @@ class Schema:
         sql = without_settings(sql)
         if self._unread and matches_any(self._unread, sql.strip()):
             return [], []
+        new_parser = self._config.connector == "mysql"
+        normal = normalised(sql, ansi_quotes=bool(sql_mode & ANSI_QUOTES)) if new_parser else sql
         try:
-            changes = apply(sql, self.tables, database, sql_mode=sql_mode)
+            changes = apply(normal, self.tables, database, sql_mode=sql_mode)
         except DdlError as error:
             changes = self._not_understood(sql, database, error, position)
         rows: list[EncodedRow] = []
         if any(change.kind == "TRUNCATE" for change in changes):
             return rows, changes
-        names = sorted({change.id.table for change in changes if change.id.table})
-        for part_database, part, part_changes in parts_of(sql, database, changes, has_new_parser=self._config.connector == "mysql"):
+        for part_database, part, part_changes, names in parts_of(normal if changes else sql, database, changes, has_new_parser=new_parser):
             now_ms = time.time_ns() // 1_000_000
             if self._is_stored(part_database, part_changes):
                 self._history.append(

@@ -130,8 +130,10 @@ def _struct(schema: Schema, fields: dict[str, Any]) -> Struct:
 _UNIQUE_INDEX = re.compile(r"^.*?\bCREATE\s+(?=UNIQUE\s+INDEX\b)", re.IGNORECASE | re.DOTALL)
 
 
-def parts_of(sql: str, database: str, changes: Sequence[Change], *, has_new_parser: bool = True) -> list[tuple[str, str, list[Change]]]:
-    """A statement as (database, statement, changes of tables), cut where it concerns several tables.
+def parts_of(
+    sql: str, database: str, changes: Sequence[Change], *, has_new_parser: bool = True
+) -> list[tuple[str, str, list[Change], list[str]]]:
+    """A statement as (database, statement, changes of tables, names of tables for the source block), cut where it concerns several.
 
     Args:
         database: the default one, for statements that name none.
@@ -140,18 +142,18 @@ def parts_of(sql: str, database: str, changes: Sequence[Change], *, has_new_pars
     tables = [change for change in changes if change.kind in ("CREATE", "ALTER", "DROP")]
     if not tables:
         named = next((change.id.schema for change in changes), database)
-        return [(named, sql, [])]
+        return [(named, sql, [], sorted({change.id.table for change in changes if change.id.table}))]
     sql = without_surroundings(sql)
     if len(tables) == 1 and tables[0].previous is None and tables[0].kind != "DROP":
-        return [(tables[0].id.schema, _UNIQUE_INDEX.sub("", sql, count=1) if has_new_parser else sql, tables)]
+        return [(tables[0].id.schema, _UNIQUE_INDEX.sub("", sql, count=1) if has_new_parser else sql, tables, [tables[0].id.table])]
     left = _left_by(tables)
     found = []
-    for _, group in groupby(tables, key=lambda change: change.id.schema):
+    for schema, grouped in groupby(tables, key=lambda change: change.id.schema):
+        group = list(grouped)
+        names = sorted({change.id.table for change in group})
         for change in group:
             shown = change if change.kind == "DROP" else left.get(change.id)
-            found.append(
-                (change.id.schema, _statement(sql, change, len(tables)), [replace(shown, previous=change.previous)] if shown else [])
-            )
+            found.append((schema, _statement(sql, change, len(tables)), [replace(shown, previous=change.previous)] if shown else [], names))
     return found
 
 
@@ -169,9 +171,10 @@ def _statement(sql: str, change: Change, count: int) -> str:
     """The statement for one table."""
     if change.kind == "DROP":
         head = sql[: _after_table(sql)]
-        return f"{head}`{change.id.schema}`.`{change.id.table}`"
+        quoted = ("`" + part.replace("`", "``") + "`" for part in (change.id.schema, change.id.table))
+        return head + ".".join(quoted)
     if change.previous is not None and count > 1:
-        return f"RENAME TABLE {change.previous.table} TO {change.id.table}"
+        return change.written
     return sql
 
 

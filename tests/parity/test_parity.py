@@ -205,6 +205,10 @@ SCENARIOS = [
     "mysql_reselect",
     "mysql_early_years",
     "mysql_types_in_stream",
+    "mysql_session_modes",
+    "mysql_other_schemas",
+    "mysql_altered_columns",
+    "mysql_partitioned",
 ]
 #: Held against a MariaDB server and `golden_mariadb`, recorded with Debezium 3.5.0, the last one that its archive has for MariaDB.
 MARIADB_SCENARIOS = [

@@ -15,6 +15,9 @@ from connectors.mysql.model import MyColumn, MyTable
 #: What an action on columns, keys or partitions begins with; all else is an option of the table.
 _ACTIONS = ("ADD", "CHANGE", "MODIFY", "DROP", "ALTER", "RENAME", "CONVERT", "ORDER", "PARTITION", "REORGANIZE", "EXCHANGE", "COALESCE")
 
+#: Before the name of a column whose name another has taken, until the statement gives it a new one: MySQL takes all renames at once.
+_ASIDE = "\0"
+
 
 def alter_table(reader: Reader, tables: Tables, database: str, sql: str) -> list[Change]:
     """The rest of a statement after ALTER TABLE. Raises DdlError."""
@@ -146,10 +149,11 @@ def _position(reader: Reader) -> str | None:
 
 def _change(reader: Reader, table: MyTable, old_name: str, sql: str, *, renames: bool) -> MyTable:
     """CHANGE and MODIFY: a new definition at the old place, or at the one that is given."""
-    at = table.index_of(old_name)
+    at = _index_before(table, old_name)
     if at < 0:
         raise DdlError(f"Trying to change column {old_name} in {table.id} table, which does not exist. Query: {sql}")
-    name = reader.name() if renames else table.columns[at].name
+    name = reader.name() if renames else old_name if table.columns[at].name.startswith(_ASIDE) else table.columns[at].name
+    table = _without_clash(table, at, name)
     found = read_definition(reader, name, table.charset)
     position = _position(reader)
     column = found.column
@@ -165,6 +169,22 @@ def _change(reader: Reader, table: MyTable, old_name: str, sql: str, *, renames:
     return _with_own_key(replace(table, columns=columns, key=key), column.name, found.primary, found.unique)
 
 
+def _index_before(table: MyTable, name: str) -> int:
+    """The place of the column that had this name before the statement."""
+    at = table.index_of(_ASIDE + name)
+    return at if at >= 0 else table.index_of(name)
+
+
+def _without_clash(table: MyTable, at: int, name: str) -> MyTable:
+    """The table with this name free for the column at this place: another of the name is set aside, to be renamed or dropped."""
+    other = table.index_of(name)
+    if other in (-1, at):
+        return table
+    taken = table.columns[other].name
+    columns = (*table.columns[:other], replace(table.columns[other], name=_ASIDE + taken), *table.columns[other + 1 :])
+    return replace(table, columns=columns, key=tuple(_ASIDE + part if part == taken else part for part in table.key))
+
+
 def _drop(reader: Reader, table: MyTable) -> MyTable:
     if reader.takes("PRIMARY", "KEY"):
         return replace(table, key=(), unique_is_key=False)
@@ -174,7 +194,7 @@ def _drop(reader: Reader, table: MyTable) -> MyTable:
         return table
     reader.takes("COLUMN")
     reader.takes("IF", "EXISTS")
-    at = table.index_of(reader.name())
+    at = _index_before(table, reader.name())
     if at < 0:
         return table
     gone = table.columns[at].name
@@ -193,7 +213,7 @@ def _alter_column(reader: Reader, table: MyTable) -> MyTable:
         has_default, default = read_default(reader)
         column = replace(column, has_default=has_default, default=default)
     elif reader.takes("DROP", "DEFAULT"):
-        column = replace(column, has_default=False, default=None)
+        column = replace(column, has_default=column.nullable, default=None)
     return replace(table, columns=(*table.columns[:at], column, *table.columns[at + 1 :]))
 
 
@@ -202,9 +222,10 @@ def _rename(reader: Reader, table: MyTable, database: str, sql: str) -> MyTable:
         old = reader.name()
         reader.expects("TO")
         new = reader.name()
-        at = table.index_of(old)
+        at = _index_before(table, old)
         if at < 0:
             raise DdlError(f"Trying to rename column {old} in {table.id} table, which does not exist. Query: {sql}")
+        table = _without_clash(table, at, new)
         column: MyColumn = replace(table.columns[at], name=new)
         key = tuple(new if part == table.columns[at].name else part for part in table.key)
         return replace(table, columns=(*table.columns[:at], column, *table.columns[at + 1 :]), key=key)

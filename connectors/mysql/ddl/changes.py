@@ -18,12 +18,14 @@ class Change:
         id: of the table as it is called afterwards; of a database with an empty name of a table.
         table: afterwards; None for a table that is gone.
         previous: what it was called before.
+        written: the statement for this table alone, where several are renamed by one.
     """
 
     kind: str
     id: TableId
     table: MyTable | None = None
     previous: TableId | None = None
+    written: str = ""
 
 
 @dataclass(slots=True)

@@ -30,39 +30,50 @@ class Token:
 
 
 _VERSIONED = re.compile(r"/\*M?!\d*")
-_TOKEN = re.compile(
-    r"""(?P<space>\s+|\#[^\n]*|--(?=\s|$)[^\n]*|/\*.*?(?:\*/|$))
-    |(?P<bits>[bBxX]'[0-9A-Fa-f]*'|0[xX][0-9A-Fa-f]+\b|0b[01]+\b)
-    |(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w$]))
-    |(?P<string>[nN]?'(?:[^'\\]|''|\\.)*')
-    |(?P<double>"(?:[^"\\]|""|\\.)*")
-    |(?P<name>`(?:[^`]|``)*`)
-    |(?P<word>@{0,2}[\w$\u0080-\U0010ffff]+)
-    |(?P<mark>:=|<=>|<<|>>|&&|\|\||->>|->|[<>!]=|.)""",
-    re.VERBOSE | re.DOTALL,
-)
+
+
+def _pattern(texts: str) -> re.Pattern[str]:
+    return re.compile(
+        r"""(?P<space>\s+|\#[^\n]*|--(?=\s|$)[^\n]*|/\*.*?(?:\*/|$))
+        |(?P<bits>[bBxX]'[0-9A-Fa-f]*'|0[xX][0-9A-Fa-f]+\b|0b[01]+\b)
+        |(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w$]))
+        |"""
+        + texts
+        + r"""
+        |(?P<name>`(?:[^`]|``)*`)
+        |(?P<word>@{0,2}[\w$\u0080-\U0010ffff]+)
+        |(?P<mark>:=|<=>|<<|>>|&&|\|\||->>|->|[<>!]=|.)""",
+        re.VERBOSE | re.DOTALL,
+    )
+
+
+_TOKEN = _pattern(r"""(?P<string>[nN]?'(?:[^'\\]|''|\\.)*')|(?P<double>"(?:[^"\\]|""|\\.)*")""")
+#: Under NO_BACKSLASH_ESCAPES.
+_PLAIN_TOKEN = _pattern(r"""(?P<string>[nN]?'(?:[^']|'')*')|(?P<double>"(?:[^"]|"")*")""")
 _ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 _ESCAPED = re.compile(r"\\(.)|(['\"])\2", re.DOTALL)
 
 
-def tokens_of(sql: str, *, ansi_quotes: bool = False) -> list[Token]:
+def tokens_of(sql: str, *, ansi_quotes: bool = False, escapes: bool = True) -> list[Token]:
     """A statement's tokens; comments are left out, but what MySQL runs inside of them is not.
 
     Args:
         ansi_quotes: whether `"` quotes names, as under the mode ANSI_QUOTES.
+        escapes: whether a backslash in a string escapes what follows, as it does but under the mode NO_BACKSLASH_ESCAPES.
 
     Raises:
         DdlError: a quote or comment does not end.
     """
     sql = _run_versioned(sql)
+    pattern = _TOKEN if escapes else _PLAIN_TOKEN
     found: list[Token] = []
     at = 0
     while at < len(sql):
-        match = _TOKEN.match(sql, at)
+        match = pattern.match(sql, at)
         if match is None:  # pragma: no cover  # the last alternative takes any character
             raise DdlError(f"The statement cannot be read from {sql[at : at + 20]!r} on")
         kind, text = match.lastgroup or "mark", match[0]
-        token = _token(kind, text, at, ansi_quotes)
+        token = _token(kind, text, at, ansi_quotes, escapes)
         if token is not None:
             found.append(token)
         at = match.end()
@@ -80,7 +91,7 @@ def without_surroundings(sql: str) -> str:
     return sql[begin:end]
 
 
-def _token(kind: str, text: str, at: int, ansi_quotes: bool) -> Token | None:
+def _token(kind: str, text: str, at: int, ansi_quotes: bool, escapes: bool) -> Token | None:
     match kind:
         case "space":
             return None
@@ -92,7 +103,7 @@ def _token(kind: str, text: str, at: int, ansi_quotes: bool) -> Token | None:
             return Token("name", text[1:-1].replace('""', '"'), text, at)
         case "double" | "string":
             body = text[text.index(text[-1]) + 1 : -1]
-            return Token("string", _unescaped(body), body, at)
+            return Token("string", _unescaped(body) if escapes else body.replace(text[-1] * 2, text[-1]), body, at)
         case "bits":
             # the reference cuts two characters off the front and one off the end of every form
             return Token("bits", text, text[2:-1], at)

@@ -101,6 +101,11 @@ class Reader:
             return first, following.raw[1:]
         return "", first
 
+    def written(self, begin: int, end: int) -> str:
+        """The statement's text from one token up to another."""
+        stop = self._tokens[end].at if end < len(self._tokens) else len(self._sql)
+        return self._sql[self._tokens[begin].at : stop]
+
     def string(self) -> str:
         """A string literal's value. Raises DdlError."""
         token = self.next()

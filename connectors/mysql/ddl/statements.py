@@ -9,11 +9,12 @@ from connectors.engine.relational.table import TableId
 from connectors.mysql.ddl.alter import alter_table
 from connectors.mysql.ddl.changes import Change, Tables, with_unique_key
 from connectors.mysql.ddl.create import create_table, read_key_columns
-from connectors.mysql.ddl.lexer import DdlError, tokens_of
+from connectors.mysql.ddl.lexer import DdlError, tokens_of, without_surroundings
 from connectors.mysql.ddl.reader import Reader
 
-#: MySQL's `MODE_ANSI_QUOTES`.
+#: MySQL's `MODE_ANSI_QUOTES` and `MODE_NO_BACKSLASH_ESCAPES`.
 ANSI_QUOTES = 4
+NO_BACKSLASH_ESCAPES = 1 << 20
 
 
 def apply(sql: str, tables: Tables, database: str, *, sql_mode: int = 0) -> list[Change]:
@@ -29,7 +30,8 @@ def apply(sql: str, tables: Tables, database: str, *, sql_mode: int = 0) -> list
     Raises:
         DdlError: it concerns tables and cannot be understood; nothing was changed.
     """
-    reader = Reader(tokens_of(sql, ansi_quotes=bool(sql_mode & ANSI_QUOTES)), sql, keeps_comments=tables.keeps_comments)
+    tokens = tokens_of(sql, ansi_quotes=bool(sql_mode & ANSI_QUOTES), escapes=not sql_mode & NO_BACKSLASH_ESCAPES)
+    reader = Reader(tokens, sql, keeps_comments=tables.keeps_comments)
     if reader.takes("SET", "STATEMENT"):
         while not reader.ended and not reader.takes("FOR"):
             reader.next()
@@ -133,7 +135,9 @@ def _drop(reader: Reader, tables: Tables, database: str) -> list[Change]:
 
 def _rename(reader: Reader, tables: Tables, database: str) -> list[Change]:
     found = []
+    verb = reader.written(0, reader.at)
     while True:
+        begin = reader.at
         schema, name = reader.qualified_name()
         if not reader.takes("TO"):
             raise reader.error("TO was expected")
@@ -142,7 +146,11 @@ def _rename(reader: Reader, tables: Tables, database: str) -> list[Change]:
         table = tables.tables.pop(old, None)
         if table is not None:
             tables.tables[new] = replace(table, id=new)
-            found.append(Change("ALTER", new, tables.tables[new], previous=old))
+            found.append(
+                Change(
+                    "ALTER", new, tables.tables[new], previous=old, written=verb + without_surroundings(reader.written(begin, reader.at))
+                )
+            )
         if not reader.takes(","):
             return found
 

@@ -102,25 +102,9 @@ def read_type(reader: Reader) -> DataType:
     suffix, charset, collation = _modifiers(reader)
     national = code in ("NCHAR", "NVARCHAR")
     characters = code in _CHARACTER_CODES
-    if charset == "binary" and characters and name not in ("ENUM", "SET"):
-        return DataType(*_binary_twin(name), length, None, (), None, None, False)
     return DataType(
         name + suffix, JDBC[code], length, scale, labels, "utf8" if national else charset, collation if characters else None, characters
     )
-
-
-def _binary_twin(name: str) -> tuple[str, int]:
-    """What the server makes of character types with the character set `binary`."""
-    twins = {
-        "CHAR": "BINARY",
-        "CHARACTER": "BINARY",
-        "TINYTEXT": "TINYBLOB",
-        "TEXT": "BLOB",
-        "MEDIUMTEXT": "MEDIUMBLOB",
-        "LONGTEXT": "LONGBLOB",
-    }
-    twin = twins.get(name, "VARBINARY")
-    return twin, JDBC[_CODES[twin]]
 
 
 def _type_name(reader: Reader) -> str:

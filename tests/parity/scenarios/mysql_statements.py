@@ -1,0 +1,102 @@
+"""MySQL: schema changes written in other ways, over other schemas, and what a session's modes do to them."""
+from mysql import FENCE, execute, fence, note, record_history, record_tables, sort_tables, start
+from parity import Run, scenario
+
+
+def record_captured(run: Run, *variants: str) -> None:
+    names = [name for variant in variants for name in run.topics(f"{variant}_{run.tag}.") if "fence" not in name]
+    note(run, "topics", [name.replace(run.tag, "TAG") for name in names])
+    run.record_topics(*names)
+
+
+@scenario
+def mysql_session_modes(run: Run):
+    """Statements under other modes, character sets and time zones of the session, with implied defaults and implied keys."""
+    db = run.mysql(*FENCE)
+    start(run, my={"include.schema.comments": True})
+    execute(
+        db,
+        "SET sql_mode=''", "CREATE TABLE lax (id INT PRIMARY KEY, d DATE NOT NULL DEFAULT '0000-00-00', n INT NOT NULL DEFAULT '7', t TIMESTAMP NOT NULL, u TIMESTAMP NOT NULL)",
+        "INSERT INTO lax (id) VALUES (1)", "UPDATE lax SET t='2020-01-01', u='2020-01-01', d='2020-01-01'",
+        "SET sql_mode='PIPES_AS_CONCAT,REAL_AS_FLOAT'", "CREATE TABLE reals (id INT PRIMARY KEY, r REAL, d DOUBLE)", "INSERT INTO reals VALUES (1,0.1,0.1)",
+        "CREATE TABLE doubled (id INT PRIMARY KEY, v VARCHAR(9) DEFAULT \"a'b\" COMMENT \"c\\\"d\", `w\"` ENUM(\"p\",'q\"') DEFAULT \"p\") COMMENT=\"e\"\"f\" -- \"x\"", "INSERT INTO doubled (id) VALUES (1)", 'RENAME TABLE doubled TO tripled /* "x" */, tripled TO doubled', 'ALTER TABLE doubled COMMENT "g"',
+        "SET sql_mode=DEFAULT", "SET time_zone='+05:00'", "CREATE TABLE zoned (id INT PRIMARY KEY, t TIMESTAMP NULL DEFAULT '2020-01-01 00:00:00', d DATETIME DEFAULT '2020-01-01 00:00:00')", "INSERT INTO zoned (id) VALUES (1)",
+        "SET time_zone=DEFAULT", "SET NAMES latin1", "CREATE TABLE latin (id INT PRIMARY KEY, v VARCHAR(9) CHARACTER SET latin1 DEFAULT 'x')", "INSERT INTO latin VALUES (1,'y')", "SET NAMES utf8mb4",
+        "SET explicit_defaults_for_timestamp=0", "SET sql_mode=''", "CREATE TABLE implied (id INT PRIMARY KEY, a TIMESTAMP, b TIMESTAMP, c TIMESTAMP NULL)", "INSERT INTO implied VALUES (1,'2020-01-01','2020-01-01',NULL)",
+        "SET sql_mode=DEFAULT", "SET foreign_key_checks=0", "CREATE TABLE orphan (id INT PRIMARY KEY, x INT, FOREIGN KEY (x) REFERENCES nowhere (id))", "INSERT INTO orphan VALUES (1,1)",
+        "SET sql_generate_invisible_primary_key=ON", "CREATE TABLE keyless (v INT)", "INSERT INTO keyless VALUES (1)", "UPDATE keyless SET v=2", "ALTER TABLE keyless ALTER COLUMN my_row_id SET VISIBLE", "UPDATE keyless SET v=3",
+    )  # fmt: skip
+    fence(run, db)
+    record_captured(run, "my")
+    record_history(run, f"my_{run.tag}", f"history_my_{run.tag}")
+    sort_tables(run)
+
+
+@scenario
+def mysql_other_schemas(run: Run):
+    """Two captured schemas and one that is not: tables made, copied, renamed and dropped across them; schemas dropped."""
+    one, two, out = f"db_{run.tag}", f"two_{run.tag}", f"out_{run.tag}"
+    db = run.mysql(*FENCE, "CREATE TABLE t (id INT PRIMARY KEY, v INT)", "INSERT INTO t VALUES (1,1)")
+    run.mysql("CREATE TABLE t (id INT PRIMARY KEY, w CHAR(2))", "INSERT INTO t VALUES (1,'x')", database=two)
+    run.mysql("CREATE TABLE t (id INT PRIMARY KEY, z INT)", "INSERT INTO t VALUES (1,3)", database=out)
+    captured = {"database.include.list": f"{one},{two}"}
+    start(run, my=captured, less={**captured, "schema.history.internal.store.only.captured.databases.ddl": True, "table.include.list": f".*\\.t,{one}.fence,.*\\.moved"},
+          others={**captured, "table.exclude.list": f"{one}\\.(back|came),{two}\\.t"})
+    execute(
+        db, f"CREATE TABLE {two}.u LIKE {out}.t", f"INSERT INTO {two}.u VALUES (1,1)", f"CREATE TABLE `{out}`.`u` (id INT PRIMARY KEY)", f"INSERT INTO {out}.u VALUES (1)",
+        f"RENAME TABLE t TO {two}.moved, {two}.t TO t", "INSERT INTO t VALUES (2,'y')", f"INSERT INTO {two}.moved VALUES (2,2)",
+        f"RENAME TABLE {out}.u TO {one}.came", "INSERT INTO came VALUES (2)", f"RENAME TABLE came TO {out}.u", f"INSERT INTO {out}.u VALUES (3)",
+        f"ALTER TABLE {two}.moved RENAME TO {one}.back, ADD COLUMN n INT", "INSERT INTO back VALUES (3,3,3)", f"USE {two}", f"ALTER TABLE {one}.back ADD m INT", f"CREATE TABLE here AS SELECT id FROM {one}.back",
+        "CREATE TABLE IF NOT EXISTS here (id INT)", "DROP TABLE IF EXISTS nowhere, here", f"DROP TABLE {out}.t, {two}.u", f"USE {one}",
+        f"CREATE DATABASE IF NOT EXISTS {two}", f"ALTER DATABASE {two} DEFAULT COLLATE utf8mb4_bin", f"CREATE TABLE {two}.last (id INT PRIMARY KEY, v CHAR(3))", f"INSERT INTO {two}.last VALUES (1,'é')",
+        f"/* a */ rename  tables\t`t` to  `t``1` ,\n `{two}` . last  TO {two}.`LAST`, {two}.LAST to last2 ;", "INSERT INTO last2 VALUES (3,'c')", "drop  tables `t``1` , last2",
+        f"DROP DATABASE {two}", f"CREATE SCHEMA {two} CHARACTER SET = latin1 COLLATE = latin1_bin", f"CREATE TABLE {two}.t (id INT PRIMARY KEY, v CHAR(3))", f"INSERT INTO {two}.t VALUES (1,'é')", f"DROP SCHEMA IF EXISTS {out}",
+    )  # fmt: skip
+    fence(run, db, "my", "less", "others")
+    record_captured(run, "my", "less", "others")
+    record_history(run, *(f"{variant}_{run.tag}" for variant in ("my", "less", "others")), *(f"history_{variant}_{run.tag}" for variant in ("my", "less", "others")))
+    sort_tables(run)
+
+
+@scenario
+def mysql_altered_columns(run: Run):
+    """Columns moved, swapped, retyped, hidden and computed in one statement; defaults set and dropped; character sets converted; a row after each."""
+    db = run.mysql(*FENCE, "CREATE TABLE t (id INT PRIMARY KEY, a INT, b VARCHAR(5), c DATE)", "INSERT INTO t VALUES (1,1,'b','2020-01-01')")
+    start(run, my={}, typed={"column.propagate.source.type": ".*", "include.schema.changes": False})
+    touch = "UPDATE t SET id=id+1"
+    for statement in (
+        "ALTER TABLE t RENAME COLUMN a TO x, RENAME COLUMN b TO a", "ALTER TABLE t RENAME COLUMN x TO b", "ALTER TABLE t MODIFY c DATE AFTER id, MODIFY b BIGINT FIRST", "ALTER TABLE t CHANGE COLUMN a a2 VARCHAR(10) NOT NULL DEFAULT 'x' FIRST, DROP COLUMN c, ADD c DATETIME(3) DEFAULT '2020-01-01 00:00:00.5' AFTER a2",
+        "ALTER TABLE t ADD COLUMN (p INT DEFAULT 1, q DECIMAL(5,2) NOT NULL DEFAULT 2), ADD r INT FIRST, ADD s INT AFTER r", "ALTER TABLE t ALTER p DROP DEFAULT, ALTER COLUMN q SET DEFAULT 3.5, ALTER r SET DEFAULT 9",
+        "ALTER TABLE t ADD g INT GENERATED ALWAYS AS (p + 1) VIRTUAL NOT NULL, ADD h INT AS (p * 2) STORED COMMENT 'h' AFTER id", "ALTER TABLE t MODIFY h BIGINT AS (p * 3) STORED, ADD e ENUM('a','b') DEFAULT 'b', ADD f SET('x','y') NOT NULL DEFAULT 'x,y'",
+        "ALTER TABLE t MODIFY e ENUM('a','b','c') NULL, MODIFY COLUMN f SET('x','y','z') DEFAULT NULL", "ALTER TABLE t ALTER COLUMN s SET INVISIBLE, ADD i INT INVISIBLE DEFAULT 4", "ALTER TABLE t ALTER COLUMN s SET VISIBLE, DROP i",
+        "ALTER TABLE t ADD lat VARCHAR(5) CHARACTER SET latin1 DEFAULT 'é', ADD bin VARCHAR(5) CHARACTER SET binary, ADD txt TEXT COLLATE utf8mb3_bin", "ALTER TABLE t CONVERT TO CHARACTER SET latin1", "ALTER TABLE t ADD n CHAR(2) CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci",
+        "ALTER TABLE t ADD INDEX ip (p), ADD UNIQUE INDEX uq (q), ADD CONSTRAINT ck CHECK (p > -1)", "ALTER TABLE t DROP CHECK ck, DROP INDEX uq, ALTER INDEX ip INVISIBLE", "ALTER TABLE t DROP COLUMN s, DROP r, ALGORITHM=INSTANT",
+        "ALTER TABLE t ADD j JSON, ADD k BIT(3) DEFAULT b'11', ADD l TIME(2) DEFAULT '-10:11:12.5', ADD m YEAR DEFAULT 70, ADD o BLOB, ADD u TINYINT UNSIGNED DEFAULT 200", "ALTER TABLE t MODIFY u SMALLINT, MODIFY m SMALLINT DEFAULT 5, MODIFY k BIT(9) DEFAULT b'1', MODIFY l TIME",
+        "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (p, id)", "ALTER TABLE t DROP PRIMARY KEY, MODIFY id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY", "ALTER TABLE t COMMENT='c', ROW_FORMAT=COMPRESSED, KEY_BLOCK_SIZE=8", "ALTER TABLE t", "ALTER TABLE t ADD COLUMN z1 INT NOT NULL, ADD COLUMN z2 VARCHAR(3) NOT NULL, ADD z3 DATETIME NULL DEFAULT NULL",
+    ):  # fmt: skip
+        execute(db, statement, touch)
+    fence(run, db, "my", "typed")
+    record_tables(run, "t", variants=["my", "typed"])
+    record_history(run, f"my_{run.tag}", f"history_my_{run.tag}")
+    note(run, "topics of typed", sorted(name.replace(run.tag, "TAG") for name in run.topics(f"typed_{run.tag}")))
+
+
+@scenario
+def mysql_partitioned(run: Run):
+    """Partitions of every kind: made, added, split, merged, exchanged, emptied, dropped; rows between; truncates as events."""
+    db = run.mysql(*FENCE)
+    start(run, my={"skipped.operations": "none"})
+    execute(
+        db, "CREATE TABLE h (id INT PRIMARY KEY, v INT) PARTITION BY HASH (id) PARTITIONS 4", "INSERT INTO h VALUES (1,1),(2,2)", "ALTER TABLE h ADD PARTITION PARTITIONS 2", "ALTER TABLE h COALESCE PARTITION 3", "INSERT INTO h VALUES (3,3)",
+        "CREATE TABLE l (id INT, c INT, PRIMARY KEY (id, c)) PARTITION BY LIST (c) (PARTITION p0 VALUES IN (1,2,NULL) COMMENT = 'x', PARTITION p1 VALUES IN (3))", "INSERT INTO l VALUES (1,1),(2,3)", "ALTER TABLE l ADD PARTITION (PARTITION p2 VALUES IN (7,8))",
+        "ALTER TABLE l TRUNCATE PARTITION p0", "INSERT INTO l VALUES (3,7)", "ALTER TABLE l DROP PARTITION p1, p2", "TRUNCATE l",
+        "CREATE TABLE k (a VARCHAR(5), b INT, PRIMARY KEY (a, b)) ENGINE=InnoDB PARTITION BY LINEAR KEY ALGORITHM=2 (a) PARTITIONS 3", "INSERT INTO k VALUES ('a',1)", "ALTER TABLE k REBUILD PARTITION ALL", "ALTER TABLE k ANALYZE PARTITION ALL",
+        "CREATE TABLE rc (a INT, b DATE, PRIMARY KEY (a, b)) PARTITION BY RANGE COLUMNS (a, b) SUBPARTITION BY HASH (a) SUBPARTITIONS 2 (PARTITION p0 VALUES LESS THAN (5, '2020-01-01'), PARTITION p1 VALUES LESS THAN (MAXVALUE, MAXVALUE))", "INSERT INTO rc VALUES (1,'2020-01-01')",
+        "CREATE TABLE r (id INT NOT NULL) PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20))", "CREATE TABLE x LIKE r", "ALTER TABLE x REMOVE PARTITIONING", "INSERT INTO x VALUES (5)",
+        "ALTER TABLE r EXCHANGE PARTITION p0 WITH TABLE x WITHOUT VALIDATION", "INSERT INTO r VALUES (15)", "ALTER TABLE r REORGANIZE PARTITION p0, p1 INTO (PARTITION p VALUES LESS THAN (30))", "INSERT INTO r VALUES (25)",
+        "ALTER TABLE h PARTITION BY KEY () PARTITIONS 2", "ALTER TABLE h ADD w INT REMOVE PARTITIONING", "INSERT INTO h VALUES (4,4,4)", "ALTER TABLE h PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN MAXVALUE)", "DROP TABLE h, k, x",
+    )  # fmt: skip
+    fence(run, db)
+    record_captured(run, "my")
+    record_history(run, f"my_{run.tag}", f"history_my_{run.tag}")
+    sort_tables(run)
