@@ -98,7 +98,7 @@ def database(server: MySqlAddress) -> Iterator[tuple[str, Any]]:
             "CREATE TABLE item (id INT PRIMARY KEY, version INT NOT NULL, note TEXT)",
             "CREATE TABLE journal (line BIGINT AUTO_INCREMENT PRIMARY KEY, id INT, version INT)",
             "CREATE TABLE signals (id VARCHAR(64) PRIMARY KEY, type VARCHAR(32), data VARCHAR(2048))",
-            f"SET SESSION {'max_recursive_iterations' if isinstance(server, MariaDbServer) else 'cte_max_recursion_depth'} = 1000000",
+            f"SET SESSION {'max_recursive_iterations' if isinstance(server, MariaDbServer) else 'cte_max_recursion_depth'} = {ROWS}",
         ):
             cursor.execute(statement)
         yield name, cursor
