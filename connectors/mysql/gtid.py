@@ -132,6 +132,21 @@ def covers(transactions: Transactions, others: Transactions) -> bool:
     return transactions.contains(others) if isinstance(others, GtidSet) else not others
 
 
+def read_sources(
+    stored: Transactions, executed: Transactions, purged: Transactions, wanted: Callable[[str], bool]
+) -> Callable[[str], bool]:
+    """Tells the sources of which a dump leaves out what is stored: those that are wanted, and of the others those that the server can go on
+    with. The reference has all of the others sent again from their beginning at each start, whose statements then change tables anew."""
+
+    def goes_on(source: str) -> bool:
+        if wanted(source):
+            return True
+        read = stored.filtered(source.__eq__)
+        return covers(executed, read) and covers(read, purged.filtered(source.__eq__))
+
+    return goes_on
+
+
 def starting_set(stored: GtidSet, executed: GtidSet, purged: GtidSet, wanted: Callable[[str], bool]) -> GtidSet:
     """What a dump is told to leave out (mysql.md §8.3): of the sources that were seen before, what was read; what the server has purged."""
     seen = stored.filtered(wanted)

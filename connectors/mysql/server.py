@@ -12,7 +12,7 @@ from connectors.engine.relational.table import TableId
 from connectors.mysql.config import SYSTEM_DATABASES, MySqlConfig
 from connectors.mysql.connection import Connection, quote_literal, quote_name
 from connectors.mysql.errors import LostConnectionError, ServerError
-from connectors.mysql.gtid import GtidSet, Transactions, covers, parse_transactions, starting_set
+from connectors.mysql.gtid import GtidSet, Transactions, covers, parse_transactions, read_sources, starting_set
 from connectors.mysql.mariadb_gtid import MariadbGtidSet
 from connectors.mysql.offset import MySqlOffset
 
@@ -147,13 +147,12 @@ def left_out(connection: Connection, config: MySqlConfig, position: MySqlOffset)
     """
     if position.gtids is None or config.flag("gtid.ignore.on.recovery") or not has_gtids(connection, config):
         return None
-    if is_mariadb(config):
-        return MariadbGtidSet.parse(position.gtids).filtered(config.gtid_sources)
     executed, purged = log_status(connection, config).gtids, purged_gtids(connection, config)
-    assert isinstance(purged, GtidSet)
-    return starting_set(
-        GtidSet.parse(position.gtids), executed if isinstance(executed, GtidSet) else GtidSet(), purged, config.gtid_sources
-    )
+    if isinstance(purged, MariadbGtidSet):
+        read = MariadbGtidSet.parse(position.gtids)
+        return read.filtered(read_sources(read, executed or MariadbGtidSet(), purged, config.gtid_sources))
+    stored, executed = GtidSet.parse(position.gtids), executed if isinstance(executed, GtidSet) else GtidSet()
+    return starting_set(stored, executed, purged, read_sources(stored, executed, purged, config.gtid_sources))
 
 
 def log_beginning(connection: Connection, config: MySqlConfig) -> MySqlOffset:

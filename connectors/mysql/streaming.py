@@ -90,6 +90,9 @@ class ChangeStream:
         self._tables = StreamTables(config, schema, tables, lambda: self._state.moment(self._state.events, 0).offset())
         self._records = RowRecords(config, self._state, headers, metrics, taps)
         self._resume: tuple[int, int] | None = (stored.event, stored.row) if stored.event or stored.row else None
+        # another server may have transactions before the one that was read in part, which none had seen
+        self._begun_by = stored.server_id
+        self._is_begun = False
         self._foreign = False
         # where the event stands that names the transaction of a single statement
         self._alone: int | None = None
@@ -260,6 +263,7 @@ class ChangeStream:
         """
         state, records = self._state, self._records
         state.begin(header.end - header.length, thread)
+        self._is_begun = self._resume is not None and self._begun_by in (0, header.server_id)
         records.transaction = state.shown_gtid if state.shown_gtid is not None else f"file={state.file},pos={state.pos}"
         records.monitor = self._monitor if counted else None
         if records.monitor is not None:
@@ -273,13 +277,14 @@ class ChangeStream:
         if records.monitor is not None:
             row = records.monitor.end(records.transaction, state.ts_us // 1000)
             # an offset that counts all events and no row is the one of this record
-            if row is not None and self._resume != (state.events, 0):
+            if row is not None and not (self._is_begun and self._resume == (state.events, 0)):
                 rows.append(row)
                 self._last = state.moment(state.events, 0)
             records.monitor = None
         state.commit(header.end)
         records.query = None
-        self._resume = None
+        if self._is_begun:
+            self._resume, self._is_begun = None, False
         self._metrics.transactions += 1
 
     # -- statements --------------------------------------------------------------------------------------------------------------------
@@ -341,7 +346,7 @@ class ChangeStream:
 
     def _known_statement(self) -> bool:
         """Whether a statement inside a transaction was given out before the start."""
-        return self._resume is not None and self._state.inside and self._state.events < self._resume[0]
+        return self._is_begun and self._resume is not None and self._state.inside and self._state.events < self._resume[0]
 
     def _truncate(self, header: Header, id_: TableId, rows: list[EncodedRow]) -> None:
         if self._taps.watched == id_:
@@ -361,7 +366,7 @@ class ChangeStream:
             return
         state = self._state
         passed = 0
-        if self._resume is not None and state.inside:
+        if self._is_begun and self._resume is not None and state.inside:
             events, row = self._resume
             if state.events < events:
                 return

@@ -16,7 +16,7 @@ from connect_py.testing.services.mysql import MySqlServer
 from tests.binlog_task import DirectTask, task_config
 from tests.certificates import Identity
 from tests.fix_kafka import Kafka
-from tests.mysql_replicas import await_level, follow, purge, run
+from tests.mysql_replicas import await_level, follow, purge, run, stop_following
 
 pytestmark = pytest.mark.services
 
@@ -121,6 +121,28 @@ def test_a_transaction_that_was_read_in_part_goes_on_from_another_server(chain: 
     assert [row["id"] for _, row in task.rows("t") + again.rows("t")] == list(range(6001))
 
 
+def test_what_a_new_server_wrote_itself_before_a_transaction_that_was_read_in_part_is_read_too(chain: Chain, kafka: Kafka) -> None:
+    """Such transactions come first, and are none of those that the offset counts events of."""
+    run(chain.primary, "CREATE DATABASE errant", "CREATE TABLE errant.t (id INT PRIMARY KEY, v VARCHAR(200))")
+    run(chain.primary, "INSERT INTO errant.t VALUES (0, '')")
+    await_level(chain.primary, chain.replica)
+    config = task_config(chain.primary, kafka, "errant")
+    inserts = [f"INSERT INTO errant.t VALUES {','.join(f'({n}, REPEAT(0, 200))' for n in range(k, k + 500))}" for k in range(1, 6001, 500)]
+    with DirectTask(config) as task:
+        task.poll_until(lambda: task.rows("t"))
+        stop_following(chain.replica)
+        run(chain.replica, "INSERT INTO errant.t VALUES (10001, 'own'), (10002, 'own')")
+        run(chain.primary, "BEGIN", *inserts, "COMMIT")
+        task.poll_until(lambda: len(task.rows("t")) > 1)
+    first = len(task.rows("t"))
+    assert 1 < first < 6001 and task.offsets[-1].get("event"), "the first batch ends inside of the transaction"
+    follow(chain.replica, chain.primary, anew=False)
+    await_level(chain.primary, chain.replica)
+    with DirectTask({**config, "database.port": str(chain.replica.port)}, task.offsets[-1]) as again:
+        again.poll_until(lambda: len(again.rows("t")) >= 6003 - first)
+    assert [row["id"] for _, row in task.rows("t") + again.rows("t")] == [*range(first), 10001, 10002, *range(first, 6001)]
+
+
 def test_a_connector_goes_on_from_a_replica_by_its_gtids(chain: Chain, kafka: Kafka) -> None:
     run(chain.primary, "CREATE DATABASE failover", "CREATE TABLE failover.t (id INT PRIMARY KEY)", "INSERT INTO failover.t VALUES (1)")
     config = task_config(chain.primary, kafka, "failover")
@@ -154,6 +176,13 @@ def test_rows_of_servers_that_are_left_out_make_no_records(chain: Chain, kafka: 
         task.poll_until(lambda: len(task.rows("t")) == 2)
     # statements of the other server count all the same: its tables are ours
     assert task.rows("t") == [("r", {"id": 100}), ("c", {"id": 101, "v": 1})]
+    run(chain.replica, "ALTER TABLE apart.t DROP v", "INSERT INTO apart.t VALUES (102)")
+    with DirectTask(config, task.offsets[-1]) as again:
+        again.poll_until(lambda: again.rows("t"))
+        run(chain.replica, "INSERT INTO apart.t VALUES (103)")
+        again.poll_until(lambda: len(again.rows("t")) == 2)
+    # neither its rows nor its statements come again
+    assert again.rows("t") == [("c", {"id": 102}), ("c", {"id": 103})]
 
 
 def test_a_log_that_was_thrown_away_is_a_named_error(chain: Chain, kafka: Kafka) -> None:
