@@ -7,6 +7,7 @@ fetches and parses the text of one record for every fingerprint that it has not 
 from __future__ import annotations
 
 import json
+import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -96,6 +97,12 @@ class Batch:
         self.ranges = ranges
         self.groups = groups
         self.rejected: set[tuple[TopicPartition, int]] = set()
+        self._view: str | None = None
+
+    def share(self) -> None:
+        """From now on any session can read the records (`spark_sink.lanes`), not only the one that did."""
+        self._view = f"connect_py_batch_{uuid.uuid4().hex}"
+        self._rows.createOrReplaceGlobalTempView(self._view)
 
     def decoded(self, group: Group, condition: str | None, config: SinkConfig) -> DataFrame:
         """Typed rows of one group (see `decode_sql`); only those for which the SQL condition holds, and none that was rejected."""
@@ -118,10 +125,13 @@ class Batch:
         wanted += [f"`route` <=> {'NULL' if group.value is None else literal(group.value)}"] if routing.by_value(config) else []
         wanted += [f"({condition})"] if condition else []
         wanted += [f"NOT ({at(self.rejected)})"] if self.rejected else []
-        return self._rows.where(" AND ".join(wanted))
+        rows = self._rows if self._view is None else self._spark.table(f"global_temp.{self._view}")
+        return rows.where(" AND ".join(wanted))
 
     def close(self) -> None:
         """Release what Spark holds."""
+        if self._view is not None:
+            self._spark.catalog.dropGlobalTempView(self._view)
         self._rows.unpersist()
 
 
@@ -237,11 +247,14 @@ class Reader:
                 self._with_envelope.add(fingerprint.topic)
             if fingerprint.value is None and fingerprint.topic in self._with_envelope:
                 meaning = Meaning(RecordSchema(Form.IGNORED))
+            tables = self._tables_of(kind, meaning)
+            if tables and self._want_keys(tables, meaning.schema):
+                tables, meaning = (), replace(meaning, problem=self._without_key(kind))
             groups.append(
                 Group(
                     fingerprint,
                     meaning.schema,
-                    () if (tables := self._tables_of(kind, meaning)) is None else tables,
+                    () if tables is None else tables,
                     kind.count,
                     kind.placeholder,
                     meaning.route,
@@ -266,6 +279,28 @@ class Reader:
                 "routing, or set lakehouse.tables.unrouted=skip."
             )
         return None if found is None and self._config["tables.unrouted"] == "dlq" else found or ()
+
+    def _want_keys(self, tables: Iterable[TableName], schema: RecordSchema) -> bool:
+        """Whether records have no key, and no table of theirs takes such."""
+        if schema.keys or "key" in schema.untyped or schema.form not in (Form.ENVELOPE, Form.FLAT):
+            return False
+        of_tables = [self._config.of_table(str(table)) for table in tables]
+        return not any(
+            config["tables.no-key"] != "dlq" or config["tables.write-mode"] == "append" or config["tables.default-id-columns"]
+            for config in of_tables
+        )
+
+    def _without_key(self, kind: Kind) -> str:
+        """Why records without a key are bad."""
+        why = "it has no key, and lakehouse.tables.no-key=dlq"
+        if not self._config.tolerates:
+            tp, offset = kind.place
+            place = f"topic {tp.topic} partition {tp.partition} offset {offset}"
+            raise FatalTaskError(
+                f"The record at {place} is bad: {why}. Nothing of this batch was written. "
+                "With errors.tolerance=all such records go to the dead letter queue."
+            )
+        return why
 
     def _rule(self, value: str | None, meaning: Meaning) -> str:
         config = self._config

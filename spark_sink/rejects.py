@@ -94,7 +94,7 @@ def reject(found: Problems, batch: Batch, reader: Reader, context: BatchSinkCont
         for row in reader.raw(found)
     ]
     context.reject(records)
-    batch.rejected |= set(found)
+    batch.rejected = batch.rejected | set(found)  # a new set: other tables of the batch may be reading this one
 
 
 def _bound(config: SinkConfig) -> int:

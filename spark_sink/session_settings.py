@@ -33,6 +33,8 @@ def context_settings(config: SinkConfig) -> dict[str, str]:
         "spark.sql.extensions": ",".join(EXTENSIONS.values()),
         "spark.ui.enabled": "false" if master.startswith("local") else "true",
         "spark.ui.showConsoleProgress": "false",
+        # Tables that are written at once share the cores: a small one does not wait for the jobs of a large one.
+        "spark.scheduler.mode": "FAIR",
         # Every table has its own catalog: this one would put a directory into whatever the process's working directory is.
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "connect-py-spark-warehouse"),
     }

@@ -2,12 +2,14 @@
 
 Tables decide what has been applied: each commit holds the next offsets, and rows below them are dropped before a write, so a batch that is
 repeated, after a failure or a kill at any point, changes only the tables that had not committed it. The consumer group is a report that
-follows the tables and never leads them. One thread, the runtime's, uses everything here; `stop` only sets a flag.
+follows the tables and never leads them. One thread, the runtime's, uses everything here but what a lane does (`spark_sink.lanes`: it writes
+one table of a batch); `stop` only sets a flag.
 """
 
 from __future__ import annotations
 
 import datetime
+import functools
 import logging
 import threading
 import time
@@ -31,6 +33,7 @@ from spark_sink.driving.base import Driver, Pending
 from spark_sink.driving.bounded import Horizon
 from spark_sink.driving.open import open_driver
 from spark_sink.errors import classify, is_of_records, is_of_size, spark_ended
+from spark_sink.lanes import Lanes, Sessions, SparkLane, Work
 from spark_sink.maintenance import Policy, Schedule
 from spark_sink.metrics import SinkFigures
 from spark_sink.opening import Opening
@@ -63,6 +66,8 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         self._ahead: ReadAhead | None = None
         self._failures = 0
         self._claimed = False
+        self._rejecting = threading.Lock()
+        self._lanes: Lanes | None = None
         self._figures = SinkFigures()
 
     def start(self, config: Mapping[str, str], context: BatchSinkContext) -> None:
@@ -102,9 +107,17 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         self._figures.session_started()
         return True
 
-    def _equip(self, spark: SparkSession) -> None:
-        """All that works in the session."""
-        context, self._spark = self._context, spark
+    def _equip(self, own: SparkSession) -> None:
+        """All that works in the session, or in those of lanes."""
+        context, config = self._context, self._config
+        self._sessions = sessions = Sessions(own, config)
+        self._spark = spark = sessions.here
+        is_classic = config["spark.remote"] is None
+        self._lanes = Lanes(
+            lambda number, answers: SparkLane(number, answers, sessions, is_classic=is_classic),
+            config["control.commit.threads"],
+            config["control.commit.timeout-ms"] / 1000,
+        )
         self._schedule = Schedule(self._config)
         self._reader = Reader(spark, self._config, context.kafka_options, open_format(context.conversion))
         self._driver = driver = open_driver(spark, self._config, self._reader, context.connector)
@@ -139,8 +152,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             self._tables.forget()
             self._figures.failed()
             if isinstance(error, Behind):
-                for tp, offset in error.offsets.items():
-                    self._positions[tp] = max(min(offset, self._positions.get(tp, offset)), log[tp][0] if tp in log else 0)
+                self._set_back(error, log)
             raised = self._counted(error, f"reading {describe(ranges)}")
             if raised is error:
                 raise
@@ -150,6 +162,11 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         self._positions.update(done)
         self._figures.looked(self._positions, log)
         return done
+
+    def _set_back(self, behind: Behind, log: Mapping[TopicPartition, Range]) -> None:
+        """What a table has lost is read again."""
+        for tp, offset in behind.offsets.items():
+            self._positions[tp] = max(min(offset, self._positions.get(tp, offset)), log[tp][0] if tp in log else 0)
 
     def _maintain(self) -> None:
         """Before a batch, at most one table. The offsets of the last one are in the group by now; what fails is left for the next turn."""
@@ -240,19 +257,39 @@ class SparkLakehouseSinkTask(BatchSinkTask):
                 rejects.reject(bad, batch, self._reader, self._context, self._config)
                 self._figures.rejected(len(bad))
             changes = self._changes(batch)
-            for change in changes:
-                table_began = time.monotonic()
-                was_new = self._apply_to_table(change, batch)
-                records = sum(group.count for group in change.groups)
-                if was_new:
-                    self._schedule.committed(change.table)
-                self._figures.applied(str(change.table), records, time.monotonic() - table_began, was_new=was_new)
+            self._apply_to_tables(changes, batch, log)
             self._note({tp: found for tp, found in ranges.items() if not any(tp in change.ranges for change in changes)})
             self._figures.batch(sum(group.count for group in batch.groups if not group.tables))
         finally:
             batch.close()
         rows = sum(group.count for group in batch.groups)
         _log.info("Applied %d records to %d tables in %.2f s: %s", rows, len(changes), time.monotonic() - began, describe(ranges))
+
+    def _apply_to_tables(self, changes: Sequence[TableChange], batch: Batch, log: Mapping[TopicPartition, Range]) -> None:
+        """Apply a batch to all of its tables, several at once. When one fails, those that are being written are finished first."""
+        lanes = self._lanes
+        assert lanes is not None
+        if lanes.several(len(changes)):
+            batch.share()
+        by_name = {f"table {change.table} from {describe(change.ranges)}": change for change in changes}
+
+        def done(work: Work[bool], was_new: bool, seconds: float) -> None:
+            change = by_name[work.name]
+            if was_new:
+                self._schedule.committed(change.table)
+            self._figures.applied(str(change.table), sum(group.count for group in change.groups), seconds, was_new=was_new)
+
+        works = [Work(name, functools.partial(self._apply_to_table, change, batch)) for name, change in by_name.items()]
+        errors = lanes.run(works, done)
+        for error in errors:
+            if isinstance(error, Behind):
+                self._set_back(error, log)
+        if errors:
+            first = min(errors, key=lambda error: (isinstance(error, Exception), not isinstance(error, FatalTaskError)))
+            for other in errors:
+                if other is not first:
+                    _log.warning("Another table failed in the same batch: %s", other)
+            raise first
 
     def _apply_to_table(self, change: TableChange, batch: Batch) -> bool:
         """Apply a change, without the records that are bad where these are tolerated."""
@@ -262,16 +299,15 @@ class SparkLakehouseSinkTask(BatchSinkTask):
                 return apply_table(change, batch, self._spark, self._tables, config)
             except Exception as error:
                 is_bad = self._config.tolerates and is_of_records(error)
-                if is_bad:
-                    self._tables.forget()
                 bad = rejects.of_table(change.groups, batch, change.ranges, config) if is_bad else None
                 if not bad:
                     raised = classify(error, f"writing table {change.table} from {describe(change.ranges)}")
                     if raised is error:
                         raise
                     raise raised from error
-                rejects.reject(bad, batch, self._reader, self._context, self._config)
-                self._figures.rejected(len(bad), str(change.table))
+                with self._rejecting:
+                    rejects.reject(bad, batch, self._reader, self._context, self._config)
+                    self._figures.rejected(len(bad), str(change.table))
 
     def _note(self, ranges: Mapping[TopicPartition, Range]) -> None:
         """Tell tables of ranges in which nothing was theirs (tombstones after deletes), lest each restart reads these again."""
@@ -325,6 +361,10 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         if self._opening is not None:
             self._opening.abandon()
             self._opening = None
+        if self._lanes is not None:
+            self._lanes.close()
+            self._sessions.close()
+            self._lanes = None
         if self._ahead is not None:
             self._ahead.close()
             self._ahead = None

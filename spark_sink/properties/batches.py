@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from connect_py.api.config import ConfigType, Importance, between, non_empty, one_of
 from spark_sink.properties.key import key
 
@@ -60,6 +62,22 @@ KEYS = (
         "Halve the bound of a batch when one runs out of memory or time, and let it grow again by a quarter while batches take less than "
         "half of lakehouse.control.commit.interval-ms. With lakehouse.source.mode=loop only: Spark's own plans cannot be changed.",
         ConfigType.BOOLEAN,
+        group="Batches",
+    ),
+    key(
+        "control.commit.threads",
+        os.cpu_count() or 1,
+        "How many tables are written at once, each in a Spark session of its own; by default as many as the task's machine has cores.",
+        ConfigType.INT,
+        validator=between(1),
+        group="Batches",
+    ),
+    key(
+        "control.commit.timeout-ms",
+        300000,
+        "How long one table's part of a batch may take to be written. Then its jobs are cancelled and the batch is tried again.",
+        ConfigType.LONG,
+        validator=between(1),
         group="Batches",
     ),
     key(

@@ -27,6 +27,8 @@ SHARED_WITH_ICEBERG = frozenset(
         "tables.default-partition-by",
         "tables.default-commit-branch",
         "control.commit.interval-ms",
+        "control.commit.threads",
+        "control.commit.timeout-ms",
     }
 )
 
