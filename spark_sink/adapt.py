@@ -1,7 +1,7 @@
 """What becomes of a column whose type, or whose being there, the table does not share: `lakehouse.tables.schema-change.behavior`. Pure.
 
 `adapt` changes what records are read as, before rows, statements and `plan_evolution` see them: a column can be left out, be cast to the
-table's type, or go to a column of another name. What it leaves alone the table must take, or the batch fails.
+table's type, or go to a column of another name; so can fields within columns. What it leaves alone the table must take, or the batch fails.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from spark_sink.config import SinkConfig
 from spark_sink.evolve import plain, wider
 from spark_sink.records import Column, RecordSchema
-from spark_sink.types import ColumnType
+from spark_sink.structures import Array, Map, Struct, Type, parse_type, struct_sql, type_text
+from spark_sink.types import ColumnType, Expression, as_is, quote
 
 
 @dataclass(frozen=True)
@@ -64,13 +65,12 @@ def _adapted(column: Column, table: Mapping[str, str], seen: MutableMapping[str,
             return None
         seen[column.name] = column.type.spark
         return column
-    common = wider(known, column.type.spark)
-    stays = rules.behavior == "ignore" or not rules.widens
-    if common is not None and not (stays and column.name in table and common != plain(table[column.name])):
-        seen[column.name] = common
-        return column
-    if stays or rules.behavior == "try_evolve":
-        return replace(column, type=_cast(column.type, known))
+    there = column.name in table
+    fitted = _fitted(parse_type(column.type.spark), parse_type(known), rules, there=there)
+    if fitted is not None:
+        type_, convert = fitted
+        seen[column.name] = wider(known, type_text(type_)) or known
+        return column if convert is as_is else replace(column, type=_converted(column.type, type_text(type_), convert))
     if rules.behavior == "lenient" and (rules.adds or not table):
         return _adapted(
             replace(column, name=f"{column.name}__{_suffix(column.type.spark)}"), table, seen, replace(rules, behavior="evolve")
@@ -78,9 +78,65 @@ def _adapted(column: Column, table: Mapping[str, str], seen: MutableMapping[str,
     return column
 
 
-def _cast(type_: ColumnType, to: str) -> ColumnType:
+def _fitted(given: Type, known: Type, rules: Rules, *, there: bool, depth: int = 0) -> tuple[Type, Expression] | None:
+    """What a type becomes to go with a known one, and SQL from one to the other; None when the rules have nothing for it.
+
+    Args:
+        there: whether the table has the known type, and not only the batch.
+    """
+    stays = rules.behavior == "ignore" or not rules.widens
+    match given, known:
+        case Struct(), Struct():
+            return _fitted_struct(given, known, rules, there=there, depth=depth)
+        case Array(), Array():
+            inner = _fitted(given.element, known.element, rules, there=there, depth=depth + 1)
+            if inner is None or inner[1] is as_is:
+                return None if inner is None else (given, as_is)
+            return Array(inner[0]), lambda value: f"transform({value}, f{depth} -> {inner[1](f'f{depth}')})"
+        case Map(), Map() if given.key == known.key:
+            inner = _fitted(given.value, known.value, rules, there=there, depth=depth + 1)
+            if inner is None or inner[1] is as_is:
+                return None if inner is None else (given, as_is)
+            return Map(given.key, inner[0]), lambda value: f"transform_values({value}, (g{depth}, f{depth}) -> {inner[1](f'f{depth}')})"
+    common = wider(type_text(known), type_text(given))
+    if common is not None and not (stays and there and common != type_text(known)):
+        return given, as_is
+    if stays or rules.behavior == "try_evolve":
+        return known, lambda value: f"CAST({value} AS {type_text(known)})"
+    return None
+
+
+def _fitted_struct(given: Struct, known: Struct, rules: Rules, *, there: bool, depth: int) -> tuple[Type, Expression] | None:
+    """Fields are taken as columns are: left out, cast, or given another name."""
+    fields: dict[str, Type] = {}
+    parts: list[tuple[str, str, Expression]] = []
+    for name, type_ in given.fields.items():
+        target: str = name
+        if name not in known.fields:
+            if there and (rules.behavior == "ignore" or not rules.adds):
+                continue
+            fitted: tuple[Type, Expression] | None = (type_, as_is)
+        else:
+            fitted = _fitted(type_, known.fields[name], rules, there=there, depth=depth)
+            if fitted is None and rules.behavior == "lenient" and (rules.adds or not there):
+                target = f"{name}__{_suffix(type_text(type_))}"
+                fitted = (type_, as_is)
+                if target in known.fields:
+                    fitted = _fitted(type_, known.fields[target], replace(rules, behavior="evolve"), there=there, depth=depth)
+        if fitted is None:
+            return None
+        fields[target] = fitted[0]
+        parts.append((target, name, fitted[1]))
+    if fields == given.fields:
+        return given, as_is
+    if not fields:
+        return known, lambda _: f"CAST(NULL AS {type_text(known)})"
+    return Struct(fields), lambda value: struct_sql(value, {target: to(f"{value}.{quote(name)}") for target, name, to in parts})
+
+
+def _converted(type_: ColumnType, to: str, convert: Expression) -> ColumnType:
     """A value that does not fit raises, and so is a bad record."""
-    return ColumnType(type_.read, to, lambda value: f"CAST({type_.convert(value)} AS {to})")
+    return ColumnType(type_.read, to, lambda value: convert(type_.convert(value)))
 
 
 def _suffix(type_: str) -> str:

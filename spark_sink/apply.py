@@ -15,11 +15,11 @@ from spark_sink.adapt import Rules, adapt, allows
 from spark_sink.changes import Batch, Group
 from spark_sink.config import SinkConfig
 from spark_sink.decode import UNAVAILABLE, metadata_columns
-from spark_sink.evolve import plan_evolution, wider
+from spark_sink.evolve import Evolution, in_order_of, plan_evolution, wider
 from spark_sink.merge import VERSION_COLUMNS, Shape, reduce, unify
 from spark_sink.ordering import order_of
 from spark_sink.planning import Range
-from spark_sink.records import Form
+from spark_sink.records import Column, Form
 from spark_sink.routing import TableName
 from spark_sink.summary import Truncate
 from spark_sink.tables.base import Tables, TableState
@@ -82,9 +82,11 @@ def apply_table(change: TableChange, batch: Batch, spark: SparkSession, tables: 
     rows = [group for group in groups if group.schema.form is not Form.TOMBSTONE]
     if state is None:
         state = _create(change, rows, shape, tables, config)
-    elif evolution := plan_evolution(str(change.table), state.columns, shape.types, enabled=config["tables.evolve-schema-enabled"]):
-        tables.evolve(change.table, evolution)
-        _log.info("Table %s: added %s, widened %s", change.table, dict(evolution.added), dict(evolution.widened))
+    else:
+        if evolution := _evolution(change, rows, shape, state, config):
+            tables.evolve(change.table, evolution)
+            _log.info("Table %s: %s", change.table, evolution)
+        shape = replace(shape, types=in_order_of(state.columns, shape.types))
     condition = state.watermark.condition(change.ranges)
     placeholder = config["unavailable.value.placeholder"]
     frames = [
@@ -93,6 +95,7 @@ def apply_table(change: TableChange, batch: Batch, spark: SparkSession, tables: 
             shape,
             placeholder if group.placeholder else None,
             frozenset(column.name for column in group.schema.columns if column.text),
+            {column.name: column.type.spark for column in group.schema.columns},
         )
         for group in groups
     ]
@@ -126,6 +129,20 @@ def _adapted(groups: Sequence[Group], state: TableState | None, config: SinkConf
     table = {} if state is None else state.columns
     seen = dict(table)
     return [replace(group, schema=adapt(group.schema, table, seen, rules)) for group in groups]
+
+
+def _evolution(change: TableChange, rows: Sequence[Group], shape: Shape, state: TableState, config: SinkConfig) -> Evolution:
+    """What must change in the table. A column that may be null from now on, or that events no longer have, loses its NOT NULL."""
+    rules = Rules.of(config)
+    enabled = rules.behavior != "exception"
+    nulls = {name for name in state.required - set(shape.keys) if not all(_is_required(name, group.schema.columns) for group in rows)}
+    return plan_evolution(
+        str(change.table),
+        state.columns,
+        shape.types,
+        enabled=enabled,
+        nulls=nulls if rows and rules.widens and rules.behavior != "ignore" else frozenset(),
+    )
 
 
 def _has_all(groups: Sequence[Group], batch: Batch, condition: str | None, config: SinkConfig) -> bool:
@@ -224,7 +241,7 @@ def _shape(change: TableChange, groups: Sequence[Group], config: SinkConfig) -> 
         unavailable=UNAVAILABLE if changelog else None,
         versions=versions,
         order=_order(change, types, key, config),
-        required_keys=frozenset(name for name in key if all(_is_required(name, group) for group in groups)),
+        required_keys=frozenset(name for name in key if all(_is_required(name, group.schema.keys) for group in groups)),
     )
 
 
@@ -241,8 +258,8 @@ def _order(change: TableChange, types: Mapping[str, str], key: Sequence[str], co
     return name
 
 
-def _is_required(key: str, group: Group) -> bool:
-    return any(column.name == key and column.required for column in group.schema.keys)
+def _is_required(name: str, columns: Sequence[Column]) -> bool:
+    return any(column.name == name and column.required for column in columns)
 
 
 def _may_be_unknown(name: str, group: Group) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from spark_sink.structures import conformed, parse_type
 from spark_sink.types import literal, quote
 
 if TYPE_CHECKING:
@@ -57,12 +58,15 @@ def flag(column: str) -> str:
     return f"$unknown:{column}"
 
 
-def unify(frame: DataFrame, shape: Shape, placeholder: str | None, text_columns: frozenset[str]) -> DataFrame:
+def unify(
+    frame: DataFrame, shape: Shape, placeholder: str | None, text_columns: frozenset[str], types: Mapping[str, str] | None = None
+) -> DataFrame:
     """A decoded frame in the table's shape: all columns, in order, in the merged types, with flags for what is unknown.
 
     Args:
         placeholder: set when the frame may contain it.
         text_columns: columns in which the placeholder can stand.
+        types: of the frame's columns, as far as they have parts.
     """
     has = set(frame.columns)
     unknown: dict[str, str] = {}
@@ -83,6 +87,8 @@ def unify(frame: DataFrame, shape: Shape, placeholder: str | None, text_columns:
             value = f"nullif(array_compact(array({names})), array())" if names else "NULL"
         elif not shape.keys and name in unknown:
             value = f"IF({unknown[name]}, NULL, {value})"
+        if types and name in has and "<" in type_ and types.get(name, type_) != type_:
+            value = conformed(value, parse_type(types[name]), parse_type(type_))
         select.append(f"CAST({value} AS {type_}) {quote(name)}")
     return frame.selectExpr(*select, *(f"{condition} {quote(flag(name))}" for name, condition in unknown.items()))
 

@@ -28,12 +28,14 @@ class TableState:
     """A table as it is now.
 
     Attributes:
-        columns: types by column, in order, as Spark writes them.
+        columns: types by column, in order, as Spark writes them, with names of fields quoted.
         watermark: what this connector has applied to it.
+        required: columns that are NOT NULL.
     """
 
     columns: Mapping[str, str]
     watermark: Watermark
+    required: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

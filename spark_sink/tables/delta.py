@@ -23,7 +23,7 @@ from spark_sink.maintenance import Policy
 from spark_sink.merge import Shape, append_sql, merge_sql, overwrite_sql
 from spark_sink.routing import TableName
 from spark_sink.tables.base import TableState, Writer
-from spark_sink.tables.catalog import tables_of_catalog
+from spark_sink.tables.catalog import evolution_sql, state_of, tables_of_catalog
 from spark_sink.tables.history import Applied, Commit, metadata_json, newest_commit, parse_metadata
 from spark_sink.tables.layout import Layout, partition_sql
 from spark_sink.tables.ledger import Ledger
@@ -98,8 +98,7 @@ class DeltaTables:
             self._known[name] = known
             if first:
                 self._keep(name, known)
-        columns = {field.name: field.dataType.simpleString() for field in fields}
-        return TableState(columns, known.applied.watermark)
+        return state_of(fields, known.applied.watermark)
 
     def _has_version(self, name: TableName, version: int) -> bool:
         """Whether a version exists, which costs a listing and no job (`VERSION AS OF` is checked when a query is analysed)."""
@@ -157,13 +156,10 @@ class DeltaTables:
     def evolve(self, name: TableName, evolution: Evolution) -> None:
         """See `Tables.evolve`."""
         table = self._quoted(name)
-        if evolution.added:
-            columns = ", ".join(f"{quote(column)} {type_}" for column, type_ in evolution.added.items())
-            self._spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({columns})")
         if evolution.widened:
             self._spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({literal(_WIDENING)} = 'true')")
-        for column, type_ in evolution.widened.items():
-            self._spark.sql(f"ALTER TABLE {table} ALTER COLUMN {quote(column)} TYPE {type_}")
+        for statement in evolution_sql(table, evolution):
+            self._spark.sql(statement)
 
     def merge(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
         """See `Tables.merge`."""

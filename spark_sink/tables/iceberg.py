@@ -24,7 +24,7 @@ from spark_sink.maintenance import Policy
 from spark_sink.merge import Shape, append_sql, merge_sql
 from spark_sink.routing import TableName
 from spark_sink.tables.base import TableState, Writer
-from spark_sink.tables.catalog import tables_of_catalog
+from spark_sink.tables.catalog import evolution_sql, state_of, tables_of_catalog
 from spark_sink.tables.layout import Layout, partition_sql
 from spark_sink.tables.ledger import Ledger
 from spark_sink.tables.snapshots import Stored, newest
@@ -106,7 +106,7 @@ class IcebergTables:
             self._known[name] = known
             if first:
                 self._mend(name, known, refs)
-        return TableState({field.name: field.dataType.simpleString() for field in fields}, known.stored.watermark)
+        return state_of(fields, known.stored.watermark)
 
     def _refs(self, name: TableName) -> dict[str, int]:
         return {
@@ -160,12 +160,8 @@ class IcebergTables:
 
     def evolve(self, name: TableName, evolution: Evolution) -> None:
         """See `Tables.evolve`."""
-        table = self._quoted(name)
-        if evolution.added:
-            columns = ", ".join(f"{quote(column)} {type_}" for column, type_ in evolution.added.items())
-            self._spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({columns})")
-        for column, type_ in evolution.widened.items():
-            self._spark.sql(f"ALTER TABLE {table} ALTER COLUMN {quote(column)} TYPE {type_}")
+        for statement in evolution_sql(self._quoted(name), evolution):
+            self._spark.sql(statement)
 
     def merge(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
         """See `Tables.merge`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,13 +17,15 @@ from spark_sink import routing
 from spark_sink.adapt import Rules, adapt, allows
 from spark_sink.config import parse
 from spark_sink.errors import classify, is_of_records, is_of_size
-from spark_sink.evolve import plan_evolution, wider
+from spark_sink.evolve import in_order_of, plan_evolution, wider
 from spark_sink.heads import Fingerprint, Heads
 from spark_sink.maintenance import Schedule
 from spark_sink.merge import VERSION_COLUMNS, Shape, merge_sql, overwrite_sql
 from spark_sink.planning import offsets_json, plan_ranges, waiting_ranges
 from spark_sink.records import Form, parse_head, read_schemas
 from spark_sink.routing import TableName
+from spark_sink.structures import parse_type, type_text
+from spark_sink.tables.catalog import evolution_sql
 from spark_sink.tables.snapshots import newest
 from spark_sink.types import TypeOptions, column_type, literal, quote
 from spark_sink.watermark import Watermark
@@ -349,7 +352,12 @@ def test_a_head_is_the_text_before_the_payload() -> None:
         ("decimal(9,2)", "decimal(9,3)", None),
         ("int", "double", None),
         ("date", "timestamp_ntz", None),
-        ("struct<`a`:int>", "struct<a:int>", "struct<a:int>"),
+        ("struct<`a`:int>", "struct<a:int>", "struct<`a`:int>"),
+        ("array<struct<a:int,b:float>>", "array<struct<a:bigint,b:double>>", "array<struct<`a`:bigint,`b`:double>>"),
+        ("map<string,int>", "map<string,bigint>", "map<string,bigint>"),
+        ("map<string,int>", "map<int,int>", None),
+        ("struct<a:int>", "struct<a:string>", None),
+        ("struct<a:int>", "int", None),
     ],
 )
 def test_only_changes_without_loss_are_made(one: str, other: str, both: str | None) -> None:
@@ -359,8 +367,51 @@ def test_only_changes_without_loss_are_made(one: str, other: str, both: str | No
 def test_evolution_adds_and_widens_and_keeps_what_events_no_longer_have() -> None:
     has = {"id": "bigint", "n": "int", "gone": "string"}
     plan = plan_evolution("t", has, {"id": "int", "n": "bigint", "more": "date"}, enabled=True)
-    assert (plan.added, plan.widened) == ({"more": "date"}, {"n": "bigint"})
+    assert (plan.added, plan.widened) == ({("more",): "date"}, {("n",): "bigint"})
     assert not plan_evolution("t", has, {"id": "int"}, enabled=False)
+
+
+def test_evolution_reaches_into_structs_arrays_and_maps() -> None:
+    has = {"doc": "struct<`a`:int,`list`:array<struct<`x`:int>>,`by name`:map<string,int>>"}
+    wanted = {"doc": "struct<`list`:array<struct<`x`:bigint,`y, z`:string>>,`by name`:map<string,bigint>,`new`:struct<`b`:int>>"}
+    plan = plan_evolution("t", has, wanted, enabled=True)
+    assert plan.added == {("doc", "list", "element", "y, z"): "string", ("doc", "new"): "struct<`b`:int>"}
+    assert plan.widened == {("doc", "list", "element", "x"): "bigint", ("doc", "by name", "value"): "bigint"}
+    assert list(evolution_sql("t", plan)) == [
+        "ALTER TABLE t ADD COLUMNS (`doc`.`list`.`element`.`y, z` string, `doc`.`new` struct<`b`:int>)",
+        "ALTER TABLE t ALTER COLUMN `doc`.`list`.`element`.`x` TYPE bigint",
+        "ALTER TABLE t ALTER COLUMN `doc`.`by name`.`value` TYPE bigint",
+    ]
+    with pytest.raises(FatalTaskError, match=r"Column doc\.a of table t is int and the records now have string"):
+        plan_evolution("t", has, {"doc": "struct<a:string>"}, enabled=True)
+    with pytest.raises(FatalTaskError, match=r"add doc\.b int.*evolve-schema-enabled=true"):
+        plan_evolution("t", has, {"doc": "struct<a:int,b:int>"}, enabled=False)
+
+
+def test_a_column_that_may_be_null_from_now_on_loses_its_not_null_only_where_the_table_may_change() -> None:
+    has = {"id": "int", "n": "int"}
+    plan = plan_evolution("t", has, {"id": "int"}, enabled=True, nulls=frozenset({"n"}))
+    assert list(evolution_sql("t", plan)) == ["ALTER TABLE t ALTER COLUMN `n` DROP NOT NULL"]
+    assert not plan_evolution("t", has, {"id": "int"}, enabled=False, nulls=frozenset({"n"}))
+
+
+def test_rows_are_written_in_the_order_of_the_tables_fields() -> None:
+    written = in_order_of({"s": "struct<`a`:int,`gone`:date>", "n": "bigint"}, {"s": "struct<`b`:int,`a`:bigint>", "n": "int"})
+    assert written == {"s": "struct<`a`:bigint,`gone`:date,`b`:int>", "n": "int"}
+
+
+def test_every_type_is_read_and_written_back() -> None:
+    for text in (
+        "decimal(10,2)",
+        "timestamp_ntz",
+        "struct<>",
+        "struct<`a b`:int,`c``d`:array<map<string,decimal(3,1)>>,`e>`:struct<`f`:variant>>",
+    ):
+        assert type_text(parse_type(text)) == text
+    assert type_text(parse_type("STRUCT<a: INT, b: DECIMAL(10, 2)>")) == "struct<`a`:int,`b`:decimal(10,2)>"
+    for broken in ("", "struct<int>", "array<int", "map<int>", "int>", "struct<a:int"):
+        with pytest.raises(ValueError):
+            parse_type(broken)
 
 
 def test_a_column_that_differs_in_case_only_is_refused() -> None:
@@ -452,6 +503,31 @@ def test_a_type_that_differs_is_taken_as_the_behavior_says(rules: Rules, given_t
     table = {"id": "int", "v": "int"}
     found = adapt(of_columns(v=given_type), table, dict(table), rules)
     assert {column.name: column.type.spark for column in found.columns} == adapted
+
+
+@pytest.mark.parametrize(
+    ("rules", "adapted", "value"),
+    [
+        (Rules("lenient"), "struct<`a__string`:string,`new`:int>", "named_struct('a__string', v.`a`, 'new', v.`new`)"),
+        (Rules("lenient", adds=False), "struct<`a`:string,`new`:int>", None),
+        (Rules("evolve"), "struct<`a`:string,`new`:int>", None),
+        (Rules("exception"), "struct<`a`:string,`new`:int>", None),
+        (Rules("try_evolve"), "struct<`a`:int,`new`:int>", "named_struct('a', CAST(v.`a` AS int), 'new', v.`new`)"),
+        (Rules("ignore"), "struct<`a`:int>", "named_struct('a', CAST(v.`a` AS int))"),
+    ],
+)
+def test_fields_of_a_struct_are_taken_as_columns_are(rules: Rules, adapted: str, value: str | None) -> None:
+    fields = [{"field": "a", "type": "string"}, {"field": "new", "type": "int32"}]
+    given = of_columns(v="int32")
+    struct = column_type({"type": "struct", "fields": fields}, TypeOptions())
+    given = replace(given, columns=(*given.columns[:1], replace(given.columns[1], type=struct)))
+    table = {"id": "int", "v": "struct<a:int>"}
+    found = {column.name: column.type for column in adapt(given, table, dict(table), rules).columns}
+    if rules == Rules("lenient", adds=False):
+        assert found["v"].same, "nothing can be done, and the plan says so"
+        return
+    assert found["v"].spark == adapted
+    assert found["v"].convert("v") == ("v" if value is None else f"IF(v IS NULL, NULL, {value})")
 
 
 @pytest.mark.parametrize(
