@@ -12,7 +12,7 @@ import pytest
 
 from connect_py.testing.services.mysql import MySqlAddress
 from tests.fix_kafka import Kafka
-from tests.mysql_task import DirectMySqlTask, mysql_source
+from tests.mysql_task import DirectMariaDbTask, DirectMySqlTask, mysql_source
 from tests.races import Race, Running, assert_topic_is_table, places, table_name
 
 pytestmark = pytest.mark.services
@@ -44,11 +44,14 @@ STRATEGIES = {
 PLACES = places(CHANGES)
 
 
-@pytest.fixture(scope="module", params=STRATEGIES)
-def running(
-    request: pytest.FixtureRequest, mysql: MySqlAddress, kafka: Kafka, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Running]:
-    strategy = request.param
+#: The server and the strategy. MariaDB's transactions begin with their names, and its heartbeats are others.
+CASES = [("mysql", strategy) for strategy in STRATEGIES] + [("mariadb", "insert_insert"), ("mariadb", "read_only")]
+
+
+@pytest.fixture(scope="module", params=CASES, ids="-".join)
+def running(request: pytest.FixtureRequest, kafka: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    kind, strategy = request.param
+    mysql: MySqlAddress = request.getfixturevalue(kind)
     database = f"race_{strategy}_{uuid.uuid4().hex[:6]}"
     path: Path = tmp_path_factory.mktemp("signals") / "signals.txt"
     path.touch()
@@ -90,8 +93,12 @@ def running(
             cursor.execute(statement)
             return cursor
 
+        task_class = DirectMySqlTask
+        if kind == "mariadb":
+            config["connector.class"] = "io.debezium.connector.mariadb.MariaDbConnector"
+            task_class = DirectMariaDbTask
         race = Race(execute)
-        with DirectMySqlTask(config, hooks=race) as task:
+        with task_class(config, hooks=race) as task:
             task.poll_until(task.is_streaming, what="the stream")
             mark = lambda number: cursor.execute("INSERT INTO marker VALUES (%s)", (number,))  # noqa: E731
             yield Running(task, race, signal, mark, f"{database}.{database}", query)
@@ -111,4 +118,4 @@ def test_the_topic_is_the_table(running: Running, change: str, phase: str, chunk
 
 
 def test_there_are_enough_cases() -> None:
-    assert len(PLACES) * len(STRATEGIES) >= 100
+    assert len(PLACES) * len(CASES) >= 100
