@@ -82,8 +82,8 @@ class Jvm:
         except Exception:  # noqa: BLE001  # py4j raises many kinds when the JVM is gone
             return True
 
-    def stop(self) -> None:
-        """Stop the context and end the process, so that the next start gets a new one."""
+    def stop(self, seconds: float = _JVM_END_SECONDS) -> None:
+        """Stop the context and end the process, so that the next start gets a new one; it is killed when it takes longer than that."""
         from pyspark import SparkContext
 
         with contextlib.suppress(Exception):  # of a dead JVM
@@ -93,7 +93,7 @@ class Jvm:
             with contextlib.suppress(Exception):
                 self._gateway.shutdown()
             if self._process is not None:
-                _end(self._process)
+                _end(self._process, seconds)
             SparkContext._gateway = None
             SparkContext._jvm = None
 
@@ -126,13 +126,13 @@ def start(settings: Mapping[str, str], name: str) -> Jvm:
         raise FatalTaskError(f"Spark did not start ({settings['spark.master']}): {error}") from error
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes], seconds: float) -> None:
     """The gateway's server ends with its input; one that does not is killed, because it holds ports and memory."""
     with contextlib.suppress(OSError):
         if process.stdin is not None:
             process.stdin.close()
     try:
-        process.wait(_JVM_END_SECONDS)
+        process.wait(seconds)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

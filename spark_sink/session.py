@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from connect_py.errors import ConfigError, FatalTaskError
-from spark_sink import jvm, remote
+from spark_sink import archive, jvm, remote
 from spark_sink.config import SinkConfig
 from spark_sink.session_settings import context_settings, session_settings
 
@@ -104,7 +104,7 @@ def _started(config: SinkConfig, name: str) -> TaskSession:
             _shared.jvm.stop()
             _shared = None
         if _shared is None:
-            _shared = _Shared(jvm.start(wanted, name), wanted, 0)
+            _shared = _Shared(jvm.start(archive.use(wanted), name), wanted, 0)
         elif _shared.settings != wanted:
             names = sorted(k for k in {*wanted, *_shared.settings} if wanted.get(k) != _shared.settings.get(k))
             raise ConfigError(
