@@ -25,6 +25,9 @@ BOUNDARIES = (
     "asked",
 )
 
+#: Those of the whole batch; the others are passed once for each table.
+OF_THE_BATCH = ("planned", "read", "before the report", "reported", "asked")
+
 
 def of_format(format_: str) -> list[str]:
     """Those that a table format has."""
@@ -32,21 +35,36 @@ def of_format(format_: str) -> list[str]:
 
 
 class Trap:
-    """Does something at the n-th passing of a boundary; at `writing` after a delay in seconds, so somewhere within the commit."""
+    """Does something at the n-th passing of a boundary; at `writing` after a delay in seconds, so somewhere within the commit.
 
-    def __init__(self, boundary: str, countdown: int, spring: Callable[[], None], delay: float | None = None) -> None:
+    Args:
+        table: only passings of this table count, where a boundary is a table's.
+    """
+
+    def __init__(
+        self, boundary: str, countdown: int, spring: Callable[[], None], delay: float | None = None, table: str | None = None
+    ) -> None:
         self._boundary, self._countdown, self._spring, self._delay = boundary, countdown, spring, delay
+        self._table = None if boundary in OF_THE_BATCH else table
+        self._timer: threading.Timer | None = None
 
-    def passed(self, boundary: str) -> None:
+    def passed(self, boundary: str, table: str | None = None) -> None:
         """A boundary is passed."""
-        if boundary != self._boundary:
+        if boundary != self._boundary or (self._table is not None and table != self._table):
             return
         self._countdown -= 1
         if self._countdown == 0:
             if boundary == "writing" and self._delay is not None:
-                threading.Timer(self._delay, self._spring).start()
+                self._timer = threading.Timer(self._delay, self._spring)
+                self._timer.start()
             else:
                 self._spring()
+
+    def disarm(self) -> None:
+        """What has not sprung yet does not any more."""
+        self._countdown = 0
+        if self._timer is not None:
+            self._timer.cancel()
 
     def set_in(self, task: SparkLakehouseSinkTask) -> None:
         """Watch a started task; what comes after a step is passed by its caller."""
@@ -65,11 +83,12 @@ class Trap:
         inner: Callable[..., Any] = getattr(owner, name)
 
         def wrapped(*args: Any, **more: Any) -> Any:
+            table = str(args[0]).rpartition(".")[2] if args else None
             if before:
-                self.passed(before)
+                self.passed(before, table)
             answer = inner(*args, **more)
             if after:
-                self.passed(after)
+                self.passed(after, table)
             return answer
 
         setattr(owner, name, wrapped)
