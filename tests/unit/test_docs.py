@@ -220,8 +220,8 @@ def test_make_targets_exist(page: Path) -> None:
 
 @EVERY_PAGE
 def test_commands_exist(page: Path) -> None:
-    commands = set(re.findall(r"^  ([a-z]+) ", _USAGE, re.M))
-    named = set(re.findall(r"(?:^|`|bin/)connect-py ([a-z]+)", page.read_text(), re.M))
+    commands = set(re.findall(r"^  ([a-z][a-z-]*) ", _USAGE, re.M))
+    named = set(re.findall(r"(?:^|`|bin/)connect-py ([a-z][a-z-]*)", page.read_text(), re.M))
     if page.name == "design.md":
         return  # says what shall be, too
     assert named <= commands
