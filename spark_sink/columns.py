@@ -10,12 +10,17 @@ from spark_sink.records import Column, Form, RecordSchema
 
 
 def of_table(schema: RecordSchema, table: str, config: SinkConfig) -> RecordSchema | None:
-    """A record's schema as a table's configuration wants it; None for tombstones that do not say which row they mean.
+    """A record's schema as a table's configuration wants it; None for tombstones that do not say which row they mean, or say nothing.
 
     Raises:
         FatalTaskError: the records do not have a column that is to identify them, or it is excluded.
     """
     chosen, excluded = config["tables.default-id-columns"] or (), frozenset(config["tables.exclude-columns"] or ())
+    if field := config["tables.cdc-field"]:
+        if schema.form is Form.TOMBSTONE:
+            return None  # the field says which records are deletes
+        if schema.form is Form.FLAT:
+            schema = replace(schema, operation=tuple(field.split(".")))
     if not (chosen or excluded):
         return schema
     by_name = {column.name: column for column in schema.columns}

@@ -82,6 +82,8 @@ class SinkConfig:
             overflow=self["decimal.overflow"],
             json=self["json.mode"],
             bits=self["bits.mode"],
+            geometry=self["geometry.mode"],
+            nested_as_variant=self["nested-as-variant"],
         )
 
 

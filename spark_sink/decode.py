@@ -85,7 +85,7 @@ def _parse(schema: RecordSchema, config: SinkConfig, *, deleted_row: bool) -> li
         return steps
     fields = {column.field: column.type.read for column in _value_columns(schema)}
     if schema.form is Form.ENVELOPE:
-        row = "struct<" + ",".join(f"{quote(name)}:{type_}" for name, type_ in fields.items()) + ">"
+        row = "struct<" + ",".join(f"{quote(name)}:{type_}" for name, type_ in fields.items()) + ">" if not schema.document else "string"
         read = {"op": "string", "after": row}
         if deleted_row:
             read["before"] = row
@@ -98,6 +98,10 @@ def _parse(schema: RecordSchema, config: SinkConfig, *, deleted_row: bool) -> li
     else:
         extras = {"__op": "string", "__deleted": "string", "__ts_ms": "bigint", "__source_ts_ms": "bigint"}
         read = fields | {name: type_ for name, type_ in extras.items() if name in schema.extras}
+        if schema.operation and schema.operation[0] not in read:  # its column is excluded
+            read[schema.operation[0]] = (
+                "".join(f"struct<{quote(name)}:" for name in schema.operation[1:]) + "string" + ">" * (len(schema.operation) - 1)
+            )
     return [*steps, _from_json("value", read, "v")]
 
 
@@ -125,7 +129,8 @@ def _row(schema: RecordSchema, route: Mapping[str, str], config: SinkConfig, *, 
     steps = [f"{_operation(schema, route)} `$op`", "`partition` `$partition`", "`offset` `$offset`", f"{time} `$time`"]
     for column in schema.columns:
         of_key = column.of_key
-        value = column.type.convert(f"{'k' if of_key else row}.{quote(column.field)}") if row or of_key else "NULL"
+        place = row if schema.document and not of_key else f"{'k' if of_key else row}.{quote(column.field)}"
+        value = column.type.convert(place) if row or of_key else "NULL"
         steps.append(
             f"CAST({value} AS {column.type.spark}) {quote(column.name)}" if not column.type.same else f"{value} {quote(column.name)}"
         )
@@ -164,6 +169,9 @@ def _plain_operation(schema: RecordSchema) -> str:
             return "v.`op`"
         case Form.TOMBSTONE:
             return "'d'"
+        case _ if schema.operation:
+            field = ".".join(("v", *(quote(name) for name in schema.operation)))
+            return f"translate(lower(left(ltrim(CAST({field} AS STRING)), 1)), 'i', 'c')"
         case _:
             operation = "coalesce(v.`__op`, 'c')" if "__op" in schema.extras else "'c'"
             return f"IF(v.`__deleted` = 'true', 'd', {operation})" if "__deleted" in schema.extras else operation
@@ -185,9 +193,13 @@ def _checks(schema: RecordSchema, route: Mapping[str, str]) -> tuple[list[tuple[
         checks.append((f"v IS NULL OR v.{_CORRUPT} IS NOT NULL", "the value is not what its schema says"))
     operation = _plain_operation(schema)
     known = "'c', 'r', 'u', 'd', 't'" if schema.form is Form.ENVELOPE else "'c', 'r', 'u', 'd'"
-    checks.append((f"coalesce({operation}, '') NOT IN ({known})", "the operation (op) is unknown"))
+    named = "op" if not schema.operation else ".".join(schema.operation)
+    checks.append((f"coalesce({operation}, '') NOT IN ({known})", f"the operation ({named}) is unknown"))
     if schema.form is Form.ENVELOPE:
-        checks.append((f"{operation} NOT IN ('d', 't') AND v.`after` IS NULL", "the event has no row (after is null)"))
+        lacks = "the event has no row (after is null)"
+        if schema.document:
+            lacks = "the event has no document (after is null): let the source send whole ones (capture.mode=change_streams_update_full)"
+        checks.append((f"{operation} NOT IN ('d', 't') AND v.`after` IS NULL", lacks))
         for column in schema.keys:
             if not column.of_key:
                 why = f"the delete does not hold column {column.name}, which identifies the row"

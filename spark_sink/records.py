@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from connect_py.errors import DataError
+from spark_sink import documents
 from spark_sink.types import ColumnType, SchemaJson, TypeOptions, column_name, column_type
 
 #: Schemas of records that say something about the stream and are no rows (names as Debezium 3.6 writes them).
@@ -57,6 +58,8 @@ class RecordSchema:
         source_fields: fields of the source block, empty without one.
         extras: fields of the value beside the row that are there: ts_ms, __op, __deleted …
         untyped: ``key`` and ``value`` where these have no schema, so that a batch's records tell their columns (`decoding.schemaless`).
+        document: whether an envelope's row is one JSON text, as MongoDB's connector writes it (`spark_sink.documents`).
+        operation: of a flattened record, the path of the field that says what happened; empty for Debezium's own (`__op`).
     """
 
     form: Form
@@ -65,6 +68,8 @@ class RecordSchema:
     source_fields: frozenset[str] = frozenset()
     extras: frozenset[str] = frozenset()
     untyped: frozenset[str] = frozenset()
+    document: bool = False
+    operation: tuple[str, ...] = ()
 
     @property
     def of_key(self) -> tuple[Column, ...]:
@@ -115,10 +120,16 @@ def read_schemas(key: SchemaJson | None, value: SchemaJson | None, *, tombstone:
         return RecordSchema(Form.IGNORED)
     fields: dict[str, Any] = {field["field"]: field for field in value["fields"]}
     if {"op", "after", "source"} <= fields.keys():
+        source = frozenset(field["field"] for field in fields["source"]["fields"])
+        if documents.are_in(fields):
+            if "id" not in {column.field for column in keys}:
+                raise DataError("the event is of a document, and its key has no id")
+            of_document = Column(documents.ID, "id", documents.id_type(), required=True, of_key=True)
+            row = (of_document, Column(documents.DOCUMENT, "after", documents.document_type(options)))
+            return RecordSchema(Form.ENVELOPE, row[:1], row, source, frozenset(fields), document=True)
         if "patch" in fields or "updateDescription" in fields:
             raise DataError("events of MongoDB with partial updates cannot be applied; capture full documents")
         columns = _columns(fields["after"], options)
-        source = frozenset(field["field"] for field in fields["source"]["fields"])
         return RecordSchema(Form.ENVELOPE, keys, _with_keys(keys, columns), source, frozenset(fields))
     extras = frozenset(name for name in fields if name.startswith("__"))
     if key is not None and not keys:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from connect_py.errors import DataError
-from spark_sink import decimals
+from spark_sink import decimals, geometry
 from spark_sink.decimals import MAX_PRECISION
 
 #: A parsed schema, as JsonConverter writes it.
@@ -36,6 +36,8 @@ class TypeOptions:
         overflow: of decimals that no column holds: ``string``, ``double`` or ``fail``.
         json: ``string`` or ``variant``.
         bits: ``binary`` or ``bigint``.
+        geometry: ``struct`` or ``ewkb``.
+        nested_as_variant: whether structs, maps and arrays are VARIANT.
     """
 
     time_mode: str = "iso-string"
@@ -46,6 +48,8 @@ class TypeOptions:
     overflow: str = "string"
     json: str = "string"
     bits: str = "binary"
+    geometry: str = "struct"
+    nested_as_variant: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,17 @@ def column_type(schema: SchemaJson, options: TypeOptions, depth: int = 0) -> Col
     Raises:
         DataError: this sink has no rule for the schema.
     """
+    found = _type_of(schema, options, depth)
+    nested = schema.get("type") in ("struct", "map", "array") and found.spark.startswith(("struct<", "map<", "array<"))
+    if options.nested_as_variant and nested and not str(schema.get("name")).startswith(_GEOMETRY):
+        return ColumnType(found.read, "variant", lambda value: f"to_variant_object({found.convert(value)})")
+    return found
+
+
+def _type_of(schema: SchemaJson, options: TypeOptions, depth: int) -> ColumnType:
     name, kind = str(schema.get("name")), schema.get("type")
+    if name.startswith(_GEOMETRY) and options.geometry == "ewkb":
+        return ColumnType("struct<`wkb`:binary,`srid`:int>", "binary", geometry.ewkb)
     if name == "org.apache.kafka.connect.data.Decimal":
         return _decimal(schema, options)
     if name == "io.debezium.data.Bits" and options.bits == "bigint":
@@ -102,13 +116,13 @@ def column_type(schema: SchemaJson, options: TypeOptions, depth: int = 0) -> Col
     if kind in _PLAIN:
         return ColumnType(_PLAIN[kind], _PLAIN[kind], as_is)
     if kind == "array":
-        return _array(column_type(schema["items"], options, depth + 1), depth)
+        return _array(_type_of(schema["items"], options, depth + 1), depth)
     if kind == "map":
         if schema["keys"].get("type") != "string":
             raise DataError(f"Maps whose keys are {schema['keys'].get('type')} are not supported; only string keys are.")
-        return _map(column_type(schema["values"], options, depth + 1), depth)
+        return _map(_type_of(schema["values"], options, depth + 1), depth)
     if kind == "struct":
-        return _struct({field["field"]: column_type(field, options, depth) for field in schema["fields"]})
+        return _struct({field["field"]: _type_of(field, options, depth) for field in schema["fields"]})
     raise DataError(f"Schemas of type {kind} are not supported.")
 
 
@@ -123,6 +137,8 @@ def logical_type(name: str, options: TypeOptions) -> ColumnType | None:
         return _decimal({"parameters": {"connect.decimal.precision": found[1], "scale": found[2]}}, options)
     return _LOGICAL[name](options) if name in _LOGICAL else None
 
+
+_GEOMETRY = "io.debezium.data.geometry."
 
 _PLAIN = {
     "boolean": "boolean",

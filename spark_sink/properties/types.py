@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from connect_py.api.config import one_of
+from connect_py.api.config import ConfigType, one_of
 from connect_py.errors import ConfigError
 from spark_sink.decimals import MAX_PRECISION
 from spark_sink.properties.key import key
@@ -65,6 +65,20 @@ KEYS = (
         "binary",
         "Type for strings of bits: binary, little endian, or bigint, of columns of at most 63 bits.",
         validator=one_of("binary", "bigint"),
+        group="Types",
+    ),
+    key(
+        "geometry.mode",
+        "struct",
+        "Type for geometries: struct, as they come (wkb, srid, and x and y of points), or ewkb, a binary that holds its srid too.",
+        validator=one_of("struct", "ewkb"),
+        group="Types",
+    ),
+    key(
+        "nested-as-variant",
+        False,
+        "Structs, maps and arrays become VARIANT (Iceberg: tables of format 3), so that changes within them never change the table.",
+        ConfigType.BOOLEAN,
         group="Types",
     ),
 )

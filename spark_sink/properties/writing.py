@@ -49,8 +49,8 @@ KEYS = (
     key(
         "tables.no-key",
         "append",
-        "What to do with records without a key: append writes each event as a row, fail stops the task.",
-        validator=one_of("append", "fail"),
+        "What to do with records without a key: append writes each event as a row, fail stops the task, dlq takes them for bad records.",
+        validator=one_of("append", "fail", "dlq"),
         group="Writing",
     ),
     key(
@@ -85,6 +85,15 @@ KEYS = (
         "Columns that identify a row, in place of the record key's; of one table lakehouse.table.<name>.id-columns. A delete must hold "
         "them, in its key or in the row before it.",
         ConfigType.LIST,
+        group="Writing",
+    ),
+    key(
+        "tables.cdc-field",
+        None,
+        "The field, a path with dots, that says what happened to the row of a flattened record: its first letter is I, C or R (insert), U "
+        "(update) or D (delete), in either case; anything else is a bad record. Without it Debezium's own fields say it (__op, __deleted), "
+        "and records without them are inserts. Tombstones are ignored with it.",
+        validator=non_empty,
         group="Writing",
     ),
     key("tables.exclude-columns", None, "Columns that are never written.", ConfigType.LIST, group="Writing"),

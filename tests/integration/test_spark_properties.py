@@ -1,0 +1,130 @@
+"""Properties that choose how records of other kinds become rows: documents of MongoDB, operations of flattened records, nested values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connect_py.api.record import TopicPartition
+from connect_py.errors import FatalTaskError
+from spark_sink import documents, geometry
+from spark_sink.types import literal
+from tests.fix_spark import BIGINT, ID, INT, TEXT, Lake, both_formats, event, struct, with_schema
+
+pytestmark = [pytest.mark.services, pytest.mark.spark]
+
+RECORDED = Path(__file__).parents[1] / "parity" / "golden" / "mongo_changes.json"
+
+
+def test_every_id_has_a_text_of_its_own_and_geometries_name_their_reference(held_spark: Any) -> None:
+    ids = {
+        '{"$oid": "65a1b2c3d4e5f60718293a4b"}': "65a1b2c3d4e5f60718293a4b",
+        '"65a1b2c3d4e5f60718293a4b"': '"65a1b2c3d4e5f60718293a4b"',
+        '"a \\"b\\" \\u00e9"': 'a "b" é',
+        '"5"': '"5"',
+        "5": "5",
+        '"-x"': '"-x"',
+        '""': '""',
+        '"null"': '"null"',
+        "null": "null",
+        '"{}"': '"{}"',
+        '{"k": [1,{"x": null}]}': '{"k": [1,{"x": null}]}',
+        '{"$numberLong": "5"}': '{"$numberLong": "5"}',
+    }
+    rows = ", ".join(f"({literal(id_)})" for id_ in ids)
+    found = held_spark.sql(f"SELECT v, {documents.id_type().convert('v')} id FROM VALUES {rows} AS t(v)").collect()
+    assert {row["v"]: row["id"] for row in found} == ids
+    assert len({row["id"] for row in found}) == len(ids)
+
+    point = "000000000000F03F0000000000000040"
+    cases = [
+        ("0101000000" + point, 4326, "0101000020E6100000" + point),
+        ("0101000020E6100000" + point, 4326, "0101000020E6100000" + point),
+        ("0101000000" + point, None, "0101000000" + point),
+        ("0000000001" + "3FF00000000000004000000000000000", 258, "0020000001000001023FF00000000000004000000000000000"),
+        (None, 4326, None),
+    ]
+    values = ", ".join(
+        f"({i}, named_struct('wkb', {'NULL' if wkb is None else f'unhex({literal(wkb)})'}, 'srid', {'NULL' if srid is None else srid}))"
+        for i, (wkb, srid, _) in enumerate(cases)
+    )
+    made = held_spark.sql(f"SELECT i, hex({geometry.ewkb('g')}) e FROM VALUES {values} AS t(i, g)").collect()
+    assert {row["i"]: row["e"] for row in made} == {i: expected for i, (_, _, expected) in enumerate(cases)}
+
+
+def of_collection(recorded: Mapping[str, Any]) -> tuple[list[tuple[bytes | None, bytes | None]], list[Mapping[str, Any]]]:
+    """The records of the first recorded collection, as they were in Kafka, and their envelopes."""
+    schemas = recorded["schemas"]
+
+    def whole(part: Mapping[str, Any] | None) -> bytes | None:
+        return None if part is None else with_schema(schemas[part["schema"].removeprefix("$")], part["payload"])
+
+    records = next(found for topic, found in recorded["topics"].items() if topic.endswith(".items"))
+    envelopes = [record["value"]["payload"] | {"id": record["key"]["payload"]["id"]} for record in records if record["value"]]
+    return [(whole(record["key"]), whole(record["value"])) for record in records], envelopes
+
+
+@both_formats
+def test_mongodbs_own_events_become_documents_by_their_ids(lake: Lake) -> None:
+    records, envelopes = of_collection(json.loads(RECORDED.read_text()))
+    topic = lake.topic("items")
+    lake.produce(topic, records)
+    expected: dict[str, str] = {}
+    for envelope in envelopes:
+        if envelope["op"] == "d":
+            expected.pop(envelope["id"], None)
+        elif envelope["after"] is not None:
+            expected[envelope["id"]] = envelope["after"]
+    lacking = sum(envelope["op"] != "d" and envelope["after"] is None for envelope in envelopes)
+    config = lake.config(topic, tables_route__pattern="public.{table}") | {"errors.tolerance": "all"}
+    task = lake.start(config)
+    lake.drain(task)
+    rows = lake.rows("items")
+    assert len(lake.context.rejected) == lacking
+    assert sorted(row["document"] for row in rows) == sorted(expected.values())
+    assert {row["_id"] for row in rows if not row["_id"].startswith(("{", '"'))} >= {"u"} & {json.loads(i) for i in expected if i == '"u"'}
+
+
+def flat(key: int, op: str | None, **row: Any) -> tuple[bytes, bytes]:
+    schema = struct({"id": ID, "n": INT, "meta": {**struct({"op": TEXT}), "optional": True}})
+    return with_schema(struct({"id": ID}), {"id": key}), with_schema(schema, {"id": key, **row, "meta": {"op": op}})
+
+
+def test_a_field_of_flattened_records_says_what_happened_and_what_it_does_not_say_is_a_bad_record(lake: Lake) -> None:
+    topic = lake.topic("t")
+    config = lake.config(topic, tables_cdc__field="meta.op", tables_exclude__columns="meta") | {"errors.tolerance": "all"}
+    lake.produce(topic, [flat(1, "INSERT", n=1), flat(2, "r", n=2), flat(3, "C", n=3), flat(2, "delete", n=2), flat(1, "U", n=11)])
+    lake.produce(topic, [flat(4, None, n=4), flat(5, "x", n=5), (flat(3, "d")[0], None)])
+    lake.drain(lake.start(config))
+    assert sorted((row["id"], row["n"]) for row in lake.rows("t")) == [(1, 11), (3, 3)], "the tombstone says nothing"
+    assert sorted(bad.offset for bad in lake.context.rejected) == [5, 6]
+    assert {row["__op"] for row in lake.whole_rows("t")} == {"u", "c"}
+
+
+def test_nested_values_are_variants_whose_changes_do_not_change_the_table(lake: Lake) -> None:
+    topic = lake.topic("t")
+    config = lake.config(topic, nested__as__variant="true")
+    task = lake.start(config)
+    array = {"type": "array", "items": INT, "optional": True}
+    lake.produce(topic, [event("c", 1, {"o": {"a": 1}, "l": [1]}, {"o": {**struct({"a": INT}), "optional": True}, "l": array})])
+    lake.drain(task)
+    texts = {"o": {**struct({"a": TEXT, "b": BIGINT}), "optional": True}, "l": array}
+    lake.produce(topic, [event("c", 2, {"o": {"a": "x", "b": 2}, "l": None}, texts), event("c", 3, {"o": None, "l": [2, None]}, texts)])
+    lake.drain(task)
+    found = task._spark.sql(f"SELECT id, to_json(o) o, to_json(l) l FROM {lake.sql('t')} ORDER BY id").collect()
+    assert [tuple(row) for row in found] == [(1, '{"a":1}', "[1]"), (2, '{"a":"x","b":2}', None), (3, None, "[2,null]")]
+
+
+def test_records_without_a_key_can_be_bad_records(lake: Lake) -> None:
+    topic = lake.topic("t")
+    config = lake.config(topic, tables_no__key="dlq")
+    lake.produce(topic, [event("c", None, {"n": 1}, {"n": INT}), event("c", 2, {"n": 2}, {"n": INT})])
+    with pytest.raises(FatalTaskError, match=r"partition 0 offset 0.*no key"):
+        lake.start(config).step()
+    lake.drain(lake.start(config | {"errors.tolerance": "all"}))
+    assert [row["id"] for row in lake.rows("t")] == [2]
+    assert [(TopicPartition(bad.topic, bad.partition), bad.offset) for bad in lake.context.rejected] == [(TopicPartition(topic, 0), 0)]
