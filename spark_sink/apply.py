@@ -14,6 +14,7 @@ from spark_sink import tombstones
 from spark_sink.adapt import Rules, adapt, allows
 from spark_sink.changes import Batch, Group
 from spark_sink.config import SinkConfig
+from spark_sink.counting import Counting
 from spark_sink.decode import UNAVAILABLE, metadata_columns
 from spark_sink.evolve import Evolution, in_order_of, plan_evolution, wider
 from spark_sink.merge import VERSION_COLUMNS, Shape, reduce, unify
@@ -49,8 +50,13 @@ class TableChange:
     ranges: Mapping[TopicPartition, Range]
 
 
-def apply_table(change: TableChange, batch: Batch, spark: SparkSession, tables: Tables, config: SinkConfig) -> bool:
+def apply_table(
+    change: TableChange, batch: Batch, spark: SparkSession, tables: Tables, config: SinkConfig, counting: Counting | None = None
+) -> bool:
     """Bring one table up to date with a batch, in one commit that also stores how far it has got.
+
+    Args:
+        counting: is shown what is written.
 
     Returns:
         False when the table had everything already, and nothing was written.
@@ -58,12 +64,14 @@ def apply_table(change: TableChange, batch: Batch, spark: SparkSession, tables: 
     Raises:
         FatalTaskError: the records do not fit the table.
     """
+    counting = counting or Counting(observes=False)
     state = tables.load(change.table)
     if state is not None and state.watermark.covers(change.ranges):
         return False
     watermark = (Watermark() if state is None else state.watermark).advanced({tp: end for tp, (_, end) in change.ranges.items()})
     changelog = config["tables.write-mode"] == "append"
     truncate = None if changelog else _truncate(change, state, config)
+    counting.truncated(0 if truncate is None else sum(group.truncates for group in change.groups))
     groups = [group for group in change.groups if changelog or group.truncates < group.count]
     groups = [
         group for group in groups if group.schema.form is not Form.TOMBSTONE or (state is not None and group.schema.keys and not changelog)
@@ -82,9 +90,12 @@ def apply_table(change: TableChange, batch: Batch, spark: SparkSession, tables: 
     rows = [group for group in groups if group.schema.form is not Form.TOMBSTONE]
     if state is None:
         state = _create(change, rows, shape, tables, config)
+        counting.changed("create.table")
     else:
         if evolution := _evolution(change, rows, shape, state, config):
             tables.evolve(change.table, evolution)
+            counting.changed("add.column", len(evolution.added))
+            counting.changed("alter.column.type", len(evolution.widened) + len(evolution.relaxed))
             _log.info("Table %s: %s", change.table, evolution)
         shape = replace(shape, types=in_order_of(state.columns, shape.types))
     condition = state.watermark.condition(change.ranges)
@@ -106,17 +117,18 @@ def apply_table(change: TableChange, batch: Batch, spark: SparkSession, tables: 
     try:
         if shape.versions:
             current = tables.rows(change.table) if shape.unknown else None
-            chain(frame, shape, current).createOrReplaceTempView(_VIEW)
+            chain(counting.events(frame), shape, current).createOrReplaceTempView(_VIEW)
             tables.merge(change.table, _VIEW, shape, watermark)
         elif shape.keys:
-            rows = reduce(frame, shape)
+            reduced = counting.keys(reduce(counting.events(frame), shape))
             if tombstones.needed(shape, config):
                 ends = {tp: end for tp, (_, end) in change.ranges.items()}
-                rows = tombstones.without_late_events(change.table, rows, ends, shape, spark, tables, config)
-            rows.createOrReplaceTempView(_VIEW)
+                deletes = reduce(frame, shape).where("`$op` = 'd'")
+                reduced = tombstones.without_late_events(change.table, reduced, deletes, ends, shape, spark, tables, config)
+            reduced.createOrReplaceTempView(_VIEW)
             tables.merge(change.table, _VIEW, shape, watermark, first)
         else:
-            frame.createOrReplaceTempView(_VIEW)
+            counting.events(frame).createOrReplaceTempView(_VIEW)
             tables.append(change.table, _VIEW, shape, watermark, first)
     finally:
         spark.catalog.dropTempView(_VIEW)

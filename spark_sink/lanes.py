@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("io.github.connectpy.spark.SparkLakehouseSinkTask")
 
-#: A lane whose jobs have been cancelled ends within seconds, unless storage or a catalog holds it.
-_GRACE_SECONDS = 20.0
+#: A lane whose jobs have been cancelled ends within seconds, unless storage or a catalog holds it, or the machine is very busy.
+_GRACE_SECONDS = 60.0
 
 #: A statement's next job may start after its others were cancelled, so they are cancelled again.
 _AGAIN_SECONDS = 1.0

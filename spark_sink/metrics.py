@@ -3,22 +3,58 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from connect_py.api import MetricGroup, TopicPartition
+from spark_sink.counting import Counts
+
+#: Looks at a log that are remembered of a partition with a backlog; with more of them its age is told too high, never too low.
+_LOOKS = 600
 
 
 @dataclass
 class _Table:
     records: int = 0
+    operations: Counter[str] = field(default_factory=Counter)
+    deduplicated: int = 0
+    changes: Counter[str] = field(default_factory=Counter)
     batches: int = 0
     skipped: int = 0
+    failures: int = 0
     seconds: float = 0.0
+    last_seconds: float = 0.0
     maintained: int = 0
     maintenance_seconds: float = 0.0
     rejected: int = 0
     committed_at: float = 0.0
+    reads: set[TopicPartition] = field(default_factory=set)
+    applied: dict[TopicPartition, int] = field(default_factory=dict)
+
+
+class _Backlog:
+    """A partition's records that are not applied: up to where the log went at each look, and when that was."""
+
+    def __init__(self) -> None:
+        self.looks: deque[tuple[int, float]] = deque()
+        self.end = 0
+
+    def looked(self, end: int, now: float) -> None:
+        if end <= self.end:
+            return
+        self.end = end
+        if len(self.looks) == _LOOKS:
+            _, now = self.looks.pop()
+        self.looks.append((end, now))
+
+    def applied(self, offset: int) -> None:
+        while self.looks and self.looks[0][0] <= offset:
+            self.looks.popleft()
+
+    def since(self, offset: int) -> float | None:
+        """When the record at an offset was first seen in the log; None when it is not there yet."""
+        return next((seen for end, seen in self.looks if end > offset), None)
 
 
 @dataclass
@@ -34,8 +70,12 @@ class SinkFigures:
     _passed_over: int = 0
     _failures: int = 0
     _rejected: int = 0
+    _seconds: float = 0.0
+    _read_seconds: float = 0.0
     _tables: dict[str, _Table] = field(default_factory=dict)
     _session_began: float | None = None
+    _positions: dict[TopicPartition, int] = field(default_factory=dict)
+    _backlogs: dict[TopicPartition, _Backlog] = field(default_factory=dict)
 
     def session_starts(self) -> None:
         """Spark is being started."""
@@ -46,28 +86,71 @@ class SinkFigures:
         self._session_began = time.monotonic()
 
     def looked(self, positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, tuple[int, int]]) -> None:
-        """The log was looked at."""
-        self.lag = sum(max(0, end - positions.get(partition, start)) for partition, (start, end) in log.items())
+        """The log was looked at; `positions` are the next offsets to apply."""
+        now, lag = time.monotonic(), 0
+        for partition, (start, end) in log.items():
+            position = self._positions[partition] = positions.get(partition, start)
+            if (backlog := self._backlogs.get(partition)) is None:
+                backlog = self._backlogs[partition] = _Backlog()
+            if end > position:
+                if not backlog.looks:
+                    backlog.end = 0  # positions may have gone back
+                lag += end - position
+                backlog.looked(end, now)
+            if backlog.looks:
+                backlog.applied(position)
+        self.lag = lag
 
-    def applied(self, table: str, records: int, seconds: float, *, was_new: bool) -> None:
-        """A table took its part of a batch; `was_new` is False when it had it already."""
-        known = self._tables.setdefault(table, _Table())
+    def reads(self, table: str, partitions: Iterable[TopicPartition]) -> None:
+        """A table's records come from these partitions, as far as is known."""
+        self._of(table).reads.update(partitions)
+
+    def applied(
+        self,
+        table: str,
+        records: int,
+        seconds: float,
+        *,
+        was_new: bool,
+        counts: Counts | None = None,
+        ends: Mapping[TopicPartition, int] | None = None,
+    ) -> None:
+        """A table took its part of a batch; `was_new` is False when it had it already. `ends` are the next offsets that it is to take."""
+        known = self._of(table)
         known.seconds += seconds
+        known.last_seconds = seconds
+        if ends:
+            known.reads.update(ends)
+            known.applied.update(ends)
         if was_new:
             known.batches += 1
-            known.records += records
+            known.records += records if counts is None or not counts.operations else counts.events
             known.committed_at = time.time()
         else:
             known.skipped += 1
+        if counts is not None:
+            known.operations.update(counts.operations)
+            known.deduplicated += counts.deduplicated
+            known.changes.update(counts.changes)
 
-    def batch(self, passed_over: int) -> None:
-        """All tables of a batch have committed; so many of its records belong to none (heartbeats, tombstones, what routing leaves out)."""
+    def table_failed(self, table: str) -> None:
+        """A table could not take its part of a batch."""
+        self._of(table).failures += 1
+
+    def batch(self, passed_over: int, seconds: float = 0.0, read_seconds: float = 0.0) -> None:
+        """All tables of a batch have committed; so many of its records belong to none (heartbeats, tombstones, what routing leaves out).
+
+        Args:
+            seconds: from its beginning to the last commit, `read_seconds` of them until it was known what is in it.
+        """
         self._batches += 1
         self._passed_over += passed_over
+        self._seconds += seconds
+        self._read_seconds += read_seconds
 
     def maintained(self, table: str, seconds: float) -> None:
         """A table has been compacted."""
-        known = self._tables.setdefault(table, _Table())
+        known = self._of(table)
         known.maintained += 1
         known.maintenance_seconds += seconds
 
@@ -75,36 +158,73 @@ class SinkFigures:
         """So many records were bad, for a table or before one was found for them."""
         self._rejected += records
         if table is not None:
-            self._tables.setdefault(table, _Table()).rejected += records
+            self._of(table).rejected += records
 
     def failed(self) -> None:
         """A batch failed, and is tried again or fails the task."""
         self._failures += 1
 
+    def _of(self, table: str) -> _Table:
+        return self._tables.setdefault(table, _Table())
+
+    def _lag(self, table: _Table, now: float) -> tuple[int, int]:
+        """Of one table: offsets, and milliseconds since the first of them was seen."""
+        offsets, since = 0, now
+        for partition in table.reads:
+            if (backlog := self._backlogs.get(partition)) is None or not backlog.looks:
+                continue
+            position = max(self._positions[partition], table.applied.get(partition, 0))
+            if backlog.end > position:
+                offsets += backlog.end - position
+                since = min(since, backlog.since(position) or now)
+        return offsets, int((now - since) * 1000)
+
     def groups(self) -> list[MetricGroup]:
         """As they stand now."""
-        values = {"batches-total": self._batches, "batch-failures-total": self._failures, "lag-offsets": self.lag}
-        values["records-passed-over-total"] = self._passed_over
-        values["records-rejected-total"] = self._rejected
-        values["spark-session-starting"] = int(self._session_began is None)
-        values["spark-session-uptime-seconds"] = 0 if self._session_began is None else int(time.monotonic() - self._session_began)
+        now = time.monotonic()
+        lags = {name: self._lag(table, now) for name, table in self._tables.items()}
+        seen = [backlog.since(self._positions[partition]) for partition, backlog in self._backlogs.items() if backlog.looks]
+        oldest = min((since for since in seen if since is not None), default=now)
+        values = {
+            "batches-total": self._batches,
+            "batch-seconds-total": self._seconds,
+            "batch-read-seconds-total": self._read_seconds,
+            "batch-failures-total": self._failures,
+            "lag-offsets": self.lag,
+            "lag-ms": int((now - oldest) * 1000),
+            "records-passed-over-total": self._passed_over,
+            "records-rejected-total": self._rejected,
+            "spark-session-starting": int(self._session_began is None),
+            "spark-session-uptime-seconds": 0 if self._session_began is None else int(now - self._session_began),
+        }
         found = [MetricGroup("connect.py", "lakehouse-sink", {}, values)]
         for name, table in sorted(self._tables.items()):
-            found.append(
-                MetricGroup(
-                    "connect.py",
-                    "lakehouse-table",
-                    {"table": name},
-                    {
-                        "records-applied-total": table.records,
-                        "commits-total": table.batches,
-                        "batches-skipped-already-committed-total": table.skipped,
-                        "apply-seconds-total": table.seconds,
-                        "records-rejected-total": table.rejected,
-                        "last-commit-timestamp-seconds": table.committed_at,
-                        "maintenance-total": table.maintained,
-                        "maintenance-seconds-total": table.maintenance_seconds,
-                    },
-                )
-            )
+            tags = {"table": name}
+            found.append(MetricGroup("connect.py", "lakehouse-table", tags, _values(table, *lags[name])))
+            found += [
+                MetricGroup("connect.py", "lakehouse-table", {**tags, "op": op}, {"records-applied-by-op-total": records})
+                for op, records in sorted(table.operations.items())
+            ]
+            found += [
+                MetricGroup("connect.py", "lakehouse-table", {**tags, "kind": kind}, {"schema-changes-total": changes})
+                for kind, changes in sorted(table.changes.items())
+            ]
         return found
+
+
+def _values(table: _Table, lag_offsets: int, lag_ms: int) -> dict[str, float]:
+    return {
+        "records-applied-total": table.records,
+        "records-deduplicated-total": table.deduplicated,
+        "records-rejected-total": table.rejected,
+        "lag-offsets": lag_offsets,
+        "lag-ms": lag_ms,
+        "commits-total": table.batches,
+        "batches-skipped-already-committed-total": table.skipped,
+        "failures-total": table.failures,
+        "apply-seconds-total": table.seconds,
+        "last-apply-seconds": table.last_seconds,
+        "last-commit-timestamp-seconds": table.committed_at,
+        "maintenance-total": table.maintained,
+        "maintenance-seconds-total": table.maintenance_seconds,
+    }

@@ -27,6 +27,7 @@ from spark_sink.ahead import ReadAhead
 from spark_sink.apply import TableChange, apply_table
 from spark_sink.changes import Batch, Group, Reader
 from spark_sink.config import SinkConfig
+from spark_sink.counting import Counting, Counts
 from spark_sink.decoding import schemaless
 from spark_sink.decoding.open import open_format
 from spark_sink.driving.base import Driver, Pending
@@ -235,6 +236,8 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             fresh = first if self._config["starting-offsets"] == "earliest" else following
             group = committed.get(tp)
             position = fresh if group is None else group
+            for table in routing.of_topic(tp.topic, self._config):
+                self._figures.reads(str(table), [tp])
             for table in routing.of_topic(tp.topic, self._config) if group is not None else ():
                 state = self._tables.load(table, claim=claim)
                 applied = None if state is None else state.watermark.offsets.get(tp)
@@ -249,6 +252,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         began, ranges = time.monotonic(), pending.ranges
         batch = self._ahead.take(ranges) if self._ahead is not None else None
         batch = batch or self._reader.read(ranges, pending.records)
+        read_seconds = time.monotonic() - began
         try:
             positions = self._positions | {tp: end for tp, (_, end) in ranges.items()}
             if self._ahead is not None and (following := driver.after({tp: positions[tp] for tp in log}, log)):
@@ -259,7 +263,8 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             changes = self._changes(batch)
             self._apply_to_tables(changes, batch, log)
             self._note({tp: found for tp, found in ranges.items() if not any(tp in change.ranges for change in changes)})
-            self._figures.batch(sum(group.count for group in batch.groups if not group.tables))
+            passed_over = sum(group.count for group in batch.groups if not group.tables)
+            self._figures.batch(passed_over, time.monotonic() - began, read_seconds)
         finally:
             batch.close()
         rows = sum(group.count for group in batch.groups)
@@ -273,11 +278,12 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             batch.share()
         by_name = {f"table {change.table} from {describe(change.ranges)}": change for change in changes}
 
-        def done(work: Work[bool], was_new: bool, seconds: float) -> None:
-            change = by_name[work.name]
+        def done(work: Work[Counts | None], counts: Counts | None, seconds: float) -> None:
+            change, was_new = by_name[work.name], counts is not None
             if was_new:
                 self._schedule.committed(change.table)
-            self._figures.applied(str(change.table), sum(group.count for group in change.groups), seconds, was_new=was_new)
+            records, ends = sum(group.count for group in change.groups), {tp: end for tp, (_, end) in change.ranges.items()}
+            self._figures.applied(str(change.table), records, seconds, was_new=was_new, counts=counts, ends=ends)
 
         works = [Work(name, functools.partial(self._apply_to_table, change, batch)) for name, change in by_name.items()]
         errors = lanes.run(works, done)
@@ -291,16 +297,19 @@ class SparkLakehouseSinkTask(BatchSinkTask):
                     _log.warning("Another table failed in the same batch: %s", other)
             raise first
 
-    def _apply_to_table(self, change: TableChange, batch: Batch) -> bool:
-        """Apply a change, without the records that are bad where these are tolerated."""
+    def _apply_to_table(self, change: TableChange, batch: Batch) -> Counts | None:
+        """Apply a change, without the records that are bad where these are tolerated. None when the table had it already."""
         config = self._config.of_table(str(change.table))
         while True:
+            counting = Counting(observes=config["spark.remote"] is None)
             try:
-                return apply_table(change, batch, self._spark, self._tables, config)
+                was_new = apply_table(change, batch, self._spark, self._tables, config, counting)
+                return counting.counts() if was_new else None
             except Exception as error:
                 is_bad = self._config.tolerates and is_of_records(error)
                 bad = rejects.of_table(change.groups, batch, change.ranges, config) if is_bad else None
                 if not bad:
+                    self._figures.table_failed(str(change.table))
                     raised = classify(error, f"writing table {change.table} from {describe(change.ranges)}")
                     if raised is error:
                         raise

@@ -35,6 +35,7 @@ def needed(shape: Shape, config: SinkConfig) -> bool:
 def without_late_events(
     table: TableName,
     rows: DataFrame,
+    deletes: DataFrame,
     ends: Mapping[TopicPartition, int],
     shape: Shape,
     spark: SparkSession,
@@ -44,11 +45,11 @@ def without_late_events(
     """Remember the deletes among reduced rows; the rows that are not older than a delete of their key, this batch's or an earlier one's.
 
     Args:
+        deletes: those among the rows, in a frame that may be looked at more than once.
         ends: the offsets that the batch ends at.
     """
     name = TableName((*table.parts[:-1], table.parts[-1] + _SUFFIX))
     types = {key: shape.types[key] for key in shape.keys} | {POSITION: "string", _DELETED_AT: "timestamp"}
-    deletes = rows.where("`$op` = 'd'")
     state = tables.load(name)
     if state is None:
         if not deletes.limit(1).collect():

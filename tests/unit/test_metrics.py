@@ -26,6 +26,7 @@ from connect_py.runtime.metrics.stats import MetricSettings, Sampled
 from connect_py.runtime.metrics.task import SinkMetrics, SourceMetrics
 from connect_py.runtime.metrics.worker import ConnectorKind, WorkerMetrics
 from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
+from spark_sink.counting import Counts
 from spark_sink.metrics import SinkFigures
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -421,6 +422,46 @@ def test_the_lakehouse_sink_shows_its_lag_and_what_each_table_took() -> None:
     assert series['connect_py_lakehouse_table_batches_skipped_already_committed_total{table="public.a"}'] == 1
 
 
+def test_each_table_of_the_lakehouse_sink_shows_its_own_lag_operations_and_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [1000.0]
+    monkeypatch.setattr("spark_sink.metrics.time.monotonic", lambda: clock[0])
+    figures, a, b = SinkFigures(), TopicPartition("a", 0), TopicPartition("b", 0)
+    figures.reads("public.a", [a])
+    figures.reads("public.b", [b])
+    figures.looked({a: 0, b: 5}, {a: (0, 10), b: (0, 5)})
+    clock[0] += 2
+    figures.looked({a: 0, b: 5}, {a: (0, 30), b: (0, 5)})
+    clock[0] += 1
+    lag = 'connect_py_lakehouse_table_lag_{}{{table="public.{}"}}'
+    series = shown(figures.groups())
+    assert [series[lag.format(*of)] for of in (("offsets", "a"), ("ms", "a"), ("offsets", "b"), ("ms", "b"))] == [30, 3000, 0, 0]
+    assert series["connect_py_lakehouse_sink_lag_ms"] == 3000
+
+    counts = Counts({"c": 6, "u": 3, "t": 1}, keys=7, changes={"add.column": 2})
+    figures.applied("public.a", 12, 0.5, was_new=True, counts=counts, ends={a: 12})
+    figures.applied("public.a", 12, 0.1, was_new=False, ends={a: 12})
+    series = shown(figures.groups())
+    assert [series[lag.format(*of)] for of in (("offsets", "a"), ("ms", "a"))] == [18, 1000], "the batch's other tables may still wait"
+    assert series['connect_py_lakehouse_table_records_applied_by_op_total{op="u",table="public.a"}'] == 3
+    assert series['connect_py_lakehouse_table_records_applied_total{table="public.a"}'] == 10
+    assert series['connect_py_lakehouse_table_records_deduplicated_total{table="public.a"}'] == 2
+    assert series['connect_py_lakehouse_table_schema_changes_total{kind="add.column",table="public.a"}'] == 2
+    figures.looked({a: 30, b: 5}, {a: (0, 30), b: (0, 5)})
+    assert shown(figures.groups())[lag.format("ms", "a")] == 0
+    figures.looked({a: 10, b: 5}, {a: (0, 30), b: (0, 5)})
+    assert shown(figures.groups())["connect_py_lakehouse_sink_lag_offsets"] == 20, "a table that was set back"
+
+
+def test_a_long_backlog_is_remembered_in_bounds_and_never_told_too_young() -> None:
+    figures, tp = SinkFigures(), TopicPartition("t", 0)
+    for number in range(5000):
+        figures.looked({tp: 0}, {tp: (0, number + 1)})
+    backlog = figures._backlogs[tp]
+    assert len(backlog.looks) <= 600
+    assert backlog.looks[-1][0] == 5000
+    assert backlog.since(4999) == backlog.looks[-1][1] >= backlog.looks[0][1]
+
+
 # -- cost, and the page ------------------------------------------------------------------------------------------------------------------
 
 
@@ -445,7 +486,7 @@ def everything() -> list[MetricGroup]:
     snapshot.scanned("public.a", 1)
     groups += [snapshot.group(), StreamingMetrics("postgres", "x").group()]
     sink = SinkFigures()
-    sink.applied("t", 1, 1, was_new=True)
+    sink.applied("t", 1, 1, was_new=True, counts=Counts({"c": 1}, changes={"add.column": 1}))
     for kind in ("producer", "consumer"):
         client = ClientStatistics()
         client.take(json.dumps(statistics(kind, 1)))
