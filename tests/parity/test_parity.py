@@ -209,6 +209,9 @@ SCENARIOS = [
     "mysql_other_schemas",
     "mysql_altered_columns",
     "mysql_partitioned",
+    "rest_states",
+    "pg_edge_values",
+    "pg_signal_channels",
 ]
 #: Held against a MariaDB server and `golden_mariadb`, recorded with Debezium 3.5.0, the last one that its archive has for MariaDB.
 MARIADB_SCENARIOS = [
@@ -221,7 +224,7 @@ MARIADB_SCENARIOS = [
     "mariadb_query",
 ]
 #: Their tables have columns of extensions' types.
-NEED_EXTENSIONS = ("pg_key_types", "pg_types", "pg_toasted", "pg_propagate_types", "pg_column_rules")
+NEED_EXTENSIONS = ("pg_key_types", "pg_edge_values", "pg_types", "pg_toasted", "pg_propagate_types", "pg_column_rules")
 
 
 def run_kit(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:

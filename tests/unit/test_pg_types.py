@@ -149,3 +149,10 @@ def test_unknown_types_are_left_out_or_binary():
 
 def test_an_element_without_a_form_is_null_and_the_others_stay():
     assert shown(array_of("numeric", typmod=(10 << 16 | 2) + 4), "{1.10,NaN,2.20}") == ["bg==", None, "ANw="]
+
+
+def test_seconds_of_intervals_are_the_doubles_of_the_reference_s_driver():
+    assert iso_text("00:00:01.235") == "P0Y0M0DT0H0M1.234999999S"
+    assert micros_of_interval("00:00:01.235") == 1234999
+    assert iso_text("-3 days +04:05:06.789") == "P0Y0M-3DT4H5M6.789S"
+    assert iso_text("-00:00:00.000001") == "P0Y0M0DT0H0M-0.000001S"

@@ -16,7 +16,7 @@ from connect_py.api import ConfigKey, SinkConnector, SourceConnector
 from connect_py.api.metrics import MetricGroup
 from connect_py.api.storage import ClusterConfig, RestartRequest, Status, TargetState
 from connect_py.data.java_map import in_java_order
-from connect_py.errors import AlreadyExistsError, BadRequestError, ConfigError, ConnectError, NotFoundError, RestError
+from connect_py.errors import AlreadyExistsError, BadRequestError, ConfigError, ConflictError, ConnectError, NotFoundError, RestError
 from connect_py.runtime import logging as line_logging
 from connect_py.runtime.connector_config import CONNECTOR_CLASS, NAME, sink_group
 from connect_py.runtime.herder import offsets as offset_requests
@@ -239,12 +239,17 @@ class DistributedHerder(ClusterHerder):
         return self._thread.call(work, doing=f"restarting connector {name}")
 
     def restart_task(self, name: str, task: int) -> None:
-        """Restart one task. Raises NotFoundError."""
+        """Restart one task. Raises NotFoundError, and ConflictError: it ran once, and no worker runs it now."""
 
         def work() -> None:
             snapshot = self._configs.snapshot()
             if name not in snapshot.connectors:
                 raise NotFoundError(f"Unknown connector: {name}")
+            if task not in snapshot.tasks(name) and 0 <= task < snapshot.most_tasks.get(name, 0):
+                # the reference asks the task's owner, and finds none
+                raise ConflictError(
+                    "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway."
+                )
             if task not in snapshot.tasks(name):
                 raise NotFoundError(f"Unknown task: {name}-{task}")
             self._tasks.restart(self._spec(snapshot, name, task))

@@ -46,7 +46,7 @@ def array_plan(name: str, type_name: str, element: ColumnPlan, options: ValueOpt
     return ColumnPlan(
         name,
         array(schema),
-        _converter(_without_full_days(type_name, one), texts=schema.type is STRING.type and schema.name is None),
+        _converter(_without_full_days(type_name, one), texts=schema.type is STRING.type and schema.name is None and type_name != "numeric"),
         numeric=_converter(element.numeric) if element.numeric is not None else None,
         fallback="[]",
         placeholder=_placeholder(type_name, options),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal
+from decimal import ROUND_DOWN, Decimal
 from typing import NamedTuple
 
 from connect_py.data import Schema, Type
@@ -14,6 +14,7 @@ MICRO_DURATION = Schema(Type.INT64, name="io.debezium.time.MicroDuration", versi
 ISO_INTERVAL = Schema(Type.STRING, name="io.debezium.time.Interval", version=1)
 #: MicroDuration.DAYS_PER_MONTH_AVG.
 _DAYS_PER_MONTH = 365.25 / 12
+_NANO = Decimal("1e-9")
 _MAX_LONG = (1 << 63) - 1
 _FORM = re.compile(
     r"(?:(?P<years>[+-]?\d+) years? ?)?(?:(?P<months>[+-]?\d+) mons? ?)?(?:(?P<days>[+-]?\d+) days? ?)?"
@@ -22,14 +23,14 @@ _FORM = re.compile(
 
 
 class Parts(NamedTuple):
-    """An interval's fields, each with its own sign."""
+    """An interval's fields, each with its own sign. Seconds are the double that the reference's driver makes of two whole numbers."""
 
     years: int
     months: int
     days: int
     hours: int
     minutes: int
-    seconds: Decimal
+    seconds: float
 
 
 def interval(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
@@ -46,7 +47,9 @@ def parts_of(text: str) -> Parts:
         raise Unrepresentable(f"{text!r} is not an interval in the style postgres")
     years, months, days = (int(found[part] or 0) for part in ("years", "months", "days"))
     sign = -1 if found["sign"] == "-" else 1
-    seconds = Decimal(found["seconds"] or 0)
+    whole, _, fraction = (found["seconds"] or "0").partition(".")
+    # 1.235 so becomes 1.2349999999999999 (`PGInterval.getSeconds`)
+    seconds = int(whole) + int(fraction.ljust(6, "0")) / 1e6
     return Parts(years, months, days, sign * int(found["hours"] or 0), sign * int(found["minutes"] or 0), sign * seconds)
 
 
@@ -54,14 +57,15 @@ def micros_of_interval(text: str) -> int:
     """Microseconds, a month being a twelfth of 365.25 days; computed in doubles and cut to 64 bits as Java does."""
     part = parts_of(text)
     days = (part.years * 12 + part.months) * _DAYS_PER_MONTH + part.days
-    seconds = ((days * 24 + part.hours) * 60 + part.minutes) * 60 + float(part.seconds)
+    seconds = ((days * 24 + part.hours) * 60 + part.minutes) * 60 + part.seconds
     return max(min(int(seconds * 1e6), _MAX_LONG), -_MAX_LONG - 1)
 
 
 def iso_text(text: str) -> str:
     """`P1Y2M3DT4H5M6.78S`: every part, trailing zeros of the seconds removed."""
     part = parts_of(text)
-    seconds = f"{part.seconds.normalize():f}" if part.seconds else "0"
+    exact = Decimal(repr(part.seconds)).quantize(_NANO, ROUND_DOWN)
+    seconds = f"{exact.normalize():f}" if exact else "0"
     return f"P{part.years}Y{part.months}M{part.days}DT{part.hours}H{part.minutes}M{seconds}S"
 
 

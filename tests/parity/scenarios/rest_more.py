@@ -53,6 +53,8 @@ def rest_states(run: Run):
     run.rest("restart stopped with tasks", "POST", here + "/restart?includeTasks=true&onlyFailed=true")
     time.sleep(1)
     run.rest("status of a stopped task", "GET", here + "/tasks/0/status")
+    run.rest("restart a stopped task", "POST", here + "/tasks/0/restart")
+    run.rest("restart a task that never was", "POST", here + "/tasks/1/restart")
     run.rest("put while stopped", "PUT", here + "/config", {**config, "batch.size": "8"})
     time.sleep(2)
     note(run, "stopped after put", [run.status(name)["connector"]["state"], len(run.status(name)["tasks"])])
