@@ -20,6 +20,7 @@ from connect_py.kafka.admin import KafkaAdmin
 from connect_py.kafka.client_log import ClientLog
 from connect_py.kafka.producer import delivery_error, error_text
 from connect_py.kafka.settings import ClientKind, librdkafka_config
+from offsets.pretty_json import pretty_json
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +89,7 @@ class KafkaSchemaHistory:
 
     def read_values(self) -> Iterator[tuple[int, bytes | None]]:
         """Kafka offset and value of every record up to the end of now, in order. Raises RetriableError as `read`."""
-        _, end = self._admin.log_offsets([self.topic]).get(Place(self.topic, _PARTITION), (0, 0))
+        end = self._end()
         settings = librdkafka_config(self._properties, ClientKind.CONSUMER) | {
             "group.id": f"{self.topic}-schemahistory",
             "enable.auto.commit": False,
@@ -115,6 +116,16 @@ class KafkaSchemaHistory:
                     )
         finally:
             consumer.close()
+        if (now := self._end()) != end:
+            log.warning(
+                "The schema history in the topic '%s' grew from %d to %d records while it was read. Each connector is to have its own",
+                self.topic,
+                end,
+                now,
+            )
+
+    def _end(self) -> int:
+        return self._admin.log_offsets([self.topic]).get(Place(self.topic, _PARTITION), (0, 0))[1]
 
     def _object(self, value: bytes | None, offset: int) -> Mapping[str, Any] | None:
         try:
@@ -140,7 +151,7 @@ class KafkaSchemaHistory:
             settings |= {"linger.ms": 0, "message.timeout.ms": int(WRITE_SECONDS * 1000)}
             self._producer = Producer(settings, logger=ClientLog())
         try:
-            self._producer.produce(self.topic, orjson.dumps(dict(record)), partition=_PARTITION, on_delivery=self._delivered)
+            self._producer.produce(self.topic, pretty_json(record), partition=_PARTITION, on_delivery=self._delivered)
             self._producer.poll(0)
         except BufferError:
             # the client holds as many as it may

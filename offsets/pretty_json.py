@@ -1,0 +1,28 @@
+"""JSON over several lines as Jackson's `DefaultPrettyPrinter` writes it, the form of the schema history (`DocumentWriter.java`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+
+def pretty_json(value: Mapping[str, Any]) -> bytes:
+    """An object's text: two blanks a level of objects, elements of lists on one line. Raises TypeError: a value has no JSON form."""
+    return _written(value, "\n").encode()
+
+
+def _written(value: Any, line: str) -> str:
+    """Args:
+    line: the line break with the indentation of the object around.
+    """
+    if isinstance(value, Mapping):
+        if not value:
+            return "{ }"
+        deeper = line + "  "
+        fields = [f"{orjson.dumps(name).decode()} : {_written(item, deeper)}" for name, item in value.items()]
+        return "{" + deeper + ("," + deeper).join(fields) + line + "}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "[ " + ", ".join(_written(item, line) for item in value) + " ]" if value else "[ ]"
+    return orjson.dumps(value).decode()
