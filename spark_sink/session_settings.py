@@ -11,7 +11,12 @@ from spark_sink.config import SinkConfig
 
 #: Settings that a session can have of its own; all others belong to the context. Extensions are read once, when the context starts.
 _SESSION_PREFIX = "spark.sql."
-_CONTEXT_SQL = ("spark.sql.extensions", "spark.sql.warehouse.dir", "spark.sql.catalogImplementation")
+_CONTEXT_SQL = (
+    "spark.sql.extensions",
+    "spark.sql.warehouse.dir",
+    "spark.sql.catalogImplementation",
+    "spark.sql.codegen.cache.maxEntries",
+)
 
 #: Of both formats, always: a process may have tasks of both, and the context's extensions cannot be changed.
 EXTENSIONS = {
@@ -33,6 +38,9 @@ def context_settings(config: SinkConfig) -> dict[str, str]:
         "spark.sql.extensions": ",".join(EXTENSIONS.values()),
         "spark.ui.enabled": "false" if master.startswith("local") else "true",
         "spark.ui.showConsoleProgress": "false",
+        # A merge into a Delta table takes a hundred classes of generated code, and Spark keeps a hundred of all: every batch would make
+        # them anew, and the JVM would begin again to compile them.
+        "spark.sql.codegen.cache.maxEntries": "1000",
         # Tables that are written at once share the cores: a small one does not wait for the jobs of a large one.
         "spark.scheduler.mode": "FAIR",
         # Every table has its own catalog: this one would put a directory into whatever the process's working directory is.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 from typing import Any
 
 import pytest
@@ -85,3 +87,17 @@ def test_a_partition_of_a_column_that_is_not_there_makes_no_table(lake: Lake) ->
     with pytest.raises(FatalTaskError, match="clustered by created, which the records do not have"):
         task.step()
     assert not (lake.warehouse / "public" / "t").exists()
+
+
+@pytest.mark.skipif("CONNECT_PY_LAKE_REMOTE" in os.environ, reason="the JVM that compiles is a server's")
+@both_formats
+def test_a_batch_like_those_before_it_has_nothing_compiled_anew(lake: Lake) -> None:
+    topic = lake.topic("t")
+    task = lake.start(lake.config(topic))
+    compiled = []
+    for number in range(6):
+        lake.produce(topic, [event("u", key, {"n": number}, {"n": INT}) for key in range(5)])
+        assert lake.drain(task) == 1
+        metrics = task._spark._jvm.org.apache.spark.metrics.source.CodegenMetrics
+        compiled.append(metrics.METRIC_COMPILATION_TIME().getCount())
+    assert min(later - earlier for earlier, later in itertools.pairwise(compiled[2:])) < 15, compiled
