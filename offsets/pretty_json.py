@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from json.encoder import encode_basestring
 from typing import Any
 
 import orjson
 
+_WORDS = {None: "null", True: "true", False: "false"}
+
 
 def pretty_json(value: Mapping[str, Any]) -> bytes:
     """An object's text: two blanks a level of objects, elements of lists on one line. Raises TypeError: a value has no JSON form."""
-    return _written(value, "\n").encode()
+    return _written(dict(value), "\n").encode()
 
 
 def _written(value: Any, line: str) -> str:
     """Args:
     line: the line break with the indentation of the object around.
     """
-    if isinstance(value, Mapping):
+    if isinstance(value, str):
+        return encode_basestring(value)
+    if value is None or isinstance(value, bool):
+        return _WORDS[value]
+    if isinstance(value, dict):
         if not value:
             return "{ }"
         deeper = line + "  "
-        fields = [f"{orjson.dumps(name).decode()} : {_written(item, deeper)}" for name, item in value.items()]
+        fields = [f"{encode_basestring(name)} : {_written(item, deeper)}" for name, item in value.items()]
         return "{" + deeper + ("," + deeper).join(fields) + line + "}"
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return "[ " + ", ".join(_written(item, line) for item in value) + " ]" if value else "[ ]"
+    if isinstance(value, list | tuple):
+        return "[ " + ", ".join([_written(item, line) for item in value]) + " ]" if value else "[ ]"
     return orjson.dumps(value).decode()
