@@ -23,6 +23,7 @@ class PacketRows:
         self.characters = [is_text(table.model.columns[place]) for place in table.places]
         self._table = table
         self._read_row = row_function(self.characters)
+        self._ascii: FusedRows | None = None
         self._usual: FusedRows | None = None
         self._any: FusedRows | None = None
 
@@ -63,6 +64,10 @@ class PacketRows:
 
     def _fused_for(self, data: bytes) -> FusedRows:
         encoder = self._table.encoder
+        if data.isascii():
+            if self._ascii is None:
+                self._ascii = encoder.fused(usual_rows([False] * len(self.characters)), stream=False)
+            return self._ascii
         if not any(mark in data for mark in SPECIAL):
             if self._usual is None:
                 self._usual = encoder.fused(usual_rows(self.characters), stream=False)

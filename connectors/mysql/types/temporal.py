@@ -21,7 +21,8 @@ from connectors.mysql.types.found import Found
 _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)").fullmatch
 _DATETIME = re.compile(r"(\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?").fullmatch
 _TIME = re.compile(r"(-?)(\d{2,3}):(\d\d):(\d\d)(?:\.(\d{1,6}))?").fullmatch
-_CLOCK = re.compile(r"(\d\d):(\d\d):(\d\d)").fullmatch
+_CLOCK = re.compile(r"(\d\d):(\d\d):").fullmatch
+_SECOND = re.compile(r"\d\d").fullmatch
 _DAY_MICROS = 86_400_000_000
 _MAX_LONG = (1 << 63) - 1
 _LAST_YEAR = 9999
@@ -73,11 +74,17 @@ def micros_of_time(text: str) -> int:
     return -micros if found[1] else micros
 
 
-def _second_of_day(text: str) -> int:
+def _minute_of_day(text: str) -> int:
     found = _CLOCK(text)
     if found is None:
-        raise Unrepresentable(f"{text!r} is not a time of a day")
-    return (int(found[1]) * 60 + int(found[2])) * 60 + int(found[3])
+        raise Unrepresentable(f"{text!r} are no hour and minute of a day")
+    return int(found[1]) * 60 + int(found[2])
+
+
+def _second_of_minute(text: str) -> int:
+    if _SECOND(text) is None:
+        raise Unrepresentable(f"{text!r} is no second of a minute")
+    return int(text)
 
 
 def _checked_date(text: str) -> str:
@@ -98,23 +105,24 @@ def _days_of_moment(value: int, *, adjusts: bool = False) -> int:
     return days_of(year, month, value & 31, adjusts=adjusts)
 
 
-def _second_of_clock(value: int) -> int:
-    return ((value >> 12) * 60 + (value >> 6 & 63)) * 60 + (value & 63)
+def _minute_of_clock(value: int) -> int:
+    return (value >> 6) * 60 + (value & 63)
 
 
 def _no_moment() -> str:
     raise StandsForNull("a time stamp of zeros")
 
 
-#: For the quick ways: `1999-12-31` to days, `23:59:59` to seconds, a whole TIME to microseconds, and a date in a calendar to itself.
-#: The last three are for stored values.
+#: For the quick ways: `1999-12-31` to days, `23:59:` to minutes, `59` to seconds, and a whole TIME to microseconds. The last three are for
+#: stored values. Clocks are looked up in two parts, since a table of all seconds of a day does not fit into a processor's nearest memory.
 _PLAIN: Final[dict[str, object]] = {
     "DAYS": Found(days_of_date),
-    "SECONDS": Found(_second_of_day),
+    "MINUTES": Found(_minute_of_day),
+    "SECONDS": Found(_second_of_minute),
     "TIMES": Found(micros_of_time),
     "PACKED_DATES": Found(_days_of_packed),
     "PACKED_DAYS": Found(_days_of_moment),
-    "CLOCKS": Found(_second_of_clock),
+    "CLOCKS": Found(_minute_of_clock),
 }
 _ADJUSTED: Final[dict[str, object]] = _PLAIN | {
     "DAYS": Found(partial(days_of_date, adjusts=True)),
@@ -123,7 +131,8 @@ _ADJUSTED: Final[dict[str, object]] = _PLAIN | {
 }
 _DATES: Final = Found(_checked_date)
 _ISO_DAYS: Final[Found[int, str]] = Found(lambda day: str(_EPOCH + timedelta(days=day)) + "T")
-_ISO_CLOCKS: Final[Found[int, str]] = Found(lambda second: f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}")
+_ISO_MINUTES: Final[Found[int, str]] = Found(lambda minute: f"{minute // 60:02}:{minute % 60:02}:")
+_TWO_DIGITS: Final = tuple(f"{number:02}" for number in range(60))
 
 
 def date(column: MyColumn, options: ValueOptions) -> ColumnPlan:
@@ -153,8 +162,8 @@ def datetime(column: MyColumn, options: ValueOptions) -> ColumnPlan:
 def _moment(column: MyColumn, name: str, read: Callable[[str], int], unit: int, options: ValueOptions) -> ColumnPlan:
     """A DATETIME(n) in units of a second; the server and the log show all of its digits, which must not be more than the unit has."""
     digits = column.length or 0
-    whole = f"DAYS[$[:10]] * {86_400 * unit} + SECONDS[$[11:{19 if digits else ''}]] * {unit}"
-    packed = f"PACKED_DAYS[$ >> 17] * {86_400 * unit} + CLOCKS[$ & 131071] * {unit}"
+    whole = f"(DAYS[$[:10]] * 1440 + MINUTES[$[11:17]]) * {60 * unit} + SECONDS[$[17:{19 if digits else ''}]] * {unit}"
+    packed = f"(PACKED_DAYS[$ >> 17] * 1440 + CLOCKS[$ >> 6 & 2047]) * {60 * unit} + ($ & 63) * {unit}"
     if digits:
         scale = unit // 10**digits
         scaled = f"* {scale}" if scale else f"// {10**digits // unit}"
@@ -203,8 +212,9 @@ def timestamp(column: MyColumn, options: ValueOptions) -> ColumnPlan:
         return f'"{text[:10]}T{text[11:19]}{fraction}Z"'
 
     schema = Schema(Type.STRING, name="io.debezium.time.ZonedTimestamp", version=1)
-    whole = "DATES[$[:10]] + 'T' + $[11:] + 'Z'"
-    stored = "ISO_DAYS[$ // 86400] + ISO_CLOCKS[$ % 86400]" + (f" + '.%0{digits}d' % $$" if digits else "")
+    whole = "f'{DATES[$[:10]]}T{$[11:]}Z'"
+    fraction = f".{{$$:0{digits}}}" if digits else ""
+    stored = f"f'{{ISO_DAYS[$ // 86400]}}{{ISO_MINUTES[$ // 60 % 1440]}}{{TWO_DIGITS[$ % 60]}}{fraction}Z' if $ else no_moment()"
     trimmed = "DATES[$[:10]] + 'T' + $[11:19] + $[19:].rstrip('0').rstrip('.') + 'Z'"
     return ColumnPlan(
         column.name,
@@ -212,8 +222,8 @@ def timestamp(column: MyColumn, options: ValueOptions) -> ColumnPlan:
         streamed,
         whole,
         quoted=True,
-        helpers={"DATES": _DATES, "ISO_DAYS": _ISO_DAYS, "ISO_CLOCKS": _ISO_CLOCKS, "no_moment": _no_moment},
-        stored=Stored(f"timestamp.{digits}", f"{stored} + 'Z' if $ else no_moment()"),
+        helpers={"DATES": _DATES, "ISO_DAYS": _ISO_DAYS, "ISO_MINUTES": _ISO_MINUTES, "TWO_DIGITS": _TWO_DIGITS, "no_moment": _no_moment},
+        stored=Stored(f"timestamp.{digits}", stored),
         snapshot=None if options.unified else read,
         quick_copy=None if options.unified or not digits else trimmed,
         fallback='"1970-01-01T00:00:00Z"',
