@@ -42,11 +42,12 @@ class State:
 def agrees(state: State, positions: Offsets) -> bool:
     """Whether a query that goes on from a checkpoint misses nothing, and repeats nothing but its last batch.
 
-    That one may have been applied, wholly or to some tables, before a kill; its applied part is left out then.
+    That one may have been applied, wholly or to some tables, before a kill; its applied part is left out then. A partition that the
+    checkpoint does not know is read from its first record, so the positions must not be beyond that.
     """
     end = state.start if state.planned is None else state.planned
     return all(tp in positions for tp in end) and all(
-        state.start[tp] <= positions[tp] <= end.get(tp, state.start[tp]) for tp in state.start if tp in positions
+        state.start.get(tp, 0) <= position <= end.get(tp, state.start.get(tp, 0)) for tp, position in positions.items()
     )
 
 

@@ -145,7 +145,7 @@ class StreamDriver:
         """What of a batch is still to be applied; None when nothing is, or the checkpoint turned out to be of no use."""
         self._held = received
         end = self._checkpoints.end(self._generation, received.number)
-        start = {tp: self._start.get(tp, positions[tp]) for tp in end}
+        start = {tp: self._start.get(tp, 0) for tp in end}  # Spark reads a partition that was added from its first record
         if any(start[tp] > positions[tp] for tp in end):  # records in between would be missed
             self.failed()
             self._open(positions)

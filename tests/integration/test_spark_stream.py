@@ -26,13 +26,13 @@ from tests.fix_spark import TEXT, Lake, both_formats, event
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
 
-def notes(*texts: str) -> list[tuple[bytes | None, bytes]]:
+def notes(*texts: str, table: str = "t") -> list[tuple[bytes | None, bytes]]:
     """Events without a key: each becomes a row of its own, so that a repeated one shows."""
-    return [event("c", None, {"note": text}, {"note": TEXT}) for text in texts]
+    return [event("c", None, {"note": text}, {"note": TEXT}, table) for text in texts]
 
 
-def found(lake: Lake) -> str:
-    return "".join(sorted(row["note"] for row in lake.rows("t")))
+def found(lake: Lake, table: str = "t") -> str:
+    return "".join(sorted(row["note"] for row in lake.rows(table)))
 
 
 def streaming(lake: Lake, *topics: str, **more: str) -> dict[str, str]:
@@ -146,6 +146,18 @@ def test_a_batch_that_failed_comes_again_with_the_same_records_and_new_partition
     lake.drain(task)
     assert found(lake) == "abc"
     assert lake.watermark("t") == {topic: {"0": 2, "1": 1}}
+
+
+def test_a_topic_that_comes_back_to_a_stream_is_not_read_again_from_its_start(lake: Lake) -> None:
+    first, second = lake.topic("t"), lake.topic("other")
+    lake.produce(first, notes("a"))
+    lake.produce(second, notes(*"xy", table="other"))
+    run(lake, streaming(lake, first, second)).close()
+    lake.produce(first, notes("b"))
+    run(lake, streaming(lake, first)).close()
+    lake.produce(second, notes("z", table="other"))
+    run(lake, streaming(lake, first, second)).close()
+    assert (found(lake), found(lake, "other")) == ("ab", "xyz")
 
 
 def broken(*args: object) -> None:

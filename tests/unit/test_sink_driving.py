@@ -42,7 +42,9 @@ def test_a_checkpoint_of_another_form_is_not_guessed_at(text: str) -> None:
         (State({A: 5}, None), {A: 6}, False),
         (State({A: 5}, {A: 9, B: 3}), {A: 9, B: 3}, True),
         (State({A: 5, B: 3}, None), {A: 5}, False),
-        (State({A: 5}, None), {A: 5, B: 3}, True),
+        (State({A: 5}, {A: 9, B: 3}), {A: 9, B: 4}, False),
+        (State({A: 5}, None), {A: 5, B: 0}, True),
+        (State({A: 5}, None), {A: 5, B: 3}, False),
     ],
     ids=[
         "at its end",
@@ -54,7 +56,9 @@ def test_a_checkpoint_of_another_form_is_not_guessed_at(text: str) -> None:
         "the tables are ahead",
         "a new partition",
         "a topic is gone",
+        "a new partition, of which the tables have more",
         "a partition it does not know",
+        "a partition that it does not know, and the tables do",
     ],
 )
 def test_a_checkpoint_is_gone_on_from_where_it_misses_nothing_and_repeats_its_last_batch_at_most(
