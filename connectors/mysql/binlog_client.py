@@ -9,12 +9,23 @@ import socket
 import struct
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import pymysql
 from pymysql.constants import COMMAND
 
+from connectors.mysql.binlog.codes import EventType
 from connectors.mysql.binlog.errors import MalformedEventError
-from connectors.mysql.binlog.events import Body, FormatDescription, Header, TransactionPayload, decode_event, inner_events
+from connectors.mysql.binlog.events import (
+    Body,
+    FormatDescription,
+    Header,
+    Heartbeat,
+    Rotate,
+    TransactionPayload,
+    decode_event,
+    inner_events,
+)
 from connectors.mysql.binlog.zstd import unpack_transaction
 from connectors.mysql.connection import Connection, quote_literal
 from connectors.mysql.errors import LostConnectionError, server_error
@@ -30,6 +41,8 @@ _THROUGH_GTID = 0x04
 _ANNOTATE_ROWS = 0x02
 #: Behind the magic number of a log file.
 _FIRST_EVENT = 4
+#: A header's flag: the server made the event up for the dump.
+_ARTIFICIAL = 0x20
 #: MariaDB: this client knows GTID events and annotated rows (`@mariadb_slave_capability`).
 _MARIADB_CAPABILITY = 4
 
@@ -40,7 +53,7 @@ class BinlogClient:
     Args:
         server_id: ours; no other replica of the server may have it.
         timeouts: of the server's side of the connection, as `net_write_timeout` and seconds; none leaves its own.
-        annotated: whether MariaDB sends statements before their rows: they count as events of their transaction.
+        annotated: whether statements come before their rows from MariaDB: they count as events of their transaction.
 
     Raises:
         ServerError: the login fails, or the server refuses to dump.
@@ -57,7 +70,10 @@ class BinlogClient:
     ) -> None:
         self._where = f"{settings.host}:{settings.port}"
         self._server_id = server_id
-        self._flags = _ANNOTATE_ROWS if mariadb and annotated else 0
+        # asked for even if nobody wants them, since places are counted from event to event
+        self._flags = _ANNOTATE_ROWS if mariadb else 0
+        self._drops = int(EventType.MARIADB_ANNOTATE_ROWS) if mariadb and not annotated else -1
+        self._end = 0
         self._connection = Connection(settings)
         self._connection.execute("SET @master_binlog_checksum = @@global.binlog_checksum")
         self._connection.execute("SET @source_binlog_checksum = @@global.binlog_checksum")
@@ -126,10 +142,25 @@ class BinlogClient:
             header, body = decode_event(packet[1:], checksum=self._checksum)
             if isinstance(body, FormatDescription):
                 self._checksum = body.checksum
+            if not header.end:
+                header = self._with_end(header, body)
+            elif header.timestamp:
+                self._end = header.end
+            if header.type == self._drops:
+                continue
             events.append((header, body))
             if isinstance(body, TransactionPayload):
                 events.extend(_placed(header, unpack_transaction(body)))
         return events
+
+    def _with_end(self, header: Header, body: Body) -> Header:
+        """MariaDB 11.8 leaves the place out of a transaction's events but for the first and the last one: they lie one behind the other."""
+        if isinstance(body, Rotate):
+            self._end = body.position
+        if not self._end or not header.timestamp or header.flags & _ARTIFICIAL or isinstance(body, Rotate | FormatDescription | Heartbeat):
+            return header
+        self._end += header.length
+        return replace(header, end=self._end)
 
     def _fill(self, seconds: float) -> bool:
         """Whether a whole packet is in the buffer."""
