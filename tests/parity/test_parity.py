@@ -212,6 +212,7 @@ SCENARIOS = [
     "rest_states",
     "pg_edge_values",
     "pg_signal_channels",
+    "mysql_made_from_others",
 ]
 #: Held against a MariaDB server and `golden_mariadb`, recorded with Debezium 3.5.0, the last one that its archive has for MariaDB.
 MARIADB_SCENARIOS = [

@@ -155,7 +155,7 @@ def read_default(reader: Reader) -> tuple[bool, str | None]:
         return True, _EPOCH
     if token.kind == "word":
         if token.text in ("TRUE", "FALSE"):
-            return True, token.text
+            return True, token.raw
         if reader.sees("("):
             reader.skip_parentheses()
             return True, None

@@ -100,3 +100,29 @@ def mysql_partitioned(run: Run):
     record_captured(run, "my")
     record_history(run, f"my_{run.tag}", f"history_my_{run.tag}")
     sort_tables(run)
+
+
+@scenario
+def mysql_made_from_others(run: Run):
+    """Tables made from queries and from others, views, functional keys, expressions as defaults, literals with introducers, accounts and roles."""
+    db = run.mysql(*FENCE, "CREATE TABLE src (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(9) DEFAULT 'd' COMMENT 'cc', n DECIMAL(6,2) NOT NULL DEFAULT 1.5, ts TIMESTAMP(3) NULL DEFAULT '2020-01-01 00:00:00.125', e ENUM('a','b'), UNIQUE KEY (v)) COMMENT 'source'", "INSERT INTO src (v) VALUES ('x'),('y')")
+    start(run, my={"include.schema.comments": True})
+    execute(
+        db, "CREATE TABLE c1 SELECT id, v AS vv, n * 2 AS n2, CONCAT(v, id) cc, TIMESTAMP('2020-01-01') moment, 1 one, 'lit' lit, CAST(id AS UNSIGNED) u, e FROM src", "INSERT INTO c1 (id, n2, cc, moment, one, lit, u) VALUES (9,1,'c','2020-01-01',1,'l',1)",
+        "CREATE TABLE c2 (id INT, extra INT DEFAULT 4, PRIMARY KEY (id)) COMMENT='c2' SELECT id, v FROM src WHERE id > 1", "CREATE TABLE c3 (v VARCHAR(20) NOT NULL, INDEX (v)) IGNORE AS SELECT v FROM src UNION ALL SELECT 'z'", "INSERT INTO c3 VALUES ('q')",
+        "CREATE TABLE l1 LIKE src", "INSERT INTO l1 (v) VALUES ('l')", "ALTER TABLE l1 COMMENT 'like'", "CREATE TABLE v1 AS VALUES ROW(1,'a'), ROW(2,'b')", "CREATE TABLE t1 TABLE src",
+        "CREATE TABLE dflt (id INT PRIMARY KEY, a INT DEFAULT (1 + 2), b VARCHAR(20) DEFAULT (CONCAT('x', 'y')), c DATE DEFAULT (CURRENT_DATE + INTERVAL 1 YEAR), d JSON DEFAULT ('{}'), e TEXT DEFAULT ('t'), f POINT DEFAULT (POINT(1,2)), g CHAR(3) DEFAULT _latin1'abc', i INT DEFAULT 0x1F, j VARCHAR(4) DEFAULT 0x6162, k BIT(4) DEFAULT 5, l DECIMAL(5,2) DEFAULT '1.005', m FLOAT DEFAULT .5, n DOUBLE DEFAULT 1e3, o BIGINT DEFAULT -0, p BOOL DEFAULT true, r VARCHAR(19) DEFAULT 'new\\nline\\t', s TINYINT(1) DEFAULT '1', t YEAR DEFAULT '2020', u TIME DEFAULT 101112, v DATETIME DEFAULT 20200102030405, w SET('a','b') DEFAULT 'b,a')",
+        "INSERT INTO dflt (id, c, f) VALUES (1,'2020-01-01',POINT(0,0))",
+        "CREATE TABLE keys1 (a INT NOT NULL, b VARCHAR(20), c JSON, KEY fk ((a + 1)), UNIQUE KEY ub (b(5) DESC) COMMENT 'x' INVISIBLE, KEY m ((CAST(c->'$.z' AS UNSIGNED ARRAY))), UNIQUE INDEX ua USING HASH (a) KEY_BLOCK_SIZE=8 USING BTREE)", "INSERT INTO keys1 VALUES (1,'b','{}')",
+        "CREATE TABLE keys2 (a INT UNIQUE, b INT NOT NULL UNIQUE KEY, c INT KEY)", "INSERT INTO keys2 VALUES (1,2,3)", "CREATE TABLE keys3 (a INT NOT NULL UNIQUE, b INT NOT NULL, UNIQUE (b))", "INSERT INTO keys3 VALUES (1,2)", "CREATE TABLE keys4 (a INT NULL, b INT NOT NULL, c INT NOT NULL, UNIQUE (a, b), UNIQUE (b, c))", "INSERT INTO keys4 VALUES (1,2,3)",
+        "CREATE INDEX i1 ON keys4 (c) USING BTREE COMMENT 'i' ALGORITHM=INPLACE LOCK=NONE", "CREATE FULLTEXT INDEX ft ON c3 (v) WITH PARSER ngram", "DROP INDEX i1 ON keys4 ALGORITHM=DEFAULT", "CREATE UNIQUE INDEX u1 ON c1 (id)", "INSERT INTO c1 (id, n2, cc, moment, one, lit, u) VALUES (10,1,'c','2020-01-01',1,'l',1)",
+        "CREATE ALGORITHM=MERGE DEFINER=CURRENT_USER SQL SECURITY INVOKER VIEW v2 (x, y) AS SELECT id, v FROM src WITH CASCADED CHECK OPTION", "INSERT INTO v2 VALUES (77,'view')", "CREATE OR REPLACE VIEW v2 AS SELECT 1", "DROP VIEW IF EXISTS v2, v3",
+        "CREATE TABLE `日本` (`列` INT PRIMARY KEY, `é è` VARCHAR(3) DEFAULT '語')", "INSERT INTO `日本` (`列`) VALUES (1)", "CREATE TABLE `a.b` (`c.d` INT PRIMARY KEY)", "INSERT INTO `a.b` VALUES (1)", "CREATE TABLE 1st (2nd INT PRIMARY KEY, _x INT, $y INT)", "INSERT INTO 1st VALUES (1,2,3)",
+        "CREATE TABLE kw (`key` INT, `index` INT, `primary` INT, `check` INT, value INT, status INT, type INT, comment INT, date DATE, time TIME, text TEXT, year YEAR, name INT, `order` INT, data JSON, position INT, action INT, PRIMARY KEY (`key`))", "INSERT INTO kw (`key`) VALUES (1)",
+        f"CREATE ROLE IF NOT EXISTS r_{run.tag}", f"DROP ROLE r_{run.tag}", "ALTER TABLE src STATS_PERSISTENT=1 AVG_ROW_LENGTH 10 MAX_ROWS=100 CHECKSUM=0, COMPRESSION='NONE', INSERT_METHOD=NO", "ALTER TABLE src ENABLE KEYS",
+        "ALTER TABLE src ADD COLUMN a1 INT, ADD COLUMN a2 INT AFTER a1, ADD a3 INT AFTER id, MODIFY COLUMN v VARCHAR(12) COMMENT 'new' AFTER a2, RENAME COLUMN e TO ee, DROP KEY v", "INSERT INTO src (v) VALUES ('z')", "DROP TABLE IF EXISTS c1, `a.b`, nothing RESTRICT", "DROP TABLE c2 /* x */ , c3 -- y",
+    )  # fmt: skip
+    fence(run, db)
+    record_captured(run, "my")
+    record_history(run, f"my_{run.tag}", f"history_my_{run.tag}")
+    sort_tables(run)
