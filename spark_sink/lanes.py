@@ -2,7 +2,7 @@
 
 Who commits, and up to which offsets, travels in settings of the session, so two tables must never be in one session's hands. A lane is a
 thread and its session; the first has the task's own, so a connector whose batches are of one table needs no other. What works in a lane
-gets the session from `Sessions.here`, and need not know of lanes.
+gets the session from `Sessions.here`, and need not know of lanes. Over Spark Connect there is one lane: a batch is held by its session.
 
 The task's thread owns `Lanes` and waits in `run`; a lane owns nothing but the table that it has in hand. A lane whose table takes too
 long has its jobs cancelled. If even then it does not come back the task fails; what the lane may still commit is conditional on what it
@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
-from spark_sink import remote
 from spark_sink.config import SinkConfig
 from spark_sink.session_settings import session_settings
 
@@ -50,7 +49,6 @@ class Sessions:
     def __init__(self, own: SparkSession, config: SinkConfig) -> None:
         self._own = own
         self._config = config
-        self._lanes: list[SparkSession] = []
         self._of_thread = threading.local()
         self.here = cast("SparkSession", _Here(self))
 
@@ -58,8 +56,7 @@ class Sessions:
         """The session for a lane; the first one has the task's own."""
         if number == 0:
             return self._own
-        made = remote.connect(self._config) if self._config["spark.remote"] else self._own.newSession()
-        self._lanes.append(made)
+        made = self._own.newSession()
         for key, value in session_settings(self._config).items():
             made.conf.set(key, value)
         return made
@@ -71,13 +68,6 @@ class Sessions:
     def of_thread(self) -> SparkSession:
         """The session of the thread that asks."""
         return cast("SparkSession", getattr(self._of_thread, "spark", self._own))
-
-    def close(self) -> None:
-        """Release the lanes' sessions, of which a server would keep its half. Idempotent."""
-        lanes, self._lanes = self._lanes, []
-        if self._config["spark.remote"]:
-            for spark in lanes:
-                remote.close(spark)
 
 
 class _Here:

@@ -111,12 +111,12 @@ class SparkLakehouseSinkTask(BatchSinkTask):
     def _equip(self, own: SparkSession) -> None:
         """All that works in the session, or in those of lanes."""
         context, config = self._context, self._config
-        self._sessions = sessions = Sessions(own, config)
+        sessions = Sessions(own, config)
         self._spark = spark = sessions.here
         is_classic = config["spark.remote"] is None
         self._lanes = Lanes(
             lambda number, answers: SparkLane(number, answers, sessions, is_classic=is_classic),
-            config["control.commit.threads"],
+            config["control.commit.threads"] if is_classic else 1,
             config["control.commit.timeout-ms"] / 1000,
         )
         self._schedule = Schedule(self._config)
@@ -372,7 +372,6 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             self._opening = None
         if self._lanes is not None:
             self._lanes.close()
-            self._sessions.close()
             self._lanes = None
         if self._ahead is not None:
             self._ahead.close()

@@ -67,7 +67,8 @@ KEYS = (
     key(
         "control.commit.threads",
         os.cpu_count() or 1,
-        "How many tables are written at once, each in a Spark session of its own; by default as many as the task's machine has cores.",
+        "How many tables are written at once, each in a Spark session of its own; by default as many as the task's machine has cores. "
+        "With lakehouse.spark.remote always one.",
         ConfigType.INT,
         validator=between(1),
         group="Batches",
