@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from connect_py.api.record import TopicPartition
 from connect_py.errors import FatalTaskError
-from spark_sink import tombstones
+from spark_sink import tombstones, unavailable
 from spark_sink.adapt import Rules, adapt, allows
 from spark_sink.changes import Batch, Group
 from spark_sink.config import SinkConfig
@@ -85,7 +85,7 @@ def apply_table(
     if state is not None and truncate is None and _has_all(groups, batch, state.watermark.condition(change.ranges), config):
         tables.note(change.table, watermark)
         return False
-    groups = _adapted(groups, state, config)
+    groups = [unavailable.marked(group, batch, config) for group in _adapted(groups, state, config)]
     shape = _shape(change, groups, config)
     rows = [group for group in groups if group.schema.form is not Form.TOMBSTONE]
     if state is None:
@@ -104,8 +104,7 @@ def apply_table(
         unify(
             batch.decoded(group, condition, config),
             shape,
-            placeholder if group.placeholder else None,
-            frozenset(column.name for column in group.schema.columns if column.text),
+            unavailable.conditions(group, placeholder),
             {column.name: column.type.spark for column in group.schema.columns},
         )
         for group in groups
@@ -237,7 +236,8 @@ def _shape(change: TableChange, groups: Sequence[Group], config: SinkConfig) -> 
             types[column.name] = common
     key = next(iter(keys))
     soft = bool(key) and config["tables.delete-mode"] == "soft" and not versions
-    unknown = [name for name in types if name not in key and (soft or any(_may_be_unknown(name, group) for group in rows))]
+    placeholder = config["unavailable.value.placeholder"]
+    unknown = [name for name in types if name not in key and (soft or any(_may_be_unknown(name, group, placeholder) for group in rows))]
     if rows or soft:
         types |= metadata_columns(config)
     if changelog:
@@ -274,9 +274,9 @@ def _is_required(name: str, columns: Sequence[Column]) -> bool:
     return any(column.name == name and column.required for column in columns)
 
 
-def _may_be_unknown(name: str, group: Group) -> bool:
+def _may_be_unknown(name: str, group: Group, placeholder: str) -> bool:
     column = next((column for column in group.schema.columns if column.name == name), None)
-    return column is None or (group.placeholder and column.text)
+    return column is None or (group.placeholder and unavailable.condition(column, placeholder) is not None)
 
 
 def _create(change: TableChange, rows: Sequence[Group], shape: Shape, tables: Tables, config: SinkConfig) -> TableState:

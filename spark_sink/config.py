@@ -84,6 +84,7 @@ class SinkConfig:
             bits=self["bits.mode"],
             geometry=self["geometry.mode"],
             nested_as_variant=self["nested-as-variant"],
+            placeholder=self["unavailable.value.placeholder"],
         )
 
 

@@ -58,14 +58,11 @@ def flag(column: str) -> str:
     return f"$unknown:{column}"
 
 
-def unify(
-    frame: DataFrame, shape: Shape, placeholder: str | None, text_columns: frozenset[str], types: Mapping[str, str] | None = None
-) -> DataFrame:
+def unify(frame: DataFrame, shape: Shape, unavailable: Mapping[str, str], types: Mapping[str, str] | None = None) -> DataFrame:
     """A decoded frame in the table's shape: all columns, in order, in the merged types, with flags for what is unknown.
 
     Args:
-        placeholder: set when the frame may contain it.
-        text_columns: columns in which the placeholder can stand.
+        unavailable: SQL by column that is true where it has the placeholder (`spark_sink.unavailable`).
         types: of the frame's columns, as far as they have parts.
     """
     has = set(frame.columns)
@@ -73,10 +70,8 @@ def unify(
     for name in shape.unknown:
         if name not in has:
             unknown[name] = "true"
-        elif placeholder and name in text_columns:
-            unknown[name] = f"coalesce({quote(name)} = {_placeholder_of(shape.types[name], placeholder)}, false)"
         else:
-            unknown[name] = "false"
+            unknown[name] = unavailable.get(name, "false")
         if shape.soft:
             unknown[name] = f"(`$op` = 'd' OR {unknown[name]})"
     select = [f"{quote(name)}" for name in ("$op", "$partition", "$offset", "$time")]
@@ -91,11 +86,6 @@ def unify(
             value = conformed(value, parse_type(types[name]), parse_type(type_))
         select.append(f"CAST({value} AS {type_}) {quote(name)}")
     return frame.selectExpr(*select, *(f"{condition} {quote(flag(name))}" for name, condition in unknown.items()))
-
-
-def _placeholder_of(type_: str, placeholder: str) -> str:
-    text = literal(placeholder)
-    return {"binary": f"CAST({text} AS BINARY)", "array<string>": f"array({text})"}.get(type_, text)
 
 
 def reduce(frame: DataFrame, shape: Shape) -> DataFrame:

@@ -42,11 +42,6 @@ class Column:
     comment: str | None = None
     of_key: bool = False
 
-    @property
-    def text(self) -> bool:
-        """Whether the unavailable-value placeholder can stand in it."""
-        return self.type.read in ("string", "binary", "array<string>") and self.type.same
-
 
 @dataclass(frozen=True)
 class RecordSchema:

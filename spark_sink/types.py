@@ -6,6 +6,7 @@ turn a value that they cannot represent into null; they raise, and the batch is 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ class TypeOptions:
         bits: ``binary`` or ``bigint``.
         geometry: ``struct`` or ``ewkb``.
         nested_as_variant: whether structs, maps and arrays are VARIANT.
+        placeholder: what stands for a value that the source did not send, which is no JSON.
     """
 
     time_mode: str = "iso-string"
@@ -50,6 +52,7 @@ class TypeOptions:
     bits: str = "binary"
     geometry: str = "struct"
     nested_as_variant: bool = False
+    placeholder: str = "__debezium_unavailable_value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +119,13 @@ def _type_of(schema: SchemaJson, options: TypeOptions, depth: int) -> ColumnType
     if kind in _PLAIN:
         return ColumnType(_PLAIN[kind], _PLAIN[kind], as_is)
     if kind == "array":
-        return _array(_type_of(schema["items"], options, depth + 1), depth)
+        return array_type(_type_of(schema["items"], options, depth + 1), depth)
     if kind == "map":
         if schema["keys"].get("type") != "string":
             raise DataError(f"Maps whose keys are {schema['keys'].get('type')} are not supported; only string keys are.")
         return _map(_type_of(schema["values"], options, depth + 1), depth)
     if kind == "struct":
-        return _struct({field["field"]: _type_of(field, options, depth) for field in schema["fields"]})
+        return struct_type({field["field"]: _type_of(field, options, depth) for field in schema["fields"]})
     raise DataError(f"Schemas of type {kind} are not supported.")
 
 
@@ -156,7 +159,8 @@ _PLAIN = {
 # -- compound types ---------------------------------------------------------------------------------------------------------------
 
 
-def _array(element: ColumnType, depth: int) -> ColumnType:
+def array_type(element: ColumnType, depth: int) -> ColumnType:
+    """An array of values of a type; `depth` as of `column_type`."""
     if element.same:
         return ColumnType(f"array<{element.read}>", f"array<{element.spark}>", as_is)
     item = f"e{depth}"
@@ -173,7 +177,8 @@ def _map(entry: ColumnType, depth: int) -> ColumnType:
     return ColumnType(read, spark, lambda value: f"transform_values({value}, ({key}, {item}) -> {entry.convert(item)})")
 
 
-def _struct(fields: Mapping[str, ColumnType]) -> ColumnType:
+def struct_type(fields: Mapping[str, ColumnType]) -> ColumnType:
+    """A struct of values of types by field."""
     read = "struct<" + ",".join(f"{quote(name)}:{field.read}" for name, field in fields.items()) + ">"
     spark = "struct<" + ",".join(f"{quote(name)}:{field.spark}" for name, field in fields.items()) + ">"
     if all(field.same for field in fields.values()):
@@ -231,7 +236,13 @@ def _bits(length: int) -> ColumnType:
 
 
 def _json(options: TypeOptions) -> ColumnType:
-    return ColumnType("string", "variant", "parse_json({})".format) if options.json == "variant" else ColumnType("string", "string", as_is)
+    return variant(options) if options.json == "variant" else ColumnType("string", "string", as_is)
+
+
+def variant(options: TypeOptions) -> ColumnType:
+    """JSON text as VARIANT; the placeholder, which is none, as a text."""
+    placeholder, text = literal(options.placeholder), literal(json.dumps(options.placeholder))
+    return ColumnType("string", "variant", lambda value: f"parse_json(IF({value} = {placeholder}, {text}, {value}))")
 
 
 # -- dates and times -----------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from connect_py.errors import DataError
 from spark_sink import decimals
 from spark_sink.records import Column, Form, RecordSchema
-from spark_sink.types import ColumnType, TypeOptions, as_is, column_name, column_type, logical_type
+from spark_sink.structures import Array, Struct, Type, parse_type, type_text
+from spark_sink.types import ColumnType, TypeOptions, array_type, as_is, column_name, column_type, logical_type, struct_type, variant
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -114,16 +115,19 @@ def _columns(fields: Mapping[str, Kind], table: Mapping[str, str], chosen: Mappi
     return found
 
 
-def of_known_type(wanted: str, kind: Kind, options: TypeOptions) -> ColumnType:
-    """How JSON values are read for a column whose type is known.
+def of_known_type(wanted: str, kind: Kind, options: TypeOptions, depth: int = 0) -> ColumnType:
+    """How JSON values are read for a column whose type is known. Fields of objects that the type does not have are told by the batch.
 
     Args:
         wanted: Spark's name of a type, or a logical type by the name of its Connect schema (``io.debezium.time.MicroTimestamp``,
             ``org.apache.kafka.connect.data.Decimal(10,2)``).
         kind: what the batch has there.
+        depth: nesting of arrays around the value.
     """
     if (logical := logical_type(wanted, options)) is not None:
         return logical
+    if wanted.startswith(("struct<", "array<")):
+        return _of_parts(parse_type(wanted), kind, options, depth)
     is_number = isinstance(kind, str) and kind.startswith(_NUMBERS)
     plain = wanted.replace(" ", "").lower()
     if found := re.fullmatch(r"decimal\((\d+),(\d+)\)", plain):
@@ -135,8 +139,22 @@ def of_known_type(wanted: str, kind: Kind, options: TypeOptions) -> ColumnType:
     if plain in ("timestamp", "timestamp_ntz"):
         return ColumnType("bigint", plain, f"CAST(timestamp_millis({{}}) AS {plain})".format) if is_number else _cast("string", plain)
     if plain == "variant":
-        return ColumnType("string", plain, "parse_json({})".format)
+        return variant(options)
     return column_type({"type": "string"}, options) if plain == "string" else ColumnType(wanted, wanted, as_is)
+
+
+def _of_parts(wanted: Type, kind: Kind, options: TypeOptions, depth: int) -> ColumnType:
+    match wanted, kind:
+        case Struct(), dict():
+            fields = {name: of_known_type(type_text(part), kind.get(name, "VOID"), options, depth) for name, part in wanted.fields.items()}
+            schemas = {name: _as_schema(part) for name, part in kind.items() if name not in fields}
+            return struct_type(
+                fields | {name: column_type(schema, options, depth) for name, schema in schemas.items() if schema is not None}
+            )
+        case Array(), list():
+            return array_type(of_known_type(type_text(wanted.element), kind[0], options, depth + 1), depth)
+        case _:
+            return ColumnType(type_text(wanted), type_text(wanted), as_is)
 
 
 def _cast(read: str, to: str) -> ColumnType:

@@ -84,13 +84,13 @@ def check_table(values: Mapping[str, Any]) -> None:
 
 
 def parse_column_types(text: str) -> dict[str, str]:
-    """``column:type`` pairs, separated by commas outside of parentheses.
+    """``column:type`` pairs, separated by commas outside of parentheses and angle brackets.
 
     Raises:
         ConfigError: a pair has no type.
     """
     found: dict[str, str] = {}
-    for pair in filter(None, (piece.strip() for piece in re.split(r",(?![^(]*\))", text))):
+    for pair in _pieces(text):
         name, colon, type_ = pair.partition(":")
         if not (colon and name.strip() and type_.strip()):
             raise ConfigError(
@@ -98,3 +98,14 @@ def parse_column_types(text: str) -> dict[str, str]:
             )
         found[name.strip()] = type_.strip()
     return found
+
+
+def _pieces(text: str) -> list[str]:
+    pieces, depth = [""], 0
+    for letter in text:
+        depth += (letter in "(<") - (letter in ")>")
+        if letter == "," and depth == 0:
+            pieces.append("")
+        else:
+            pieces[-1] += letter
+    return [piece.strip() for piece in pieces if piece.strip()]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -78,6 +80,27 @@ def test_a_field_that_cannot_be_widened_gets_a_field_of_its_own_is_cast_left_out
         2: {"a": 6, "b": None, "a__string": None},
         3: {"a": 7, "b": 2, "a__string": None},
         4: {"a": None, "b": 3, "a__string": "eight"},
+    }
+
+
+def test_objects_without_schemas_get_new_fields_too_and_keep_the_types_of_those_that_are_there(lake: Lake) -> None:
+    topic = lake.topic("t")
+    config = lake.config(topic) | {f"{side}.converter.schemas.enable": "false" for side in ("key", "value")}
+    more = {"lakehouse.table.public.t.column-types": "o:struct<d:date,n:int>"}
+
+    def flat(key: int, **row: Any) -> tuple[bytes, bytes]:
+        return json.dumps({"id": key}).encode(), json.dumps({"id": key, **row}).encode()
+
+    lake.produce(topic, [flat(1, o={"d": "2024-02-29", "n": 1}, l=[{"a": 1}])])
+    lake.drain(lake.start(config | more))
+    lake.produce(topic, [flat(2, o={"d": "2024-03-01", "x": {"y": "new"}}, l=[{"a": 2, "b": True}, {}]), flat(3, o={}, l=[])])
+    lake.drain(lake.start(config))
+    rows = {row["id"]: (row["o"], row["l"]) for row in lake.rows("t")}
+    day = datetime.date
+    assert rows == {
+        1: ({"d": day(2024, 2, 29), "n": 1, "x": None}, [{"a": 1, "b": None}]),
+        2: ({"d": day(2024, 3, 1), "n": None, "x": {"y": "new"}}, [{"a": 2, "b": True}, {"a": None, "b": None}]),
+        3: ({"d": None, "n": None, "x": None}, []),
     }
 
 

@@ -85,7 +85,11 @@ def test_values_without_a_schema_are_told_apart_by_form_and_source_table() -> No
 
 
 def test_types_of_columns_are_pairs_and_commas_within_parentheses_do_not_separate() -> None:
-    assert parse_column_types("price:decimal(10,2), at: timestamp") == {"price": "decimal(10,2)", "at": "timestamp"}
+    assert parse_column_types("price:decimal(10,2), at: timestamp, o:struct<a:int,b:array<int>>") == {
+        "price": "decimal(10,2)",
+        "at": "timestamp",
+        "o": "struct<a:int,b:array<int>>",
+    }
     assert config(table_public_t_column__types="a:int").of_table("public.t").column_types == {"a": "int"}
     with pytest.raises(ConfigError, match="pairs of a column and its type"):
         config(table_public_t_column__types="price")
