@@ -42,7 +42,7 @@ from tests.mysql_task import mysql_source
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(600 + 60 * KILLS)]
 
-CHUNKED_ROWS = 4000 * max(1, KILLS // 2)
+CHUNKED_ROWS = max(4000, 800 * KILLS)
 #: Many enough for a snapshot that lasts for all kills, few enough to be folded in seconds.
 ROWS = 40_000 + 25_000 * KILLS
 CHUNK = 10_000
@@ -128,6 +128,11 @@ def assert_nothing_is_lost(kafka: Kafka, name: str, cursor: Any) -> list[tuple[i
 def is_streaming(worker: Worker, connector: str) -> bool:
     offsets = worker.request("GET", f"/connectors/{connector}/offsets")["offsets"]
     return bool(offsets) and "snapshot" not in offsets[0]["offset"]
+
+
+def has_no_incremental_snapshot(worker: Worker, connector: str) -> bool:
+    offsets = worker.request("GET", f"/connectors/{connector}/offsets")["offsets"]
+    return bool(offsets) and not any(name.startswith("incremental_snapshot_") for name in offsets[0]["offset"])
 
 
 def test_a_snapshot_and_a_stream_that_are_killed_again_and_again_lose_no_change(
@@ -224,6 +229,7 @@ def test_an_incremental_snapshot_that_is_killed_again_and_again_loses_no_row(
             kill(worker, "task" if round_number % 2 else "worker")
             before = kafka.count(topic)
             bring_back(worker, name)
+        wait_until(partial(has_no_incremental_snapshot, worker, name), 600, "the end of the snapshot", worker.service.is_alive)
     found = assert_nothing_is_lost(kafka, name, cursor)
     print(f"{KILLS} kills, {strategy}: {len(found)} rows were read for a table of {CHUNKED_ROWS}")
     assert {marker for _, marker in found} == {"incremental"}
