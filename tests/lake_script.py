@@ -1,6 +1,7 @@
 """One lakehouse task in a process of its own, because Python has one Spark a process, here or elsewhere. For `test_spark_elsewhere`.
 
-Reads commands from standard input, one a line, and answers each with a line of JSON: ``start``, ``drain``, ``close``.
+Reads commands from standard input, one a line, and answers each with a line of JSON: ``start``, ``drain``, ``close``, and ``forget``, which
+loses the group's offsets.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ def main() -> None:
                 case "drain":
                     assert task is not None
                     answer = lake.drain(task)
+                case "forget":
+                    lake.context.group.clear()
                 case "close":
                     lake.close()
         except Exception as error:  # noqa: BLE001  # the answer

@@ -1,4 +1,4 @@
-"""Iceberg catalogs that are servers: REST (Iceberg's own servlet) and JDBC (SQLite), written by Spark, read by pyiceberg."""
+"""Catalogs: Iceberg's by REST (its own servlet) and JDBC (SQLite, PostgreSQL), Delta's metastore; read by pyiceberg and deltalake."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from connect_py.testing.services.postgres import PostgresAddress
 from connect_py.testing.services.process import free_port
 from connect_py.verify.places import iceberg_catalog
 from spark_sink.config import parse
@@ -23,6 +24,7 @@ from tests.fix_spark import INT, TEXT, Lake, event
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
 SQLITE = "org.xerial:sqlite-jdbc:3.46.1.3"
+POSTGRESQL = "org.postgresql:postgresql:42.7.4"
 AWS = "org.apache.iceberg:iceberg-aws-bundle:1.12.0"
 
 
@@ -63,8 +65,13 @@ def test_a_rest_catalog_holds_tables_through_changes_of_schema_maintenance_and_a
     assert repeated.metrics()[1].values["commits-total"] == 0
 
 
-def follow(lake: Lake, config: dict[str, str], topic: str, *more: str) -> None:
-    """The same three batches by a task in a process of its own: drivers must be there when Spark starts, and this process's has started."""
+def follow(lake: Lake, config: dict[str, str], topic: str, *more: str, again: bool = False) -> None:
+    """The same three batches by a task in a process of its own: drivers must be there when Spark starts, and this process's has started.
+
+    Args:
+        more: jars.
+        again: have a second task read everything anew at the end, which changes nothing.
+    """
     jars = [
         *resolve(SINK_JARS, cached(SINK_JARS, "spark-sink")),
         *(jar for name in more for jar in resolve([name], cached([name], "catalog"))),
@@ -85,6 +92,11 @@ def follow(lake: Lake, config: dict[str, str], topic: str, *more: str) -> None:
         for records in (FIRST, THEN, LAST):
             lake.produce(topic, records)
             assert ask("drain") == 1
+        if again:
+            for line in ("close", "forget"):
+                ask(line)
+            assert ask("start") is None
+            assert ask("drain") == 1
         ask("close")
         process.stdin.close()
 
@@ -95,6 +107,41 @@ def test_a_jdbc_catalog_in_sqlite_does_too(lake: Lake, tmp_path: Path) -> None:
     config = in_catalog(lake.config(topic), type="jdbc", uri=catalog, warehouse=f"file://{tmp_path}/jdbc")
     follow(lake, config, topic, SQLITE)
     assert rows(config) == EXPECTED
+
+
+def test_a_jdbc_catalog_in_postgresql_holds_the_tables_and_their_offsets(
+    lake: Lake, tmp_path: Path, postgres: PostgresAddress, database: str
+) -> None:
+    topic = lake.topic("t")
+    uri = f"jdbc:postgresql://{postgres.host}:{postgres.port}/{database}"
+    login = {"jdbc_user": postgres.user, "jdbc_password": postgres.password}
+    config = in_catalog(lake.config(topic), type="jdbc", uri=uri, warehouse=f"file://{tmp_path}/jdbc", **login)
+    follow(lake, config, topic, POSTGRESQL, again=True)
+    assert rows(config) == EXPECTED
+
+
+def test_delta_tables_in_a_metastore_are_created_changed_maintained_and_found_again(lake: Lake, tmp_path: Path) -> None:
+    import pyarrow
+    from deltalake import DeltaTable, QueryBuilder
+
+    topic = lake.topic("t")
+    config = {name: value for name, value in lake.config(topic).items() if not name.startswith("lakehouse.catalog")}
+    metastore = {
+        "lakehouse.format": "delta",
+        "lakehouse.maintenance.compact.every-commits": "2",
+        "lakehouse.spark.conf.spark.sql.catalogImplementation": "hive",
+        "lakehouse.spark.conf.spark.sql.warehouse.dir": f"file://{tmp_path}/warehouse",
+        "lakehouse.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={tmp_path}/metastore;create=true",
+        "lakehouse.hadoop.datanucleus.schema.autoCreateAll": "true",
+        "lakehouse.hadoop.hive.metastore.schema.verification": "false",
+        "lakehouse.spark.conf.spark.driver.extraJavaOptions": f"-XX:TieredStopAtLevel=1 -Dderby.system.home={tmp_path}",
+    }
+    follow(lake, config | metastore, topic, again=True)
+    found = DeltaTable(str(tmp_path / "warehouse" / "public.db" / "t"))
+    stored = pyarrow.table(QueryBuilder().register("t", found).execute("SELECT id, n, more FROM t ORDER BY id").read_all())
+    assert stored.to_pylist() == EXPECTED
+    written = [json.loads(commit.get("userMetadata") or "{}") for commit in found.history()]
+    assert sum("kafka.connect.offsets.lake" in metadata for metadata in written) == 3, "the second task finds the table's offsets"
 
 
 @pytest.mark.skipif("S3_TESTS" not in os.environ, reason="S3_TESTS is not set: this fetches moto's server and 60 MB of Amazon's SDK")
