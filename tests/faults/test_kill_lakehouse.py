@@ -67,7 +67,7 @@ SHORT = {
 def dealt(format_: str, rng: random.Random, least: int) -> list[Kill]:
     """At least so many kills a mode: at each boundary the task and, in turns, the process or the JVM, at those of the batch all three.
 
-    The tasks die between the others, since they leave their JVM to the next one, which is what costs.
+    The tasks die between the others, since they leave their JVM to the next one, which is what costs; so they fill up, too.
     """
     hard = itertools.cycle(("process", "jvm"))
     kills: list[Kill] = []
@@ -78,6 +78,8 @@ def dealt(format_: str, rng: random.Random, least: int) -> list[Kill]:
             deck += [Kill(b, who, table) for b in of_format(format_) if b not in OF_THE_BATCH for who in ("task", next(hard))]
             next(hard)
         rng.shuffle(deck)
+        if kills:  # everybody has died everywhere: what is still to come costs little
+            deck.sort(key=lambda kill: kill.who != "task")
         for kill in deck:
             if min(count[mode] for mode in MODES.values()) < least and any(count[mode] < least for mode in kill.modes):
                 kills.append(kill)
