@@ -49,6 +49,9 @@ logger.streams.name = org.apache.spark.sql.execution.streaming
 logger.streams.level = off
 logger.utils.name = org.apache.spark.util.Utils
 logger.utils.level = off
+# What counts rows (Observation) is told of statements that failed too, and cannot look at one whose table does not exist.
+logger.listeners.name = org.apache.spark.sql.util.ExecutionListenerBus
+logger.listeners.level = off
 """
 
 
