@@ -9,7 +9,7 @@ from connectors.engine.relational.table import TableId
 from connectors.mysql.ddl.alter import alter_table
 from connectors.mysql.ddl.changes import Change, Tables, with_unique_key
 from connectors.mysql.ddl.create import create_table, read_key_columns
-from connectors.mysql.ddl.lexer import DdlError, tokens_of, without_surroundings
+from connectors.mysql.ddl.lexer import NAME_CHARACTER, DdlError, tokens_of, without_surroundings
 from connectors.mysql.ddl.reader import Reader
 
 #: MySQL's `MODE_ANSI_QUOTES` and `MODE_NO_BACKSLASH_ESCAPES`.
@@ -176,7 +176,7 @@ def _set(reader: Reader, tables: Tables, database: str) -> None:
         reader.takes(",")
 
 
-_NAME = r"(`(?:[^`]|``)+`|\"(?:[^\"]|\"\")+\"|[\w$\u0080-\U0010ffff]+)"
+_NAME = rf"(`(?:[^`]|``)+`|\"(?:[^\"]|\"\")+\"|{NAME_CHARACTER}+)"
 _OF_TABLE = re.compile(
     r"\s*(?:/\*.*?\*/\s*)*(?:CREATE|ALTER|DROP|RENAME)\s+(?:(?:OR\s+REPLACE|TEMPORARY|ONLINE|IGNORE)\s+)*TABLES?\s+"
     rf"(?:IF\s+(?:NOT\s+)?EXISTS\s+)?{_NAME}(?:\s*\.\s*{_NAME})?",
