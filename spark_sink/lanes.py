@@ -17,7 +17,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
@@ -124,7 +124,7 @@ class Lanes:
         self._open = open_lane
         self._most = most
         self._timeout_seconds = timeout_seconds
-        self._idle: list[Lane] = []
+        self._lanes: list[Lane] = []
         self._made = 0
         self._answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
 
@@ -145,7 +145,7 @@ class Lanes:
         while running or (waiting and not errors):
             if waiting and not errors and len(running) < self._most:
                 try:
-                    lane = self._idle.pop() if self._idle else self._another()
+                    lane = self._idle(running)
                 except Exception as error:  # noqa: BLE001  # raised by the caller, when the others have ended
                     errors.append(error)
                 else:
@@ -160,17 +160,20 @@ class Lanes:
                 continue
             if (turn_ := running.pop(lane, None)) is None:
                 continue  # it was given up
-            self._idle.append(lane)
             if error_ is None:
                 done(turn_.work, result, time.monotonic() - turn_.began)
             else:
                 errors.append(self._told(error_, turn_))
         return errors
 
-    def _another(self) -> Lane:
-        made = self._open(self._made, self._answers)
-        self._made += 1
-        return made
+    def _idle(self, running: Mapping[Lane, object]) -> Lane:
+        """The first that has nothing in hand: a batch that needs one lane only is always the first one's, whose session has read it."""
+        found = next((lane for lane in self._lanes if lane not in running), None)
+        if found is None:
+            found = self._open(self._made, self._answers)
+            self._made += 1
+            self._lanes.append(found)
+        return found
 
     def _hurry(self, running: dict[Lane, _Turn[T]]) -> list[ConnectError]:
         """Cancel what takes too long, and give up lanes that do not come back."""
@@ -181,6 +184,7 @@ class Lanes:
                 continue
             if now > turn.began + self._timeout_seconds + _GRACE_SECONDS:
                 del running[lane]
+                self._lanes.remove(lane)
                 given_up.append(
                     FatalTaskError(
                         f"{self._late(turn)} It did not end when its jobs were cancelled, so storage or the catalog hold it. The table "
@@ -204,9 +208,9 @@ class Lanes:
         return f"Writing {turn.work.name} timed out: it took longer than {bound}."
 
     def close(self) -> None:
-        """Let lanes end that have nothing in hand. Idempotent."""
-        idle, self._idle = self._idle, []
-        for lane in idle:
+        """Let lanes end when they have nothing in hand. Idempotent."""
+        lanes, self._lanes = self._lanes, []
+        for lane in lanes:
             lane.end()
 
 

@@ -23,8 +23,10 @@ class ThreadLane:
         self._answers = answers
         self.cancelled = threading.Event()
         self.ended = False
+        self.works = 0
 
     def begin(self, work: Work[Any]) -> None:
+        self.works += 1
         threading.Thread(target=self._run, args=(work,), daemon=True).start()
 
     def _run(self, work: Work[Any]) -> None:
@@ -84,6 +86,25 @@ def test_a_batch_of_one_table_makes_one_lane() -> None:
     for _ in range(3):
         rig.run(t=lambda: None)
     assert len(rig.made) == 1
+
+
+def test_a_batch_of_one_table_is_the_first_lanes_whichever_was_idle_last() -> None:
+    rig = Rig(2)
+    of_first, of_second = threading.Event(), threading.Event()
+
+    def first() -> None:
+        assert of_first.wait(DEADLINE)
+
+    def second() -> None:
+        of_first.set()
+        assert of_second.wait(DEADLINE)
+
+    threading.Timer(0.05, of_second.set).start()
+    rig.run(a=first, b=second)
+    before = [lane.works for lane in rig.made]
+    for _ in range(3):
+        rig.run(a=lambda: None)
+    assert [lane.works for lane in rig.made] == [before[0] + 3, before[1]]
 
 
 def test_a_failure_lets_those_under_way_finish_and_begins_no_more() -> None:
