@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from connectors.engine.config import COMMON, OWN, UNLISTED_NAMES
-from connectors.engine.layout import COLUMN_RULES, DELIVERY, RECORDS, SNAPSHOTS, SOURCE_TYPES
+from connectors.engine.layout import COLUMN_RULES, COMMON_WITHOUT_EFFECT, DELIVERY, RECORDS, SNAPSHOTS, SOURCE_TYPES
 from connectors.engine.properties import (
     HIGH,
     LIST,
@@ -36,6 +36,8 @@ from connectors.engine.properties import (
     regexes,
     required,
 )
+
+_STORAGE = "io.debezium.relational.ConcurrentMapTableMappingStorage"
 
 
 def _locking_mode(text: str | None, _: Config) -> str | None:
@@ -96,6 +98,8 @@ _OWN = (
     prop("gtid.ignore.on.recovery", B, "false", LOW, WS, "Ignore GTID on recovery", "Whether a start uses file and position although GTIDs are known."),
     prop("gtid.source.includes", LIST, None, HIGH, WL, "Include GTID sources", "Regexes of the UUIDs of servers whose transactions count."),
     prop("gtid.source.excludes", S, None, MED, WL, "Exclude GTID sources", "Regexes of the UUIDs of servers whose transactions do not count.", not_beside("gtid.source.includes")),
+    prop("memory.management.schemas.class", C, _STORAGE, LOW, WL, "Schema storage class", "Accepted and not used."),
+    prop("memory.management.tables.class", C, _STORAGE, LOW, WL, "Table storage class", "Accepted and not used."),
     prop("sourceinfo.struct.maker", C, "io.debezium.connector.mysql.MySqlSourceInfoStructMaker", LOW, WM, "Source info struct maker class", "Accepted and not used."),
 )  # fmt: skip
 
@@ -124,6 +128,8 @@ _LAYOUT = {
         *SNAPSHOTS,
         "decimal.handling.mode",
         "snapshot.lock.timeout.ms",
+        "memory.management.schemas.class",
+        "memory.management.tables.class",
         "connect.timeout.ms",
         "connect.keep.alive",
         "connect.keep.alive.interval.ms",
@@ -237,6 +243,9 @@ _PRODUCER = "records of a snapshot go to the history without an answer to each; 
 _HISTORY_WAITS = "a broker that says nothing for a minute is a passing failure, after which the task tries again"
 #: Properties that are accepted and change nothing: whether a task warns of a value other than the default, and why.
 WITHOUT_EFFECT: Final[dict[str, tuple[bool, str]]] = {
+    **COMMON_WITHOUT_EFFECT,
+    "memory.management.schemas.class": (True, _CLASS),
+    "memory.management.tables.class": (True, _CLASS),
     "database.jdbc.driver": (True, _CLASS),
     "database.protocol": (False, "the connector speaks the server's protocol itself"),
     "ddl.parser.type": (False, "there is one parser, for statements of both kinds of servers"),

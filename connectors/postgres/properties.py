@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from connectors.engine.config import COMMON, OWN, UNLISTED_NAMES
-from connectors.engine.layout import COLUMN_RULES, DELIVERY, RECORDS, SNAPSHOTS, SOURCE_TYPES
+from connectors.engine.layout import COLUMN_RULES, COMMON_WITHOUT_EFFECT, DELIVERY, RECORDS, SNAPSHOTS, SOURCE_TYPES
 from connectors.engine.properties import (
     HIGH,
     LIST,
@@ -233,6 +233,11 @@ WITHOUT_EFFECT: Final[dict[str, tuple[str | None, str]]] = {
     "transaction.metadata.factory": ("io.debezium.pipeline.txmetadata.DefaultTransactionMetadataFactory", _CLASS),
     "memory.management.schemas.class": ("io.debezium.relational.ConcurrentMapTableMappingStorage", _CLASS),
     "memory.management.tables.class": ("io.debezium.relational.ConcurrentMapTableMappingStorage", _CLASS),
+    **{
+        name: ("false" if warns else None, why)
+        for name, (warns, why) in COMMON_WITHOUT_EFFECT.items()
+        if name != "internal.log.position.check.enable"
+    },
     "lsn.flush.timeout.ms": (None, "a confirmation is one message to the server, for which nothing waits"),
     "lsn.flush.timeout.action": (None, "a confirmation is one message to the server, for which nothing waits"),
     "max.batch.size": (None, _QUEUE),

@@ -72,7 +72,9 @@ def test_what_has_no_effect_is_a_property_and_gives_a_reason() -> None:
 @pytest.mark.parametrize("name", [name for name, (warns, _) in WITHOUT_EFFECT.items() if warns])
 @pytest.mark.parametrize("connector", ["mysql", "mariadb"])
 def test_a_value_that_asks_for_what_is_not_there_is_warned_about(name: str, connector: str, caplog: pytest.LogCaptureFixture) -> None:
-    asked = {"custom.metric.tags": "a=b", "schema.history.internal.prefer.ddl": "true"}.get(name, "com.acme.Thing")
+    asked = {"custom.metric.tags": "a=b", "schema.history.internal.prefer.ddl": "true", "openlineage.integration.enabled": "true"}.get(
+        name, "com.acme.Thing"
+    )
     with caplog.at_level(logging.WARNING):
         parse_config({**GIVEN, name: asked}, connector)
     assert [record.getMessage() for record in caplog.records] == [f"{name}={asked} has no effect: {WITHOUT_EFFECT[name][1]}"]

@@ -61,6 +61,7 @@ def test_a_value_that_asks_for_what_is_not_there_is_warned_about(name: str, capl
     asked = {
         "custom.metric.tags": "a=b",
         "include.schema.comments": "true",
+        "openlineage.integration.enabled": "true",
         "snapshot.mode.configuration.based.snapshot.on.schema.error": "true",
     }.get(name, "com.acme.Thing")
     with caplog.at_level(logging.WARNING):
