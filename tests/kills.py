@@ -110,7 +110,7 @@ def changing(changes: Changes) -> Iterator[None]:
         changes.finish()
 
 
-def await_equal(kafka: Kafka, topic: str, wanted: dict[int, dict[str, Any]], seconds: float = 120) -> list[Message]:
+def await_equal(kafka: Kafka, topic: str, wanted: dict[int, dict[str, Any]], seconds: float = 120 + 10 * KILLS) -> list[Message]:
     """Wait until the topic is the table; returns its records."""
     deadline = time.monotonic() + seconds
     while (found := fold(records := kafka.read(topic))) != wanted:
