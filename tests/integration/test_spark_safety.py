@@ -12,6 +12,7 @@ from connect_py.errors import BadRequestError, FatalTaskError, RetriableError
 from spark_sink import offsets
 from spark_sink.config import parse
 from spark_sink.connector import SparkLakehouseSink
+from spark_sink.maintenance import Policy
 from spark_sink.routing import TableName
 from spark_sink.tables.base import Writer
 from spark_sink.tables.open import open_tables
@@ -282,3 +283,30 @@ def test_maintenance_between_batches_compacts_a_table_and_keeps_its_rows_and_off
     lake.drain(lake.start(config))
     assert sorted((row["id"], row["n"]) for row in lake.rows("t")) == [(0, 2), (1, 10), (2, 2)]
     assert lake.watermark("t") == {topic: {"0": 7}}
+
+
+@both_formats
+def test_a_kill_between_any_two_statements_of_maintenance_leaves_rows_and_offsets(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = lake.topic("t")
+    config = lake.config(topic, maintenance_enabled="false")
+    policy = Policy(128_000_000, older_than_ms=0, retain_last=1, orphans_older_than_ms=3 * 86_400_000, vacuum_hours=168)
+    statements = 5 if lake.format == "iceberg" else 2
+    for number in range(statements):
+        task = lake.start(config)
+        lake.produce(topic, notes(f"{number}"))
+        lake.drain(task, report=False)
+        tables: Any = task._tables
+        run, left = tables._spark.sql, iter(range(number))
+
+        def sql(text: str, run: Any = run, left: Any = left) -> Any:
+            if text.startswith(("CALL", "OPTIMIZE", "VACUUM")) and next(left, None) is None:
+                killed()
+            return run(text)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(tables._spark, "sql", sql)
+            with pytest.raises(RuntimeError, match="killed here"):
+                tables.maintain(TableName(("public", "t")), policy)
+    lake.drain(lake.start(config))
+    assert found(lake) == [str(number) for number in range(statements)], "without a key every repeated event would show"
+    assert lake.watermark("t") == {topic: {"0": statements}}
