@@ -17,7 +17,7 @@ usage: connect-py COMMAND ...
   standalone worker.properties [connector ...]    a worker with its connectors on the command line (.properties or .json files)
   history verify|repair connector.json ...        whether the schema history of a MySQL or MariaDB connector tells what its server has
   verify source.json sink.json ...                whether the sink's lakehouse tables equal their source
-  spark-archive                                   an archive of classes, made once, with which the sink's JVM starts in a third of the time
+  spark-archive                                   an archive of classes, made once, with which the sink's JVM starts with half of the CPU
   demo [--keep | --stop]                          the tutorial on servers of its own: PostgreSQL, Kafka, a worker, Spark
 
   --help, --version

@@ -1,6 +1,6 @@
 """An archive of the classes that Spark's JVM loads, which later starts map into memory instead of reading and checking them one by one.
 
-That is two thirds of what a start costs, and of the first batch. The archive is made once, by `make`, for one Java and one class path; a
+That is more than half of what a start costs, and of the first batch. It is made once, by `make`, for one Java and one class path; a
 JVM that it does not suit ignores it. It holds only what the class path names, so the sink's libraries are named there too where it is used;
 without an archive they come to the JVM by `spark.jars` alone, as on a cluster.
 """

@@ -1,4 +1,4 @@
-"""``connect-py spark-archive``: make the archive of classes that lets the sink's JVM start in a third of the time."""
+"""``connect-py spark-archive``: make the archive of classes that lets the sink's JVM start with half of the CPU."""
 
 from __future__ import annotations
 
