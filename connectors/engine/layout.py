@@ -88,7 +88,6 @@ _NO_LINEAGE = "no lineage is reported to OpenLineage"
 #: What is accepted and changes nothing: whether a task warns of a value other than the default, and why.
 COMMON_WITHOUT_EFFECT: Final[dict[str, tuple[bool, str]]] = {
     "internal.legacy.snapshot.max.threads": (False, "tables are cut into chunks; legacy.snapshot.max.threads changes that"),
-    "internal.log.position.check.enable": (False, "a start always looks whether the log still has its position"),
     "internal.advanced.metrics.enable": (False, "what can be measured is measured once a batch, which costs nothing"),
     "internal.snapshot.scan.all.columns.force": (False, "structures are read of the tables that count"),
     "openlineage.integration.enabled": (True, _NO_LINEAGE),

@@ -14,6 +14,7 @@ from connect_py.api import SourceOffset
 from connect_py.errors import ConfigError
 from connectors.engine.snapshot.new_tables import FIELD as TABLES
 from connectors.engine.snapshot.progress import FIELD
+from connectors.engine.stored_offsets import whole_number
 from connectors.mongodb.resume_token import ResumeToken
 
 _MORE = ("incremental_snapshot_", "transaction_", TABLES)
@@ -88,10 +89,7 @@ class MongoOffset:
 
 
 def _number(stored: SourceOffset, name: str) -> int | None:
-    value = stored.get(name)
-    if value is None or isinstance(value, bool):
-        return None
     try:
-        return int(value)
-    except ValueError:
-        raise ConfigError(f"Source offset '{name}' parameter value {value} could not be converted to an integer") from None
+        return whole_number(stored, name)
+    except ConfigError:
+        raise ConfigError(f"Source offset '{name}' parameter value {stored[name]} could not be converted to an integer") from None

@@ -244,6 +244,7 @@ _HISTORY_WAITS = "a broker that says nothing for a minute is a passing failure, 
 #: Properties that are accepted and change nothing: whether a task warns of a value other than the default, and why.
 WITHOUT_EFFECT: Final[dict[str, tuple[bool, str]]] = {
     **COMMON_WITHOUT_EFFECT,
+    "internal.log.position.check.enable": (False, "a start always looks whether the log still has its position"),
     "memory.management.schemas.class": (True, _CLASS),
     "memory.management.tables.class": (True, _CLASS),
     "database.jdbc.driver": (True, _CLASS),

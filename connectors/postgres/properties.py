@@ -233,11 +233,7 @@ WITHOUT_EFFECT: Final[dict[str, tuple[str | None, str]]] = {
     "transaction.metadata.factory": ("io.debezium.pipeline.txmetadata.DefaultTransactionMetadataFactory", _CLASS),
     "memory.management.schemas.class": ("io.debezium.relational.ConcurrentMapTableMappingStorage", _CLASS),
     "memory.management.tables.class": ("io.debezium.relational.ConcurrentMapTableMappingStorage", _CLASS),
-    **{
-        name: ("false" if warns else None, why)
-        for name, (warns, why) in COMMON_WITHOUT_EFFECT.items()
-        if name != "internal.log.position.check.enable"
-    },
+    **{name: ("false" if warns else None, why) for name, (warns, why) in COMMON_WITHOUT_EFFECT.items()},
     "lsn.flush.timeout.ms": (None, "a confirmation is one message to the server, for which nothing waits"),
     "lsn.flush.timeout.action": (None, "a confirmation is one message to the server, for which nothing waits"),
     "max.batch.size": (None, _QUEUE),
