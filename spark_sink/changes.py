@@ -21,7 +21,7 @@ from spark_sink.decode import decode_sql, problems_sql
 from spark_sink.decoding import schemaless
 from spark_sink.decoding.base import Fingerprint, RecordFormat
 from spark_sink.decoding.plain import PlainRecords
-from spark_sink.planning import Range, offsets_json
+from spark_sink.planning import Range, describe_record, offsets_json
 from spark_sink.records import Form, RecordSchema, parse_head, read_schemas
 from spark_sink.routing import TableName
 from spark_sink.session import parallelism
@@ -272,11 +272,9 @@ class Reader:
             return ()
         found = routing.destinations(meaning.topic or kind.fingerprint.topic, meaning.parts, kind.route, self._config)
         if found is None and self._config["tables.unrouted"] == "fail":
-            tp, offset = kind.place
-            place = f"topic {tp.topic} partition {tp.partition} offset {offset}"
             raise FatalTaskError(
-                f"The record at {place} has no table: {self._rule(kind.route, meaning)}. Nothing of this batch was written. Change the "
-                "routing, or set lakehouse.tables.unrouted=skip."
+                f"The record at {describe_record(*kind.place)} has no table: {self._rule(kind.route, meaning)}. "
+                "Nothing of this batch was written. Change the routing, or set lakehouse.tables.unrouted=skip."
             )
         return None if found is None and self._config["tables.unrouted"] == "dlq" else found or ()
 
@@ -294,10 +292,8 @@ class Reader:
         """Why records without a key are bad."""
         why = "it has no key, and lakehouse.tables.no-key=dlq"
         if not self._config.tolerates:
-            tp, offset = kind.place
-            place = f"topic {tp.topic} partition {tp.partition} offset {offset}"
             raise FatalTaskError(
-                f"The record at {place} is bad: {why}. Nothing of this batch was written. "
+                f"The record at {describe_record(*kind.place)} is bad: {why}. Nothing of this batch was written. "
                 "With errors.tolerance=all such records go to the dead letter queue."
             )
         return why
@@ -331,7 +327,7 @@ class Reader:
                     continue
                 form = "JSON with schemas" if isinstance(self._format, PlainRecords) else "by the connector's converters and transforms"
                 raise FatalTaskError(
-                    f"The record at topic {tp.topic} partition {tp.partition} offset {offset} cannot become a row: {error}. The sink reads "
+                    f"The record at {describe_record(tp, offset)} cannot become a row: {error}. The sink reads "
                     f"{form}, which must be those that the records were written with. Nothing of this batch was written."
                 ) from None
 

@@ -58,6 +58,11 @@ def offsets_json(offsets: Iterable[tuple[TopicPartition, int]]) -> str:
     return json.dumps(topics)
 
 
+def describe_record(tp: TopicPartition, offset: int) -> str:
+    """A record for people: ``topic t partition 0 offset 5``."""
+    return f"topic {tp.topic} partition {tp.partition} offset {offset}"
+
+
 def describe(ranges: Mapping[TopicPartition, Range]) -> str:
     """Ranges for people, in Connect's way of naming partitions: ``topic-0 [5, 9), …``; a long list is cut."""
     shown = [f"{tp.topic}-{tp.partition} [{start}, {end})" for tp, (start, end) in sorted(ranges.items())]

@@ -15,7 +15,7 @@ from connect_py.errors import DataError, FatalTaskError
 from spark_sink.changes import Batch, Group, Reader
 from spark_sink.config import SinkConfig
 from spark_sink.errors import first_line, is_of_records
-from spark_sink.planning import Range
+from spark_sink.planning import Range, describe_record
 from spark_sink.types import literal
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def reject(found: Problems, batch: Batch, reader: Reader, context: BatchSinkCont
         (tp, offset), why = next(iter(sorted(found.items())))
         raise FatalTaskError(
             f"More than lakehouse.errors.max-per-batch={config['errors.max-per-batch']} records of one batch are bad, so it is likely that "
-            f"the configuration is. The first: topic {tp.topic} partition {tp.partition} offset {offset}: {why}. No offset moved."
+            f"the configuration is. The first: {describe_record(tp, offset)}: {why}. No offset moved."
         )
     records = [
         BadRecord(
