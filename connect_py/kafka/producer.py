@@ -60,13 +60,23 @@ class Producer:
         properties: Java producer properties, as `client.source_producer_properties` composes them.
         quiet: leave librdkafka's own lines out; for a producer that is polled seldom, in whose queue they would pile up.
         on_statistics: given librdkafka's statistics every few seconds, by `poll`.
+        only_errors: callbacks run for records that were not delivered, and for no other: with `len` it is known when all were. A report of
+            each success costs 0.6 to 2 us a row, most of it for copies of its bytes.
 
     Raises:
         ConfigError: a property that cannot be used.
     """
 
-    def __init__(self, properties: Mapping[str, str], *, quiet: bool = False, on_statistics: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        *,
+        quiet: bool = False,
+        on_statistics: Callable[[str], None] | None = None,
+        only_errors: bool = False,
+    ) -> None:
         config = librdkafka_config(properties, ClientKind.PRODUCER) | statistics_config(on_statistics)
+        config["delivery.report.only.error"] = only_errors
         config.setdefault("queue.buffering.max.messages", QUEUE_MESSAGES)
         config["topic.metadata.propagation.max.ms"] = UNKNOWN_TOPIC_MS
         self._max_request_size = config["message.max.bytes"]

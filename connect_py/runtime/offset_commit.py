@@ -13,7 +13,7 @@ from connect_py.api import SourceOffset, SourcePartition, SourceTask
 from connect_py.api.storage import OffsetWriter
 from connect_py.errors import RetriableError
 from connect_py.runtime.metrics.task import TaskMetrics
-from connect_py.runtime.submitted import Submission, SubmittedRecords
+from connect_py.runtime.submitted import SubmittedRecords
 
 log = logging.getLogger(__name__)
 
@@ -46,29 +46,28 @@ class OffsetCommitter:
         self._written: list[tuple[SourcePartition, SourceOffset]] = []
         self._metrics = metrics or TaskMetrics()
         self._began = 0.0
-        self._milestone: Submission | None = None
+        self._is_milestone = False
         self._failing_since: float | None = None
 
-    def commit_soon(self, submission: Submission) -> None:
-        """Begin a commit once Kafka holds all of a submission. A later one takes its place."""
-        self._milestone = submission
+    def commit_soon(self) -> None:
+        """Begin a commit as soon as Kafka holds what was submitted up to now."""
+        self._is_milestone = True
+
+    def is_due(self) -> bool:
+        """Whether it is time to `commit`."""
+        return time.monotonic() >= self._next or (self._is_milestone and self._writing is None)
+
+    def commit(self) -> None:
+        """Begin to write what is committable; what is being written comes first."""
+        self._next = time.monotonic() + self._interval
+        self._is_milestone = self._is_milestone and self._writing is not None
+        self._begin()
 
     def serve(self) -> None:
-        """Let things go on; to be called often. Begins a commit when it is due.
-
-        Raises:
-            ConnectError: from the task's `offsets_committed`.
-        """
+        """Let a commit go on; to be called often. Raises ConnectError, from the task's `offsets_committed`."""
         if self._writing is not None:
             self._writer.serve(0.0)
             self._tell_task()
-        now = time.monotonic()
-        if now >= self._next:
-            self._next = now + self._interval
-            self._begin()
-        elif self._milestone is not None and not self._milestone.outstanding and self._writing is None:
-            self._milestone = None
-            self._begin()
 
     def finish(self, deadline: float) -> bool:
         """Commit everything that is acknowledged and wait for it until `deadline`; returns whether all of it is stored."""

@@ -26,7 +26,7 @@ class Refusals:
 
     Attributes:
         failure: what the task fails with; None while nothing has failed it.
-        letters: dead letters to be sent, each with the submission that it belongs to.
+        letters: dead letters to be sent, each with the submission that it belongs to, which is held until then.
     """
 
     def __init__(self, tolerance: Tolerance, errors: SourceErrors) -> None:
@@ -44,22 +44,25 @@ class Refusals:
         is_too_large = cause.java_name == RECORD_TOO_LARGE and produced.value is not None
         if produced.is_dead_letter:
             if is_too_large:
-                self.letters.append((self._errors.without_value(produced), submission))
+                self._send(self._errors.without_value(produced), submission)
             else:
                 self._errors.letter_failed()
-                self._fail(refused_letter(produced.topic, cause), cause)
+                self._fail(refused_letter(produced.topic, cause), cause, submission)
         elif not self._tolerance.is_skipping:
-            self._fail(FatalTaskError("Unrecoverable exception from producer send callback"), cause)
+            self._fail(FatalTaskError("Unrecoverable exception from producer send callback"), cause, submission)
         else:
             self._errors.record = record or refused_record(submission.partition, submission.offset, produced)
             self._tolerance.failed("KAFKA_PRODUCE", _PRODUCES, cause)
             letter = self._errors.letter_of(produced)
-            if letter is None:
-                submission.outstanding -= 1
-            else:
-                self.letters.append((self._errors.without_value(letter) if is_too_large else letter, submission))
+            if letter is not None:
+                self._send(self._errors.without_value(letter) if is_too_large else letter, submission)
 
-    def _fail(self, failure: ConnectError, cause: ConnectError) -> None:
+    def _send(self, letter: Produced, submission: Submission) -> None:
+        submission.held += 1
+        self.letters.append((letter, submission))
+
+    def _fail(self, failure: ConnectError, cause: ConnectError, submission: Submission) -> None:
+        submission.failed = True
         if self.failure is None:
             failure.__cause__ = cause
             self.failure = failure

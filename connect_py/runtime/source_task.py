@@ -42,9 +42,12 @@ _NEW_TOPIC_SECONDS = 0.25
 
 
 class SourceProducer(RecordProducer, Protocol):
-    """`send` is the raw way of the hot path; `produce` the patient one."""
+    """`send` is the raw way of the hot path; `produce` the patient one; the length is what is under way. Callbacks run for refused records
+    only."""
 
     send: Callable[..., None]
+
+    def __len__(self) -> int: ...
 
 
 class TaskContext:
@@ -183,10 +186,31 @@ class SourceTaskLoop:
         self._send_letters()
         self._raise_failure()
         self._offsets.serve()
+        if self._offsets.is_due():
+            self._settle()
+            self._offsets.commit()
+        elif not len(self._producer):
+            self._delivered()
         self._take_signals()
+        self._report_metrics()
+
+    def _settle(self) -> None:
+        """Wait until Kafka has taken or refused all that was sent: for a moment, unless it is away. Raises what a delivery failed with."""
+        waited = time.monotonic()
+        while len(self._producer) and not self._control.is_stopping:
+            self._producer.poll(0.05)
+            self._send_letters()
+            self._raise_failure()
+            if time.monotonic() - waited >= _KEEP_ALIVE_SECONDS:
+                self._while_waiting()
+                waited = time.monotonic()
+        if not len(self._producer):
+            self._delivered()
+
+    def _delivered(self) -> None:
+        self._submitted.delivered()
         if self._unreported:
             self._report_topics()
-        self._report_metrics()
 
     def _take_signals(self) -> None:
         while (message := self._control.take_asked()) is not None:
@@ -206,8 +230,8 @@ class SourceTaskLoop:
     def _send_encoded(self, batch: EncodedBatch) -> None:
         """The hot path: about 2 us a row, all in."""
         rows = batch.rows
-        submission = self._submitted.submit(batch.source_partition, batch.source_offset, len(rows))
-        delivered = self._callback(submission)
+        submission = self._submitted.submit(batch.source_partition, batch.source_offset)
+        refused = self._callback(submission)
         send = self._producer.send
         current = None
         topic, partition, headers = "", -1, None
@@ -218,12 +242,13 @@ class SourceTaskLoop:
                 partition = -1 if route.partition is None else route.partition
                 self._note_topic(topic, submission)
             try:
-                send(topic, value, key, partition, delivered, None, 0, headers)
+                send(topic, value, key, partition, refused, None, 0, headers)
             except Exception:  # noqa: BLE001  # the patient way waits for room, or says what is wrong with the record
                 self._produce(Produced(topic, route.partition, None, key, value, headers), submission)
+        submission.held -= 1
         self._metrics.written(len(rows))
         if batch.is_milestone:
-            self._offsets.commit_soon(submission)
+            self._offsets.commit_soon()
 
     def _send_decoded(self, batch: EncodedBatch) -> None:
         """Rows through transforms and other converters. When all of them are dropped the offset still advances: nothing is left to
@@ -233,17 +258,16 @@ class SourceTaskLoop:
         try:
             for produced in map(self._chain.convert, self._chain.records(batch)):
                 if produced is not None:
-                    submission.outstanding += 1
                     self._produce(produced, submission)
                     written += 1
         except BaseException:
             submission.failed = True
             raise
         finally:
-            submission.outstanding -= 1
+            submission.held -= 1
             self._metrics.written(written)
         if batch.is_milestone:
-            self._offsets.commit_soon(submission)
+            self._offsets.commit_soon()
 
     def _send_record(self, record: SourceRecord) -> bool:
         """One generic record; returns whether there was something to send. A dropped one leaves the offset to the next record, as in
@@ -253,13 +277,14 @@ class SourceTaskLoop:
             return False
         submission = self._submitted.submit(record.source_partition, record.source_offset)
         self._produce(produced, submission, record)
+        submission.held -= 1
         return True
 
     def _produce(self, produced: Produced, submission: Submission, record: SourceRecord | None = None) -> None:
         """The patient way. Raises what the task fails with when Kafka refuses the record at once."""
         if not produced.is_dead_letter:
             self._note_topic(produced.topic, submission)
-        delivered = self._callback(submission, record, is_dead_letter=produced.is_dead_letter)
+        refused = self._callback(submission, record, is_dead_letter=produced.is_dead_letter)
         while True:
             try:
                 self._producer.produce(
@@ -267,7 +292,7 @@ class SourceTaskLoop:
                     produced.value,
                     produced.key,
                     produced.headers,
-                    delivered,
+                    refused,
                     partition=-1 if produced.partition is None else produced.partition,
                     timestamp=0 if produced.timestamp is None else produced.timestamp,
                     while_waiting=self._while_waiting,
@@ -284,18 +309,18 @@ class SourceTaskLoop:
 
     def _send_letters(self) -> None:
         while self._refusals.letters:
-            self._produce(*self._refusals.letters.popleft())
+            letter, submission = self._refusals.letters.popleft()
+            self._produce(letter, submission)
+            submission.held -= 1
 
     def _callback(self, submission: Submission, record: SourceRecord | None = None, *, is_dead_letter: bool = False) -> Callable[..., None]:
-        def delivered(error: Any, message: Any) -> None:
-            if error is None:
-                submission.outstanding -= 1
-            elif not self._is_over:
+        def refused(error: Any, message: Any) -> None:
+            if not self._is_over:
                 topic, key, value = message.topic(), message.key(), message.value()
                 cause = self._delivery_error(error, topic, len(message))
                 self._refusals.take(cause, submission, Produced(topic, None, None, key, value, None, is_dead_letter), record)
 
-        return delivered
+        return refused
 
     def _raise_failure(self) -> None:
         if self._refusals.failure is not None:
@@ -328,11 +353,12 @@ class SourceTaskLoop:
         now = time.monotonic()
         acknowledged_by = now + (deadline - now) * 0.75
         try:
-            while not self._submitted.is_idle() and self._refusals.failure is None and time.monotonic() < acknowledged_by:
+            while len(self._producer) and time.monotonic() < acknowledged_by:
                 self._producer.poll(0.05)
                 self._send_letters()
+            if not len(self._producer):
+                self._delivered()
             stored = self._offsets.finish(deadline)
-            self._report_topics()
             self._report(self._metrics.message())
         except Exception:
             if not failed:
@@ -366,14 +392,15 @@ class SourceTaskLoop:
                 self._control.wait(_KEEP_ALIVE_SECONDS)
 
     def _report_topics(self) -> None:
-        """A topic is in use once Kafka has acknowledged a record of it."""
+        """A topic is in use once Kafka holds a record of it."""
         for topic, submission in self._unreported:
-            if not submission.outstanding:
+            if not submission.failed:
                 self._report({"type": "topic", "topic": topic})
-        self._unreported = [entry for entry in self._unreported if entry[1].outstanding]
+        self._unreported = []
 
     def _await_new_topics(self) -> None:
         deadline = time.monotonic() + _NEW_TOPIC_SECONDS
         while self._unreported and self._refusals.failure is None and time.monotonic() < deadline:
             self._producer.poll(0.01)
-            self._report_topics()
+            if not len(self._producer):
+                self._delivered()

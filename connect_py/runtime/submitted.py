@@ -1,10 +1,12 @@
-"""Which source offsets may be committed (`runtime/SubmittedRecords.java`). Pure.
+"""Which source offsets may be committed (after `runtime/SubmittedRecords.java`). Pure.
 
-Records are acknowledged in any order; the offset that may be stored is that of the longest prefix, in order of submission and for each
-source partition on its own, of which Kafka holds everything. So a committed offset never runs ahead of what Kafka holds.
+Kafka tells of a record only when it was refused (`Producer`, ``only_errors``), because a report of each success costs a tenth of all a row
+does. So what it holds is known at the moments at which nothing is under way: `delivered` is called then, and the offset that may be stored
+is that of the longest prefix, in order of submission and for each source partition on its own, of which nothing is held back or has
+failed. A committed offset never runs ahead of what Kafka holds.
 
-A submission stands for one record or for a whole `EncodedBatch`, whose offset counts only once all its rows are acknowledged. One thread
-owns a `SubmittedRecords`: the task's, which also runs the producer's callbacks.
+A submission stands for one record or for a whole `EncodedBatch`, whose offset counts only as a whole. One thread owns a
+`SubmittedRecords`: the task's, which also runs the producer's callbacks.
 """
 
 from __future__ import annotations
@@ -20,17 +22,17 @@ class Submission:
     """Rows on their way to Kafka that share one source offset.
 
     Attributes:
-        failed: the rows were sent before their batch failed: neither its offset nor what comes later is ever committed.
-        outstanding: rows that Kafka has not acknowledged yet; the producer's callback counts it down.
+        failed: a row will never be in Kafka: neither this offset nor what comes later is ever committed.
+        held: what is still to be handed to the producer: the rest of the rows counts as one, each dead letter as another.
     """
 
-    __slots__ = ("failed", "offset", "outstanding", "partition")
+    __slots__ = ("failed", "held", "offset", "partition")
 
-    def __init__(self, partition: SourcePartition, offset: SourceOffset, outstanding: int) -> None:
+    def __init__(self, partition: SourcePartition, offset: SourceOffset) -> None:
         self.partition = partition
         self.offset = offset
         self.failed = False
-        self.outstanding = outstanding
+        self.held = 1
 
 
 class SubmittedRecords:
@@ -39,36 +41,32 @@ class SubmittedRecords:
     def __init__(self) -> None:
         self._queues: dict[_Key, deque[Submission]] = {}
         self._last: tuple[SourcePartition, deque[Submission]] | None = None
+        self._committable: dict[_Key, Submission] = {}
 
-    def submit(self, partition: SourcePartition, offset: SourceOffset, rows: int = 1) -> Submission:
-        """Note rows before they are sent.
+    def submit(self, partition: SourcePartition, offset: SourceOffset) -> Submission:
+        """Note rows before they are sent; whoever sends them takes 1 from `held` when the last one is handed over.
 
         Args:
             partition: the source partition; it must not be changed afterwards.
             offset: the place from which reading goes on once all rows are in Kafka.
-            rows: how many acknowledgements are due; with 0 the offset counts as soon as everything before it does.
         """
         if self._last is None or self._last[0] is not partition:
             self._last = (partition, self._queues.setdefault(tuple(partition.items()), deque()))
-        submission = Submission(partition, offset, rows)
+        submission = Submission(partition, offset)
         self._last[1].append(submission)
         return submission
 
-    def committable(self) -> list[tuple[SourcePartition, SourceOffset]]:
-        """The newest offset of every source partition whose acknowledged prefix grew since the last call; forgets that prefix."""
-        found: list[tuple[SourcePartition, SourceOffset]] = []
-        for queue in self._queues.values():
-            done: Submission | None = None
-            while queue and not queue[0].outstanding and not queue[0].failed:
-                done = queue.popleft()
-            if done is not None:
-                found.append((done.partition, done.offset))
-        return found
+    def delivered(self) -> None:
+        """Nothing is under way: of all that was handed over, Kafka holds what it did not refuse."""
+        for key, queue in self._queues.items():
+            while queue and not queue[0].held and not queue[0].failed:
+                self._committable[key] = queue.popleft()
 
-    def outstanding(self) -> int:
-        """Rows that Kafka has not acknowledged yet."""
-        return sum(submission.outstanding for queue in self._queues.values() for submission in queue)
+    def committable(self) -> list[tuple[SourcePartition, SourceOffset]]:
+        """The newest offset of every source partition whose delivered prefix grew since the last call."""
+        found, self._committable = self._committable, {}
+        return [(submission.partition, submission.offset) for submission in found.values()]
 
     def is_idle(self) -> bool:
-        """Whether Kafka has acknowledged everything."""
-        return not any(submission.outstanding for queue in self._queues.values() for submission in queue)
+        """Whether Kafka holds everything."""
+        return not any(self._queues.values())

@@ -187,7 +187,7 @@ def _run_source(
     tolerance = Tolerance(config, control.wait, errors, metrics.errors)
     chain = Chain(plugins, worker, config, tolerance, errors)
     _make_dead_letter_topic(start)
-    producer = Producer(source_producer_properties(worker, name, number, config), on_statistics=_clients(metrics).take)
+    producer = Producer(source_producer_properties(worker, name, number, config), on_statistics=_clients(metrics).take, only_errors=True)
     metrics.active = producer.__len__
     metrics.add_source(task.metrics)
     writer = offset_writer if isinstance(offset_writer, PipeOffsetWriter) else offset_writer(worker, name, number)

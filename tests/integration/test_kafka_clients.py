@@ -101,6 +101,24 @@ def test_a_record_that_the_broker_finds_too_large_is_reported_to_its_callback(
     assert "max.message.bytes" in trace_of(delivery_error(errors[0], tag, 6000))
 
 
+def test_with_only_errors_a_producer_is_empty_when_all_is_delivered_and_calls_back_for_what_was_refused(
+    kafka: Kafka, admin: KafkaAdmin, properties: dict[str, str], tag: str
+) -> None:
+    admin.create_topic(f"{tag}-small", 1, 1, {"max.message.bytes": "1000"})
+    producer = Producer(source_producer_properties(properties, "c", 0), only_errors=True)
+    refused: list[tuple[bytes | None, str]] = []
+    deadline = time.monotonic() + 30
+    for number in range(5):
+        size = 5000 if number == 2 else 10
+        producer.produce(f"{tag}-small", bytes(size), b"%d" % number, on_delivery=lambda error, sent: refused.append((sent.key(), error.name())))
+        assert len(producer)
+        while len(producer) and time.monotonic() < deadline:  # by itself in its batch, which Kafka takes or refuses as a whole
+            producer.poll(0.1)
+    assert refused == [(b"2", "MSG_SIZE_TOO_LARGE")]
+    assert [message.key() for message in kafka.read(f"{tag}-small")] == [b"0", b"1", b"3", b"4"]
+    assert producer.close(30) == 0
+
+
 def test_properties_that_cannot_be_used_are_refused_without_their_secrets(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     properties = {

@@ -95,12 +95,16 @@ class FakeProducer:
             except BufferError:
                 while_waiting()
 
+    def __len__(self) -> int:
+        return len(self.waiting)
+
     def poll(self, timeout_seconds: float = 0.0) -> int:
         if self.is_away:
             return 0
         ready, self.waiting = self.waiting, []
         for message, callback in ready:
-            callback(self.refusal if self.refuses(message) else None, message)
+            if self.refusal is not None and self.refuses(message):
+                callback(self.refusal, message)
         return len(ready)
 
 
@@ -246,17 +250,59 @@ def test_a_milestones_offset_is_committed_once_kafka_holds_its_rows() -> None:
     stored: list[list[Any]] = []
     away = batch(2)
     away.is_milestone = True
-    run = Run(
-        batch(1),
-        lambda: setattr(run.producer, "is_away", True),
-        away,
-        lambda: stored.append(list(run.writer.stored)),
-        lambda: setattr(run.producer, "is_away", False),
-        *[None] * 3,
-        lambda: stored.append(list(run.writer.stored)),
-    )
+    run = Run(batch(1), lambda: setattr(run.producer, "is_away", True), away, None, lambda: stored.append(list(run.writer.stored)))
+
+    def come_back() -> None:
+        stored.append(list(run.writer.stored))
+        run.producer.is_away = False
+
+    run.task.keep_alive = come_back
     run()
     assert stored == [[], [(PARTITION, {"pos": 2})]], "the regular commit is a thousand seconds away"
+
+
+def test_a_stop_ends_the_wait_for_a_commit() -> None:
+    run = Run(batch(1), lambda: setattr(run.producer, "is_away", True), batch(2), None, interval=0.0)
+    run.task.keep_alive = lambda: run.control.stop(0.1)
+    run()
+    assert run.writer.stored == [(PARTITION, {"pos": 1})]
+    assert run.task.closed == 1
+
+
+def test_while_a_producer_that_is_never_empty_is_served_commits_wait_for_a_moment_at_which_it_is() -> None:
+    run = Run(batch(1), batch(2), batch(3), interval=0.0)
+    polled = run.producer.poll
+
+    def half(timeout_seconds: float = 0.0) -> int:
+        """One record a call."""
+        later, run.producer.waiting = run.producer.waiting[1:], run.producer.waiting[:1]
+        count = polled()
+        run.producer.waiting = later
+        return count
+
+    run.producer.poll = half
+    run()
+    assert [offset["pos"] for _, offset in run.task.committed] == [1, 2, 3]
+
+
+def test_no_offset_is_committed_of_a_batch_that_is_half_sent() -> None:
+    run = Run(batch(1), batch(2, rows=4), interval=0.0)
+
+    def full() -> None:
+        """The queue is full after the second batch's first rows, and empty when the loop looks again."""
+        if len(run.producer.sent) == 4:
+            run.producer.full_times = 1
+
+    run.task.keep_alive = lambda: (run.producer.poll(), run.control.stop(0.1))
+    send = run.producer.send
+
+    def sending(*arguments: Any) -> None:
+        full()
+        send(*arguments)
+
+    run.producer.send = sending
+    run()
+    assert run.writer.stored == [(PARTITION, {"pos": 1})]
 
 
 def test_a_refused_record_fails_the_task_and_no_offset_beyond_it_is_committed() -> None:
