@@ -131,7 +131,7 @@ class RestOfSnapshot:
         present = set(server.all_tables(self._own, with_system=not self._config.flag("table.ignore.builtin")))
         wanted = self._config.filters.snapshot_order(table for table in tables.names() if table in present)
         place = StreamPlace(self.end.file, self.end.pos)
-        captured = [str(table) for table in tables.names()]
+        captured = self._config.filters.snapshot_names(tables.names())
         self._rows = SnapshotRows(
             self._own, self._config, tables, wanted, captured, place, self._progress, self._readers, self._events, self._metrics
         )

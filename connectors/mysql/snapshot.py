@@ -104,7 +104,7 @@ class MySqlSnapshot:
                 config,
                 tables,
                 [table for table in chosen if schema.is_known(table)],
-                [str(table) for table in captured],
+                config.filters.snapshot_names(captured),
                 StreamPlace(self.offset.file, self.offset.pos),
                 progress,
                 self._readers,

@@ -97,12 +97,12 @@ class SnapshotLife:
     def begin(self, general: Connection, start: Start) -> PostgresSnapshot:
         """Begin the snapshot that a start asks for. Raises ConnectError and ServerError."""
         position = start.position
-        tables = start.to_read or []
+        filters, tables = self._config.filters, start.to_read or []
         exported = start.exported
         progress = SnapshotProgress(position.progress if position is not None and start.goes_on else None)
         request = SnapshotRequest(
             tables,
-            [*tables, *(table for table in start.tables if str(table) in self._config.filters.forced)],
+            [*tables, *(table for table in start.tables if str(table) in filters.forced and filters.snapshot(str(table)))],
             exported.name if exported is not None else None,
             start.snapshot_lsn,
             statements=self._config.statements,

@@ -98,3 +98,8 @@ class TableFilters:
         wanted = self.snapshot if only is None else NameFilter(tuple(only))
         chosen = [t for t in tables if self.is_captured(t) and wanted(str(t)) and str(t) not in self.forced]
         return sorted(chosen, key=lambda t: (self.tables.rank(str(t)), str(t)))
+
+    def snapshot_names(self, captured: Iterable[TableId]) -> list[str]:
+        """The tables that notifications of an initial snapshot name as its own: with forced ones, which it does not read, unless
+        `snapshot.include.collection.list` leaves them out."""
+        return [str(table) for table in captured if self.snapshot(str(table))]
