@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
+import orjson
 from confluent_kafka import Message
 
 
 def payload(data: bytes) -> Any:
     """The payload of JsonConverter's bytes, with or without a schema."""
-    value = json.loads(data)
+    value = orjson.loads(data)
     return value["payload"] if isinstance(value, dict) and set(value) == {"schema", "payload"} else value
 
 
