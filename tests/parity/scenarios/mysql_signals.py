@@ -26,6 +26,8 @@ def record_notes(run: Run, notes: str) -> None:
     run.record_topics(notes)
     for record in run.out["topics"][notes]:
         more = record["value"]["payload"].get("additional_data") or {}
+        for key, value in more.items():
+            more[key] = value.replace(run.tag.upper(), run.tag)
         for key in ("data_collections",):
             if key in more:
                 more[key] = ",".join(sorted(more[key].split(",")))
@@ -199,6 +201,17 @@ KEYS = {
 }
 
 
+#: Java's serialised null: before the first chunk's end.
+NO_KEY = "aced000570"
+
+
+def stored(run: Run, name: str, wanted) -> dict | None:
+    """The connector's offset, when the last key that an incremental snapshot has read is as wanted."""
+    offsets = run.call("GET", f"/connectors/{name}/offsets").json().get("offsets") or [{"offset": {}}]
+    offset = offsets[0]["offset"]
+    return offset if offset and wanted(offset.get("incremental_snapshot_primary_key")) else None
+
+
 def key_types(run: Run, *tables: str) -> None:
     """Each table's first chunk is read, then the snapshot is paused; the offset holds the key in Java's form."""
     setup = []
@@ -209,21 +222,19 @@ def key_types(run: Run, *tables: str) -> None:
     for table in tables:
         together(db, ("execute-snapshot", f"go {table}", {"data-collections": at(run, table)}), ("pause-snapshot", f"pause {table}", {}))
         run.until(lambda table=table: topic(run, table) in run.topics(f"my_{run.tag}.") and run.read(topic(run, table)), 30, f"the first row of {table}")
-        offset = run.until(lambda: (run.call("GET", f"/connectors/{name}/offsets").json().get("offsets") or [{"offset": {}}])[0]["offset"].get("incremental_snapshot_primary_key"),
-                           30, f"the key in {table}")
-        found = run.call("GET", f"/connectors/{name}/offsets").json()["offsets"][0]["offset"]
-        note(run, f"keys in {table}", [offset, found["incremental_snapshot_maximum_key"]])
+        found = run.until(lambda: stored(run, name, lambda key: key not in (None, NO_KEY)), 30, f"the key in {table}")
+        note(run, f"keys in {table}", [found["incremental_snapshot_primary_key"], found["incremental_snapshot_maximum_key"]])
         signal(db, "resume-snapshot", id=f"resume {table}")
         with contextlib.suppress(TimeoutError):
             run.until(lambda table=table: len(run.read(topic(run, table))) >= 2, 8, f"the second row of {table}")
-        run.until(lambda: "incremental_snapshot_primary_key" not in run.call("GET", f"/connectors/{name}/offsets").json()["offsets"][0]["offset"], 30, f"the end of {table}")
+        run.until(lambda: stored(run, name, lambda key: key is None), 30, f"the end of {table}")
     record_tables(run, *tables)
     record_notes(run, notes)
     for record in run.out["topics"][notes]:
         more = record["value"]["payload"].get("additional_data") or {}
-        for key, value in more.items():
-            if value.startswith("[B@") or value.startswith("\\x"):
-                more[key] = "bytes"
+        if more.get("current_collection_in_progress", "").endswith((".k_bin", ".k_vb")):
+            # the reference shows an object's address for bytes
+            more.update({key: "bytes" for key in ("last_processed_key", "maximum_key") if key in more})
 
 
 @scenario
@@ -242,8 +253,9 @@ def mysql_incremental_key_numbers(run: Run):
 def mysql_notifications(run: Run):
     """Notifications of an initial snapshot over several tables, one of them empty, one left out; then of one that finds offsets."""
     db, name, notes = begin(run, "CREATE TABLE a (id INT PRIMARY KEY)", "INSERT INTO a VALUES (1),(2)", "CREATE TABLE b (id INT PRIMARY KEY)",
-                            "CREATE TABLE c (id INT PRIMARY KEY)", "INSERT INTO c VALUES (1)", knock=False,
-                            **{"snapshot.mode": "initial", "table.exclude.list": f"db_{run.tag}.c", "notification.enabled.channels": "log,sink"})
+                            "CREATE TABLE c (id INT PRIMARY KEY)", "INSERT INTO c VALUES (1)",
+                            **{"snapshot.mode": "initial", "table.exclude.list": f"db_{run.tag}.c", "notification.enabled.channels": "log,sink",
+                               "snapshot.include.collection.list": ",".join(at(run, "a", "b"))})
     time.sleep(4)
     run.rest("restart", "POST", f"/connectors/{name}/restart?includeTasks=true")
     time.sleep(2)
@@ -265,7 +277,8 @@ def mysql_heartbeats(run: Run):
     for variant, name in names.items():
         status = run.status(name)
         note(run, f"tasks of {variant}", [task["state"] for task in status["tasks"]])
-    for variant in names:
+    # whether the reference sends one before it fails differs from run to run
+    for variant in ("good", "lost"):
         run.out["topics"][f"heartbeat {variant}"] = [run.plain(record) for record in run.read(f"__debezium-heartbeat.{variant}_{run.tag}")[:1]]
 
 
