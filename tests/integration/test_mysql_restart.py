@@ -14,6 +14,7 @@ from connect_py.api import EncodedBatch, JsonEncoding, SourceOffset, SourceParti
 from connect_py.testing.services.mysql import MySqlAddress
 from connectors.mysql.task import MySqlConnectorTask
 from tests.fix_kafka import Kafka
+from tests.mysql_task import DirectMySqlTask
 
 pytestmark = pytest.mark.services
 
@@ -196,3 +197,51 @@ def test_an_interrupted_snapshot_goes_on_in_the_structures_that_tables_have_now(
     finally:
         again.close()
     assert "connect_py_snapshot" not in again.batches[-1][1]
+
+
+def test_a_compressed_transaction_counts_its_events_at_the_place_of_the_whole(
+    mysql: MySqlAddress, kafka: Kafka, table: tuple[str, Any]
+) -> None:
+    """Its events have no place of their own in the log: records name that of the payload, offsets that of the transaction with the number
+    of events before, and a start from any of them gives the rest once."""
+    database, cursor = table
+    config = config_of(mysql, kafka, database)
+    rows = 3_000
+    with DirectMySqlTask(config) as first:
+        first.poll_until(lambda: first.of(f"{database}.{database}.t"), what="the snapshot")
+        cursor.execute("SET SESSION binlog_transaction_compression = ON")
+        cursor.execute("BEGIN")
+        insert(cursor, 1, rows)
+        cursor.execute("UPDATE t SET v = 'changed' WHERE id < 10")
+        insert(cursor, rows, 2 * rows)
+        cursor.execute("DELETE FROM t WHERE id < 5")
+        insert(cursor, 2 * rows, 3 * rows)
+        cursor.execute("COMMIT")
+        cursor.execute("SET SESSION binlog_transaction_compression = OFF")
+        insert(cursor, 50_000, 50_001)
+        first.poll_until(lambda: _changes(first.events)[-1:] == [("c", 50_000)], what="the row behind it")
+    cursor.execute("SHOW BINARY LOGS")
+    logs = [row[0] for row in cursor.fetchall()]
+    changes = [value for _, value in first.of(f"{database}.{database}.t") if value and value["op"] != "r"][:-1]
+    places = {(value["source"]["file"], value["source"]["pos"]) for value in changes}
+    assert len(places) == 1, "the events of one payload name one place"
+    file, pos = places.pop()
+    assert file in logs
+    cursor.execute(f"SHOW BINLOG EVENTS IN '{file}' FROM {pos} LIMIT 1")
+    assert cursor.fetchone()[2] == "Transaction_payload"
+    begun = next(offset["pos"] for _, offset in first.batches if "event" in offset)
+    inside = [(i, offset) for i, (_, offset) in enumerate(first.batches) if "event" in offset and offset["pos"] == begun]
+    counted = [offset["event"] for _, offset in inside]
+    assert len(inside) > 2, "the transaction went out in one batch: nothing to go on from"
+    assert counted == sorted(counted)
+    assert counted[-1] > counted[0], "the events inside are counted"
+    assert begun == pos, "the whole transaction is one event of the log"
+    for i, offset in (inside[0], inside[len(inside) // 2], inside[-1]):
+        left = [event for events, _ in first.batches[i + 1 :] for event in _changes(events)]
+        with DirectMySqlTask(config, offset) as again:
+            again.poll_until(lambda again=again: _changes(again.events)[-1:] == [("c", 50_000)], what="the row behind it")  # type: ignore[misc]
+            assert _changes(again.events) == left
+
+
+def _changes(events: list[tuple[str, Any, Any]]) -> list[tuple[str, int]]:
+    return [(value["op"], (value["after"] or value["before"])["id"]) for topic, _, value in events if topic.endswith(".t") and value]
