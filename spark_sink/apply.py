@@ -17,7 +17,7 @@ from spark_sink.config import SinkConfig
 from spark_sink.counting import Counting
 from spark_sink.decode import UNAVAILABLE, metadata_columns
 from spark_sink.evolve import Evolution, in_order_of, plan_evolution, wider
-from spark_sink.merge import VERSION_COLUMNS, Shape, reduce, unify
+from spark_sink.merge import VERSION_COLUMNS, Shape, flag, reduce, unify
 from spark_sink.ordering import order_of
 from spark_sink.planning import Range
 from spark_sink.records import Column, Form
@@ -113,13 +113,14 @@ def apply_table(
     if not changelog and (wanted := _wanted(groups, truncate, config)):
         frame = frame.where(wanted)
     first = None if truncate is None else config["tables.truncate-mode"]
+    counted = counting.events(frame, [flag(name) for name in shape.unknown])
     try:
         if shape.versions:
             current = tables.rows(change.table) if shape.unknown else None
-            chain(counting.events(frame), shape, current).createOrReplaceTempView(_VIEW)
+            chain(counted, shape, current).createOrReplaceTempView(_VIEW)
             tables.merge(change.table, _VIEW, shape, watermark)
         elif shape.keys:
-            reduced = counting.keys(reduce(counting.events(frame), shape))
+            reduced = counting.keys(reduce(counted, shape))
             if tombstones.needed(shape, config):
                 ends = {tp: end for tp, (_, end) in change.ranges.items()}
                 deletes = reduce(frame, shape).where("`$op` = 'd'")
@@ -127,7 +128,7 @@ def apply_table(
             reduced.createOrReplaceTempView(_VIEW)
             tables.merge(change.table, _VIEW, shape, watermark, first)
         else:
-            counting.events(frame).createOrReplaceTempView(_VIEW)
+            counted.createOrReplaceTempView(_VIEW)
             tables.append(change.table, _VIEW, shape, watermark, first)
     finally:
         spark.catalog.dropTempView(_VIEW)

@@ -13,6 +13,7 @@ from spark_sink import settings
 from spark_sink.properties.checks import check_batches, check_delta, check_routing, check_table, parse_column_types
 from spark_sink.properties.definition import CONFIG_DEF, OF_ONE_TABLE, OPEN_PREFIXES, unknown_properties, without_aliases
 from spark_sink.properties.key import PREFIX
+from spark_sink.properties.writer import session_settings
 from spark_sink.tables.layout import Layout, parse_partitions
 from spark_sink.types import TypeOptions
 
@@ -116,7 +117,8 @@ def parse(config: Mapping[str, str]) -> SinkConfig:
     values["catalog"] = values["catalog"] or ("spark_catalog" if delta else "iceberg")
     check_batches(values, renamed)
     settings.check(under("spark.conf."))
-    spark_conf = under("spark.conf.") | {f"spark.hadoop.{name}": value for name, value in under("hadoop.").items()}
+    of_writers = session_settings(values["format"], under("tables.write-props."))
+    spark_conf = of_writers | under("spark.conf.") | {f"spark.hadoop.{name}": value for name, value in under("hadoop.").items()}
     if delta:
         check_delta(values, catalog, spark_conf)
     elif "type" not in catalog and "catalog-impl" not in catalog:

@@ -8,15 +8,19 @@ is told of.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from spark_sink.types import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
 
 #: Operations of Debezium's events, as the figures show them.
 OPERATIONS = ("c", "r", "u", "d", "t")
+
+_UNAVAILABLE = "unavailable"
 
 #: Spark waits a tenth of a second at a time for what was observed, which is told by another thread. A figure is not worth more.
 _ATTEMPTS = 10
@@ -30,11 +34,13 @@ class Counts:
         operations: events that were applied, by operation; those that the table had already, and bad ones, are none.
         keys: how many keys they were of, each of which was written once; None where every event is a row.
         changes: of the schema, by their names in ``lakehouse.tables.include.schema.changes``.
+        unavailable: values that the events, other than deletes, did not hold.
     """
 
     operations: Mapping[str, int] = field(default_factory=dict)
     keys: int | None = None
     changes: Mapping[str, int] = field(default_factory=dict)
+    unavailable: int = 0
 
     @property
     def events(self) -> int:
@@ -61,15 +67,18 @@ class Counting:
         self._truncates = 0
         self._changes: Counter[str] = Counter()
 
-    def events(self, frame: DataFrame) -> DataFrame:
-        """A frame of decoded events, which is to be used in its place."""
+    def events(self, frame: DataFrame, flags: Sequence[str] = ()) -> DataFrame:
+        """A frame of decoded events, which is to be used in its place. `flags` are its columns that say whether a value is not known."""
         if not self._observes:
             return frame
         from pyspark.sql import Observation
         from pyspark.sql import functions as f
 
         self._events = Observation()
-        return frame.observe(self._events, *(f.expr(f"count_if(`$op` = '{name}')").alias(name) for name in OPERATIONS))
+        counts = [f.expr(f"count_if(`$op` = '{name}')").alias(name) for name in OPERATIONS]
+        if flags:
+            counts.append(f.expr(" + ".join(f"count_if(`$op` <> 'd' AND {quote(name)})" for name in flags)).alias(_UNAVAILABLE))
+        return frame.observe(self._events, *counts)
 
     def keys(self, frame: DataFrame) -> DataFrame:
         """A frame with one row a key, which is to be used in its place."""
@@ -95,7 +104,7 @@ class Counting:
         events = _told(self._events)
         keys = _told(self._keys)
         operations = {name: found for name in OPERATIONS if (found := events.get(name, 0) + (self._truncates if name == "t" else 0))}
-        return Counts(operations, keys.get("keys") if events else None, dict(self._changes))
+        return Counts(operations, keys.get("keys") if events else None, dict(self._changes), events.get(_UNAVAILABLE, 0))
 
 
 def _told(observation: Observation | None) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from connect_py.api import MetricGroup, TopicPartition
 from spark_sink.counting import Counts
+from spark_sink.tables.base import Extent
 
 #: Looks at a log that are remembered of a partition with a backlog; with more of them its age is told too high, never too low.
 _LOOKS = 600
@@ -23,6 +24,9 @@ class _Table:
     batches: int = 0
     skipped: int = 0
     failures: int = 0
+    conflicts: int = 0
+    unavailable: int = 0
+    extent: Extent | None = None
     seconds: float = 0.0
     last_seconds: float = 0.0
     maintained: int = 0
@@ -131,11 +135,18 @@ class SinkFigures:
         if counts is not None:
             known.operations.update(counts.operations)
             known.deduplicated += counts.deduplicated
+            known.unavailable += counts.unavailable
             known.changes.update(counts.changes)
 
-    def table_failed(self, table: str) -> None:
-        """A table could not take its part of a batch."""
-        self._of(table).failures += 1
+    def table_failed(self, table: str, *, by_conflict: bool = False) -> None:
+        """A table could not take its part of a batch; `by_conflict`: others changed it meanwhile."""
+        known = self._of(table)
+        known.failures += 1
+        known.conflicts += by_conflict
+
+    def found(self, table: str, extent: Extent) -> None:
+        """A table was looked at."""
+        self._of(table).extent = extent
 
     def batch(self, passed_over: int, seconds: float = 0.0, read_seconds: float = 0.0) -> None:
         """All tables of a batch have committed; so many of its records belong to none (heartbeats, tombstones, what routing leaves out).
@@ -214,17 +225,33 @@ class SinkFigures:
 
 def _values(table: _Table, lag_offsets: int, lag_ms: int) -> dict[str, float]:
     return {
+        **_of_extent(table.extent),
         "records-applied-total": table.records,
         "records-deduplicated-total": table.deduplicated,
+        "unavailable-values-total": table.unavailable,
         "records-rejected-total": table.rejected,
         "lag-offsets": lag_offsets,
         "lag-ms": lag_ms,
         "commits-total": table.batches,
         "batches-skipped-already-committed-total": table.skipped,
         "failures-total": table.failures,
+        "commit-conflicts-total": table.conflicts,
         "apply-seconds-total": table.seconds,
         "last-apply-seconds": table.last_seconds,
         "last-commit-timestamp-seconds": table.committed_at,
         "maintenance-total": table.maintained,
         "maintenance-seconds-total": table.maintenance_seconds,
     }
+
+
+def _of_extent(extent: Extent | None) -> dict[str, float]:
+    if extent is None:
+        return {}
+    found = {
+        "generation": extent.generation,
+        "data-files": extent.data_files,
+        "size-bytes": extent.size_bytes,
+        "delete-files": extent.delete_files,
+        "snapshots": extent.snapshots,
+    }
+    return {name: value for name, value in found.items() if value is not None}

@@ -35,13 +35,14 @@ from spark_sink.driving.bounded import Horizon
 from spark_sink.driving.open import open_driver
 from spark_sink.errors import classify, is_of_records, is_of_size, spark_ended
 from spark_sink.lanes import Lanes, Sessions, SparkLane, Work
+from spark_sink.looks import Looks
 from spark_sink.maintenance import Policy, Schedule
 from spark_sink.metrics import SinkFigures
 from spark_sink.opening import Opening
 from spark_sink.planning import Range, describe
 from spark_sink.routing import TableName
 from spark_sink.session import TaskSession, open_session
-from spark_sink.tables.base import Behind, Tables, Writer
+from spark_sink.tables.base import Behind, Conflict, Tables, Writer
 from spark_sink.tables.open import open_tables
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         self._rejecting = threading.Lock()
         self._lanes: Lanes | None = None
         self._figures = SinkFigures()
+        self._looks = Looks()
 
     def start(self, config: Mapping[str, str], context: BatchSinkContext) -> None:
         """Parse the configuration and begin to start Spark."""
@@ -138,6 +140,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         ranges: Mapping[TopicPartition, Range] = {}
         try:
             self._maintain()
+            self._look()
             self._find_positions(log)
             self._figures.looked(self._positions, log)
             log = self._horizon.of(log, self._positions)
@@ -186,6 +189,17 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             return
         self._figures.maintained(str(table), time.monotonic() - began)
         _log.info("Compacted and cleaned up table %s in %.1f s", table, time.monotonic() - began)
+
+    def _look(self) -> None:
+        """Between two batches, at most at one table. It is for the figures only, so what fails is let be."""
+        if self._stopping.is_set() or (table := self._looks.due(began := time.monotonic())) is None:
+            return
+        try:
+            if (extent := self._tables.extent(table)) is not None:
+                self._figures.found(str(table), extent)
+        except Exception as error:  # noqa: BLE001  # whoever needs the table next says what is wrong
+            _log.debug("Table %s cannot be looked at: %s", table, error)
+        self._looks.took(time.monotonic() - began, time.monotonic())
 
     def _counted(self, error: Exception, what: str) -> Exception:
         """A passing failure becomes a lasting one when it does not pass."""
@@ -282,6 +296,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             change, was_new = by_name[work.name], counts is not None
             if was_new:
                 self._schedule.committed(change.table)
+                self._looks.committed(change.table)
             records, ends = sum(group.count for group in change.groups), {tp: end for tp, (_, end) in change.ranges.items()}
             self._figures.applied(str(change.table), records, seconds, was_new=was_new, counts=counts, ends=ends)
 
@@ -309,7 +324,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
                 is_bad = self._config.tolerates and is_of_records(error)
                 bad = rejects.of_table(change.groups, batch, change.ranges, config) if is_bad else None
                 if not bad:
-                    self._figures.table_failed(str(change.table))
+                    self._figures.table_failed(str(change.table), by_conflict=isinstance(error, Conflict))
                     raised = classify(error, f"writing table {change.table} from {describe(change.ranges)}")
                     if raised is error:
                         raise

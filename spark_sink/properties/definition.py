@@ -21,6 +21,7 @@ SHARED_WITH_ICEBERG = frozenset(
         "table.",
         "tables.auto-create-enabled",
         "tables.auto-create-props.",
+        "tables.write-props.",
         "tables.evolve-schema-enabled",
         "tables.schema-force-optional",
         "tables.cdc-field",
@@ -34,7 +35,7 @@ SHARED_WITH_ICEBERG = frozenset(
 )
 
 #: Properties that take any suffix: lakehouse.<prefix><suffix>.
-OPEN_PREFIXES = ("catalog.", "hadoop.", "kafka.", "spark.conf.", "table.", "tables.auto-create-props.")
+OPEN_PREFIXES = ("catalog.", "hadoop.", "kafka.", "spark.conf.", "table.", "tables.auto-create-props.", "tables.write-props.")
 
 #: Settings of one table, lakehouse.table.<namespace.table>.<setting>, and the property for all tables that each of them wins over.
 OF_ONE_TABLE = {

@@ -52,6 +52,29 @@ class Writer:
     epoch: int
 
 
+@dataclass(frozen=True)
+class Extent:
+    """What a table consists of.
+
+    Attributes:
+        generation: how often this connector's offsets in it have been altered or reset.
+        data_files: of its newest state.
+        size_bytes: of these files.
+        delete_files: beside them, where the format has such.
+        snapshots: states that are kept, where the format counts them.
+    """
+
+    generation: int
+    data_files: int
+    size_bytes: int
+    delete_files: int | None = None
+    snapshots: int | None = None
+
+
+class Conflict(RetriableError):
+    """A table was changed by others while a batch was being written; nothing of it was written."""
+
+
 class Behind(RetriableError):
     """A table has lost rows that the task takes for written: it was rolled back, dropped or replaced while the task was running.
 
@@ -128,6 +151,10 @@ class Tables(Protocol):
 
     def maintain(self, name: TableName, policy: Policy) -> None:
         """Compact a table and remove what nothing refers to any more. The watermark survives; the table must have been loaded."""
+        ...
+
+    def extent(self, name: TableName) -> Extent | None:
+        """What a table that was loaded or written consists of; None when nothing is known of it."""
         ...
 
     def forget(self) -> None:

@@ -22,7 +22,7 @@ from spark_sink.evolve import Evolution
 from spark_sink.maintenance import Policy
 from spark_sink.merge import Shape, append_sql, merge_sql, overwrite_sql
 from spark_sink.routing import TableName
-from spark_sink.tables.base import TableState, Writer
+from spark_sink.tables.base import Extent, TableState, Writer
 from spark_sink.tables.catalog import evolution_sql, state_of, tables_of_catalog
 from spark_sink.tables.history import Applied, Commit, metadata_json, newest_commit, parse_metadata
 from spark_sink.tables.layout import Layout, partition_sql
@@ -199,6 +199,13 @@ class DeltaTables:
         finally:
             self._spark.conf.unset(key)
         self._spark.sql(f"VACUUM {self._quoted(name)} RETAIN {policy.vacuum_hours} HOURS").collect()
+
+    def extent(self, name: TableName) -> Extent | None:
+        """See `Tables.extent`."""
+        if (known := self._known.get(name)) is None:
+            return None
+        row = self._spark.sql(f"DESCRIBE DETAIL {self._quoted(name)}").select("numFiles", "sizeInBytes").collect()[0]
+        return Extent(known.applied.generation, row["numFiles"] or 0, row["sizeInBytes"] or 0)
 
     def forget(self) -> None:
         """See `Tables.forget`."""

@@ -23,7 +23,7 @@ from spark_sink.evolve import Evolution
 from spark_sink.maintenance import Policy
 from spark_sink.merge import Shape, append_sql, merge_sql
 from spark_sink.routing import TableName
-from spark_sink.tables.base import TableState, Writer
+from spark_sink.tables.base import Extent, TableState, Writer
 from spark_sink.tables.catalog import evolution_sql, state_of, tables_of_catalog
 from spark_sink.tables.layout import Layout, partition_sql
 from spark_sink.tables.ledger import Ledger
@@ -223,6 +223,17 @@ class IcebergTables:
             f"remove_orphan_files({table}, older_than => {before(policy.orphans_older_than_ms)})",
         ):
             self._spark.sql(f"CALL {quote(self._catalog)}.system.{call}").collect()
+
+    def extent(self, name: TableName) -> Extent | None:
+        """See `Tables.extent`. The newest snapshot's summary has the sums of all."""
+        if (known := self._known.get(name)) is None:
+            return None
+        head = known.head if known.head is not None else -1
+        summary = f"IF(snapshot_id = {head}, summary, NULL) summary"
+        rows = self._spark.sql(f"SELECT {summary} FROM {self._quoted(name)}.snapshots").collect()
+        of_head: Mapping[str, str] = next((row["summary"] for row in rows if row["summary"]), {})
+        files, size, deletes = (int(of_head.get(f"total-{what}", 0)) for what in ("data-files", "files-size", "delete-files"))
+        return Extent(known.stored.generation, files, size, deletes, len(rows))
 
     def forget(self) -> None:
         """See `Tables.forget`."""

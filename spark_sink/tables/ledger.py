@@ -6,9 +6,9 @@ nor with one that has lost rows which the task takes for written: a table rolled
 
 from __future__ import annotations
 
-from connect_py.errors import ConnectError, FatalTaskError, RetriableError
+from connect_py.errors import ConnectError, FatalTaskError
 from spark_sink.routing import TableName
-from spark_sink.tables.base import Behind, Writer
+from spark_sink.tables.base import Behind, Conflict, Writer
 from spark_sink.watermark import Watermark
 
 
@@ -54,7 +54,7 @@ class Ledger:
         """The error for a table that changed between the reading of its watermark and the commit; `epoch` is of its newest writer."""
         if epoch > self.writer.epoch:
             return replaced(str(name), self.writer)
-        return RetriableError(f"Table {name} was changed by others while a batch was being written; nothing of it was written.")
+        return Conflict(f"Table {name} was changed by others while a batch was being written; nothing of it was written.")
 
 
 def replaced(table: str, writer: Writer) -> FatalTaskError:

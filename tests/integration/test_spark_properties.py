@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow.parquet import ParquetFile
 
 from connect_py.api.record import TopicPartition
 from connect_py.errors import FatalTaskError
@@ -128,3 +129,19 @@ def test_records_without_a_key_can_be_bad_records(lake: Lake) -> None:
     lake.drain(lake.start(config | {"errors.tolerance": "all"}))
     assert [row["id"] for row in lake.rows("t")] == [2]
     assert [(TopicPartition(bad.topic, bad.partition), bad.offset) for bad in lake.context.rejected] == [(TopicPartition(topic, 0), 0)]
+
+
+@both_formats
+def test_writers_do_as_they_are_told_whatever_the_table_says(lake: Lake) -> None:
+    topic, name = lake.topic("t"), {"iceberg": "write.parquet.compression-codec", "delta": "compression"}[lake.format]
+    config = lake.config(topic) | {f"lakehouse.tables.write-props.{name}": "gzip"}
+    lake.produce(topic, [event("c", key, {"n": key}, {"n": INT}) for key in range(5)])
+    task = lake.start(config)
+    lake.drain(task)
+    lake.produce(topic, [event("u", key, {"n": -key}, {"n": INT}) for key in range(3)])
+    lake.drain(task)
+    files = [path for path in (lake.warehouse / "public" / "t").rglob("*.parquet") if "checkpoint" not in path.name]
+    codecs = {ParquetFile(path).metadata.row_group(0).column(0).compression for path in files}
+    assert len(files) > 1
+    assert codecs == {"GZIP"}
+    assert {row["id"]: row["n"] for row in lake.rows("t")} == {0: 0, 1: -1, 2: -2, 3: 3, 4: 4}

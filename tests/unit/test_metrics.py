@@ -27,7 +27,10 @@ from connect_py.runtime.metrics.task import SinkMetrics, SourceMetrics
 from connect_py.runtime.metrics.worker import ConnectorKind, WorkerMetrics
 from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
 from spark_sink.counting import Counts
+from spark_sink.looks import Looks
 from spark_sink.metrics import SinkFigures
+from spark_sink.routing import TableName
+from spark_sink.tables.base import Extent
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -452,6 +455,37 @@ def test_each_table_of_the_lakehouse_sink_shows_its_own_lag_operations_and_chang
     assert shown(figures.groups())["connect_py_lakehouse_sink_lag_offsets"] == 20, "a table that was set back"
 
 
+def test_what_a_table_consists_of_is_shown_when_it_has_been_looked_at() -> None:
+    figures = SinkFigures()
+    figures.applied("public.a", 3, 0.1, was_new=True, counts=Counts({"u": 3}, keys=2, unavailable=5))
+    figures.table_failed("public.a")
+    figures.table_failed("public.a", by_conflict=True)
+    prefix, of = "connect_py_lakehouse_table_", '{table="public.a"}'
+    series = shown(figures.groups())
+    assert f"{prefix}data_files{of}" not in series, "nobody has looked yet"
+    assert [series[f"{prefix}{name}_total{of}"] for name in ("unavailable_values", "failures", "commit_conflicts")] == [5, 2, 1]
+    figures.found("public.a", Extent(2, 7, 12345))
+    series = shown(figures.groups())
+    assert [series[f"{prefix}{name}{of}"] for name in ("generation", "data_files", "size_bytes")] == [2, 7, 12345]
+    assert f"{prefix}snapshots{of}" not in series, "a format that does not count them"
+    figures.found("public.a", Extent(2, 7, 12345, delete_files=0, snapshots=4))
+    assert [shown(figures.groups())[f"{prefix}{name}{of}"] for name in ("delete_files", "snapshots")] == [0, 4]
+
+
+def test_tables_are_looked_at_in_turn_and_for_a_fiftieth_of_the_time() -> None:
+    looks, a, b = Looks(), TableName(("a",)), TableName(("b",))
+    assert looks.due(100.0) is None
+    for table in (a, b, a):
+        looks.committed(table)
+    assert looks.due(100.0) == a
+    looks.took(0.5, 100.5)
+    looks.committed(a)
+    assert looks.due(124.0) is None
+    assert looks.due(125.1) == b
+    looks.took(0.0, 125.1)
+    assert [looks.due(126.0), looks.due(126.0)] == [a, None]
+
+
 def test_a_long_backlog_is_remembered_in_bounds_and_never_told_too_young() -> None:
     figures, tp = SinkFigures(), TopicPartition("t", 0)
     for number in range(5000):
@@ -487,6 +521,7 @@ def everything() -> list[MetricGroup]:
     groups += [snapshot.group(), StreamingMetrics("postgres", "x").group()]
     sink = SinkFigures()
     sink.applied("t", 1, 1, was_new=True, counts=Counts({"c": 1}, changes={"add.column": 1}))
+    sink.found("t", Extent(0, 1, 1, 0, 1))
     for kind in ("producer", "consumer"):
         client = ClientStatistics()
         client.take(json.dumps(statistics(kind, 1)))

@@ -41,6 +41,21 @@ def test_prefixed_properties_reach_spark_the_catalog_kafka_and_new_tables() -> N
     assert (parsed.kafka, parsed.table_properties) == ({"max.poll.records": "10"}, {"format-version": "3"})
 
 
+def test_what_writers_are_told_becomes_a_setting_of_the_session_or_is_refused() -> None:
+    told = parse(GOOD | {"iceberg.tables.write-props.write.parquet.compression-codec": "gzip"})
+    assert told.spark_conf == {"spark.sql.iceberg.compression-codec": "gzip"}
+    delta = {"topics": "a", "lakehouse.format": "delta", "lakehouse.delta.root": "/w"}
+    assert parse(delta | {"lakehouse.tables.write-props.maxRecordsPerFile": "9"}).spark_conf == {"spark.sql.files.maxRecordsPerFile": "9"}
+    with pytest.raises(ConfigError, match="for new ones"):
+        parse(GOOD | {"lakehouse.tables.write-props.write.target-file-size-bytes": "1"})
+    both = {
+        "lakehouse.tables.write-props.compression-codec": "gzip",
+        "lakehouse.tables.write-props.write.parquet.compression-codec": "zstd",
+    }
+    with pytest.raises(ConfigError, match="two different things"):
+        parse(GOOD | both)
+
+
 def test_icebergs_spelling_means_the_same() -> None:
     config = {"topics.regex": ".*", "iceberg.catalog.type": "hadoop", "iceberg.catalog.warehouse": "/w", "iceberg.catalog": "lake"}
     parsed = parse(config | {"iceberg.tables.auto-create-enabled": "true", "iceberg.control.topic": "means nothing here"})
