@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from connect_py.api import Route
 from connect_py.api.record import EncodedRow, KeyText
-from connectors.engine.encode.tuples import Text
+from connectors.engine.encode.texts import Text
 from connectors.engine.envelope import tail
 from connectors.engine.metrics import StreamingMetrics
 from connectors.engine.transactions import TransactionMonitor

@@ -10,7 +10,7 @@ from connect_py.api.record import EncodedRow
 from connect_py.errors import FatalTaskError
 from connectors.engine.encode.fused_rows import FusedRows
 from connectors.engine.encode.slow import Encoded
-from connectors.engine.encode.tuples import UNCHANGED, Text
+from connectors.engine.encode.texts import UNCHANGED, Text
 from connectors.engine.reselect import Fill
 from connectors.mysql.binlog.bodies import Rows
 from connectors.mysql.binlog.columns import Meaning

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from connectors.engine.encode.tuples import Text
+from connectors.engine.encode.texts import Text
 from connectors.engine.relational.table import TableId
 from connectors.engine.signal.records import SignalRecord, deleted, inserted
 from connectors.mysql.model import MyTable

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Sequence
 
 from connectors.engine.encode.fused import FusedSource, Single
-from connectors.engine.encode.tuples import Text
+from connectors.engine.encode.texts import Text
 
 #: Texts of a row, one a column.
 TextRow = tuple[Text, ...]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from connectors.engine.encode.tuples import UNCHANGED, Text
+from connectors.engine.encode.texts import UNCHANGED, Text
 from connectors.mysql.binlog.bodies import Rows
 from connectors.mysql.binlog.rows import Reader
 

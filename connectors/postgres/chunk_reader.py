@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 from connect_py.api.record import EncodedRow
 from connect_py.errors import ConfigError
-from connectors.engine.encode.tuples import read_copy_line
 from connectors.engine.envelope import tail
 from connectors.engine.relational.table import Table, TableId
 from connectors.engine.snapshot.chunks import ChunkQuery, Key, KeyColumn, SqlDialect, order_sql, where_sql
@@ -28,6 +27,7 @@ from connectors.engine.snapshot.reader import BusyError, Chunk, NoKeyError, Unkn
 from connectors.postgres import catalog
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.connection import Connection, quote_literal, quote_name
+from connectors.postgres.encode.tuples import read_copy_line
 from connectors.postgres.errors import ServerError, translate
 from connectors.postgres.tables import CapturedTable, TableFactory
 from connectors.postgres.types.base import PgColumn

@@ -2,7 +2,7 @@
 
 Layouts: PostgreSQL's manual, "Logical Replication Message Formats" and "Streaming Replication Protocol". Integers are big-endian, names
 end with a zero byte, times are microseconds since 2000-01-01 UTC. Row messages (`I`, `U`, `D`) are not
-decoded here: the table's encoder reads their tuples (`connectors.engine.encode.tuples`).
+decoded here: the table's encoder reads their tuples (`connectors.postgres.encode.tuples`).
 """
 
 from __future__ import annotations

@@ -16,12 +16,12 @@ import psycopg
 from connect_py.api import Route
 from connect_py.api.record import EncodedRow, KeyText
 from connect_py.errors import DataError
-from connectors.engine.encode.table import KeyChange
 from connectors.engine.envelope import tail
 from connectors.engine.metrics import StreamingMetrics
 from connectors.engine.pending import PendingRows
 from connectors.postgres import pgoutput
 from connectors.postgres.connection import Connection
+from connectors.postgres.encode.table import KeyChange
 from connectors.postgres.errors import ServerError
 from connectors.postgres.feedback import Feedback
 from connectors.postgres.messages import COLLECTION, MessageEncoder

@@ -8,14 +8,14 @@ from functools import partial
 
 from connect_py.api import ConvertedColumn, Route
 from connect_py.api.record import JsonEncoding
-from connectors.engine.encode.filling import FillingEncoder
 from connectors.engine.encode.plan import ColumnPlan
-from connectors.engine.encode.table import TableEncoder
 from connectors.engine.relational.column_rules import ColumnFacts
 from connectors.engine.relational.table import Table, TableId
 from connectors.engine.topic_naming import TopicNaming
 from connectors.postgres.catalog import TypeInfo, make_column
 from connectors.postgres.config import PostgresConfig
+from connectors.postgres.encode.filling import FillingEncoder
+from connectors.postgres.encode.table import PostgresEncoder
 from connectors.postgres.pgoutput import Relation
 from connectors.postgres.reselect import Reselector
 from connectors.postgres.source_info import SOURCE_SCHEMA, SourceBlock
@@ -38,7 +38,7 @@ class CapturedTable:
 
     id: TableId
     structure: tuple[tuple[PgColumn, ...], tuple[str, ...]]
-    encoder: TableEncoder
+    encoder: PostgresEncoder
     block: SourceBlock
     route: Route
     keyless_route: Route
@@ -136,7 +136,7 @@ class TableFactory:
         fill = None
         if self._reselector is not None and table.id != config.signal_table:
             fill = self._reselector.filler(table.id, [plan for plan in plans if plan is not None], table.key, key)
-        encoder = (TableEncoder if fill is None else partial(FillingEncoder, fill=fill))(
+        encoder = (PostgresEncoder if fill is None else partial(FillingEncoder, fill=fill))(
             topic,
             plans,
             key,

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from connectors.engine.encode.table import KeyChange, TableEncoder
-from connectors.engine.encode.tuples import read_tuple
 from connectors.engine.relational.table import TableId
 from connectors.engine.signal.records import SignalRecord, deleted, inserted
 from connectors.engine.transactions import TransactionMonitor
+from connectors.postgres.encode.table import KeyChange, PostgresEncoder
+from connectors.postgres.encode.tuples import read_tuple
 
 _HEAD = b'"transaction":null'
 
@@ -22,7 +22,7 @@ Encoded = tuple[bytes | None, bytes]
 
 
 class RowFunctions(Protocol):
-    """A table's functions as the stream calls them; see `TableEncoder`."""
+    """A table's functions as the stream calls them; see `PostgresEncoder`."""
 
     insert: Callable[[bytes, int, bytes, bytes], Encoded]
     update: Callable[[bytes, int, bytes, bytes], tuple[bytes | None, bytes, bytes | None]]
@@ -56,7 +56,7 @@ class Taps:
     shown_transaction: Callable[[bytes], str] = lambda _: ""
     skipped: frozenset[str] = frozenset()
 
-    def apply(self, table: TableId, encoder: TableEncoder, width: int, to: RowFunctions) -> None:
+    def apply(self, table: TableId, encoder: PostgresEncoder, width: int, to: RowFunctions) -> None:
         """Set a table's functions: the encoder's own, wrapped in what listens.
 
         Args:

@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable
 
 from connect_py.api import JsonEncoding, Route
-from connectors.engine.encode.table import TableEncoder
 from connectors.engine.envelope import tail
+from connectors.postgres.encode.table import PostgresEncoder
 from connectors.postgres.source_info import SOURCE_SCHEMA, SourceBlock
 from connectors.postgres.values import PgColumn, ValueOptions, column_plan
 
@@ -37,9 +37,9 @@ BATCH = 1000
 MALLOC = {"MALLOC_TRIM_THRESHOLD_": "67108864", "MALLOC_TOP_PAD_": "8388608"}
 
 
-def encoder(schemas: bool) -> TableEncoder:
+def encoder(schemas: bool) -> PostgresEncoder:
     plans = [column_plan(column, ValueOptions()) for column in COLUMNS]
-    return TableEncoder("shop.public.load", plans, ["id"], SOURCE_SCHEMA, JsonEncoding(schemas, schemas))
+    return PostgresEncoder("shop.public.load", plans, ["id"], SOURCE_SCHEMA, JsonEncoding(schemas, schemas))
 
 
 def moment(seconds: int, fraction: str) -> str:

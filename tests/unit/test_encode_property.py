@@ -13,8 +13,8 @@ from connect_py.api import JsonEncoding, Route
 from connect_py.converters.json import JsonConverter
 from connect_py.converters.json_write import encode_value
 from connect_py.data import Schema, Struct
-from connectors.engine.encode.table import TableEncoder
 from connectors.engine.envelope import tail
+from connectors.postgres.encode.table import PostgresEncoder
 from connectors.postgres.source_info import SOURCE_SCHEMA, SourceBlock
 from connectors.postgres.values import PgColumn, ValueOptions, column_plan
 
@@ -154,7 +154,7 @@ def tuple_data(row) -> bytes:
 class Expected:
     """What JsonConverter makes of the same values."""
 
-    def __init__(self, encoder: TableEncoder, encoding: JsonEncoding) -> None:
+    def __init__(self, encoder: PostgresEncoder, encoding: JsonEncoding) -> None:
         self.encoder = encoder
         self.key_converter, self.value_converter = JsonConverter(), JsonConverter()
         form = {False: "BASE64", True: "NUMERIC"}
@@ -202,7 +202,7 @@ class Expected:
 def test_every_way_through_the_encoder_gives_the_converters_bytes(table):
     columns, key, excluded, encoding, rows = table
     plans = [replace(column_plan(column, ValueOptions()), only_in_key=column.name in excluded) for column in columns]
-    encoder = TableEncoder(TOPIC, plans, key, SOURCE_SCHEMA, encoding)
+    encoder = PostgresEncoder(TOPIC, plans, key, SOURCE_SCHEMA, encoding)
     expected = Expected(encoder, encoding)
     source = SourceBlock("3.6.1.Final", "shop", "db", "public", "t").transaction(1001, 7, 9)(10)
     assert source == encode_value(SOURCE_SCHEMA, expected.source)
@@ -232,7 +232,7 @@ def test_every_way_through_the_encoder_gives_the_converters_bytes(table):
 @pytest.mark.parametrize("character", ["t", "é", "n", "日", "😀", '"'])
 def test_lengths_are_never_mistaken_for_the_marker_of_a_value(size, character):
     plans = [column_plan(PgColumn(name, 25, "text"), ValueOptions()) for name in "abc"]
-    encoder = TableEncoder(TOPIC, plans, [], SOURCE_SCHEMA, JsonEncoding(False, False))
+    encoder = PostgresEncoder(TOPIC, plans, [], SOURCE_SCHEMA, JsonEncoding(False, False))
     expected = Expected(encoder, JsonEncoding(False, False))
     source = encode_value(SOURCE_SCHEMA, expected.source)
     for row in (
@@ -282,7 +282,7 @@ def odd_moments(draw):
 def test_generated_code_writes_odd_moments_as_the_careful_conversion_does(moment, nullable):
     type_name, typmod, text = moment
     plan = column_plan(PgColumn("c", 1, type_name, typmod, nullable), ValueOptions())
-    encoder = TableEncoder(TOPIC, [plan], [] if nullable else ["c"], SOURCE_SCHEMA, JsonEncoding(False, False))
+    encoder = PostgresEncoder(TOPIC, [plan], [] if nullable else ["c"], SOURCE_SCHEMA, JsonEncoding(False, False))
     route = Route(TOPIC, encoder.key_schema, encoder.value_schema)
     for convert, value in (
         (plan.snapshot or plan.convert, encoder.copy_rows([text.encode() + b"\n"], route, b"{}", tail("c", NOW_NS))[0][2]),

@@ -8,8 +8,8 @@ import struct
 import pytest
 
 from connect_py.api import JsonEncoding, Route
-from connectors.engine.encode.table import TableEncoder
 from connectors.engine.envelope import tail
+from connectors.postgres.encode.table import PostgresEncoder
 from connectors.postgres.source_info import SOURCE_SCHEMA, SourceBlock
 from connectors.postgres.values import BaseType, PgColumn, ValueOptions, column_plan
 
@@ -29,7 +29,7 @@ def record_bytes(part) -> bytes | None:
     return f'{{"schema":{RECORDED["schemas"][schema]},"payload":{payload}}}'.encode()
 
 
-def encoder(table: str, names: list[str] | None = None) -> TableEncoder:
+def encoder(table: str, names: list[str] | None = None) -> PostgresEncoder:
     plans, key = [], []
     for name, oid, type_name, typmod, nullable, default, category, labels, in_key, base_oid, base, base_typmod, base_category in TABLES[
         table
@@ -40,7 +40,7 @@ def encoder(table: str, names: list[str] | None = None) -> TableEncoder:
         column = PgColumn(name, oid, type_name, typmod, nullable, default, category, tuple(labels or ()), chain)
         plans.append(column_plan(column, ValueOptions()))
         key += [name] if in_key else []
-    return TableEncoder(f"d1_rows.public.{table}", plans, KEYS.get(table, key), SOURCE_SCHEMA, JsonEncoding())
+    return PostgresEncoder(f"d1_rows.public.{table}", plans, KEYS.get(table, key), SOURCE_SCHEMA, JsonEncoding())
 
 
 class Volatile:

@@ -7,7 +7,7 @@ import pytest
 
 from connect_py.api import JsonEncoding, Route
 from connect_py.errors import ConfigError, DataError
-from connectors.engine.encode.table import TableEncoder
+from connectors.postgres.encode.table import PostgresEncoder
 from connectors.postgres.source_info import SOURCE_SCHEMA
 from connectors.postgres.values import BaseType, PgColumn, ValueOptions, column_plan
 
@@ -26,7 +26,7 @@ def column(type_name: str, typmod: int = -1, **more) -> PgColumn:
 
 def written(column: PgColumn, text: str, options: ValueOptions = DEFAULTS, encoding: JsonEncoding = PLAIN) -> str:
     """A value's JSON text, by way of COPY and of pgoutput, which must agree."""
-    encoder = TableEncoder("t", [column_plan(column, options)], [], SOURCE_SCHEMA, encoding)
+    encoder = PostgresEncoder("t", [column_plan(column, options)], [], SOURCE_SCHEMA, encoding)
     line = text.replace("\\", "\\\\").encode() + b"\n"
     _, _, value = encoder.copy_rows([line], Route("t", None, encoder.value_schema), SOURCE, END)[0]
     message = b"I....N" + struct.pack(">hci", 1, b"t", len(text.encode())) + text.encode()
@@ -176,13 +176,13 @@ def test_a_required_value_without_json_form_stops_the_row_and_names_the_column()
 
 
 def test_a_null_shows_the_default():
-    encoder = TableEncoder("t", [column_plan(column("int4", default="7"), ValueOptions())], [], SOURCE_SCHEMA, PLAIN)
+    encoder = PostgresEncoder("t", [column_plan(column("int4", default="7"), ValueOptions())], [], SOURCE_SCHEMA, PLAIN)
     assert b'"after":{"c":7}' in encoder.copy_row(b"\\N\n", SOURCE, END)[1]
 
 
 def test_a_null_stays_null_where_the_converter_does_not_want_defaults():
     plans = [column_plan(column("int4", default="7"), ValueOptions())]
-    encoder = TableEncoder("t", plans, [], SOURCE_SCHEMA, JsonEncoding(False, False, nulls_as_defaults=False))
+    encoder = PostgresEncoder("t", plans, [], SOURCE_SCHEMA, JsonEncoding(False, False, nulls_as_defaults=False))
     assert b'"after":{"c":null}' in encoder.copy_row(b"\\N\n", SOURCE, END)[1]
     assert b'"after":{"c":null}' in encoder.insert(b"I....N" + struct.pack(">hc", 1, b"n"), 5, SOURCE, END)[1]
 
@@ -192,20 +192,20 @@ def test_unchanged_values_that_were_not_sent_show_the_placeholder():
         column_plan(PgColumn(name, 1, type_name), ValueOptions(placeholder="ö"))
         for name, type_name in (("a", "text"), ("b", "bytea"), ("n", "numeric"))
     ]
-    encoder = TableEncoder("t", plans, [], SOURCE_SCHEMA, PLAIN)
+    encoder = PostgresEncoder("t", plans, [], SOURCE_SCHEMA, PLAIN)
     _, value, _ = encoder.update(b"U....N" + struct.pack(">hccc", 3, b"u", b"u", b"u"), 5, SOURCE, END)
     assert '"after":{"a":"ö","b":"w7Y=","n":null}' in value.decode()
 
 
 def test_unchanged_values_come_from_a_whole_old_row():
-    encoder = TableEncoder("t", [column_plan(column("text"), ValueOptions())], [], SOURCE_SCHEMA, PLAIN)
+    encoder = PostgresEncoder("t", [column_plan(column("text"), ValueOptions())], [], SOURCE_SCHEMA, PLAIN)
     message = b"U....O" + struct.pack(">hci", 1, b"t", 3) + b"old" + b"N" + struct.pack(">hc", 1, b"u")
     assert b'"before":{"c":"old"},"after":{"c":"old"}' in encoder.update(message, 5, SOURCE, END)[1]
 
 
 def test_columns_left_out_of_events_are_passed_over_in_tuples():
     plan = column_plan(PgColumn("b", 1, "int4"), ValueOptions())
-    encoder = TableEncoder("t", [None, plan, None], ["b"], SOURCE_SCHEMA, PLAIN)
+    encoder = PostgresEncoder("t", [None, plan, None], ["b"], SOURCE_SCHEMA, PLAIN)
     for first in (b"x", b"\xc3\xa9", b"x" * 300):
         tuple_data = (
             struct.pack(">hci", 3, b"t", len(first)) + first + struct.pack(">ci", b"t", 1) + b"5" + struct.pack(">ci", b"t", 1) + b"z"
@@ -215,7 +215,7 @@ def test_columns_left_out_of_events_are_passed_over_in_tuples():
 
 
 def test_a_tuple_of_another_width_is_refused():
-    encoder = TableEncoder("t", [column_plan(column("text"), ValueOptions())], [], SOURCE_SCHEMA, PLAIN)
+    encoder = PostgresEncoder("t", [column_plan(column("text"), ValueOptions())], [], SOURCE_SCHEMA, PLAIN)
     with pytest.raises(DataError, match="2 columns came for a table of 1"):
         encoder.insert(b"I....N" + struct.pack(">hcc", 2, b"n", b"n"), 5, SOURCE, END)
     with pytest.raises(DataError, match="unknown kind 'b'"):
@@ -224,7 +224,7 @@ def test_a_tuple_of_another_width_is_refused():
 
 def test_a_key_of_a_partial_old_row_is_filled():
     plans = [column_plan(PgColumn(name, 1, "text", nullable=False), ValueOptions()) for name in ("a", "b")]
-    encoder = TableEncoder("t", plans, ["a"], SOURCE_SCHEMA, PLAIN)
+    encoder = PostgresEncoder("t", plans, ["a"], SOURCE_SCHEMA, PLAIN)
     key, value = encoder.delete(b"D....K" + struct.pack(">hcci", 2, b"n", b"t", 1) + b"x", 5, SOURCE, END)
     assert key == b'{"a":""}'
     assert value.startswith(b'{"before":{"a":"","b":"x"},"after":null,')
@@ -232,7 +232,7 @@ def test_a_key_of_a_partial_old_row_is_filled():
 
 def test_names_that_are_syntax_elsewhere_are_only_names():
     for name in ("a'b", 'a"b', "{0}", "\\", "é\n", "😀", "import os"):
-        encoder = TableEncoder(
+        encoder = PostgresEncoder(
             "t", [column_plan(PgColumn(name, 1, "int4", nullable=False), ValueOptions())], [name], SOURCE_SCHEMA, JsonEncoding()
         )
         key, _ = encoder.copy_row(b"1\n", SOURCE, END)

@@ -1,11 +1,10 @@
 """Source text of a table's row functions: one writer plan, a reader for each form in which rows come (performance.md §6.1).
 
 For a table and schema version this gives one module of Python text with
-  quick_copy_rows  a loop over lines of COPY text that hold no NULL and nothing that JSON must escape
-  nulls_copy_rows  the same with `\\N` in places
-  text_rows        a loop over rows of texts, None for NULL, that need no escape
-  quick_tuple      a pgoutput tuple whose values are all sent, short, ASCII and need no escape
-  mixed_copy, mixed_tuple  texts of one row, where None is NULL and UNCHANGED an unsent value, escapes made where they are needed
+  text_rows     a loop over rows of texts, None for NULL, that need no escape
+  plain_stream  texts of one row of a stream that need no escape
+  mixed_snapshot, mixed_stream  texts of one row, where None is NULL and UNCHANGED an unsent value, escapes made where they are needed
+and a connector adds functions for the forms in which its rows come (`connectors.postgres.encode.generate`).
 All of them use the columns' quick expressions, so a text that is unusual for its type makes them raise ValueError or IndexError; the caller
 then takes that row through `ColumnPlan.convert`, column by column. They never write something else than that would
 (tests/unit/test_encode_property.py).
@@ -14,9 +13,7 @@ How it is made, with what was measured (2 vCPU, CPython 3.11, the ten columns of
   * str, not bytes: an f-string of ten values and its encoding takes 0.18 µs, `bytes %` 0.40 µs, `b"".join` 0.27 µs;
   * the row's text is joined with the schema prefix and the end by one `b"".join`: 0.09 µs for 3.6 kB, two additions 0.13 µs;
   * whether anything needs an escape is asked of orjson for a whole batch: its output is longer than its input by one for each quote,
-    backslash, tab and newline and by more for other control characters: 0.07 µs a row; one regular expression a row takes 0.40 µs;
-  * pgoutput values are split off by the marker of a length below 256, `t\\0\\0\\0`, which no text can hold: 0.3 µs; a regular expression
-    for any length 0.9 µs, unpacking lengths one by one 1.7 µs.
+    backslash, tab and newline and by more for other control characters: 0.07 µs a row; one regular expression a row takes 0.40 µs.
 """
 
 from __future__ import annotations
@@ -33,8 +30,8 @@ class RowPlan:
 
     Attributes:
         columns: the columns of events, in order.
-        positions: of each of them in a pgoutput tuple.
-        width: the number of columns of a pgoutput tuple.
+        positions: of each of them in a row of the source.
+        width: the number of columns of such a row.
         labels: each column's name as JSON text, with the colon.
         key_labels: the same for keys, in key order.
         key: indexes into `columns`, in key order.
@@ -67,13 +64,10 @@ def source_text(plan: RowPlan) -> str:
     """The module's text. The names it uses besides its own are given by `connectors.engine.encode.table`."""
     return "\n".join(
         [
-            *_copy_rows(plan, "quick_copy_rows", nulls=False),
-            *_copy_rows(plan, "nulls_copy_rows", nulls=True),
-            *_quick_tuple(plan),
             *_text_rows(plan),
-            *_plain_tuple(plan),
-            *_mixed(plan, "mixed_copy", stream=False),
-            *_mixed(plan, "mixed_tuple", stream=True),
+            *_plain_stream(plan),
+            *_mixed(plan, "mixed_snapshot", stream=False),
+            *_mixed(plan, "mixed_stream", stream=True),
             "",
         ]
     )
@@ -198,33 +192,18 @@ def _object(head: str, labels: Sequence[str], values: Sequence[tuple[str, bool]]
     return fstring(object_parts(head, labels, values, end))
 
 
-def _names(plan: RowPlan) -> str:
+def variables(plan: RowPlan) -> str:
+    """The variables of a row's texts, as a target of an assignment."""
     return ", ".join(f"c{i}" for i in range(len(plan.columns))) or "_"
 
 
-def _copy_rows(plan: RowPlan, name: str, *, nulls: bool) -> list[str]:
-    writer = Writer(plan, tests=[("$ == NULL", "null")] if nulls else [])
-    return [
-        f"def {name}(lines, route, end, append):",
-        "    for line in lines:",
-        "        try:",
-        f"            {_names(plan)} = line{'.split(TAB)' if len(plan.columns) > 1 else ''}",
-        *(f"            {line}" for line in writer.lines),
-        f"            append((route, {writer.key}, join((HEAD, {writer.row}, end))))",
-        "        except (ValueError, IndexError):",
-        "            key, row = convert_line(line)",
-        "            append((route, key, join((HEAD, row, end))))",
-    ]
-
-
 def _text_rows(plan: RowPlan) -> list[str]:
-    """As `_copy_rows`, of rows that come as texts with None for NULL."""
     writer = Writer(plan, tests=[("$ is None", "null")])
     return [
         "def text_rows(rows, route, end, append):",
         "    for row in rows:",
         "        try:",
-        f"            {_names(plan)}{',' if len(plan.columns) == 1 else ''} = row",
+        f"            {variables(plan)}{',' if len(plan.columns) == 1 else ''} = row",
         *(f"            {line}" for line in (*_escape_check(plan, "raise ValueError"), *writer.lines)),
         f"            append((route, {writer.key}, join((HEAD, {writer.row}, end))))",
         "        except (ValueError, IndexError):",
@@ -233,44 +212,29 @@ def _text_rows(plan: RowPlan) -> list[str]:
     ]
 
 
-def _plain_tuple(plan: RowPlan) -> list[str]:
-    """As `mixed_tuple`, which it calls where a text needs an escape."""
+def _plain_stream(plan: RowPlan) -> list[str]:
+    """As `mixed_stream`, which it calls where a text needs an escape."""
     writer = Writer(plan, tests=[("$ is None", "null"), ("$ is UNCHANGED", "placeholder")], stream=True)
     return [
-        "def plain_tuple(row):",
-        f"    {_names(plan)}{',' if len(plan.columns) == 1 else ''} = row",
-        *(f"    {line}" for line in (*_escape_check(plan, "return mixed_tuple(row)"), *writer.lines)),
+        "def plain_stream(row):",
+        f"    {variables(plan)}{',' if len(plan.columns) == 1 else ''} = row",
+        *(f"    {line}" for line in (*_escape_check(plan, "return mixed_stream(row)"), *writer.lines)),
         f"    return {writer.key}, {writer.row}",
     ]
+
+
+def checked_variables(plan: RowPlan) -> list[str]:
+    """The variables of texts that stand in rows or keys as they are, and so must need no escape."""
+    return [f"c{i}" for i, column in enumerate(plan.columns) if column.is_checked or (i in plan.key and column.of_key.is_checked)]
 
 
 def _escape_check(plan: RowPlan, otherwise: str) -> list[str]:
     """Whether a row needs an escape, asked for all of its texts at once. What stands for NULL and unsent values needs none."""
-    checked = [f"c{i}" for i, column in enumerate(plan.columns) if column.is_checked or (i in plan.key and column.of_key.is_checked)]
+    checked = checked_variables(plan)
     if not checked:
         return []
     texts = 'f"' + "".join(f"{{{name}}}" for name in checked) + '"'
     return [f"texts = {texts}", f"if len(dumps(texts)) != (len(texts) if texts.isascii() else plain_size(texts)) + 2: {otherwise}"]
-
-
-def _quick_tuple(plan: RowPlan) -> list[str]:
-    writer = Writer(plan, stream=True)
-    targets = ["_"] * plan.width
-    for index, position in enumerate(plan.positions):
-        targets[position] = f"c{index}"
-    checked = [f"c{i}" for i, column in enumerate(plan.columns) if column.is_checked or (i in plan.key and column.of_key.is_checked)]
-    check = []
-    if checked:
-        texts = checked[0] if len(checked) == 1 else 'f"' + "".join(f"{{{name}}}" for name in checked) + '"'
-        check = [f"    texts = {texts}", "    if len(dumps(texts)) != len(texts) + 2:", f"        return mixed_tuple(({_names(plan)},))"]
-    return [
-        "def quick_tuple(pieces):",
-        f"    _, {', '.join(targets)} = pieces",
-        *(f"    c{i} = c{i}[1:]" for i in range(len(plan.columns))),
-        *check,
-        *(f"    {line}" for line in writer.lines),
-        f"    return {writer.key}, {writer.row}",
-    ]
 
 
 def _mixed(plan: RowPlan, name: str, *, stream: bool) -> list[str]:
@@ -278,7 +242,7 @@ def _mixed(plan: RowPlan, name: str, *, stream: bool) -> list[str]:
     writer = Writer(plan, tests=tests, stream=stream, escape=True)
     return [
         f"def {name}(texts):",
-        f"    {_names(plan)}{',' if len(plan.columns) == 1 else ''} = texts",
+        f"    {variables(plan)}{',' if len(plan.columns) == 1 else ''} = texts",
         *(f"    {line}" for line in writer.lines),
         f"    return {writer.key}, {writer.row}",
     ]

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from connectors.engine.encode.tuples import UNCHANGED, Text
+from connectors.engine.encode.texts import UNCHANGED, Text
 from connectors.mysql.binlog.codes import ColumnType
 from connectors.mysql.binlog.columns import Meaning, column_statements, shared_names
 from connectors.mysql.binlog.cursor import Cursor

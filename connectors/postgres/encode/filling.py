@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from connectors.engine.encode.slow import Encoded
-from connectors.engine.encode.table import TableEncoder
-from connectors.engine.encode.tuples import Text, read_tuple
+from connectors.engine.encode.texts import Text
 from connectors.engine.reselect import Fill
+from connectors.postgres.encode.table import PostgresEncoder
+from connectors.postgres.encode.tuples import read_tuple
 
 _NEW = 0x4E
 
 
-class FillingEncoder(TableEncoder):
-    """See `TableEncoder`. Rows of snapshots and deleted rows are left as they are.
+class FillingEncoder(PostgresEncoder):
+    """See `PostgresEncoder`. Rows of snapshots and deleted rows are left as they are.
 
     Attributes:
         fill: asked for the texts of each new row in which some are missing.
@@ -27,7 +28,7 @@ class FillingEncoder(TableEncoder):
         self.fill = fill
 
     def insert(self, message: bytes, position: int, source: bytes, tail: bytes) -> Encoded:
-        """As `TableEncoder.insert`; raises what `fill` raises."""
+        """As `PostgresEncoder.insert`; raises what `fill` raises."""
         texts = self.fill(self._select(read_tuple(message, position + 1, self._width)[0]))
         if texts is None:
             return super().insert(message, position, source, tail)
@@ -35,7 +36,7 @@ class FillingEncoder(TableEncoder):
         return key, self.value(None, row, source, tail)
 
     def update(self, message: bytes, position: int, source: bytes, tail: bytes) -> tuple[bytes | None, bytes, bytes | None]:
-        """As `TableEncoder.update`; raises what `fill` raises."""
+        """As `PostgresEncoder.update`; raises what `fill` raises."""
         if message[position] == _NEW:
             return (*self.insert(message, position, source, tail), None)
         return super().update(message, position, source, tail)

@@ -1,30 +1,16 @@
 """Column texts out of the two forms in which PostgreSQL sends rows: COPY's text format and pgoutput's tuples. Pure; the careful way.
 
 Formats: PostgreSQL documentation, COPY ("Text Format") and "Logical Replication Message Formats" (TupleData). The generated functions of
-`connectors.engine.encode.generate` have quicker ways for usual rows and come here for the others.
+`connectors.postgres.encode.generate` have quicker ways for usual rows and come here for the others.
 """
 
 from __future__ import annotations
 
 import re
 import struct
-from typing import Final
 
 from connect_py.errors import DataError
-
-
-class Unchanged:
-    """A value stored out of line that an UPDATE did not touch: pgoutput does not send it."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "UNCHANGED"
-
-
-UNCHANGED: Final = Unchanged()
-#: A column's text, None for NULL.
-Text = str | None | Unchanged
+from connectors.engine.encode.texts import UNCHANGED, Text
 
 #: Stands before every value that was sent, in a message of less than 64 KiB: the kind, and the upper half of the length. No text of
 #: PostgreSQL holds NUL, so it stands nowhere else.

@@ -1,0 +1,222 @@
+"""A table's encoder for the rows that PostgreSQL sends: lines of COPY and messages of pgoutput, bytes to bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from connect_py.api import Route
+from connect_py.api.record import EncodedRow
+from connect_py.errors import DataError
+from connectors.engine.encode.slow import Encoded
+from connectors.engine.encode.table import TableEncoder
+from connectors.engine.encode.texts import UNCHANGED, Text
+from connectors.postgres.encode.generate import source_text
+from connectors.postgres.encode.tuples import MARK, SHORT_MARK, read_copy_line, read_tuple, split_tuple
+
+_NEW, _KEY, _OLD = b"NKO"
+_NULL = "\\N"
+
+
+class KeyChange(NamedTuple):
+    """An update that moved a row to another key: Debezium shows a delete of the old and a create of the new one (postgres.md §12.3).
+
+    Attributes:
+        old_key_text: JSON text of the old key without schema, decimals as numbers: header `__debezium.oldkey` of the create.
+        new_key_text: the same of the new key: header `__debezium.newkey` of the delete and its tombstone.
+    """
+
+    old_key: bytes
+    new_key: bytes
+    delete_value: bytes
+    create_value: bytes
+    old_key_text: str
+    new_key_text: str
+
+
+class PostgresEncoder(TableEncoder):
+    """See `TableEncoder`. Its columns are those of the pgoutput relation, in its order; COPY must select exactly those of `columns`."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        functions = self._functions
+        self._quick_copy_rows: Callable[..., None] = functions["quick_copy_rows"]
+        self._nulls_copy_rows: Callable[..., None] = functions["nulls_copy_rows"]
+        self._quick_tuple: Callable[[list[str]], Encoded] = functions["quick_tuple"]
+
+    def _functions_text(self) -> str:
+        return super()._functions_text() + source_text(self._plan)
+
+    def _names(self) -> dict[str, Any]:
+        return super()._names() | {"NULL": _NULL, "TAB": "\t", "convert_line": self._convert_line}
+
+    # -- COPY ----------------------------------------------------------------------------------------------------------------------
+
+    def copy_rows(self, rows: Iterable[bytes], route: Route, source: bytes, tail: bytes) -> list[EncodedRow]:
+        """Encode lines of `COPY (SELECT columns…) TO STDOUT` in text format.
+
+        Args:
+            rows: lines, each with its newline, some thousand at most: they are looked at as one text.
+            route: goes into every result.
+            source: JSON text of the source block that all of them share.
+            tail: the payload's end (`envelope.tail`).
+
+        Raises:
+            DataError: a required column's value has no JSON form.
+        """
+        joined = b"".join(rows)
+        text = joined.decode()
+        end = self.end(source, tail)
+        lines = text.split("\n")
+        lines.pop()
+        out: list[EncodedRow] = []
+        # what JSON adds to this text: a byte for each tab, newline, quote and backslash, five for another control character
+        added = len(orjson.dumps(text)) - len(joined) - 2 - len(lines) * max(len(self.columns), 1)
+        astral = not text.isascii() and len(text.encode("utf-16-le")) != 2 * len(text)
+        if added == 0 and not astral:
+            self._quick_copy_rows(lines, route, end, out.append)
+        elif not astral and added == text.count(_NULL):
+            self._nulls_copy_rows(lines, route, end, out.append)
+        else:
+            self._mixed_copy_rows(lines, route, end, out.append, odd=astral or added != text.count('"') + text.count("\\"))
+        return out
+
+    def _mixed_copy_rows(self, lines: list[str], route: Route, end: bytes, append: Callable[[EncodedRow], None], *, odd: bool) -> None:
+        """Lines of which some need an escape; `odd` when there are control characters or characters beyond U+FFFF among them."""
+        head, dumps, tabs = self._row_head, orjson.dumps, max(len(self.columns), 1) + 1
+        for line in lines:
+            if '"' in line or (odd and not (line.isascii() and len(dumps(line)) - len(line) - tabs == line.count("\\"))):
+                key, row = self._line(line)
+                append((route, key, b"".join((head, row, end))))
+            elif "\\" not in line:
+                self._quick_copy_rows((line,), route, end, append)
+            elif line.count("\\") == line.count(_NULL):
+                self._nulls_copy_rows((line,), route, end, append)
+            else:
+                key, row = self._line(line)
+                append((route, key, b"".join((head, row, end))))
+
+    def copy_row(self, row: bytes, source: bytes, tail: bytes) -> Encoded:
+        """Encode one line; the newline may be missing. Raises as `copy_rows`."""
+        key, text = self._line(row.decode().removesuffix("\n"))
+        return key, b"".join((self._row_head, text, b',"source":', source, b",", tail, self._close))
+
+    def _line(self, line: str) -> Encoded:
+        try:
+            return self._mixed_snapshot(read_copy_line(line) if self.columns else [])
+        except (ValueError, IndexError):
+            return self._convert_line(line)
+
+    def _convert_line(self, line: str) -> Encoded:
+        return self._slow.encode(read_copy_line(line) if self.columns else [], snapshot=True)
+
+    # -- pgoutput ------------------------------------------------------------------------------------------------------------------
+
+    def insert(self, message: bytes, position: int, source: bytes, tail: bytes) -> Encoded:
+        """Encode an Insert message.
+
+        Args:
+            message: the whole message.
+            position: of the byte after the relation's id, the kind of the tuple.
+            source: JSON text of the source block.
+            tail: the payload's end.
+
+        Raises:
+            DataError: the message does not fit the table, or a required column's value has no JSON form.
+        """
+        key, row = self._tuple(message, position + 1)
+        return key, b"".join((self._row_head, row, b',"source":', source, b",", tail, self._close))
+
+    def update(self, message: bytes, position: int, source: bytes, tail: bytes) -> tuple[bytes | None, bytes, bytes | None]:
+        """Encode an Update message.
+
+        Returns:
+            Key, value and None; or, where the key changed, the new key, nothing and the old key: the caller then asks `split`; or, where
+            nothing of the row changed and that is to be left out, nothing at all.
+
+        Raises:
+            DataError: as `insert`.
+        """
+        if message[position] == _NEW:
+            return (*self.insert(message, position, source, tail), None)
+        old_key, old_row, key, row = self._old_and_new(message, position)
+        if self.skip_unchanged and old_row == row:
+            return None, b"", None
+        if old_key != key:
+            return key, b"", old_key
+        return key, b"".join((self._old_head, old_row, b',"after":', row, b',"source":', source, b",", tail, self._close)), None
+
+    def split(self, message: bytes, position: int, source: bytes, delete_tail: bytes, create_tail: bytes) -> KeyChange:
+        """Encode an Update message that changed the key as a delete and a create. Raises DataError as `insert`."""
+        old_key, old_row, key, row = self._old_and_new(message, position)
+        if old_key is None or key is None:
+            raise DataError(f"An update of {self.value_schema.name}, which has no key, cannot be split into a delete and a create")
+        old, new = self._both_texts(message, position)
+        return KeyChange(
+            old_key,
+            key,
+            b"".join((self._old_head, old_row, b',"after":null,"source":', source, b",", delete_tail, self._close)),
+            b"".join((self._row_head, row, b',"source":', source, b",", create_tail, self._close)),
+            self._slow.header_key(old),
+            self._slow.header_key(new),
+        )
+
+    def delete(self, message: bytes, position: int, source: bytes, tail: bytes) -> Encoded:
+        """Encode a Delete message, whose old tuple is whole (O) or holds the replica identity's columns only (K). Raises as `insert`."""
+        key, row = self._tuple(message, position + 1)
+        return key, b"".join((self._old_head, row, b',"after":null,"source":', source, b",", tail, self._close))
+
+    def _tuple(self, message: bytes, at: int) -> Encoded:
+        """Key and row of a message's last tuple."""
+        data = message[at + 2 :]
+        sent = data.count(MARK)
+        try:
+            if sent == self._width and data.isascii():
+                pieces = data.decode().split(SHORT_MARK)
+                if len(pieces) == sent + 1:
+                    return self._quick_tuple(pieces)
+            texts = split_tuple(data, sent, self._width)
+            if texts is not None:
+                return self._mixed_stream(self._select(texts))
+        except (ValueError, LookupError):
+            pass
+        return self._row(self._select(read_tuple(message, at, self._width)[0]))
+
+    def _old_and_new(self, message: bytes, position: int) -> tuple[bytes | None, bytes, bytes | None, bytes]:
+        """Key and row of a message's old and new tuple."""
+        data = message[position + 3 :]
+        if data.isascii():
+            width = self._width
+            pieces = data.decode().split(SHORT_MARK)
+            if len(pieces) == 2 * width + 1:
+                # all values of both were sent; the kind and width of the new tuple stand behind the last one of the old
+                pieces[width] = pieces[width][:-3]
+                try:
+                    return (*self._quick_tuple(pieces[: width + 1]), *self._quick_tuple(pieces[width:]))
+                except (ValueError, IndexError):
+                    pass
+        old, new = self._both_texts(message, position)
+        return (*self._row(old), *self._row(new))
+
+    def _both_texts(self, message: bytes, position: int) -> tuple[Sequence[Text], Sequence[Text]]:
+        """Texts of the old and the new tuple; what the new one leaves out as unchanged is taken from a whole old one."""
+        old, at = read_tuple(message, position + 1, self._width)
+        if message[at] != _NEW:
+            raise DataError("An update's old tuple is not followed by a new one")
+        new, _ = read_tuple(message, at + 1, self._width)
+        if message[position] == _OLD:
+            new = [before if text is UNCHANGED else text for before, text in zip(old, new, strict=True)]
+        return self._select(old), self._select(new)
+
+    def _select(self, texts: Sequence[Text]) -> Sequence[Text]:
+        if self._width == len(self.columns):
+            return texts
+        return [texts[position] for position in self._plan.positions]
+
+    def _row(self, texts: Sequence[Text]) -> Encoded:
+        try:
+            return self._mixed_stream(texts)
+        except (ValueError, IndexError):
+            return self._slow.encode(texts, snapshot=False)
