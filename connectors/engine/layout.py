@@ -83,18 +83,3 @@ SOURCE_TYPES: Final = (
     "snapshot.tables.order.by.row.count",
     "heartbeat.action.query",
 )
-
-_NO_LINEAGE = "no lineage is reported to OpenLineage"
-#: What is accepted and changes nothing: whether a task warns of a value other than the default, and why.
-COMMON_WITHOUT_EFFECT: Final[dict[str, tuple[bool, str]]] = {
-    "internal.legacy.snapshot.max.threads": (False, "tables are cut into chunks; legacy.snapshot.max.threads changes that"),
-    "internal.advanced.metrics.enable": (False, "what can be measured is measured once a batch, which costs nothing"),
-    "internal.snapshot.scan.all.columns.force": (False, "structures are read of the tables that count"),
-    "openlineage.integration.enabled": (True, _NO_LINEAGE),
-    "openlineage.integration.config.file.path": (False, _NO_LINEAGE),
-    "openlineage.integration.job.namespace": (False, _NO_LINEAGE),
-    "openlineage.integration.job.description": (False, _NO_LINEAGE),
-    "openlineage.integration.job.tags": (False, _NO_LINEAGE),
-    "openlineage.integration.job.owners": (False, _NO_LINEAGE),
-    "openlineage.integration.dataset.kafka.bootstrap.servers": (False, _NO_LINEAGE),
-}

@@ -14,7 +14,7 @@ from connect_py.errors import ConfigError
 from connectors.engine.config import OLD_NAMES, ParsedConfig, skipped_operations, with_defaults, with_present_names
 from connectors.engine.custom_converters import CustomConverters
 from connectors.engine.plugin_checks import add_problems, plugin_problems
-from connectors.engine.properties import Config, Property, validate
+from connectors.engine.properties import Config, validate
 from connectors.engine.relational.column_rules import ColumnRules
 from connectors.engine.relational.filters import NameFilter, TableFilters, parse_regexes
 from connectors.engine.relational.keys import KeyRules
@@ -22,6 +22,7 @@ from connectors.engine.relational.table import TableId
 from connectors.engine.reselect import Reselect
 from connectors.engine.snapshot.modes import custom
 from connectors.engine.topic_naming import DATABASE_STRATEGY
+from connectors.engine.without_effect import warn_of_unused
 from connectors.mysql.modes import MODES, MySqlMode, configuration_based, of_custom
 from connectors.mysql.properties import EXTENSIONS, MARIADB_PROPERTIES, PROPERTIES, UNLISTED, WITHOUT_EFFECT, properties_of
 from connectors.mysql.settings import ConnectionSettings
@@ -160,7 +161,7 @@ def parse_config(config: Config, connector: str = "mysql") -> MySqlConfig:
     if problems:
         task = "MariaDbConnectorTask" if connector == "mariadb" else "MySqlConnectorTask"
         raise ConfigError(f"Error configuring an instance of {task}: " + " ".join(problems))
-    _warn_of_unused(properties_of(connector), present)
+    warn_of_unused(WITHOUT_EFFECT, properties_of(connector), present)
     raw = with_defaults({**properties_of(connector), **UNLISTED, **EXTENSIONS}, {"topic.naming.strategy": DATABASE_STRATEGY, **present})
     mode = raw["snapshot.mode"].strip().lower()
     signal_tables = [part.strip() for part in raw.get("signal.data.collection", "").split(",") if part.strip()]
@@ -200,15 +201,6 @@ def _snapshot_mode(name: str, raw: Mapping[str, str]) -> MySqlMode:
     if name == "custom":
         return of_custom(custom(raw.get("snapshot.mode.custom.name", ""), raw))
     return configuration_based(raw) if name == "configuration_based" else MODES[name]
-
-
-def _warn_of_unused(properties: Mapping[str, Property], present: Config) -> None:
-    """Nobody shall wait for what a property does not do."""
-    for name, (warns, why) in WITHOUT_EFFECT.items():
-        text = present.get(name)
-        default = properties[name].key.default if name in properties else None
-        if warns and text is not None and text.strip().lower() != str(default or "").lower():
-            log.warning("%s=%s has no effect: %s", name, text, why)
 
 
 def is_system_table(table: TableId) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from connectors.engine.config import COMMON, OWN, UNLISTED_NAMES
-from connectors.engine.layout import COLUMN_RULES, COMMON_WITHOUT_EFFECT, DELIVERY, RECORDS, SNAPSHOTS, SOURCE_TYPES
+from connectors.engine.layout import COLUMN_RULES, DELIVERY, RECORDS, SNAPSHOTS, SOURCE_TYPES
 from connectors.engine.properties import (
     HIGH,
     LIST,
@@ -36,6 +36,7 @@ from connectors.engine.properties import (
     regexes,
     required,
 )
+from connectors.engine.without_effect import CLASS, COMMON_WITHOUT_EFFECT, WithoutEffect
 
 _STORAGE = "io.debezium.relational.ConcurrentMapTableMappingStorage"
 
@@ -235,41 +236,25 @@ UNLISTED: Final = {
     )
 }  # fmt: skip
 
-_QUEUE = "rows go from the socket to the producer without a queue; a batch ends after 2,000 rows or 4 MB"
-_CLASS = "it names a Java class, which cannot be loaded"
 _STREAMS = "results are streamed as they are read"
 _KEEP_ALIVE = "the server's heartbeats come every ten seconds, and a broken connection to the log is made again at once"
 _PRODUCER = "records of a snapshot go to the history without an answer to each; all are awaited at its end"
 _HISTORY_WAITS = "a broker that says nothing for a minute is a passing failure, after which the task tries again"
-#: Properties that are accepted and change nothing: whether a task warns of a value other than the default, and why.
-WITHOUT_EFFECT: Final[dict[str, tuple[bool, str]]] = {
+#: What is accepted and changes nothing.
+WITHOUT_EFFECT: Final[WithoutEffect] = {
     **COMMON_WITHOUT_EFFECT,
     "internal.log.position.check.enable": (False, "a start always looks whether the log still has its position"),
-    "memory.management.schemas.class": (True, _CLASS),
-    "memory.management.tables.class": (True, _CLASS),
-    "database.jdbc.driver": (True, _CLASS),
+    "database.jdbc.driver": (True, CLASS),
     "database.protocol": (False, "the connector speaks the server's protocol itself"),
     "ddl.parser.type": (False, "there is one parser, for statements of both kinds of servers"),
-    "sourceinfo.struct.maker": (True, _CLASS),
-    "transaction.metadata.factory": (True, _CLASS),
     "connect.keep.alive": (False, _KEEP_ALIVE),
     "connect.keep.alive.interval.ms": (False, _KEEP_ALIVE),
     "use.nongraceful.disconnect": (False, "connections to the log are always just closed"),
-    "max.batch.size": (False, _QUEUE),
-    "max.queue.size.in.bytes": (False, _QUEUE),
     "poll.interval.ms": (False, "events are passed on as they arrive"),
     "binlog.buffer.size": (False, "the server logs a transaction when it is committed, so that none has to be held back"),
     "snapshot.fetch.size": (False, _STREAMS),
     "query.fetch.size": (False, _STREAMS),
     "min.row.count.to.stream.results": (False, _STREAMS),
-    "executor.shutdown.timeout.ms": (False, "there are no executors; task.shutdown.graceful.timeout.ms of the worker bounds a stop"),
-    "statistics.metrics.enabled": (False, "latencies are measured once a batch, which costs nothing"),
-    "custom.metric.tags": (True, "figures are labelled with connector, task and server"),
-    "snapshot.query.mode.custom.name": (False, "snapshot.query.mode=custom is refused"),
-    "snapshot.locking.mode.custom.name": (False, "snapshot.locking.mode=custom is refused"),
-    "incremental.snapshot.allow.schema.changes": (False, "a change of structure inside of a chunk always makes it be read again"),
-    "heartbeat.topics.prefix": (True, "as in Debezium; topic.heartbeat.prefix names the topic"),
-    "topic.cache.size": (False, "names of topics are made once a structure"),
     "resolve.create.table.like.schema": (False, "the structure of a table that was made like an unknown one is always looked up"),
     "schema.history.internal.memory.optimization": (False, "structures share their parts in any case"),
     "schema.history.internal.prefer.ddl": (True, "structures that a record holds are taken as they stand there"),

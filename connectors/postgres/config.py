@@ -20,6 +20,7 @@ from connectors.engine.relational.keys import KeyRules
 from connectors.engine.relational.table import TableId
 from connectors.engine.reselect import Reselect
 from connectors.engine.snapshot.modes import MODES, SnapshotMode, configuration_based, custom
+from connectors.engine.without_effect import warn_of_unused
 from connectors.postgres.properties import EXTENSIONS, PROPERTIES, UNLISTED, WITHOUT_EFFECT
 from connectors.postgres.settings import ConnectionSettings
 from connectors.postgres.values import ValueOptions
@@ -129,9 +130,7 @@ def parse_config(config: Config) -> PostgresConfig:
     present, warnings = present_config(config)
     for warning in warnings:
         log.warning(warning)
-    for name, (nothing, why) in WITHOUT_EFFECT.items():
-        if nothing is not None and (present.get(name) or nothing).strip().lower() != nothing.lower():
-            log.warning("%s=%s has no effect: %s", name, present[name], why)
+    warn_of_unused(WITHOUT_EFFECT, {**PROPERTIES, **UNLISTED}, present)
     problems = [error for value in validate_config(present) for error in value.errors]
     if problems:
         raise ConfigError("Error configuring an instance of PostgresConnectorTask: " + " ".join(problems))

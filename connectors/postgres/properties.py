@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from connectors.engine.config import COMMON, OWN, UNLISTED_NAMES
-from connectors.engine.layout import COLUMN_RULES, COMMON_WITHOUT_EFFECT, DELIVERY, RECORDS, SNAPSHOTS, SOURCE_TYPES
+from connectors.engine.layout import COLUMN_RULES, DELIVERY, RECORDS, SNAPSHOTS, SOURCE_TYPES
 from connectors.engine.properties import (
     HIGH,
     LIST,
@@ -37,6 +37,7 @@ from connectors.engine.properties import (
     regexes,
     required,
 )
+from connectors.engine.without_effect import CLASS, COMMON_WITHOUT_EFFECT, WithoutEffect
 
 _SLOT_NAME = re.compile(r"[a-z0-9_]{1,63}")
 _IDENTITY_ENTRY = r"^\s*([^\s:]+):(DEFAULT|FULL|NOTHING|INDEX [^:]+)\s*$"
@@ -222,36 +223,19 @@ UNLISTED: Final = {
     )
 }  # fmt: skip
 
-_QUEUE = "rows go from the socket to the producer without a queue; a batch ends after 2,000 rows or 4 MB"
-_CLASS = "it names a Java class, which cannot be loaded"
-#: Properties that are accepted and change nothing: the value that asks for nothing (None: any value does no harm), and why. A task warns of
-#: another value.
-WITHOUT_EFFECT: Final[dict[str, tuple[str | None, str]]] = {
-    "plugin.name": (None, "pgoutput is the only one"),
-    "database.sslfactory": ("", _CLASS),
-    "sourceinfo.struct.maker": ("io.debezium.connector.postgresql.PostgresSourceInfoStructMaker", _CLASS),
-    "transaction.metadata.factory": ("io.debezium.pipeline.txmetadata.DefaultTransactionMetadataFactory", _CLASS),
-    "memory.management.schemas.class": ("io.debezium.relational.ConcurrentMapTableMappingStorage", _CLASS),
-    "memory.management.tables.class": ("io.debezium.relational.ConcurrentMapTableMappingStorage", _CLASS),
-    **{name: ("false" if warns else None, why) for name, (warns, why) in COMMON_WITHOUT_EFFECT.items()},
-    "lsn.flush.timeout.ms": (None, "a confirmation is one message to the server, for which nothing waits"),
-    "lsn.flush.timeout.action": (None, "a confirmation is one message to the server, for which nothing waits"),
-    "max.batch.size": (None, _QUEUE),
-    "max.queue.size.in.bytes": (None, _QUEUE),
-    "snapshot.fetch.size": (None, "COPY streams rows as they are read"),
-    "query.fetch.size": (None, "COPY streams rows as they are read"),
-    "executor.shutdown.timeout.ms": (None, "there are no executors; task.shutdown.graceful.timeout.ms of the worker bounds a stop"),
-    "statistics.metrics.enabled": (None, "latencies are measured once a batch, which costs nothing"),
-    "custom.metric.tags": ("", "figures are labelled with connector, task and server"),
-    "table.ignore.builtin": (None, "publications hold no tables of the system"),
-    "snapshot.isolation.mode": (None, "a snapshot is always one REPEATABLE READ transaction"),
-    "snapshot.mode.configuration.based.snapshot.schema": (None, "structures come from the catalog at every start"),
-    "snapshot.mode.configuration.based.snapshot.on.schema.error": ("false", "there is no schema history that could be lost"),
-    "snapshot.query.mode.custom.name": (None, "snapshot.query.mode=custom is refused"),
-    "snapshot.locking.mode.custom.name": (None, "snapshot.locking.mode=custom is refused"),
-    "include.schema.comments": ("false", "as in Debezium, whose PostgreSQL connector does not read comments"),
-    "schema.refresh.mode": (None, "pgoutput tells of every change of structure"),
-    "heartbeat.topics.prefix": ("__debezium-heartbeat", "as in Debezium; topic.heartbeat.prefix names the topic"),
-    "topic.cache.size": (None, "names of topics are made once a structure"),
-    "incremental.snapshot.allow.schema.changes": (None, "a change of structure inside of a chunk always makes it be read again"),
+#: What is accepted and changes nothing.
+WITHOUT_EFFECT: Final[WithoutEffect] = {
+    **COMMON_WITHOUT_EFFECT,
+    "plugin.name": (False, "pgoutput is the only one"),
+    "database.sslfactory": (True, CLASS),
+    "lsn.flush.timeout.ms": (False, "a confirmation is one message to the server, for which nothing waits"),
+    "lsn.flush.timeout.action": (False, "a confirmation is one message to the server, for which nothing waits"),
+    "snapshot.fetch.size": (False, "COPY streams rows as they are read"),
+    "query.fetch.size": (False, "COPY streams rows as they are read"),
+    "table.ignore.builtin": (False, "publications hold no tables of the system"),
+    "snapshot.isolation.mode": (False, "a snapshot is always one REPEATABLE READ transaction"),
+    "snapshot.mode.configuration.based.snapshot.schema": (False, "structures come from the catalog at every start"),
+    "snapshot.mode.configuration.based.snapshot.on.schema.error": (True, "there is no schema history that could be lost"),
+    "include.schema.comments": (True, "as in Debezium, whose PostgreSQL connector does not read comments"),
+    "schema.refresh.mode": (False, "pgoutput tells of every change of structure"),
 }

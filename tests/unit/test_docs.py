@@ -134,8 +134,8 @@ def test_what_is_refused_or_has_no_effect_is_listed_as_the_connector_treats_it()
     refused, _, rest = section.partition("Accepted without effect, with a warning")
     warned, _, silent = rest.partition("Accepted without effect and without a warning")
     assert set(_REFUSED_VALUES) <= set(quoted(refused))
-    assert set(quoted(warned)) == {name for name, (nothing, _) in WITHOUT_EFFECT.items() if nothing is not None}
-    assert set(quoted(silent)) == {name for name, (nothing, _) in WITHOUT_EFFECT.items() if nothing is None}
+    assert set(quoted(warned)) == {name for name, (warns, _) in WITHOUT_EFFECT.items() if warns}
+    assert set(quoted(silent)) == {name for name, (warns, _) in WITHOUT_EFFECT.items() if not warns}
 
 
 def test_variables_set_the_properties_that_the_table_says() -> None:

@@ -43,7 +43,12 @@ DEFAULTS = {name: known.key.default for name, known in {**MARIADB_PROPERTIES, **
 def code() -> str:
     """What the connector runs, without the tables of properties, and without what other connectors read."""
     rooms = ("connectors/engine", "connectors/mysql", "connect_py/runtime", "offsets")
-    files = [file for room in rooms for file in sorted((ROOT / room).rglob("*.py")) if file.name not in ("properties.py", "layout.py")]
+    files = [
+        file
+        for room in rooms
+        for file in sorted((ROOT / room).rglob("*.py"))
+        if file.name not in ("properties.py", "layout.py", "without_effect.py")
+    ]
     texts = {file: file.read_text() for file in files}
     common = ROOT / "connectors/engine/config.py"
     texts[common] = re.sub(r"^(COMMON|UNLISTED_NAMES)\b.*?^\)  # fmt: skip$", "", texts[common], flags=re.M | re.S)
