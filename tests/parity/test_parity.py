@@ -207,7 +207,6 @@ SCENARIOS = [
     "mysql_incremental_life",
     "mysql_incremental_insert_delete",
     "mysql_incremental_key_types",
-    "mysql_incremental_key_numbers",
     "mysql_signals_odd",
     "mysql_signals_pauses",
     "mysql_notifications",

@@ -61,22 +61,22 @@ def mysql_incremental_life(run: Run):
     signal(db, "execute-snapshot", id="many", **{"data-collections": [*at(run, "bare", "void", "gone"), rf"{db_name}\.a2.?"], "type": "incremental",
                                                  "additional-conditions": [{"data-collection": f"{db_name}.a2", "filter": "y>1"}]})
     run.wait_records(topic(run, "a2"), 1)
-    time.sleep(2)
+    time.sleep(1.2)
     signal(db, "execute-snapshot", id="seq", **{"data-collections": at(run, "s"), "surrogate-key": "seq"})
     run.wait_records(topic(run, "s"), 3)
-    time.sleep(2)
+    time.sleep(1.2)
     together(db, ("execute-snapshot", "first", {"data-collections": at(run, "a")}), ("pause-snapshot", "pause", {}),
              ("execute-snapshot", "second", {"data-collections": at(run, "s")}))
-    time.sleep(3)
+    time.sleep(1.9)
     signal(db, "resume-snapshot", id="resume")
     run.wait_records(topic(run, "s"), 6)
-    time.sleep(2)
+    time.sleep(1.2)
     together(db, ("execute-snapshot", "third", {"data-collections": at(run, "a", "s", "a2")}),
              ("stop-snapshot", "stop some", {"data-collections": at(run, "s"), "type": "incremental"}))
     run.wait_records(topic(run, "a2"), 4)
-    time.sleep(2)
+    time.sleep(1.2)
     together(db, ("execute-snapshot", "fourth", {"data-collections": at(run, "a", "s")}), ("stop-snapshot", "stop all", {"type": "incremental"}))
-    time.sleep(2)
+    time.sleep(1.2)
     fence(run, db)
     record_tables(run, "a", "a2", "s", "dbz_signal")
     record_notes(run, notes)
@@ -144,7 +144,7 @@ def mysql_signals_odd(run: Run):
         "after": {"data-collections": at(run, "b")},
     }.items():
         signal(db, "execute-snapshot", id=id_, **data)
-        time.sleep(2.5)
+        time.sleep(1.5)
     fence(run, db)
     found = run.topics(f"my_{run.tag}.")
     record_tables(run, *(t for t in ("a", "b", "n", "hidden", "Camel_Case") if topic(run, t) in found))
@@ -157,21 +157,23 @@ def mysql_signals_pauses(run: Run):
     db, name, notes = begin(run, "CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(9))", "INSERT INTO a VALUES " + ",".join(f"({i},'v')" for i in range(1, 8)),
                             "CREATE TABLE b (id INT PRIMARY KEY)", "INSERT INTO b VALUES (1),(2)")
     together(db, ("execute-snapshot", "one", {"data-collections": at(run, "a", "b")}), ("pause-snapshot", "p1", {}), ("pause-snapshot", "p2", {}))
-    time.sleep(3)
+    time.sleep(2)
     together(db, ("stop-snapshot", "s1", {"data-collections": at(run, "b"), "type": "incremental"}), ("resume-snapshot", "r1", {}),
              ("resume-snapshot", "r2", {}))
     run.wait_records(topic(run, "a"), 7)
-    time.sleep(3)
+    time.sleep(2)
     together(db, ("execute-snapshot", "two", {"data-collections": at(run, "a")}), ("pause-snapshot", "p3", {}))
-    time.sleep(4)
-    run.rest("offsets while paused", "GET", f"/connectors/{name}/offsets")
+    time.sleep(3)
+    # other clients' transactions move the rest of the offset
+    found = run.until(lambda: stored(run, name, lambda key: key not in (None, NO_KEY)), 30, "the key")
+    note(run, "the offset while paused", {field: found[field] for field in sorted(found) if field.startswith("incremental_")})
     run.rest("restart", "POST", f"/connectors/{name}/restart?includeTasks=true")
     run.wait_records(topic(run, "a"), 14)
-    time.sleep(3)
+    time.sleep(2)
     together(db, ("execute-snapshot", "three", {"data-collections": at(run, "a")}),
              ("stop-snapshot", "s2", {"data-collections": at(run, "nothing"), "type": "incremental"}),
              ("stop-snapshot", "s3", {"data-collections": at(run, "a")}))
-    time.sleep(3)
+    time.sleep(2)
     fence(run, db)
     record_tables(run, "a")
     record_notes(run, notes)
@@ -190,14 +192,11 @@ def mysql_incremental_insert_delete(run: Run):
     record_notes(run, notes)
 
 
-#: Types of keys whose Java forms differ. Keys of which the reference never reads the second chunk are left out.
+#: Types of keys whose Java forms differ; the other ones are tried in unit tests.
 KEYS = {
     "k_text": ("VARCHAR(9)", ["'ä'", "'b''c'"]), "k_numeric": ("DECIMAL(10,2)", ["1.50", "-3"]), "k_date": ("DATE", ["'2020-02-29'", "'1969-12-31'"]),
-    "k_bool": ("BOOLEAN", ["1", "0"]), "k_bin": ("BINARY(3)", ["0x010203", "0xFF"]), "k_enum": ("ENUM('x','y')", ["'y'", "'x'"]), "k_year": ("YEAR", ["1999", "2000"]),
-    "k_unsigned": ("INT UNSIGNED", ["4294967295", "0"]), "k_dt": ("DATETIME(3)", ["'2020-01-01 00:00:00.5'", "'1969-12-31 23:59:59.001'"]), "k_time": ("TIME", ["'10:00'", "'-01:00'"]),
-    "k_ts": ("TIMESTAMP(6)", ["'2020-01-01 00:00:00.500001'", "'2021-01-01'"]),
-    "k_tiny": ("TINYINT UNSIGNED", ["200", "2"]), "k_small": ("SMALLINT", ["-5", "5"]), "k_double": ("DOUBLE", ["1.5", "1e20"]), "k_vb": ("VARBINARY(5)", ["0x00FF", "0x41"]),
-    "k_big": ("BIGINT", ["-9223372036854775808", "7"]), "k_char": ("CHAR(3)", ["'é'", "''"]),
+    "k_bin": ("BINARY(3)", ["0x010203", "0xFF"]), "k_dt": ("DATETIME(3)", ["'2020-01-01 00:00:00.5'", "'1969-12-31 23:59:59.001'"]),
+    "k_time": ("TIME", ["'10:00'", "'-01:00'"]),
 }
 
 
@@ -212,14 +211,14 @@ def stored(run: Run, name: str, wanted) -> dict | None:
     return offset if offset and wanted(offset.get("incremental_snapshot_primary_key")) else None
 
 
-def key_types(run: Run, *tables: str) -> None:
+@scenario
+def mysql_incremental_key_types(run: Run):
     """Each table's first chunk is read, then the snapshot is paused; the offset holds the key in Java's form."""
     setup = []
-    for table in tables:
-        type_, values = KEYS[table]
+    for table, (type_, values) in KEYS.items():
         setup += [f"CREATE TABLE {table} (id {type_} PRIMARY KEY, n INT)", *(f"INSERT INTO {table} VALUES ({v},{i})" for i, v in enumerate(values))]
     db, name, notes = begin(run, *setup, **{"incremental.snapshot.chunk.size": 1})
-    for table in tables:
+    for table in KEYS:
         together(db, ("execute-snapshot", f"go {table}", {"data-collections": at(run, table)}), ("pause-snapshot", f"pause {table}", {}))
         run.until(lambda table=table: topic(run, table) in run.topics(f"my_{run.tag}.") and run.read(topic(run, table)), 30, f"the first row of {table}")
         found = run.until(lambda: stored(run, name, lambda key: key not in (None, NO_KEY)), 30, f"the key in {table}")
@@ -228,25 +227,13 @@ def key_types(run: Run, *tables: str) -> None:
         with contextlib.suppress(TimeoutError):
             run.until(lambda table=table: len(run.read(topic(run, table))) >= 2, 8, f"the second row of {table}")
         run.until(lambda: stored(run, name, lambda key: key is None), 30, f"the end of {table}")
-    record_tables(run, *tables)
+    record_tables(run, *KEYS)
     record_notes(run, notes)
     for record in run.out["topics"][notes]:
         more = record["value"]["payload"].get("additional_data") or {}
-        if more.get("current_collection_in_progress", "").endswith((".k_bin", ".k_vb")):
+        if more.get("current_collection_in_progress", "").endswith(".k_bin"):
             # the reference shows an object's address for bytes
             more.update({key: "bytes" for key in ("last_processed_key", "maximum_key") if key in more})
-
-
-@scenario
-def mysql_incremental_key_types(run: Run):
-    """Keys of bytes, days, years and moments, whose forms in offsets are Java objects."""
-    key_types(run, "k_date", "k_bin", "k_year", "k_dt", "k_time", "k_ts")
-
-
-@scenario
-def mysql_incremental_key_numbers(run: Run):
-    """Keys of numbers, texts and choices."""
-    key_types(run, *(t for t in KEYS if t not in ("k_date", "k_bin", "k_year", "k_dt", "k_time", "k_ts")))
 
 
 @scenario
@@ -256,7 +243,7 @@ def mysql_notifications(run: Run):
                             "CREATE TABLE c (id INT PRIMARY KEY)", "INSERT INTO c VALUES (1)",
                             **{"snapshot.mode": "initial", "table.exclude.list": f"db_{run.tag}.c", "notification.enabled.channels": "log,sink",
                                "snapshot.include.collection.list": ",".join(at(run, "a", "b"))})
-    time.sleep(4)
+    time.sleep(2.5)
     run.rest("restart", "POST", f"/connectors/{name}/restart?includeTasks=true")
     time.sleep(2)
     fence(run, db)
@@ -273,7 +260,7 @@ def mysql_heartbeats(run: Run):
         "good": f"UPDATE db_{run.tag}.beats SET n = n + 1", "lost": f"INSERT INTO db_{run.tag}.nothing VALUES (1)", "bad": "THIS IS NOT SQL"}.items()}
     run.wait_records(topic(run, "beats", "good"), 3)
     run.wait_records(f"__debezium-heartbeat.good_{run.tag}", 3)
-    time.sleep(3)
+    time.sleep(2)
     for variant, name in names.items():
         status = run.status(name)
         note(run, f"tasks of {variant}", [task["state"] for task in status["tasks"]])
