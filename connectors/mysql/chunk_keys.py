@@ -15,7 +15,7 @@ from connect_py.errors import DataError
 from connectors.engine.snapshot.java_object import DURATION, LOCAL_DATE, STRING, JavaValue
 from connectors.mysql.connection import quote_name
 from connectors.mysql.model import MyColumn
-from connectors.mysql.values import is_text
+from connectors.mysql.values import is_octets, is_text
 
 #: In front of the digits of bytes that came out of an offset.
 _HEX_SIGN = "\\x"
@@ -88,7 +88,7 @@ def chunk_key(column: MyColumn) -> ChunkKey | None:
         return ChunkKey(column, name, name, _quoted, _JAVA_TIMES[kind])
     if kind == "BIT":
         return ChunkKey(column, f"{name} + 0", name, _number)
-    if kind in _BYTES:
+    if kind in _BYTES or is_octets(column):
         return ChunkKey(column, f"HEX({name})", name, _octets, "[B")
     if kind == "ENUM":
         return ChunkKey(column, name, f"{name} + 0", lambda text: str(_enum_number(column, text)))

@@ -17,6 +17,7 @@ from connectors.mysql.types.base import Family, ValueOptions
 from connectors.mysql.types.defaults import default_of
 
 _FAMILIES: dict[str, Family] = {**numbers.FAMILIES, **text.FAMILIES, **temporal.FAMILIES, **binary.FAMILIES}
+_PADDED = frozenset(("CHAR", "CHARACTER"))
 _TEXTUAL = frozenset((*text.CHARACTER_TYPES, *text.TEXT_TYPES))
 
 
@@ -26,6 +27,9 @@ def column_plan(column: MyColumn, options: ValueOptions) -> ColumnPlan | None:
     Returns:
         The plan, or None for a type that events leave out; the caller warns once.
     """
+    if options.unified and is_octets(column):
+        # as the server itself makes it, and shows it to a snapshot
+        column = replace(column, type_name="BINARY" if column.base_type in _PADDED else "VARBINARY")
     family = _FAMILIES.get(column.base_type)
     if family is None:
         return None
@@ -48,9 +52,14 @@ def meaning_of(column: MyColumn, options: ValueOptions) -> Meaning:
     return Meaning(unsigned=column.unsigned, charset=charset, labels=column.labels, server_json=options.unified)
 
 
+def is_octets(column: MyColumn) -> bool:
+    """Whether a statement called it a text of the character set `binary`: the server has made it VARBINARY, and shows it so."""
+    return column.base_type in _TEXTUAL and (column.charset or "").lower() == "binary"
+
+
 def is_text(column: MyColumn) -> bool:
     """Whether the text protocol sends characters; all else is bytes or digits."""
-    return column.base_type in _TEXTUAL or column.base_type in ("ENUM", "SET", "JSON")
+    return (column.base_type in _TEXTUAL and not is_octets(column)) or column.base_type in ("ENUM", "SET", "JSON")
 
 
 def selected(column: MyColumn, options: ValueOptions) -> str:

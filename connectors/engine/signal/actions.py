@@ -158,7 +158,9 @@ def _collections(data: Mapping[str, Any]) -> list[str]:
 
 
 def _kind(data: Mapping[str, Any]) -> str:
-    kind = data.get("type") or "INCREMENTAL"
+    kind = data.get("type")
+    if kind is None:
+        return "INCREMENTAL"
     if not isinstance(kind, str) or kind.upper() not in ("INCREMENTAL", "BLOCKING"):
         raise ConfigError(f"Detected an unexpected snapshot type '{kind}'. It must be incremental or blocking")
     return kind.upper()

@@ -165,6 +165,8 @@ def _modifiers(reader: Reader) -> tuple[str, str | None, str | None]:
             binary = True
         elif reader.takes("ASCII"):
             charset = "latin1"
+        elif reader.takes("BYTE"):
+            charset = "binary"
         elif reader.takes("UNICODE"):
             charset = "ucs2"
         elif reader.takes("CHARACTER", "SET") or reader.takes("CHARSET"):
