@@ -131,6 +131,11 @@ def mysql_signals_odd(run: Run):
     raw("w7", "no-such-signal", '{"a": 1}')
     raw("w8", "log", '{"message": "Signal message at offset {}"}')
     raw("w9", None, None)
+    raw("w10", " execute-snapshot ", '{"data-collections": ["%s"]}' % at(run, "a")[0])
+    raw("w11", "execute-snapshot", '{"data-collections": ["%s"], "type": " incremental "}' % at(run, "a")[0])
+    raw("w12", "execute-snapshot", '{"data-collections": ["%s"], "type": ""}' % at(run, "a")[0])
+    raw("w13", "execute-snapshot", " ")
+    raw("w14", "execute-snapshot", ' {"data-collections": [" %s "]} ' % at(run, "a")[0])
     time.sleep(2)
     for id_, data in {
         "hidden": {"data-collections": at(run, "hidden")},
