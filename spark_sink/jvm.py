@@ -8,13 +8,12 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connect_py.errors import FatalTaskError
 from spark_sink import jars
+from spark_sink.scratch import Scratch, remove_left_behind
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,12 +55,17 @@ logger.listeners.level = off
 
 
 class Jvm:
-    """A JVM with a Spark context in it."""
+    """A JVM with a Spark context in it.
 
-    def __init__(self, session: SparkSession) -> None:
+    Args:
+        scratch: what it keeps on disk, which goes with it.
+    """
+
+    def __init__(self, session: SparkSession, scratch: Scratch) -> None:
         from pyspark import SparkContext
 
         self.session = session
+        self._scratch = scratch
         self._gateway = SparkContext._gateway
         self._process: subprocess.Popen[bytes] | None = getattr(self._gateway, "proc", None)
 
@@ -99,6 +103,7 @@ class Jvm:
                 _end(self._process, seconds)
             SparkContext._gateway = None
             SparkContext._jvm = None
+        self._scratch.remove()
 
 
 def start(settings: Mapping[str, str], name: str) -> Jvm:
@@ -113,9 +118,11 @@ def start(settings: Mapping[str, str], name: str) -> Jvm:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else executors run whatever `python3` is
     from pyspark.sql import SparkSession
 
-    logging = Path(tempfile.mkdtemp(prefix="connect-py-spark-")) / "log4j2.properties"
+    remove_left_behind()
+    scratch = Scratch()
+    logging = scratch.path / "log4j2.properties"
     logging.write_text(_LOGGING)
-    options = [f"-Dlog4j2.configurationFile={logging}"]
+    options = [f"-Dlog4j2.configurationFile={logging}", f"-Djava.io.tmpdir={scratch.path}"]
     more = settings.get("spark.driver.extraJavaOptions", "")
     options += local_options(more, os.environ) if settings["spark.master"].startswith("local") else []
     options += [more]
@@ -124,8 +131,9 @@ def start(settings: Mapping[str, str], name: str) -> Jvm:
         if key != "spark.driver.extraJavaOptions":
             builder = builder.config(key, value)
     try:
-        return Jvm(builder.getOrCreate())
+        return Jvm(builder.getOrCreate(), scratch)
     except Exception as error:
+        scratch.remove()
         raise FatalTaskError(f"Spark did not start ({settings['spark.master']}): {error}") from error
 
 

@@ -16,7 +16,7 @@ from tests.fix_spark import INT, Lake, event
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
 SCRIPT = """
-import os, signal, sys
+import os, signal, sys, tempfile
 from pathlib import Path
 from connect_py.errors import FatalTaskError
 from tests.fix_spark import Lake
@@ -39,6 +39,7 @@ try:
     first.step()
 except FatalTaskError as error:
     print(error)
+print(sum(path.stat().st_size for path in Path(tempfile.gettempdir()).rglob("*") if path.is_file()))
 second = lake.start(lake.config(topic))
 first.close()
 print(lake.drain(second), "batch,", len(lake.rows("t")), "rows")
@@ -51,12 +52,16 @@ def test_a_task_that_starts_after_the_jvm_died_gets_a_new_one_and_the_last_leave
     topic = lake.topic("t")
     lake.produce(topic, [event("c", 1, {"n": 1}, {"n": INT})])
     arguments = [sys.executable, "-c", SCRIPT, lake.bootstrap, str(tmp_path / "other"), topic]
-    root = Path(__file__).parents[2]
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, cwd=root, env=os.environ | {"PYTHONPATH": str(root)})
+    root, scratch = Path(__file__).parents[2], tmp_path / "scratch"
+    scratch.mkdir()
+    env = os.environ | {"PYTHONPATH": str(root), "TMPDIR": str(scratch)}
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, cwd=root, env=env)
     assert done.returncode == 0, done.stderr[-3000:]
     said = done.stdout.splitlines()
     assert re.match(r"Spark ended while .*: killed by SIGKILL, which is what the kernel does when memory is short", said[0])
-    assert said[1:] == ["1 batch, 1 rows", "0 left"]
+    assert said[2:] == ["1 batch, 1 rows", "0 left"]
+    assert int(said[1]) > 50_000_000, "what the killed one had on disk"
+    assert [path.name for path in scratch.rglob("*") if path.is_file()] == [], "neither of them has left anything there"
 
 
 def test_other_settings_of_the_shared_context_are_refused_by_name(lake: Lake) -> None:

@@ -1,10 +1,16 @@
-"""The options that Spark's JVM starts with."""
+"""The options that Spark's JVM starts with, and the directory that goes with it."""
 
 from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
 from spark_sink.jvm import local_options
+from spark_sink.scratch import Scratch, remove_left_behind
 
 CODE_CACHE = "-XX:ReservedCodeCacheSize=256m"
 
@@ -21,3 +27,28 @@ CODE_CACHE = "-XX:ReservedCodeCacheSize=256m"
 )
 def test_a_collector_that_was_chosen_elsewhere_is_the_only_one(more: str, environment: dict[str, str], options: list[str]) -> None:
     assert local_options(more, environment) == options
+
+
+def test_what_a_killed_process_leaves_on_disk_goes_with_the_next_start_and_what_is_in_use_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "connect-py-spark-foreign").mkdir()
+    (tmp_path / "connect-py-spark-link").symlink_to(tmp_path / "connect-py-spark-foreign")
+    program = "from spark_sink.scratch import Scratch; print(Scratch().path, flush=True); input()"
+    more = {"env": {"TMPDIR": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}, "text": True}
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **more) as other:
+        assert other.stdout is not None
+        theirs = Path(other.stdout.readline().strip())
+        (theirs / "blocks").mkdir()
+        (theirs / "blocks" / "0").write_bytes(b"x" * 1000)
+        own = Scratch()
+        assert remove_left_behind() == []
+        other.kill()
+    assert remove_left_behind() == [theirs]
+    assert not theirs.exists()
+    assert own.path.is_dir()
+    own.remove()
+    own.remove()
+    assert not own.path.exists()
+    assert (tmp_path / "connect-py-spark-foreign").is_dir()
