@@ -12,6 +12,7 @@ import logging
 from collections.abc import Mapping
 
 from connect_py.errors import ConfigError
+from connect_py.kafka.allowed_values import problem
 from connect_py.kafka.conversions import (
     Convert,
     assignors,
@@ -146,6 +147,8 @@ def librdkafka_config(properties: Mapping[str, str], kind: ClientKind) -> dict[s
     for name, value in properties.items():
         if value is None:
             continue
+        if refused := problem(kind.value, name, value):
+            raise ConfigError(refused)
         entry = _NAMES.get(name)
         if entry is None:
             if not is_client_property(name):

@@ -181,3 +181,25 @@ def test_pem_stores_are_used_and_java_key_stores_refused_with_a_way_out() -> Non
 
 def test_tls_settings_are_left_alone_on_a_plain_connection() -> None:
     assert "ssl.ca.pem" not in producer(ssl_truststore_type="PEM", ssl_truststore_certificates="CA")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("acks", "7", "String must be one of: all, -1, 0, 1"),
+        ("acks", "", "String must be one of: all, -1, 0, 1"),
+        ("compression.type", "foo", "String must be one of: none, gzip, snappy, lz4, zstd"),
+        ("linger.ms", "-5", "Value must be at least 0"),
+        ("max.block.ms", "-1", "Value must be at least 0"),
+        ("max.in.flight.requests.per.connection", "0", "Value must be at least 1"),
+    ],
+)
+def test_a_value_that_javas_producer_refuses_is_refused_in_its_words(name: str, value: str, reason: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        librdkafka_config({name: value}, ClientKind.PRODUCER)
+    assert str(caught.value) == f"Invalid value {value} for configuration {name}: {reason}"
+
+
+def test_values_at_the_bounds_are_taken() -> None:
+    librdkafka_config({"acks": " -1 ", "linger.ms": "0", "send.buffer.bytes": "-1", "retries": "0"}, ClientKind.PRODUCER)
+    librdkafka_config({"acks": "7"}, ClientKind.ADMIN)
