@@ -9,32 +9,28 @@ one table of a batch); `stop` only sets a flag.
 from __future__ import annotations
 
 import datetime
-import functools
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from connect_py.api.metrics import MetricGroup
 from connect_py.api.record import TopicPartition
 from connect_py.api.task import BatchSinkContext, BatchSinkTask
 from connect_py.errors import FatalTaskError, RetriableError
-from spark_sink import columns, rejects, routing
 from spark_sink import config as configuration
+from spark_sink import routing
 from spark_sink.ahead import ReadAhead
-from spark_sink.apply import TableChange, apply_table
-from spark_sink.changes import Batch, Group, Reader
+from spark_sink.batches import Batches
+from spark_sink.changes import Reader
 from spark_sink.config import SinkConfig
-from spark_sink.counting import Counting, Counts
-from spark_sink.decoding import schemaless
 from spark_sink.decoding.open import open_format
 from spark_sink.driving.base import Driver, Pending
 from spark_sink.driving.bounded import Horizon
 from spark_sink.driving.open import open_driver
-from spark_sink.errors import classify, is_of_records, is_of_size, spark_ended
-from spark_sink.lanes import Lanes, Sessions, SparkLane, Work
+from spark_sink.errors import classify, is_of_size, spark_ended
+from spark_sink.lanes import Lanes, Sessions, SparkLane
 from spark_sink.looks import Looks
 from spark_sink.maintenance import Policy, Schedule
 from spark_sink.metrics import SinkFigures
@@ -42,7 +38,7 @@ from spark_sink.opening import Opening
 from spark_sink.planning import Range, describe
 from spark_sink.routing import TableName
 from spark_sink.session import TaskSession, open_session
-from spark_sink.tables.base import Behind, Conflict, Tables, Writer
+from spark_sink.tables.base import Behind, Tables, Writer
 from spark_sink.tables.open import open_tables
 
 if TYPE_CHECKING:
@@ -68,7 +64,6 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         self._ahead: ReadAhead | None = None
         self._failures = 0
         self._claimed = False
-        self._rejecting = threading.Lock()
         self._lanes: Lanes | None = None
         self._figures = SinkFigures()
         self._looks = Looks()
@@ -128,6 +123,9 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         if self._stopping.is_set():
             driver.stop()
         self._tables: Tables = open_tables(spark, self._config, Writer(context.connector, context.task, self._epoch))
+        self._batches = Batches(
+            spark, self._config, context, self._reader, self._tables, self._lanes, self._figures, committed=self._committed
+        )
 
     def step(self) -> Mapping[TopicPartition, int] | None:
         """Apply one batch to all of its tables; returns offsets only when every one of them has committed."""
@@ -166,6 +164,10 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         self._positions.update(done)
         self._figures.looked(self._positions, log)
         return done
+
+    def _committed(self, table: TableName) -> None:
+        self._schedule.committed(table)
+        self._looks.committed(table)
 
     def _set_back(self, behind: Behind, log: Mapping[TopicPartition, Range]) -> None:
         """What a table has lost is read again."""
@@ -271,104 +273,13 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             positions = self._positions | {tp: end for tp, (_, end) in ranges.items()}
             if self._ahead is not None and (following := driver.after({tp: positions[tp] for tp in log}, log)):
                 self._ahead.begin(following)
-            if bad := rejects.of_groups(batch.groups, batch, self._config):
-                rejects.reject(bad, batch, self._reader, self._context, self._config)
-                self._figures.rejected(len(bad))
-            changes = self._changes(batch)
-            self._apply_to_tables(changes, batch, log)
-            self._note({tp: found for tp, found in ranges.items() if not any(tp in change.ranges for change in changes)})
+            tables = self._batches.apply(batch, lambda behind: self._set_back(behind, log))
             passed_over = sum(group.count for group in batch.groups if not group.tables)
             self._figures.batch(passed_over, time.monotonic() - began, read_seconds)
         finally:
             batch.close()
         rows = sum(group.count for group in batch.groups)
-        _log.info("Applied %d records to %d tables in %.2f s: %s", rows, len(changes), time.monotonic() - began, describe(ranges))
-
-    def _apply_to_tables(self, changes: Sequence[TableChange], batch: Batch, log: Mapping[TopicPartition, Range]) -> None:
-        """Apply a batch to all of its tables, several at once. When one fails, those that are being written are finished first."""
-        lanes = self._lanes
-        assert lanes is not None
-        if lanes.several(len(changes)):
-            batch.share()
-        by_name = {f"table {change.table} from {describe(change.ranges)}": change for change in changes}
-
-        def done(work: Work[Counts | None], counts: Counts | None, seconds: float) -> None:
-            change, was_new = by_name[work.name], counts is not None
-            if was_new:
-                self._schedule.committed(change.table)
-                self._looks.committed(change.table)
-            records, ends = sum(group.count for group in change.groups), {tp: end for tp, (_, end) in change.ranges.items()}
-            self._figures.applied(str(change.table), records, seconds, was_new=was_new, counts=counts, ends=ends)
-
-        works = [Work(name, functools.partial(self._apply_to_table, change, batch)) for name, change in by_name.items()]
-        errors = lanes.run(works, done)
-        for error in errors:
-            if isinstance(error, Behind):
-                self._set_back(error, log)
-        if errors:
-            first = min(errors, key=lambda error: (isinstance(error, Exception), not isinstance(error, FatalTaskError)))
-            for other in errors:
-                if other is not first:
-                    _log.warning("Another table failed in the same batch: %s", other)
-            raise first
-
-    def _apply_to_table(self, change: TableChange, batch: Batch) -> Counts | None:
-        """Apply a change, without the records that are bad where these are tolerated. None when the table had it already."""
-        config = self._config.of_table(str(change.table))
-        while True:
-            counting = Counting(observes=config["spark.remote"] is None)
-            try:
-                was_new = apply_table(change, batch, self._spark, self._tables, config, counting)
-                return counting.counts() if was_new else None
-            except Exception as error:
-                is_bad = self._config.tolerates and is_of_records(error)
-                bad = rejects.of_table(change.groups, batch, change.ranges, config) if is_bad else None
-                if not bad:
-                    self._figures.table_failed(str(change.table), by_conflict=isinstance(error, Conflict))
-                    raised = classify(error, f"writing table {change.table} from {describe(change.ranges)}")
-                    if raised is error:
-                        raise
-                    raise raised from error
-                with self._rejecting:
-                    rejects.reject(bad, batch, self._reader, self._context, self._config)
-                    self._figures.rejected(len(bad), str(change.table))
-
-    def _note(self, ranges: Mapping[TopicPartition, Range]) -> None:
-        """Tell tables of ranges in which nothing was theirs (tombstones after deletes), lest each restart reads these again."""
-        by_table: dict[TableName, dict[TopicPartition, int]] = {}
-        for tp, (_, end) in ranges.items():
-            for table in routing.of_topic(tp.topic, self._config):
-                by_table.setdefault(table, {})[tp] = end
-        for table, ends in by_table.items():
-            state = self._tables.load(table)
-            if state is not None and any(state.watermark.offsets.get(tp, end) < end for tp, end in ends.items()):
-                known = {tp: end for tp, end in ends.items() if tp in state.watermark.offsets}
-                self._tables.note(table, state.watermark.advanced(known))
-
-    def _changes(self, batch: Batch) -> list[TableChange]:
-        by_table: dict[TableName, list[Group]] = {}
-        for group in batch.groups:
-            for table in group.tables:
-                by_table.setdefault(table, []).append(group)
-        return [
-            TableChange(table, self._for_table(table, groups, batch), _ranges_of(groups, batch.ranges))
-            for table, groups in sorted(by_table.items())
-        ]
-
-    def _for_table(self, table: TableName, groups: Sequence[Group], batch: Batch) -> list[Group]:
-        """The groups, with the columns that the table's configuration wants."""
-        config = self._config.of_table(str(table))
-        found: list[Group] = []
-        for group in groups:
-            schema = group.schema
-            if schema.untyped:
-                state = self._tables.load(table)
-                known = {} if state is None else state.columns
-                records = batch.records(group, None, config)
-                schema = schemaless.typed(schema, records, known, config.column_types, config.types)
-            wanted = columns.of_table(schema, str(table), config)
-            found += [replace(group, schema=wanted)] if wanted is not None else []
-        return found
+        _log.info("Applied %d records to %d tables in %.2f s: %s", rows, tables, time.monotonic() - began, describe(ranges))
 
     def metrics(self) -> list[MetricGroup]:
         """Records and commits by table, and how far the tables are behind the log."""
@@ -397,8 +308,3 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         if self._session is not None:
             self._session.close()
             self._session = None
-
-
-def _ranges_of(groups: Sequence[Group], ranges: Mapping[TopicPartition, Range]) -> dict[TopicPartition, Range]:
-    topics = {group.fingerprint.topic for group in groups}
-    return {tp: found for tp, found in ranges.items() if tp.topic in topics}
