@@ -110,7 +110,9 @@ def test_with_only_errors_a_producer_is_empty_when_all_is_delivered_and_calls_ba
     deadline = time.monotonic() + 30
     for number in range(5):
         size = 5000 if number == 2 else 10
-        producer.produce(f"{tag}-small", bytes(size), b"%d" % number, on_delivery=lambda error, sent: refused.append((sent.key(), error.name())))
+        producer.produce(
+            f"{tag}-small", bytes(size), b"%d" % number, on_delivery=lambda error, sent: refused.append((sent.key(), error.name()))
+        )
         assert len(producer)
         while len(producer) and time.monotonic() < deadline:  # by itself in its batch, which Kafka takes or refuses as a whole
             producer.poll(0.1)
