@@ -37,15 +37,20 @@ _KEEP_ALIVE_SECONDS = 1.0
 #: AbstractWorkerSourceTask.SEND_FAILED_BACKOFF_MS.
 _SEND_RETRY_SECONDS = 0.1
 
+#: How long a new topic's first record waits until the cluster has the topic.
+_TOPIC_SECONDS = 5.0
+
 #: How long the loop waits for the first acknowledgement of a new topic, so that ``GET topics`` shows it as soon as it has records.
 _NEW_TOPIC_SECONDS = 0.25
 
 
 class SourceProducer(RecordProducer, Protocol):
     """`send` is the raw way of the hot path; `produce` the patient one; the length is what is under way. Callbacks run for refused records
-    only."""
+    only. `knows` tells whether a topic's records can be sent at once."""
 
     send: Callable[..., None]
+
+    def knows(self, topic: str, timeout_seconds: float) -> bool: ...
 
     def __len__(self) -> int: ...
 
@@ -381,15 +386,21 @@ class SourceTaskLoop:
             self._unreported.append((topic, submission))
 
     def _make_sure_of(self, topic: str) -> None:
-        """Wait for a topic as for room in the producer's queue: a cluster that does not answer is no failure."""
+        """Wait for a topic as for room in the producer's queue: a cluster that does not answer is no failure.
+
+        The producer would take records of a topic that it has yet to find, and send later ones of others before them; Java's waits too.
+        """
         while True:
             try:
                 self._ensure_topic(topic)
-                return
+                break
             except RetriableError as error:
                 log.warning("Topic %s could not be looked up or created and is tried again: %s", topic, error)
                 self._while_waiting()
                 self._control.wait(_KEEP_ALIVE_SECONDS)
+        deadline = time.monotonic() + _TOPIC_SECONDS
+        while not self._producer.knows(topic, 1.0) and not self._control.is_stopping and time.monotonic() < deadline:
+            self._producer.poll(0.02)
 
     def _report_topics(self) -> None:
         """A topic is in use once Kafka holds a record of it."""

@@ -71,6 +71,7 @@ class FakeProducer:
     def __init__(self) -> None:
         self.sent: list[tuple[str, bytes | None, bytes | None, Any]] = []
         self.waiting: list[tuple[Message, Callable[..., None]]] = []
+        self.asked: list[tuple[str, int]] = []
         self.is_away = False
         self.full_times = 0
         self.failures: list[Exception] = []
@@ -97,6 +98,10 @@ class FakeProducer:
 
     def __len__(self) -> int:
         return len(self.waiting)
+
+    def knows(self, topic: str, timeout_seconds: float) -> bool:
+        self.asked.append((topic, len(self.sent)))
+        return len(self.asked) > 1
 
     def poll(self, timeout_seconds: float = 0.0) -> int:
         if self.is_away:
@@ -210,6 +215,11 @@ def test_encoded_rows_go_out_untouched_and_their_offset_is_committed_at_the_end(
     assert run.task.closed == 1
     assert run.states == ["RUNNING"]
     assert {"type": "topic", "topic": "t"} in run.reports
+
+
+def test_the_first_record_of_a_topic_waits_until_the_cluster_has_the_topic() -> None:
+    run = Run(batch(1), batch(2), batch(3, route=Route("u", STRING, STRING)))()
+    assert run.producer.asked == [("t", 0), ("t", 0), ("u", 4)]
 
 
 def test_records_are_converted() -> None:
