@@ -143,16 +143,6 @@ class Producer:
             self._kept = now
             while_waiting()
 
-    def knows(self, topic: str, timeout_seconds: float) -> bool:
-        """Whether records of a topic can be sent at once; asks the cluster, which may create it. True also where waiting is of no use: the
-        first record's callback tells what is wrong then."""
-        try:
-            found = self._client.list_topics(topic, timeout_seconds).topics[topic]
-        except KafkaException:
-            return False
-        problems = [found.error, *(partition.error for partition in found.partitions.values())]
-        return not any(problem is not None and problem.code() in _COMING for problem in problems)
-
     def poll(self, timeout_seconds: float = 0.0) -> int:
         """Run the callbacks of what has been delivered; returns how many events there were."""
         return int(self._client.poll(timeout_seconds))
@@ -251,9 +241,6 @@ _JAVA_NAMES = {
     KafkaError.NOT_ENOUGH_REPLICAS: "org.apache.kafka.common.errors.NotEnoughReplicasException",
     KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND: "org.apache.kafka.common.errors.NotEnoughReplicasAfterAppendException",
 }
-
-#: What a cluster says of a topic that is being created.
-_COMING = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE})
 
 _PASSING = frozenset({KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})
 

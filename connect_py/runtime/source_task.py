@@ -37,20 +37,16 @@ _KEEP_ALIVE_SECONDS = 1.0
 #: AbstractWorkerSourceTask.SEND_FAILED_BACKOFF_MS.
 _SEND_RETRY_SECONDS = 0.1
 
-#: How long a new topic's first record waits until the cluster has the topic.
-_TOPIC_SECONDS = 5.0
-
-#: How long the loop waits for the first acknowledgement of a new topic, so that ``GET topics`` shows it as soon as it has records.
-_NEW_TOPIC_SECONDS = 0.25
+#: How long records of other topics wait for the first ones of a new topic, which the cluster may have to make. Kafka's client would send
+#: them first; Java's waits too.
+_NEW_TOPIC_SECONDS = 2.0
 
 
 class SourceProducer(RecordProducer, Protocol):
     """`send` is the raw way of the hot path; `produce` the patient one; the length is what is under way. Callbacks run for refused records
-    only. `knows` tells whether a topic's records can be sent at once."""
+    only."""
 
     send: Callable[..., None]
-
-    def knows(self, topic: str, timeout_seconds: float) -> bool: ...
 
     def __len__(self) -> int: ...
 
@@ -123,6 +119,7 @@ class SourceTaskLoop:
         self._retry_delay = 0.0
         self._topics: set[str] = set()
         self._unreported: list[tuple[str, Submission]] = []
+        self._await_until = 0.0
         self._metrics = metrics or SourceMetrics()
 
     def run(self, config: Mapping[str, str], context: TaskContext) -> None:
@@ -378,29 +375,27 @@ class SourceTaskLoop:
     # -- reports
 
     def _note_topic(self, topic: str, submission: Submission) -> None:
+        """Called before records of another topic than the last ones'."""
+        if self._unreported and self._unreported[-1][0] != topic:
+            self._await_new_topics()
         if self._control.take_forget_topics():
             self._topics.clear()
         if topic not in self._topics:
             self._make_sure_of(topic)
             self._topics.add(topic)
             self._unreported.append((topic, submission))
+            self._await_until = time.monotonic() + _NEW_TOPIC_SECONDS
 
     def _make_sure_of(self, topic: str) -> None:
-        """Wait for a topic as for room in the producer's queue: a cluster that does not answer is no failure.
-
-        The producer would take records of a topic that it has yet to find, and send later ones of others before them; Java's waits too.
-        """
+        """Wait for a topic as for room in the producer's queue: a cluster that does not answer is no failure."""
         while True:
             try:
                 self._ensure_topic(topic)
-                break
+                return
             except RetriableError as error:
                 log.warning("Topic %s could not be looked up or created and is tried again: %s", topic, error)
                 self._while_waiting()
                 self._control.wait(_KEEP_ALIVE_SECONDS)
-        deadline = time.monotonic() + _TOPIC_SECONDS
-        while not self._producer.knows(topic, 1.0) and not self._control.is_stopping and time.monotonic() < deadline:
-            self._producer.poll(0.02)
 
     def _report_topics(self) -> None:
         """A topic is in use once Kafka holds a record of it."""
@@ -410,8 +405,9 @@ class SourceTaskLoop:
         self._unreported = []
 
     def _await_new_topics(self) -> None:
-        deadline = time.monotonic() + _NEW_TOPIC_SECONDS
-        while self._unreported and self._refusals.failure is None and time.monotonic() < deadline:
+        while (
+            self._unreported and self._refusals.failure is None and time.monotonic() < self._await_until and not self._control.is_stopping
+        ):
             self._producer.poll(0.01)
             if not len(self._producer):
                 self._delivered()

@@ -101,18 +101,6 @@ def test_a_record_that_the_broker_finds_too_large_is_reported_to_its_callback(
     assert "max.message.bytes" in trace_of(delivery_error(errors[0], tag, 6000))
 
 
-def test_a_producer_knows_a_topic_once_the_cluster_has_made_it(
-    properties: dict[str, str], admin: KafkaAdmin, nowhere: str, tag: str
-) -> None:
-    producer = Producer(source_producer_properties(properties, "c", 0))
-    deadline = time.monotonic() + 30
-    while not producer.knows(f"{tag}-made", 1.0) and time.monotonic() < deadline:
-        producer.poll(0.02)
-    assert f"{tag}-made" in admin.describe_topics([f"{tag}-made"])
-    assert producer.knows("not a name of a topic", 1.0), "nothing to wait for"
-    assert not Producer(source_producer_properties({"bootstrap.servers": nowhere}, "c", 0)).knows(tag, 0.1)
-
-
 def test_with_only_errors_a_producer_is_empty_when_all_is_delivered_and_calls_back_for_what_was_refused(
     kafka: Kafka, admin: KafkaAdmin, properties: dict[str, str], tag: str
 ) -> None:
@@ -123,10 +111,7 @@ def test_with_only_errors_a_producer_is_empty_when_all_is_delivered_and_calls_ba
     for number in range(5):
         size = 5000 if number == 2 else 10
         producer.produce(
-            f"{tag}-small",
-            bytes(size),
-            b"%d" % number,
-            on_delivery=lambda error, sent: refused.append((sent.key(), error.name() if error else "")),
+            f"{tag}-small", bytes(size), b"%d" % number, on_delivery=lambda error, sent: refused.append((sent.key(), error.name()))
         )
         assert len(producer)
         while len(producer) and time.monotonic() < deadline:  # by itself in its batch, which Kafka takes or refuses as a whole
