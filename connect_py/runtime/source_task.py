@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from connect_py.api import EncodedBatch, JsonEncoding, SourceOffset, SourcePartition, SourceRecord, SourceTask
+from connect_py.api import EncodedBatch, SourceRecord, SourceTask
 from connect_py.errors import ConnectError, RetriableError
 from connect_py.kafka.producer import RefusedRecordError
 from connect_py.runtime.chain import Chain
@@ -25,6 +25,7 @@ from connect_py.runtime.metrics.task import SourceMetrics
 from connect_py.runtime.offset_commit import OffsetCommitter
 from connect_py.runtime.producing import Produced, RecordProducer
 from connect_py.runtime.refusals import Refusals
+from connect_py.runtime.source_context import SourceContext
 from connect_py.runtime.submitted import Submission, SubmittedRecords
 
 log = logging.getLogger(__name__)
@@ -49,32 +50,6 @@ class SourceProducer(RecordProducer, Protocol):
     send: Callable[..., None]
 
     def __len__(self) -> int: ...
-
-
-class TaskContext:
-    """`SourceTaskContext`: the offsets are those that the offsets topic held when the task was started."""
-
-    def __init__(
-        self,
-        connector: str,
-        task: int,
-        encoding: JsonEncoding,
-        offsets: Sequence[tuple[SourcePartition, SourceOffset]],
-        report: Report = lambda message: None,
-    ) -> None:
-        self.connector = connector
-        self.task = task
-        self.encoding = encoding
-        self._report = report
-        self._offsets = {tuple(sorted(partition.items())): offset for partition, offset in offsets}
-
-    def offset(self, partition: SourcePartition) -> SourceOffset | None:
-        """The committed offset of a source partition, whatever the order of its keys."""
-        return self._offsets.get(tuple(sorted(partition.items())))
-
-    def notify(self, notification: Mapping[str, Any]) -> None:
-        """Hand a notification to the worker."""
-        self._report({"type": "notification", "notification": dict(notification)})
 
 
 class SourceTaskLoop:
@@ -122,7 +97,7 @@ class SourceTaskLoop:
         self._await_until = 0.0
         self._metrics = metrics or SourceMetrics()
 
-    def run(self, config: Mapping[str, str], context: TaskContext) -> None:
+    def run(self, config: Mapping[str, str], context: SourceContext) -> None:
         """Start the task, run it until it is asked to stop, commit, close.
 
         Raises:
@@ -199,13 +174,23 @@ class SourceTaskLoop:
     def _settle(self) -> None:
         """Wait until Kafka has taken or refused all that was sent: for a moment, unless it is away. Raises what a delivery failed with."""
         waited = time.monotonic()
-        while len(self._producer) and not self._control.is_stopping:
-            self._producer.poll(0.05)
-            self._send_letters()
+
+        def goes_on() -> bool:
+            nonlocal waited
             self._raise_failure()
             if time.monotonic() - waited >= _KEEP_ALIVE_SECONDS:
                 self._while_waiting()
                 waited = time.monotonic()
+            return not self._control.is_stopping
+
+        self._empty(goes_on)
+        self._raise_failure()
+
+    def _empty(self, goes_on: Callable[[], bool]) -> None:
+        """Run callbacks until nothing is under way, or as long as it `goes_on`."""
+        while len(self._producer) and goes_on():
+            self._producer.poll(0.05)
+            self._send_letters()
         if not len(self._producer):
             self._delivered()
 
@@ -355,11 +340,7 @@ class SourceTaskLoop:
         now = time.monotonic()
         acknowledged_by = now + (deadline - now) * 0.75
         try:
-            while len(self._producer) and time.monotonic() < acknowledged_by:
-                self._producer.poll(0.05)
-                self._send_letters()
-            if not len(self._producer):
-                self._delivered()
+            self._empty(lambda: time.monotonic() < acknowledged_by)
             stored = self._offsets.finish(deadline)
             self._report(self._metrics.message())
         except Exception:
@@ -405,9 +386,4 @@ class SourceTaskLoop:
         self._unreported = []
 
     def _await_new_topics(self) -> None:
-        while (
-            self._unreported and self._refusals.failure is None and time.monotonic() < self._await_until and not self._control.is_stopping
-        ):
-            self._producer.poll(0.01)
-            if not len(self._producer):
-                self._delivered()
+        self._empty(lambda: self._refusals.failure is None and time.monotonic() < self._await_until and not self._control.is_stopping)

@@ -175,8 +175,9 @@ def _run_source(
     from connect_py.runtime.chain import Chain
     from connect_py.runtime.offset_commit import OffsetCommitter
     from connect_py.runtime.refusals import Refusals
+    from connect_py.runtime.source_context import SourceContext
     from connect_py.runtime.source_errors import SourceErrors
-    from connect_py.runtime.source_task import SourceTaskLoop, TaskContext
+    from connect_py.runtime.source_task import SourceTaskLoop
     from connect_py.runtime.submitted import SubmittedRecords
     from connect_py.runtime.tolerance import Tolerance
     from connect_py.runtime.topic_creation import TopicCreator, topic_groups
@@ -211,7 +212,7 @@ def _run_source(
     )
     offsets = [(partition, offset) for partition, offset in start["offsets"]]
     try:
-        loop.run(start["task_config"], TaskContext(name, number, chain.encoding, offsets, channel.report))
+        loop.run(start["task_config"], SourceContext(name, number, chain.encoding, offsets, channel.report))
     finally:
         writer.close(0.0)
         producer.close(0.0)

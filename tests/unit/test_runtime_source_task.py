@@ -16,8 +16,9 @@ from connect_py.runtime.control import TaskControl
 from connect_py.runtime.offset_commit import OffsetCommitter
 from connect_py.runtime.plugins import Plugins
 from connect_py.runtime.refusals import Refusals
+from connect_py.runtime.source_context import SourceContext
 from connect_py.runtime.source_errors import SourceErrors
-from connect_py.runtime.source_task import SourceTaskLoop, TaskContext
+from connect_py.runtime.source_task import SourceTaskLoop
 from connect_py.runtime.submitted import SubmittedRecords
 from connect_py.runtime.tolerance import Tolerance
 
@@ -188,7 +189,7 @@ class Run:
         )
 
     def __call__(self) -> "Run":
-        self.loop.run({}, TaskContext("c", 0, self.chain.encoding, []))
+        self.loop.run({}, SourceContext("c", 0, self.chain.encoding, []))
         return self
 
     @property
@@ -489,6 +490,6 @@ def test_a_paused_task_goes_on_where_it_was() -> None:
 
 
 def test_the_context_finds_offsets_whatever_the_order_of_the_partitions_keys() -> None:
-    context = TaskContext("c", 0, Run().chain.encoding, [({"a": 1, "b": 2}, {"pos": 3})])
+    context = SourceContext("c", 0, Run().chain.encoding, [({"a": 1, "b": 2}, {"pos": 3})])
     assert context.offset({"b": 2, "a": 1}) == {"pos": 3}
     assert context.offset({"a": 1}) is None
