@@ -135,8 +135,7 @@ def test_an_incompatible_schema_fails_the_task_and_its_trace_names_the_subject_a
     login = {"basic_auth_credentials_source": "USER_INFO", "basic_auth_user_info": "ann:s3cret"}
     worker.request("PUT", f"/connectors/{tag}/config", source | with_registry(schema_registry, AVRO, "value", **login))
     try:
-        wait_until(lambda: [task["state"] for task in worker.status(tag)["tasks"]] == ["FAILED"], 60, "the failure")
-        trace = worker.status(tag)["tasks"][0]["trace"]
+        trace = worker.wait_for(tag, "FAILED")["tasks"][0]["trace"]
         assert f"subject '{tag}-value'" in trace
         assert "incompatible with an earlier schema" in trace
         assert "s3cret" not in trace
