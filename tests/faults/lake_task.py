@@ -1,9 +1,10 @@
 """A process with lakehouse tasks in it, one after the other in one JVM, which lets its task die, dies, or kills the JVM at a chosen
 boundary of a batch. Run by `test_kill_lakehouse`.
 
-The first line of its input is the connector, every further one starts a task with a trap set in it. Each answer is a line too: that the
-trap has sprung, written before it does what it does, or that the log is drained. What tasks report is kept in a file, which stands for the
-consumer group.
+The first line of its input is the connector, every further one starts a task with a trap set in it, after a table's directory was removed
+where the line names one: no earlier, since what a dead task had Spark do beside may still be under way when its death is told. Each answer
+is a line too: that the trap has sprung, written before it does what it does, or that the log is drained. What tasks report is kept in a
+file, which stands for the consumer group.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -64,6 +66,8 @@ def run(connector: dict[str, Any], order: dict[str, Any]) -> None:
     task = SparkLakehouseSinkTask()
     task.start(connector["config"], context)
     assert task.ready(600)
+    if order["remove"] is not None:
+        shutil.rmtree(order["remove"], ignore_errors=True)
     delay = None if order["who"] == "task" else order["delay"]
     trap = Trap(order["boundary"], order["countdown"], lambda: kill(order["who"], task), delay, order["table"])
     trap.set_in(task)

@@ -12,7 +12,6 @@ import itertools
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 import threading
@@ -109,9 +108,10 @@ class Process:
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
 
-    def run(self, kill: Kill, delay: float) -> bool:
-        """Let a task run until somebody dies or nothing is left to do; whether somebody died."""
-        self._tell({"boundary": kill.boundary, "who": kill.who, "table": kill.table, "countdown": kill.countdown, "delay": delay})
+    def run(self, kill: Kill, delay: float, remove: Path | None = None) -> bool:
+        """Let a task run, without that directory, until somebody dies or nothing is left to do; whether somebody died."""
+        trap = {"boundary": kill.boundary, "who": kill.who, "table": kill.table, "countdown": kill.countdown, "delay": delay}
+        self._tell(trap | {"remove": None if remove is None else str(remove)})
         assert self._process.stdout is not None
         watch = threading.Timer(600, self._process.kill)
         watch.start()
@@ -157,10 +157,8 @@ def test_whatever_is_killed_whenever_tables_equal_their_source_and_no_event_is_d
     request.addfinalizer(lambda: process.kill() if process is not None else None)
     for kill in [*(dealt(format_, rng, LONG) if LONG else SHORT[format_, driver]), NOBODY]:
         source.change(6)
-        if kill.boundary in CREATION:
-            shutil.rmtree(tmp_path / "warehouse" / "public" / kill.table, ignore_errors=True)
         process = process or Process(connector)
-        died = process.run(kill, rng.random())
+        died = process.run(kill, rng.random(), tmp_path / "warehouse" / "public" / kill.table if kill.boundary in CREATION else None)
         print(f"{kill.boundary}, {kill.who}, {kill.table}: {'died' if died else 'drained'}", flush=True)
         if not died:
             source.check()
