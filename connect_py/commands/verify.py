@@ -35,7 +35,7 @@ def verify(arguments: Sequence[str], _usage: str) -> int:
 
 def _run(chosen: argparse.Namespace) -> int:
     try:
-        from connect_py.verify.compare import Patience
+        from connect_py.verify.outcome import Patience
         from connect_py.verify.report import as_json, as_text
         from connect_py.verify.run import verify as outcomes
     except ImportError as error:

@@ -13,83 +13,16 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from connect_py.verify.changelog import Changelog
 from connect_py.verify.index import DigestIndex
 from connect_py.verify.lake import LakeTable
 from connect_py.verify.layout import Layout, Normal
 from connect_py.verify.normal import digest
+from connect_py.verify.outcome import Difference, Outcome, Patience
 from connect_py.verify.source import KeyRange, SourceTables
-
-#: Why keys are not looked at again when there are more of them: each takes some 300 bytes.
-_MOST_SUSPECTS = 100_000
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long differences may take to settle, in seconds; how many keys are watched, and how many are shown."""
-
-    wait: float = 120.0
-    pause: float = 5.0
-    suspects: int = _MOST_SUSPECTS
-    shown: int = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A key whose rows differ; None for a row that is not there. Values are in normal form, by column."""
-
-    key: dict[str, Any]
-    source: dict[str, Any] | None
-    table: dict[str, Any] | None
-
-    @property
-    def kind(self) -> str:
-        """missing (in the table), extra (there, and not in the source), different."""
-        return "missing" if self.table is None else "extra" if self.source is None else "different"
-
-    @property
-    def columns(self) -> dict[str, tuple[Any, Any]]:
-        """Of rows that both have, the values that differ."""
-        if self.source is None or self.table is None:
-            return {}
-        return {name: (value, self.table[name]) for name, value in self.source.items() if repr(value) != repr(self.table[name])}
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What was found.
-
-    Attributes:
-        counts: missing, extra and different keys.
-        differences: the first ones of them.
-        settled: keys that were late, not different.
-        unwatched: keys beyond the number that is watched; they differed at the first look.
-        twice: keys that the table has more than once.
-        lacking: columns of the source that the table has not.
-        not_compared: columns of the table that the source has not.
-        problem: why nothing was compared.
-    """
-
-    table: str
-    sources: list[str]
-    source_rows: int = 0
-    table_rows: int = 0
-    counts: dict[str, int] = field(default_factory=lambda: {"missing": 0, "extra": 0, "different": 0})
-    differences: list[Difference] = field(default_factory=list)
-    settled: int = 0
-    unwatched: int = 0
-    twice: int = 0
-    lacking: list[str] = field(default_factory=list)
-    not_compared: list[str] = field(default_factory=list)
-    problem: str | None = None
-    seconds: float = 0.0
-
-    @property
-    def equal(self) -> bool:
-        """Whether the table has what the source has."""
-        return not (self.problem or self.unwatched or self.twice or any(self.counts.values()))
 
 
 @dataclass(slots=True)
@@ -105,6 +38,7 @@ class Comparison:
 
     Args:
         extras_count: whether rows that the source has not are differences.
+        changes: what tells which rows there are, of a table that keeps every change.
     """
 
     def __init__(
@@ -116,6 +50,7 @@ class Comparison:
         patience: Patience,
         *,
         extras_count: bool = True,
+        changes: Changelog | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._outcome = outcome
@@ -124,6 +59,7 @@ class Comparison:
         self._layout = layout
         self._patience = patience
         self._extras_count = extras_count
+        self._changes = changes
         self._sleep = sleep
         self._ranges: list[KeyRange] = []
         self._suspects: dict[bytes, _Suspect] = {}
@@ -206,6 +142,10 @@ class Comparison:
     # -- reading -----------------------------------------------------------------------------------------------------------------------
 
     def _of_table(self) -> Iterator[list[Normal]]:
+        if self._changes is not None:
+            yield from self._changes.rows()
+            self._outcome.changes = self._changes.changes
+            return
         for batch in self._lake.batches(self._layout.read):
             yield list(self._layout.of_table(batch))
 

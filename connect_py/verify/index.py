@@ -1,4 +1,5 @@
-"""What the table has, as digests by key, in a file that is gone with the process: so memory does not grow with the table.
+"""What the table has, as digests by key or as numbers of copies, in a file that is gone with the process: so memory does not grow with the
+table.
 
 A row takes some 60 bytes of disk. The file is SQLite's, without journal; a process that dies leaves nothing to repair.
 """
@@ -70,3 +71,40 @@ class DigestIndex:
         """Remove the file."""
         self._db.close()
         self._directory.cleanup()
+
+
+class CountIndex:
+    """How often the table and the source have each row, by digests of rows; used by one thread, and closed by its owner."""
+
+    def __init__(self) -> None:
+        self._directory = tempfile.TemporaryDirectory(prefix="connect-py-verify-")
+        self._db = sqlite3.connect(Path(self._directory.name) / "counts", isolation_level=None)
+        for statement in (
+            "PRAGMA journal_mode=OFF",
+            "PRAGMA synchronous=OFF",
+            f"PRAGMA cache_size=-{_CACHE_KIB}",
+            "CREATE TABLE rows (k BLOB PRIMARY KEY, there INT DEFAULT 0, here INT DEFAULT 0) WITHOUT ROWID",
+        ):
+            self._db.execute(statement)
+
+    def add_to_table(self, rows: Iterable[tuple[bytes, int]]) -> None:
+        """Digests of rows that the table has so many times more."""
+        self._add("INSERT INTO rows (k, here) VALUES (?, ?) ON CONFLICT (k) DO UPDATE SET here = here + excluded.here", rows)
+
+    def add_to_source(self, rows: Iterable[tuple[bytes, int]]) -> None:
+        """The same of the source."""
+        self._add("INSERT INTO rows (k, there) VALUES (?, ?) ON CONFLICT (k) DO UPDATE SET there = there + excluded.there", rows)
+
+    def differing(self, *, extras: bool) -> Iterator[tuple[bytes, int, int]]:
+        """Rows that the table has less often than the source, or with `extras` more often; how often the source has each, and the table."""
+        yield from self._db.execute("SELECT k, there, here FROM rows WHERE here < there OR (here > there AND ?)", (extras,))
+
+    def close(self) -> None:
+        """Remove the file."""
+        self._db.close()
+        self._directory.cleanup()
+
+    def _add(self, statement: str, rows: Iterable[tuple[bytes, int]]) -> None:
+        self._db.execute("BEGIN")
+        self._db.executemany(statement, rows)
+        self._db.execute("COMMIT")

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connect_py.data import Schema, Struct
+from connect_py.errors import ConnectError
 from connect_py.verify.normal import of_column
 from connect_py.verify.source import SourceRow
 from connect_py.verify.source_values import converter, text_of
@@ -26,6 +27,10 @@ _MOST_SCHEMAS = 1000
 
 #: Values of the key's columns, and of all compared ones, each in the order of their names.
 Normal = tuple[tuple[Any, ...], tuple[Any, ...]]
+
+
+class NotComparableError(ConnectError):
+    """A table's rows do not say what would have to be known of them; the text says what."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +56,20 @@ class Layout:
         types: the table's columns.
         row: any row of the source; None where it has none, so that rows of the table are their own keys.
         fills_nulls: whether records have a column's default in place of a null.
+        every_row: whether rows count whatever they say of themselves: each is an event, and what it means is decided elsewhere.
         columns_vary: whether other rows may have other columns, so that the table's count too.
         config: of the sink, for this table.
     """
 
     def __init__(
-        self, types: pa.Schema, row: SourceRow | None, config: SinkConfig, *, fills_nulls: bool, columns_vary: bool = False
+        self,
+        types: pa.Schema,
+        row: SourceRow | None,
+        config: SinkConfig,
+        *,
+        fills_nulls: bool,
+        columns_vary: bool = False,
+        every_row: bool = False,
     ) -> None:
         self._types = {field.name: field.type for field in types}
         self._fills_nulls = fills_nulls
@@ -72,7 +85,8 @@ class Layout:
         keyed = row is not None and row.key is not None
         self.key = [column for column in self.columns if row is None or (keyed and column.name in _names(row.key))]  # type: ignore[arg-type]
         self.has_key = bool(self.key)
-        self._where = self._filter(config)
+        self._key_places = [self.columns.index(column) for column in self.key]
+        self._where = None if every_row else self._filter(config)
 
     @property
     def lacking(self) -> list[str]:
@@ -90,16 +104,29 @@ class Layout:
         """Columns of the table that must be read."""
         return sorted({place for column in self.columns for place in column.places} | ({self._where[0]} if self._where else set()))
 
+    @property
+    def read_for_key(self) -> list[str]:
+        """Columns of the table that hold the key."""
+        return sorted({place for column in self.key for place in column.places})
+
+    def keys(self, batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+        """Keys of the table's rows, all of them."""
+        values = {name: of_column(batch.column(name)) for name in self.read_for_key}
+        return zip(*[_merged([values[place] for place in column.places], batch.num_rows) for column in self.key], strict=True)
+
     def of_table(self, batch: pa.RecordBatch) -> Iterator[Normal]:
-        """Rows of the table."""
+        """Rows of the table that count."""
         if self._where is not None:
             name, wanted = self._where
             batch = batch.filter(pc.equal(pc.fill_null(batch.column(name), False), wanted))
         values = {name: of_column(batch.column(name)) for name in batch.schema.names}
         columns = [_merged([values[place] for place in column.places], batch.num_rows) for column in self.columns]
-        places = [self.columns.index(column) for column in self.key]
         for row in zip(*columns, strict=True):
-            yield tuple(row[place] for place in places), row
+            yield self.key_of(row), row
+
+    def key_of(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The key's values out of all."""
+        return tuple([row[place] for place in self._key_places])
 
     def of_source(self, row: SourceRow) -> Normal:
         """A row of the source."""
@@ -131,11 +158,10 @@ class Layout:
             convert = converter(schema, column.type)
             default = schema.default if self._fills_nulls else None
             readers.append(_reading(place, convert, None if default is None else convert(default), in_key=in_key))
-        places = [self.columns.index(column) for column in self.key]
 
         def read(row: SourceRow) -> Normal:
             values = tuple([reader(row) for reader in readers])
-            return tuple([values[place] for place in places]), values
+            return self.key_of(values), values
 
         return read
 

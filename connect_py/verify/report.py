@@ -6,7 +6,7 @@ import base64
 import decimal
 from typing import Any
 
-from connect_py.verify.compare import Difference, Outcome
+from connect_py.verify.outcome import Difference, Outcome
 
 _LONGEST = 200
 
@@ -22,6 +22,10 @@ def as_text(outcome: Outcome) -> str:
         f"{head}{verdict}; {outcome.source_rows} rows in the source, {outcome.table_rows} in the table{', ' if counts else ''}{counts}"
     ]
     notes = [
+        (outcome.changes, f"the table's rows are what {outcome.changes} changes have left"),
+        (outcome.updates, f"{outcome.updates} updates: the table has the rows from before them too, and does not say which they are"),
+        (outcome.unaccounted > 0, f"{outcome.unaccounted} rows more than the source's and those from before updates"),
+        (outcome.unaccounted < 0, f"{-outcome.unaccounted} rows less than the source's and those from before updates"),
         (outcome.twice, f"{outcome.twice} keys are in the table more than once"),
         (outcome.settled, f"{outcome.settled} keys were late and have settled"),
         (outcome.unwatched, f"{outcome.unwatched} more keys differed at the first look and were not looked at again"),
@@ -44,6 +48,9 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
         "source_rows": outcome.source_rows,
         "table_rows": outcome.table_rows,
         **outcome.counts,
+        "changes": outcome.changes,
+        "updates": outcome.updates,
+        "unaccounted": outcome.unaccounted,
         "twice": outcome.twice,
         "settled": outcome.settled,
         "unwatched": outcome.unwatched,
@@ -56,6 +63,7 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
                 "key": _plain(difference.key),
                 "source": _plain(difference.source),
                 "table": _plain(difference.table),
+                "copies": difference.copies,
             }
             for difference in outcome.differences
         ],
@@ -63,6 +71,9 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
 
 
 def _shown(difference: Difference) -> str:
+    if difference.copies is not None:
+        there, here = difference.copies
+        return f"{difference.kind:9} {_row(difference.source or difference.table)}: {there} times in the source, {here} in the table"
     key = ", ".join(f"{name}={_value(value)}" for name, value in difference.key.items())
     if difference.kind == "missing":
         return f"missing   {key}: the source has {_row(difference.source)}"

@@ -8,9 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from connect_py.errors import ConfigError
-from connect_py.verify.compare import Comparison, Outcome, Patience
+from connect_py.verify.changelog import Changelog
+from connect_py.verify.compare import Comparison
+from connect_py.verify.keyless import KeylessComparison
 from connect_py.verify.lake import LakeTable, open_lake_table
-from connect_py.verify.layout import Layout
+from connect_py.verify.layout import Layout, NotComparableError
+from connect_py.verify.outcome import Outcome, Patience
 from connect_py.verify.source import SourceRow, SourceTables
 
 if TYPE_CHECKING:
@@ -70,21 +73,35 @@ def _pairs(tables: SourceTables, config: SinkConfig) -> dict[TableName, list[str
 def _verify_table(name: TableName, names: list[str], tables: SourceTables, config: SinkConfig, patience: Patience) -> Outcome:
     began = time.monotonic()
     outcome = Outcome(str(name), names)
-    if config["tables.write-mode"] == "append":
-        outcome.problem = "every event is a row of it (write-mode=append), so it does not equal its source"
-        return outcome
     lake = open_lake_table(name, config)
     row = next((row for table in names if (row := tables.first(table)) is not None), None)
     if not _is_there(lake, row, patience):
         outcome.problem = None if row is None else "it does not exist, and its source has rows"
         return outcome
-    layout = Layout(lake.columns(), row, config, fills_nulls=tables.fills_nulls, columns_vary=tables.columns_vary)
+    keyless = any(map(tables.is_keyless, names)) if row is None else row.key is None
+    appends = config["tables.write-mode"] == "append"
+    layout = Layout(
+        lake.columns(),
+        row,
+        config,
+        fills_nulls=tables.fills_nulls,
+        columns_vary=tables.columns_vary,
+        every_row=appends or keyless,
+    )
     outcome.lacking, outcome.not_compared = layout.lacking, layout.not_compared
-    if row is not None and not layout.has_key:
-        outcome.problem = "its records have no key, so rows cannot be matched"
-        return outcome
-    ignores = config["tables.delete-mode"] == "ignore" or config["tables.truncate-mode"] == "ignore"
-    Comparison(outcome, tables, lake, layout, patience, extras_count=not ignores).run()
+    ignores = not appends and "ignore" in (config["tables.delete-mode"], config["tables.truncate-mode"])
+    try:
+        if keyless and config["tables.default-id-columns"]:
+            raise NotComparableError("its records have no key, and which rows of the source share their id-columns is not looked for")
+        if keyless:
+            KeylessComparison(outcome, tables, lake, layout, patience, keeps_truncates=appends, extras_count=not ignores).run()
+        elif appends and row is None:
+            raise NotComparableError("its source has no rows, from which its key would be known (write-mode=append)")
+        else:
+            changes = Changelog(lake, layout) if appends else None
+            Comparison(outcome, tables, lake, layout, patience, extras_count=not ignores, changes=changes).run()
+    except NotComparableError as error:
+        outcome.problem = str(error)
     outcome.seconds = time.monotonic() - began
     return outcome
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import contextlib
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +12,10 @@ from connect_py.api.record import EncodedRow, Route
 from connect_py.converters.json_read import parse_json
 from connect_py.converters.row_read import row_reader
 from connect_py.data import Struct
-from connect_py.data.schema import struct
 from connect_py.errors import ConfigError, DataError
 from connect_py.runtime.chain import apply_step, close_steps, transform_steps
 from connect_py.runtime.plugins import Plugins
+from connect_py.verify.documents import document_of, id_of
 
 if TYPE_CHECKING:
     from connectors.engine.present import PresentTables
@@ -75,11 +76,30 @@ class SourceTables:
         """What the events' source block says of a table."""
         return self._tables.source(name)
 
+    def is_keyless(self, name: str) -> bool:
+        """Whether a table has no key that its rows could be read by."""
+        from connectors.engine.snapshot.reader import NoKeyError
+
+        try:
+            self._tables.maximum(name)
+        except NoKeyError:
+            return True
+        return False
+
     def first(self, name: str) -> SourceRow | None:
         """Any row; None of an empty table."""
+        if self.is_keyless(name):
+            with contextlib.closing(self.whole(name)) as parts:
+                return next((row for rows in parts for row in rows), None)
         end = self._tables.maximum(name)
         rows = [] if end is None else self._tables.read(name, None, end, 1)[0]
         return next(self._decoded(rows), None)
+
+    def whole(self, name: str) -> Generator[list[SourceRow]]:
+        """All rows of one moment, in no order, some at a time; needs no key. Whoever does not read to the end closes it."""
+        with contextlib.closing(self._tables.scan(name)) as parts:
+            for rows in parts:
+                yield list(self._decoded(rows))
 
     def ranges(self, name: str) -> Iterator[tuple[KeyRange, list[SourceRow]]]:
         """All rows, a range of keys at a time."""
@@ -116,7 +136,7 @@ class SourceTables:
                 if record is not None:
                     record = apply_step(step, record)
             if record is not None and record.value is not None:
-                yield SourceRow(record.topic, record.key if isinstance(record.key, Struct) else None, _row(record))
+                yield _row(record)
 
     def _record(self, route: Route, key: bytes | None, value: bytes | None) -> SourceRecord:
         readers = self._readers.get(route)
@@ -134,24 +154,20 @@ class SourceTables:
         )
 
 
-def _row(record: SourceRecord) -> Struct:
+def _row(record: SourceRecord) -> SourceRow:
     """The row within a change event, or a record that is one."""
+    key = record.key if isinstance(record.key, Struct) else None
     value = record.value
     if not isinstance(value, Struct):
         raise DataError(f"Records of {record.topic} are no structs after the transforms, so they have no columns.")
     names = {field.name for field in value.schema.fields}
     if not {"op", "after", "source"} <= names:
-        return value
+        return SourceRow(record.topic, key, value)
     after = value.without_default("after")
     if isinstance(after, Struct):
-        return after
-    return _document(record, after)
-
-
-def _document(record: SourceRecord, text: Any) -> Struct:
-    """A document of MongoDB, which is a text: one column beside the key."""
-    column = next(field.schema for field in record.value.schema.fields if field.name == "after")
-    return Struct(struct([("document", column)]), [text])
+        return SourceRow(record.topic, key, after)
+    # a document of MongoDB is a text
+    return SourceRow(record.topic, None if key is None else id_of(key), document_of(after))
 
 
 def _open(config: Mapping[str, str], plugins: Plugins) -> PresentTables:

@@ -5,7 +5,7 @@ Rows are those of an incremental snapshot, so that every setting of the connecto
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Protocol
 
 from connect_py.api.record import EncodedRow, JsonEncoding
@@ -39,6 +39,10 @@ class PresentTables(Protocol):
 
         Rows are events of op `r`.
         """
+        ...
+
+    def scan(self, name: str) -> Generator[list[EncodedRow]]:
+        """All rows of one moment, in no order: for tables without a key. Whoever does not read to the end closes it."""
         ...
 
     def close(self) -> None:

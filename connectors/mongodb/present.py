@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 
 from connect_py.api.record import EncodedRow
 from connectors.engine.present import PRESENT
@@ -15,6 +15,9 @@ from connectors.mongodb.connection import open_client
 from connectors.mongodb.documents import Documents
 from connectors.mongodb.namespaces import split_namespace
 from connectors.mongodb.offset import MongoOffset
+
+#: Documents of a read.
+_SCAN_ROWS = 5_000
 
 
 class MongoPresentTables:
@@ -49,6 +52,15 @@ class MongoPresentTables:
         """See `PresentTables`."""
         chunk = self._chunks.read(WantedCollection(name), after, until, limit)
         return self._chunks.rows([row for _, row in chunk.rows]), chunk.last
+
+    def scan(self, name: str) -> Generator[list[EncodedRow]]:
+        """See `PresentTables`; every document has an id, so these are reads by it, each of its own moment."""
+        after, end = None, self.maximum(name)
+        while end is not None:
+            rows, after = self.read(name, after, end, _SCAN_ROWS)
+            yield rows
+            if after is None or len(rows) < _SCAN_ROWS:
+                return
 
     def close(self) -> None:
         """See `PresentTables`."""

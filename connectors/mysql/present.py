@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import TypeVar
 
 from connect_py.api.record import EncodedRow
@@ -10,6 +10,7 @@ from connect_py.errors import ConnectError
 from connectors.engine.present import PRESENT
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.incremental_offset import StoredKey, WantedCollection
+from connectors.engine.snapshot.markers import Marker
 from connectors.engine.snapshot.reader import BusyError
 from connectors.engine.topic_naming import TopicNaming
 from connectors.mysql import server
@@ -21,6 +22,7 @@ from connectors.mysql.model import MyTable
 from connectors.mysql.place import StreamPlace
 from connectors.mysql.structure_check import StructureCheck
 from connectors.mysql.structure_source import read_structure
+from connectors.mysql.table_rows import TableRows, snapshot_encoder, table_start_us
 from connectors.mysql.tables import CapturedTables, TableFactory
 
 T = TypeVar("T")
@@ -75,6 +77,22 @@ class MySqlPresentTables:
         """See `PresentTables`."""
         chunk = self._with_present_structure(name, lambda: self._chunks.read(WantedCollection(name), after, until, limit))
         return self._chunks.records([row for _, row in chunk.rows], StreamPlace("", 0)), chunk.last
+
+    def scan(self, name: str) -> Generator[list[EncodedRow]]:
+        """See `PresentTables`."""
+        id_ = self._chunks.table(name)
+        if id_ is not None:
+            self._read_structure(id_)
+        table = None if id_ is None else self._tables.get(id_)
+        if table is None:
+            raise ConnectError(f"The table {name} is gone")
+        connection = server.open_connection(self._config)
+        try:
+            rows = TableRows(connection, table, snapshot_encoder(table, StreamPlace("", 0), table_start_us()))
+            while (read := rows.read()) is not None:
+                yield rows.encode(read, Marker.MIDDLE)
+        finally:
+            connection.close()
 
     def close(self) -> None:
         """See `PresentTables`."""

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Generator, Mapping
 
 from connect_py.api.record import EncodedRow
 from connect_py.errors import ConnectError
 from connectors.engine.present import PRESENT
 from connectors.engine.snapshot.incremental_offset import StoredKey, WantedCollection
+from connectors.engine.snapshot.markers import Marker
 from connectors.engine.snapshot.reader import BusyError
 from connectors.engine.topic_naming import TopicNaming
+from connectors.postgres.catalog import read_tables
 from connectors.postgres.chunk_reader import PostgresChunks
 from connectors.postgres.config import parse_config
+from connectors.postgres.copy_rows import CopyRows, Moment
+from connectors.postgres.errors import ServerError, translate
 from connectors.postgres.preparation import open_general
 from connectors.postgres.tables import TableFactory
 
@@ -23,10 +28,11 @@ class PostgresPresentTables:
         self._config = parse_config(config)
         self._naming = TopicNaming.from_config(self._config.raw)
         self._connection = open_general(self._config, lambda: False)
+        self._factory = TableFactory(self._config, PRESENT, ())
         self._chunks = PostgresChunks(
             lambda: self._connection,
             self._config,
-            TableFactory(self._config, PRESENT, ()),
+            self._factory,
             while_waiting=lambda: None,
             streamed=lambda: frozenset(),
         )
@@ -57,6 +63,24 @@ class PostgresPresentTables:
         except BusyError as error:
             raise ConnectError(f"Table {name} cannot be read now: {error}") from error
         return self._chunks.rows([row for _, row in chunk.rows], None, None), chunk.last
+
+    def scan(self, name: str) -> Generator[list[EncodedRow]]:
+        """See `PresentTables`."""
+        connection = open_general(self._config, lambda: False)
+        try:
+            # one moment for the structure and the rows
+            connection.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            wanted = [id_] if (id_ := self._chunks.table(name)) is not None else []
+            structure = next(iter(read_tables(connection, wanted, with_generated=False).values()), None)
+            if structure is None:
+                raise ConnectError(f"The table {name} is gone")
+            rows = CopyRows(connection, self._factory.build(structure), Moment(0, None, time.time_ns() // 1000))
+            while (read := rows.read()) is not None:
+                yield rows.encode(read, Marker.MIDDLE)
+        except ServerError as error:
+            raise translate(error, f"Cannot read {name}", user=self._config.user, database=self._config.database) from None
+        finally:
+            connection.close()
 
     def close(self) -> None:
         """See `PresentTables`."""

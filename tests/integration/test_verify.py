@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bson import ObjectId
 
 from connect_py.commands.verify import verify
 from connect_py.testing.services.mongo import MongoAddress
@@ -156,3 +157,131 @@ def test_documents_that_a_transform_made_columns_of_are_compared_by_all_their_fi
         code, (other,) = found([*paths, "--wait", "0"], capsys)
         assert (code, other["different"]) == (3, 1)
         assert (other["differences"][0]["source"]["b"], other["differences"][0]["table"]["b"]) == (7, 2**40)
+
+
+def _untombstoned(source: dict[str, str]) -> dict[str, str]:
+    """Every event of it is one change, so that they can be counted."""
+    return source | {"tombstones.on.delete": "false"}
+
+
+@both_formats
+def test_what_a_changelog_has_left_is_held_against_the_source_with_values_that_were_not_sent(
+    lake: Lake, postgres: PostgresAddress, database: str, tag: str, files: Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with postgres.connect(database) as db:
+        db.execute("CREATE TABLE things (id int PRIMARY KEY, n int, large text)")
+        db.execute("ALTER TABLE things ALTER large SET STORAGE EXTERNAL")
+        db.execute("INSERT INTO things SELECT i, i, repeat('x', 5000) FROM generate_series(1, 4) i")
+        source = _untombstoned(postgres_source(postgres, database, tag, topic_prefix=tag, table_include_list="public.things"))
+        sink = lake.config(f"{tag}.public.things", tables_write__mode="append")
+        with PostgresPump(source, lake) as pump:
+            pump.pump(until=4)
+            db.execute("UPDATE things SET n = n + 10")  # without the large text
+            db.execute("UPDATE things SET n = 0 WHERE id = 2")
+            db.execute("DELETE FROM things WHERE id = 3")
+            db.execute("UPDATE things SET id = 40, large = repeat('z', 5000) WHERE id = 4")
+            pump.pump(until=4 + 4 + 1 + 1 + 2)
+            task = lake.start(sink)
+            lake.drain(task)
+            paths = files(source, sink)
+            code, (same,) = found([*paths, "--wait", "0"], capsys)
+            assert (code, same["equal"], same["source_rows"], same["table_rows"], same["changes"]) == (0, True, 3, 3, 12), same
+            db.execute("UPDATE things SET large = 'other' WHERE id = 1")
+            db.execute("DELETE FROM things WHERE id = 2")
+            code, (other,) = found([*paths, "--wait", "0"], capsys)
+            assert (code, other["extra"], other["different"], other["missing"]) == (3, 1, 1, 0)
+            told = {difference["kind"]: difference for difference in other["differences"]}
+            assert told["extra"]["key"] == {"id": 2}
+            assert (told["different"]["source"]["large"], told["different"]["table"]["large"]) == ("other", "x" * 5000)
+            pump.pump(until=4 + 4 + 1 + 1 + 2 + 2)
+            lake.drain(task)
+            assert found([*paths, "--wait", "0"], capsys)[0] == 0
+
+
+def test_rows_of_a_postgresql_table_without_a_key_are_counted(
+    lake: Lake, postgres: PostgresAddress, database: str, tag: str, files: Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with postgres.connect(database) as db:
+        db.execute("CREATE TABLE things (n int, t text); ALTER TABLE things REPLICA IDENTITY FULL")
+        db.execute("CREATE TABLE keyed (id int PRIMARY KEY)")
+        db.execute("INSERT INTO things SELECT i % 3, 'x' FROM generate_series(1, 9) i")
+        db.execute("INSERT INTO keyed VALUES (1)")
+        source = _untombstoned(postgres_source(postgres, database, tag, topic_prefix=tag, table_include_list="public.things,public.keyed"))
+        sink = lake.config(f"{tag}.public.things", f"{tag}.public.keyed")
+        with PostgresPump(source, lake) as pump:
+            pump.pump(until=10)
+            db.execute("DELETE FROM things WHERE ctid IN (SELECT ctid FROM things WHERE n = 1 LIMIT 2)")
+            db.execute("UPDATE things SET t = 'y' WHERE n = 2")
+            pump.pump(until=15)
+            task = lake.start(sink)
+            lake.drain(task)
+            paths = files(source, sink)
+            code, outcomes = found([*paths, "--wait", "0"], capsys)
+            assert code == 0 and [outcome["equal"] for outcome in outcomes] == [True, True], outcomes
+            same = next(outcome for outcome in outcomes if outcome["table"] == "public.things")
+            assert (same["source_rows"], same["updates"]) == (7, 3)
+            db.execute("INSERT INTO things VALUES (5, 'new'), (5, 'new')")
+            db.execute("DELETE FROM things WHERE ctid IN (SELECT ctid FROM things WHERE n = 0 LIMIT 1)")
+            code, (other,) = found([*paths, "--wait", "0", "--table", "public.things"], capsys)
+            assert (code, other["missing"], other["unaccounted"]) == (3, 2, 1)
+            assert [(told["source"], told["copies"]) for told in other["differences"]] == [({"n": 5, "t": "new"}, [2, 0])]
+            pump.pump(until=18)
+            lake.drain(task)
+            assert found([*paths, "--wait", "0"], capsys)[0] == 0
+            db.execute("DELETE FROM things")
+            pump.pump(until=18 + 8)
+            lake.drain(task)
+            code, (empty,) = found([*paths, "--wait", "0", "--table", "public.things"], capsys)
+            assert (code, empty["equal"], empty["source_rows"]) == (0, True, 0)
+
+
+def test_rows_of_a_mysql_table_without_a_key_are_counted(
+    lake: Lake, mysql: MySqlAddress, tag: str, files: Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with mysql.connect() as db, db.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {tag}")
+        cursor.execute(f"CREATE TABLE {tag}.things (n INT, j JSON, d DATETIME(3))")
+        twice = ", ".join(["(1, '[1]', '2016-11-04 13:51:30.123')"] * 2)
+        cursor.execute(f"INSERT INTO {tag}.things VALUES {twice}, (2, NULL, NULL)")
+        db.commit()
+        source = _untombstoned(mysql_source(mysql, lake.bootstrap, tag, include_schema_changes="false"))
+        sink = lake.config(f"{tag}.{tag}.things", tables_write__mode="append")
+        with MySqlPump(source, lake) as pump:
+            pump.pump(until=3)
+            cursor.execute(f"DELETE FROM {tag}.things LIMIT 1")
+            db.commit()
+            pump.pump(until=4)
+            lake.drain(lake.start(sink))
+            paths = [*files(source, sink), "--wait", "0", "--table", rf"{tag}\.things"]
+            code, (same,) = found(paths, capsys)
+            assert (code, same["equal"], same["source_rows"], same["table_rows"]) == (0, True, 2, 2), same
+            cursor.execute(f"DELETE FROM {tag}.things WHERE n = 2")
+            db.commit()
+            code, (other,) = found(paths, capsys)
+        cursor.execute(f"DROP DATABASE {tag}")
+    assert (code, other["extra"], other["missing"]) == (3, 1, 0)
+
+
+@both_formats
+def test_documents_as_mongodb_sends_them_are_compared_by_id(
+    lake: Lake, mongo: MongoAddress, files: Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ids: list[Any] = [ObjectId(), "a", "5", 5, 2**40, 1.5, {"part": 1, "of": "b"}, "", str(ObjectId())]
+    with mongo_task.database(mongo) as db:
+        db.things.insert_many([{"_id": id_, "n": number, "t": ["ž", None, 2.0]} for number, id_ in enumerate(ids)])
+        source = mongo_task.config(mongo, db)
+        sink = lake.config(f"m.{db.name}.things")
+        with MongoPump(source, lake) as pump:
+            pump.pump(until=len(ids))
+            pump.stream()
+            db.things.update_one({"_id": 5}, {"$set": {"n": 50}})
+            pump.pump(until=len(ids) + 1)
+            lake.drain(lake.start(sink))
+        paths = files(source, sink)
+        code, (same,) = found([*paths, "--wait", "0"], capsys)
+        assert (code, same["equal"], same["source_rows"], same["table_rows"]) == (0, True, len(ids), len(ids)), same
+        db.things.update_one({"_id": "5"}, {"$set": {"n": 7}})
+        db.things.delete_one({"_id": "a"})
+        code, (other,) = found([*paths, "--wait", "0"], capsys)
+        assert (code, other["different"], other["extra"]) == (3, 1, 1)
+        assert {difference["key"]["_id"] for difference in other["differences"]} == {'"5"', "a"}
