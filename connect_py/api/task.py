@@ -44,7 +44,14 @@ class SourceTaskContext(Protocol):
 
 
 class SourceTask(ABC):
-    """Copies from a source into records."""
+    """Copies from a source into records.
+
+    Attributes:
+        patience: seconds that the next `poll` may wait. A task that can keep to it starts with the longest time it would wait; the runtime
+            then asks for less while records of earlier polls wait to be sent together with the next ones. None: `poll` waits as it likes.
+    """
+
+    patience: float | None = None
 
     @abstractmethod
     def start(self, config: Mapping[str, str], context: SourceTaskContext) -> None:

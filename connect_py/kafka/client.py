@@ -5,8 +5,8 @@ Order, later wins: fixed base, the worker's `producer.` / `consumer.` / `admin.`
 Everything here is a plain mapping by Java's names; `settings` translates it where a client is made.
 
 One deliberate difference: Connect gives source producers `enable.idempotence=false` and `max.in.flight.requests.per.connection=1`, which
-keeps order at the price of one round trip a batch and may duplicate after a lost answer. The idempotent producer keeps the order with five
-requests under way and lets the broker drop what a retry repeats, so `enable.idempotence` is left to its default, true.
+may duplicate after a lost answer. The idempotent producer lets the broker drop what a retry repeats, so `enable.idempotence` is left to its
+default, true. (It could have five requests of a partition under way; librdkafka, which counts records in their place, has one.)
 """
 
 from __future__ import annotations
@@ -29,15 +29,13 @@ __all__ = [
 
 _CLIENT_PREFIXES = ("admin.", "producer.", "consumer.")
 
-#: Source producers fill batches: at 10 ms a trickle of changes stays prompt, and a stream of rows makes batches near 1 MB, which is what
-#: compression and the broker's request rate gain from (64 KiB batches cost 1.7 times the CPU, Java's 16 KiB 3.5 times). 8 MiB of queue
-#: hold eight such batches, more than the five that can be under way; Java's 32 MiB cost a fifth more CPU (caches) and 25 MiB of memory.
-#: All measured with 3.3 kB rows and lz4.
+#: Source producers fill batches: a stream of rows makes batches near 1 MB, which is what compression and the broker's request rate gain
+#: from (64 KiB batches cost 1.7 times the CPU, Java's 16 KiB 3.5 times). 8 MiB of queue hold eight such batches, of which one is under way;
+#: Java's 32 MiB cost a fifth more CPU (caches) and 25 MiB of memory. All measured with 3.3 kB rows and lz4.
 _PRODUCER_BASE = {
     "acks": "all",
     "max.block.ms": str(2**63 - 1),
     "delivery.timeout.ms": str(INT_MAX),
-    "linger.ms": "10",
     "batch.size": "1000000",
     "buffer.memory": "8388608",
 }
@@ -72,7 +70,8 @@ def dead_letter_producer_properties(
     worker: Mapping[str, str], connector: str, task: int, connector_config: Mapping[str, str] | None = None
 ) -> dict[str, str]:
     """Properties of the producer of a sink task's dead letter queue, client id `connector-dlq-producer-C-N`."""
-    return _compose(worker, {**_PRODUCER_BASE, "client.id": f"connector-dlq-producer-{connector}-{task}"}, "producer.", connector_config)
+    base = {**_PRODUCER_BASE, "linger.ms": "10", "client.id": f"connector-dlq-producer-{connector}-{task}"}
+    return _compose(worker, base, "producer.", connector_config)
 
 
 def dead_letter_admin_properties(

@@ -41,6 +41,15 @@ QUEUE_MESSAGES = 50_000
 #: How often a caller that waits for room is let keep its source alive.
 ROOM_SECONDS = 1.0
 
+#: How long records wait for company where the user has not said it: `send_now` sends them before (see `runtime/lingering.py`).
+LINGER_MS = 100
+
+#: How long `send_now` waits at most: so that the client's threads see that they are asked. Answers often come meanwhile.
+_HURRY_SECONDS = 0.002
+
+#: A queue that is full of batches that are not, since they are of many partitions, is sent after so long without progress.
+_STUCK_SECONDS = 0.01
+
 #: How long a topic that the broker doesn't know yet is waited for (auto creation, or a creation on its way through the cluster).
 UNKNOWN_TOPIC_MS = 60_000
 
@@ -79,6 +88,9 @@ class Producer:
         config["delivery.report.only.error"] = only_errors
         config.setdefault("queue.buffering.max.messages", QUEUE_MESSAGES)
         config["topic.metadata.propagation.max.ms"] = UNKNOWN_TOPIC_MS
+        #: Whether the linger is `LINGER_MS`, and records are better sent by `send_now`.
+        self.holds_back = "linger.ms" not in config
+        config.setdefault("linger.ms", LINGER_MS)
         self._max_request_size = config["message.max.bytes"]
         try:
             self._client = _Client(config | {"log_level": 2}) if quiet else _Client(config, logger=ClientLog())
@@ -136,8 +148,9 @@ class Producer:
         started = time.monotonic()
         if started - self._waited > 2 * ROOM_SECONDS:
             self._kept = started
-        while not self._client.poll(0.05) and time.monotonic() - started < ROOM_SECONDS:
-            pass
+        while not self._client.poll(_STUCK_SECONDS) and time.monotonic() - started < ROOM_SECONDS:
+            if self.holds_back:
+                self.send_now()
         self._waited = now = time.monotonic()
         if while_waiting is not None and now - self._kept >= ROOM_SECONDS:
             self._kept = now
@@ -146,6 +159,10 @@ class Producer:
     def poll(self, timeout_seconds: float = 0.0) -> int:
         """Run the callbacks of what has been delivered; returns how many events there were."""
         return int(self._client.poll(timeout_seconds))
+
+    def send_now(self) -> None:
+        """Have what is queued sent, without the linger. Callbacks may run."""
+        self._client.flush(_HURRY_SECONDS)
 
     def flush(self, timeout_seconds: float) -> int:
         """Send what is queued and wait; returns how many records are still not acknowledged."""

@@ -21,6 +21,7 @@ from connect_py.errors import ConnectError, RetriableError
 from connect_py.kafka.producer import RefusedRecordError
 from connect_py.runtime.chain import Chain
 from connect_py.runtime.control import Report, TaskControl, TaskStopped
+from connect_py.runtime.lingering import HoldingProducer, Linger
 from connect_py.runtime.metrics.task import SourceMetrics
 from connect_py.runtime.offset_commit import OffsetCommitter
 from connect_py.runtime.producing import Produced, RecordProducer
@@ -43,13 +44,14 @@ _SEND_RETRY_SECONDS = 0.1
 _NEW_TOPIC_SECONDS = 2.0
 
 
-class SourceProducer(RecordProducer, Protocol):
+class SourceProducer(RecordProducer, HoldingProducer, Protocol):
     """`send` is the raw way of the hot path; `produce` the patient one; the length is what is under way. Callbacks run for refused records
     only."""
 
     send: Callable[..., None]
 
     def __len__(self) -> int: ...
+    def flush(self, timeout_seconds: float) -> int: ...
 
 
 class SourceTaskLoop:
@@ -96,6 +98,7 @@ class SourceTaskLoop:
         self._unreported: list[tuple[str, Submission]] = []
         self._await_until = 0.0
         self._metrics = metrics or SourceMetrics()
+        self._linger = Linger(task, producer)
 
     def run(self, config: Mapping[str, str], context: SourceContext) -> None:
         """Start the task, run it until it is asked to stop, commit, close.
@@ -129,6 +132,7 @@ class SourceTaskLoop:
         self._serve()
         batch = self._poll()
         if batch is None:
+            self._linger.nothing_came()
             return
         if isinstance(batch, EncodedBatch):
             if self._chain.is_passthrough:
@@ -137,6 +141,7 @@ class SourceTaskLoop:
                 self._send_decoded(batch)
         else:
             self._metrics.written(sum(map(self._send_record, batch)))
+        self._linger.sent(batch)
         if self._unreported:
             self._await_new_topics()
 
@@ -189,7 +194,7 @@ class SourceTaskLoop:
     def _empty(self, goes_on: Callable[[], bool]) -> None:
         """Run callbacks until nothing is under way, or as long as it `goes_on`."""
         while len(self._producer) and goes_on():
-            self._producer.poll(0.05)
+            self._producer.flush(0.05)
             self._send_letters()
         if not len(self._producer):
             self._delivered()

@@ -244,6 +244,11 @@ class DatabaseTask(SourceTask, Generic[S, P]):
         assert self._beside is not None
         return self._beside
 
+    @property
+    def _wait_seconds(self) -> float:
+        """How long a poll may wait for something new."""
+        return IDLE_SECONDS if self.patience is None else self.patience
+
     def _pause(self) -> float:
         """Seconds before the next attempt."""
         return self._backoff.seconds_left()

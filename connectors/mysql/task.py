@@ -50,6 +50,7 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
         connector: as records call it.
     """
 
+    patience = IDLE_SECONDS
     connector: ClassVar[str] = "mysql"
     #: A lost position is also how the server sends a replica away whose id another one uses: a new start looks whether it is really gone.
     passing: ClassVar[tuple[type[ConnectError], ...]] = (RetriableError, PurgedPositionError)
@@ -283,7 +284,7 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
             self._begin_blocking(side.blocking.popleft())
             if self._state is State.SNAPSHOT:
                 return self._batch(None)
-        offset = stream.read(side.patience(IDLE_SECONDS))
+        offset = stream.read(side.patience(self._wait_seconds))
         side.after_read()
         here = stream.here if side.heartbeat.is_due else None
         if here is not None and side.beat():

@@ -47,6 +47,7 @@ QUIET_BYTES, QUIET_SECONDS = 8_000_000, 20.0
 class PostgresConnectorTask(DatabaseTask[Beside, PostgresOffset]):
     """Snapshot, then stream, one database."""
 
+    patience = IDLE_SECONDS
     stores_end = False
 
     def __init__(self) -> None:
@@ -299,7 +300,7 @@ class PostgresConnectorTask(DatabaseTask[Beside, PostgresOffset]):
         if side.blocking:
             self._begin_blocking(side.blocking.popleft())
             return self._batch(None)
-        offset = stream.read(side.patience(IDLE_SECONDS))
+        offset = stream.read(side.patience(self._wait_seconds))
         side.after_read()
         if self._position is not None and side.beat() and stream.settled is not None:
             offset = stream.settled

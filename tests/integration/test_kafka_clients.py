@@ -40,6 +40,38 @@ def nowhere() -> str:
         return f"127.0.0.1:{found.getsockname()[1]}"
 
 
+def test_what_waits_for_company_is_sent_when_it_is_asked_for(
+    kafka: Kafka, properties: dict[str, str], tag: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("connect_py.kafka.producer.LINGER_MS", 600_000)
+    producer = Producer(source_producer_properties(properties, "c", 0))
+    producer.produce(f"{tag}-now", b"first")
+    assert producer.flush(30) == 0
+    producer.produce(f"{tag}-now", b"second")
+    deadline = time.monotonic() + 30
+    while len(producer) and time.monotonic() < deadline:
+        producer.send_now()
+    assert not len(producer)
+    assert [message.value() for message in kafka.read(f"{tag}-now")] == [b"first", b"second"]
+
+
+def test_a_full_queue_of_many_partitions_empties_without_the_linger(
+    kafka: Kafka, properties: dict[str, str], tag: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("connect_py.kafka.producer.LINGER_MS", 600_000)
+    producer = Producer({**source_producer_properties(properties, "c", 0), "buffer.memory": "2000000"})
+    for number in range(60):
+        producer.produce(f"{tag}-full-{number % 3}", b"x" * 100_000)
+    assert producer.close(30) == 0
+    assert [kafka.count(f"{tag}-full-{number}") for number in range(3)] == [20, 20, 20]
+
+
+def test_a_linger_of_the_users_is_kept(properties: dict[str, str]) -> None:
+    assert Producer(source_producer_properties(properties, "c", 0)).holds_back
+    assert not Producer(source_producer_properties(properties, "c", 0, {"producer.override.linger.ms": "5"})).holds_back
+    assert not Producer(source_producer_properties({**properties, "producer.linger.ms": "5"}, "c", 0)).holds_back
+
+
 def test_records_arrive_with_headers_time_and_in_order_in_a_topic_that_the_broker_creates(
     kafka: Kafka, properties: dict[str, str], tag: str
 ) -> None:

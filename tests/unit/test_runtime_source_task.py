@@ -69,6 +69,8 @@ class Message:
 class FakeProducer:
     """Acknowledges at the next `poll`, unless told otherwise."""
 
+    holds_back = True
+
     def __init__(self) -> None:
         self.sent: list[tuple[str, bytes | None, bytes | None, Any]] = []
         self.waiting: list[tuple[Message, Callable[..., None]]] = []
@@ -78,6 +80,7 @@ class FakeProducer:
         self.times: list[int] = []
         self.refusal: object = None
         self.refuses: Callable[[Message], bool] = lambda message: True
+        self.hurried: list[int] = []
 
     def send(self, topic, value, key, partition, callback, on_delivery, timestamp, headers) -> None:
         if self.full_times:
@@ -107,6 +110,13 @@ class FakeProducer:
             if self.refusal is not None and self.refuses(message):
                 callback(self.refusal, message)
         return len(ready)
+
+    def flush(self, timeout_seconds: float) -> int:
+        self.poll(timeout_seconds)
+        return len(self.waiting)
+
+    def send_now(self) -> None:
+        self.hurried.append(len(self.sent))
 
 
 class MemoryWriter:

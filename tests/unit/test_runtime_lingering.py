@@ -1,0 +1,100 @@
+"""When records are sent that wait for company: handfuls soon, masses by themselves, and what is left once nothing more comes."""
+
+import pytest
+
+from connect_py.api import EncodedBatch, Route, SourceRecord, SourceTask
+from connect_py.data.schema import STRING
+from connect_py.runtime import lingering
+from connect_py.runtime.lingering import EVERY_SECONDS, MASS_BYTES, MASS_ROWS, Linger
+
+ROUTE = Route("t", None, STRING)
+
+
+class Task(SourceTask):
+    def __init__(self, patience: float | None) -> None:
+        self.patience = patience
+
+    def start(self, config, context) -> None: ...
+
+    def poll(self) -> None: ...
+
+
+class Hurries:
+    holds_back = True
+    times = 0
+
+    def send_now(self) -> None:
+        self.times += 1
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [1000.0]
+    monkeypatch.setattr(lingering.time, "monotonic", lambda: now[0])
+    return now
+
+
+def rows(count: int, size: int = 10) -> EncodedBatch:
+    return EncodedBatch([(ROUTE, None, b"x" * size)] * count, {}, {})
+
+
+def test_the_first_handful_after_a_pause_is_sent_at_once(clock: list[float]) -> None:
+    task, producer = Task(0.3), Hurries()
+    Linger(task, producer).sent(rows(1))
+    assert (producer.times, task.patience) == (1, 0.3)
+
+
+def test_handfuls_close_together_go_together_when_a_poll_ends_without_more(clock: list[float]) -> None:
+    task, producer = Task(0.3), Hurries()
+    linger = Linger(task, producer)
+    linger.sent(rows(1))
+    clock[0] += 0.004
+    linger.sent(rows(1))
+    assert producer.times == 1
+    assert task.patience == pytest.approx(EVERY_SECONDS - 0.004)
+    clock[0] += 0.003
+    linger.sent(rows(1))
+    assert task.patience == pytest.approx(EVERY_SECONDS - 0.007)
+    linger.nothing_came()
+    assert (producer.times, task.patience) == (2, 0.3)
+    linger.nothing_came()
+    assert producer.times == 2
+
+
+def test_handfuls_without_an_end_are_sent_every_now_and_then(clock: list[float]) -> None:
+    producer = Hurries()
+    linger = Linger(Task(0.3), producer)
+    for _ in range(1000):
+        linger.sent(rows(3))
+        clock[0] += 0.001
+    assert 90 <= producer.times <= 100
+
+
+@pytest.mark.parametrize("mass", [rows(MASS_ROWS), rows(10, MASS_BYTES // 10), [SourceRecord({}, {}, "t")] * MASS_ROWS])
+def test_a_mass_fills_batches_and_what_is_left_of_it_is_sent_soon(clock: list[float], mass: EncodedBatch | list[SourceRecord]) -> None:
+    task, producer = Task(0.3), Hurries()
+    linger = Linger(task, producer)
+    for _ in range(3):
+        linger.sent(mass)
+    assert (producer.times, task.patience) == (0, EVERY_SECONDS)
+    linger.nothing_came()
+    assert (producer.times, task.patience) == (1, 0.3)
+
+
+def test_a_task_that_waits_as_it_likes_has_every_handful_sent_at_once(clock: list[float]) -> None:
+    task, producer = Task(None), Hurries()
+    linger = Linger(task, producer)
+    for _ in range(3):
+        linger.sent([SourceRecord({}, {}, "t")])
+    assert (producer.times, task.patience) == (3, None)
+
+
+def test_a_batch_of_offsets_only_and_a_linger_of_the_users_change_nothing(clock: list[float]) -> None:
+    task, producer = Task(0.3), Hurries()
+    linger = Linger(task, producer)
+    linger.sent(rows(0))
+    linger.nothing_came()
+    producer.holds_back = False
+    linger.sent(rows(1))
+    linger.nothing_came()
+    assert (producer.times, task.patience) == (0, 0.3)
