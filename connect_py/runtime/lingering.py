@@ -18,7 +18,7 @@ from connect_py.api import EncodedBatch, SourceRecord, SourceTask
 #: As long as the linger that it stands for.
 EVERY_SECONDS = 0.01
 
-#: A poll that brings so many records, or so much as the last one says, is part of a mass, which fills batches.
+#: So many records in that time, or so many bytes as the last of each poll says, are a mass, which fills batches.
 MASS_ROWS = 500
 MASS_BYTES = 500_000
 
@@ -44,16 +44,22 @@ class Linger:
         self._producer = producer
         self._patience = task.patience
         self._is_waiting = False
-        self._sent_at = float("-inf")
+        self._begin(float("-inf"))
 
     def sent(self, batch: EncodedBatch | Sequence[SourceRecord]) -> None:
         """A poll's records were handed to the producer."""
-        records = len(batch.rows if isinstance(batch, EncodedBatch) else batch)
-        if not records or not self._producer.holds_back:
+        rows = batch.rows if isinstance(batch, EncodedBatch) else batch
+        if not rows or not self._producer.holds_back:
             return
         self._is_waiting = True
-        left = EVERY_SECONDS - (time.monotonic() - self._sent_at)
-        if _is_mass(batch):
+        self._rows += len(rows)
+        if isinstance(batch, EncodedBatch):
+            self._bytes += len(batch.rows) * len(batch.rows[-1][2] or b"")
+        now = time.monotonic()
+        left = self._began + EVERY_SECONDS - now
+        if self._rows >= MASS_ROWS or self._bytes >= MASS_BYTES:
+            if left <= 0:
+                self._begin(now)
             self._come_back_in(EVERY_SECONDS)
         elif left > 0 and self._patience is not None:
             self._come_back_in(left)
@@ -72,12 +78,9 @@ class Linger:
     def _send(self) -> None:
         self._producer.send_now()
         self._is_waiting = False
-        self._sent_at = time.monotonic()
+        self._begin(time.monotonic())
         self._task.patience = self._patience
 
-
-def _is_mass(batch: EncodedBatch | Sequence[SourceRecord]) -> bool:
-    if not isinstance(batch, EncodedBatch):
-        return len(batch) >= MASS_ROWS
-    _, _, value = batch.rows[-1]
-    return len(batch.rows) >= MASS_ROWS or (value is not None and len(value) * len(batch.rows) >= MASS_BYTES)
+    def _begin(self, now: float) -> None:
+        self._began = now
+        self._rows = self._bytes = 0

@@ -81,6 +81,18 @@ def test_a_mass_fills_batches_and_what_is_left_of_it_is_sent_soon(clock: list[fl
     assert (producer.times, task.patience) == (1, 0.3)
 
 
+def test_many_handfuls_are_a_mass_too(clock: list[float]) -> None:
+    task, producer = Task(0.3), Hurries()
+    linger = Linger(task, producer)
+    linger.sent(rows(1))
+    for _ in range(1000):
+        clock[0] += 0.001
+        linger.sent(rows(MASS_ROWS // 4))
+    assert (producer.times, task.patience) == (1, EVERY_SECONDS)
+    linger.nothing_came()
+    assert (producer.times, task.patience) == (2, 0.3)
+
+
 def test_a_task_that_waits_as_it_likes_has_every_handful_sent_at_once(clock: list[float]) -> None:
     task, producer = Task(None), Hurries()
     linger = Linger(task, producer)
