@@ -4,8 +4,8 @@ The last change is the one with the highest offset of its partition; of a key th
 connector made last. A value that the source did not send with the last change is that of the change before. Changes before a truncate do
 not count.
 
-What is known of a key is in a file that is gone with the process, some 60 bytes a key, so memory does not grow with the table. Whole rows
-are in that file only where values are unsent.
+What is known of keys and events is in a file that is gone with the process, some 60 bytes a key and 15 an event, so memory does not grow
+with the table. Whole rows are in that file only where values are unsent.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from connect_py.verify.index import CACHE_KIB
 from connect_py.verify.lake import LakeTable
 from connect_py.verify.layout import Layout, Normal, NotComparableError
 from connect_py.verify.normal import digest
@@ -29,7 +30,9 @@ _META = ("__op", "__topic", "__partition", "__offset", "__ts_ms")
 _TABLES = (
     "PRAGMA journal_mode=OFF",
     "PRAGMA synchronous=OFF",
+    f"PRAGMA cache_size=-{CACHE_KIB}",
     "CREATE TABLE last (k BLOB PRIMARY KEY, place INT, offset INT, ts INT, unsent BLOB, gone INT DEFAULT 0) WITHOUT ROWID",
+    "CREATE TABLE events (place INT, offset INT, PRIMARY KEY (place, offset)) WITHOUT ROWID",
     "CREATE TABLE held (k BLOB PRIMARY KEY, row BLOB) WITHOUT ROWID",
     "CREATE TABLE sent (k BLOB, name TEXT, place INT, offset INT, ts INT, value BLOB, PRIMARY KEY (k, name)) WITHOUT ROWID",
 )
@@ -58,13 +61,14 @@ class Changelog:
 
     Attributes:
         changes: rows that were read last.
+        doubled: how many of them have the place of another one.
     """
 
     def __init__(self, lake: LakeTable, layout: Layout) -> None:
         self._lake = lake
         self._layout = layout
         self._places: dict[tuple[str, int], int] = {}
-        self.changes = 0
+        self.changes = self.doubled = 0
 
     def rows(self) -> Iterator[list[Normal]]:
         """The rows that there are by the changes.
@@ -91,6 +95,7 @@ class Changelog:
             self.changes += len(changes)
             cuts |= {c.place: max(c.offset, cuts.get(c.place, -1)) for c in changes if c.op == "t"}
             db.execute("BEGIN")
+            db.executemany("INSERT OR IGNORE INTO events VALUES (?, ?)", ((c.place, c.offset) for c in changes))
             db.executemany(
                 _LAST,
                 (
@@ -100,6 +105,7 @@ class Changelog:
                 ),
             )
             db.execute("COMMIT")
+        self.doubled = self.changes - int(db.execute("SELECT count(*) FROM events").fetchone()[0])
         self._cut(db, cuts)
 
     def _cut(self, db: sqlite3.Connection, cuts: dict[int, int]) -> None:
@@ -126,7 +132,10 @@ class Changelog:
                     continue
                 is_last = (place, offset) == (change.place, change.offset)
                 if unsent is None:
-                    found += [(key, row)] if is_last else []
+                    if is_last:
+                        found.append((key, row))
+                        if self.doubled:  # once is enough
+                            db.execute("UPDATE last SET gone = 1 WHERE k = ?", (hashed,))
                     continue
                 if is_last:
                     db.execute("INSERT OR REPLACE INTO held VALUES (?, ?)", (hashed, pickle.dumps((row, change.unsent))))

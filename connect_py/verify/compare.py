@@ -144,7 +144,7 @@ class Comparison:
     def _of_table(self) -> Iterator[list[Normal]]:
         if self._changes is not None:
             yield from self._changes.rows()
-            self._outcome.changes = self._changes.changes
+            self._outcome.changes, self._outcome.doubled = self._changes.changes, self._changes.doubled
             return
         for batch in self._lake.batches(self._layout.read):
             yield list(self._layout.of_table(batch))

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-_CACHE_KIB = 32_768
+#: Of a file: keys come in no order, so each lies on another page than the one before.
+CACHE_KIB = 32_768
 
 
 class Found(NamedTuple):
@@ -31,7 +32,7 @@ class DigestIndex:
         for statement in (
             "PRAGMA journal_mode=OFF",
             "PRAGMA synchronous=OFF",
-            f"PRAGMA cache_size=-{_CACHE_KIB}",
+            f"PRAGMA cache_size=-{CACHE_KIB}",
             "CREATE TABLE lake (k BLOB PRIMARY KEY, d BLOB, n INT DEFAULT 1, seen INT DEFAULT 0) WITHOUT ROWID",
             "CREATE TEMP TABLE range (k BLOB PRIMARY KEY, d BLOB) WITHOUT ROWID",
         ):
@@ -82,7 +83,7 @@ class CountIndex:
         for statement in (
             "PRAGMA journal_mode=OFF",
             "PRAGMA synchronous=OFF",
-            f"PRAGMA cache_size=-{_CACHE_KIB}",
+            f"PRAGMA cache_size=-{CACHE_KIB}",
             "CREATE TABLE rows (k BLOB PRIMARY KEY, there INT DEFAULT 0, here INT DEFAULT 0) WITHOUT ROWID",
         ):
             self._db.execute(statement)

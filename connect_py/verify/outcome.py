@@ -55,6 +55,7 @@ class Outcome:
         differences: the first ones of them.
         settled: keys that were late, not different.
         unwatched: keys beyond the number that is watched; they differed at the first look.
+        doubled: how many of them are there once more.
         updates: of a table without a key, whose rows from before an update stay.
         unaccounted: how many rows such a table has more (or, below 0, less) than its events explain, without one of them being known.
         twice: keys that the table has more than once.
@@ -72,6 +73,7 @@ class Outcome:
     differences: list[Difference] = field(default_factory=list)
     settled: int = 0
     unwatched: int = 0
+    doubled: int = 0
     updates: int = 0
     unaccounted: int = 0
     twice: int = 0
@@ -84,4 +86,4 @@ class Outcome:
     @property
     def equal(self) -> bool:
         """Whether the table has what the source has."""
-        return not (self.problem or self.unwatched or self.twice or self.unaccounted or any(self.counts.values()))
+        return not (self.problem or self.unwatched or self.twice or self.doubled or self.unaccounted or any(self.counts.values()))

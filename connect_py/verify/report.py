@@ -23,6 +23,7 @@ def as_text(outcome: Outcome) -> str:
     ]
     notes = [
         (outcome.changes, f"the table's rows are what {outcome.changes} changes have left"),
+        (outcome.doubled, f"{outcome.doubled} of them are the same event as another one"),
         (outcome.updates, f"{outcome.updates} updates: the table has the rows from before them too, and does not say which they are"),
         (outcome.unaccounted > 0, f"{outcome.unaccounted} rows more than the source's and those from before updates"),
         (outcome.unaccounted < 0, f"{-outcome.unaccounted} rows less than the source's and those from before updates"),
@@ -49,6 +50,7 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
         "table_rows": outcome.table_rows,
         **outcome.counts,
         "changes": outcome.changes,
+        "doubled": outcome.doubled,
         "updates": outcome.updates,
         "unaccounted": outcome.unaccounted,
         "twice": outcome.twice,

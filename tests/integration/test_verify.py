@@ -198,6 +198,31 @@ def test_what_a_changelog_has_left_is_held_against_the_source_with_values_that_w
             assert found([*paths, "--wait", "0"], capsys)[0] == 0
 
 
+def test_of_a_table_of_versions_the_current_ones_are_held_against_the_source(
+    lake: Lake, postgres: PostgresAddress, database: str, tag: str, files: Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with postgres.connect(database) as db:
+        db.execute("CREATE TABLE things (id int PRIMARY KEY, t text)")
+        db.execute("INSERT INTO things SELECT i, 'first' FROM generate_series(1, 3) i")
+        source = _untombstoned(postgres_source(postgres, database, tag, topic_prefix=tag, table_include_list="public.things"))
+        sink = lake.config(f"{tag}.public.things", tables_write__mode="scd2")
+        with PostgresPump(source, lake) as pump:
+            pump.pump(until=3)
+            task = lake.start(sink)
+            lake.drain(task)
+            db.execute("UPDATE things SET t = 'second' WHERE id = 1")
+            db.execute("DELETE FROM things WHERE id = 2")
+            pump.pump(until=5)
+            lake.drain(task)
+            assert len(lake.rows("things")) == 4  # versions
+            paths = files(source, sink)
+            code, (same,) = found([*paths, "--wait", "0"], capsys)
+            assert (code, same["equal"], same["source_rows"], same["table_rows"]) == (0, True, 2, 2), same
+            db.execute("UPDATE things SET t = 'first' WHERE id = 1")  # what an old version says does not count
+            code, (other,) = found([*paths, "--wait", "0"], capsys)
+            assert (code, other["different"], other["missing"], other["extra"]) == (3, 1, 0, 0)
+
+
 def test_rows_of_a_postgresql_table_without_a_key_are_counted(
     lake: Lake, postgres: PostgresAddress, database: str, tag: str, files: Files, capsys: pytest.CaptureFixture[str]
 ) -> None:

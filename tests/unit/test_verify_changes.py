@@ -13,12 +13,13 @@ import pytest
 from connect_py.data import Struct
 from connect_py.data.schema import INT32, OPTIONAL_STRING, STRING, struct
 from connect_py.verify.changelog import Changelog
+from connect_py.verify.compare import Comparison
 from connect_py.verify.documents import id_of
 from connect_py.verify.keyless import KeylessComparison
 from connect_py.verify.layout import Layout, NotComparableError
 from connect_py.verify.outcome import Outcome, Patience
 from connect_py.verify.report import as_json, as_text
-from connect_py.verify.source import SourceRow
+from connect_py.verify.source import KeyRange, SourceRow
 from spark_sink.config import parse
 
 SINK = parse(
@@ -85,11 +86,20 @@ def source_row(id_: int, a: str | None, b: str | None, *, keyed: bool = True) ->
     return SourceRow("t", Struct(KEY, [id_]) if keyed else None, Struct(ROW, [id_, a, b]))
 
 
-def left(table: Table) -> list[tuple[Any, ...]]:
+class Keyed:
+    """A source with two rows."""
+
+    def ranges(self, name: str) -> Iterator[tuple[KeyRange, list[SourceRow]]]:
+        yield KeyRange(name, None, ()), [source_row(1, "x", "y"), source_row(2, "z", "y")]
+
+
+def left(table: Table, doubled: int = 0) -> list[tuple[Any, ...]]:
     """What a table's changes have left."""
     layout = Layout(COLUMNS, source_row(0, "", ""), SINK, fills_nulls=True, every_row=True)
     columns = [column.name for column in layout.columns]
-    found = [row for rows in Changelog(table, layout).rows() for _, row in rows]
+    changelog = Changelog(table, layout)
+    found = [row for rows in changelog.rows() for _, row in rows]
+    assert changelog.doubled == doubled
     return sorted(tuple(row[columns.index(name)] for name in ("id", "a", "b")) for row in found)
 
 
@@ -123,10 +133,18 @@ def test_of_a_key_in_several_partitions_the_change_made_last_counts() -> None:
     assert left(Table(log.rows)) == [(1, "new", None)]
 
 
-def test_a_change_that_the_table_has_twice_leaves_its_row_twice() -> None:
+def test_events_that_the_table_has_twice_are_counted_and_leave_their_rows_once() -> None:
     log = Log()
-    log.write("c", 1, "x")
-    assert len(left(Table(log.rows * 2))) == 2
+    log.write("c", 1, "x", "y")
+    log.write("c", 2, "x", "y")
+    log.write("u", 2, "z", unsent=("b",))
+    assert left(Table(log.rows * 2), doubled=3) == [(1, "x", "y"), (2, "z", "y")]
+    layout = Layout(COLUMNS, source_row(0, "", ""), SINK, fills_nulls=True, every_row=True)
+    outcome = Outcome("t", ["s"])
+    table = Table([*log.rows, log.rows[0]])
+    Comparison(outcome, Keyed(), table, layout, Patience(wait=0), changes=Changelog(table, layout)).run()  # type: ignore[arg-type]
+    assert (outcome.counts["different"], outcome.doubled, outcome.equal) == (0, 1, False)
+    assert "what 4 changes have left\n  1 of them are the same event as another one" in as_text(outcome)
 
 
 def test_a_truncate_among_several_partitions_cannot_be_placed() -> None:
