@@ -28,6 +28,9 @@ BOUNDARIES = (
 #: Those of the whole batch; the others are passed once for each table.
 OF_THE_BATCH = ("planned", "read", "before the report", "reported", "asked")
 
+#: Those that need a table which is not there.
+OF_CREATION = ("creating", "created")
+
 
 def of_format(format_: str) -> list[str]:
     """Those that a table format has."""

@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.lake_boundaries import OF_THE_BATCH, of_format
+from tests.faults.lake_boundaries import OF_CREATION, OF_THE_BATCH, of_format
 from tests.faults.lake_source import Source
 from tests.fix_spark import LAKES, Lake
 
@@ -29,10 +29,6 @@ pytestmark = [pytest.mark.services, pytest.mark.spark]
 
 LONG = int(os.environ.get("CONNECT_PY_LAKE_KILLS", "0"))
 MODES = {"kept": "upsert", "logged": "append"}
-
-
-#: Boundaries that need a table which is not there.
-CREATION = ("creating", "created")
 
 
 @dataclass(frozen=True)
@@ -86,7 +82,7 @@ def dealt(format_: str, rng: random.Random, least: int) -> list[Kill]:
                 count.update(kill.modes)
     tasks, others = [k for k in kills if k.who == "task"], [k for k in kills if k.who != "task"]
     for group in (tasks, others):
-        group.sort(key=lambda kill: kill.boundary not in CREATION)
+        group.sort(key=lambda kill: kill.boundary not in OF_CREATION)
     share = -(-len(tasks) // max(1, len(others)))
     return [k for number, other in enumerate(others) for k in (*tasks[number * share : (number + 1) * share], other)]
 
@@ -158,7 +154,7 @@ def test_whatever_is_killed_whenever_tables_equal_their_source_and_no_event_is_d
     for kill in [*(dealt(format_, rng, LONG) if LONG else SHORT[format_, driver]), NOBODY]:
         source.change(6)
         process = process or Process(connector)
-        died = process.run(kill, rng.random(), tmp_path / "warehouse" / "public" / kill.table if kill.boundary in CREATION else None)
+        died = process.run(kill, rng.random(), tmp_path / "warehouse" / "public" / kill.table if kill.boundary in OF_CREATION else None)
         print(f"{kill.boundary}, {kill.who}, {kill.table}: {'died' if died else 'drained'}", flush=True)
         if not died:
             source.check()
