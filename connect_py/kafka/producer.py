@@ -41,14 +41,18 @@ QUEUE_MESSAGES = 50_000
 #: How often a caller that waits for room is let keep its source alive.
 ROOM_SECONDS = 1.0
 
-#: How long records wait for company where the user has not said it: `send_now` sends them before (see `runtime/lingering.py`).
+#: How long records wait for company where the user has not said it: `send_now` sends them before (see `runtime/lingering.py`). Longer than
+#: a queue of full batches takes to be sent where answers take 10 ms.
 LINGER_MS = 100
 
 #: How long `send_now` waits at most: so that the client's threads see that they are asked. Answers often come meanwhile.
 _HURRY_SECONDS = 0.002
 
-#: A queue that is full of batches that are not, since they are of many partitions, is sent after so long without progress.
+#: A queue that is full of batches that are not, since they are of many partitions, is sent after so long without progress: at first, and
+#: where that was so a moment ago.
 _STUCK_SECONDS = 0.01
+_STUCK_AGAIN_SECONDS = 0.001
+_UNSTICK_SECONDS = 0.005
 
 #: How long a topic that the broker doesn't know yet is waited for (auto creation, or a creation on its way through the cluster).
 UNKNOWN_TOPIC_MS = 60_000
@@ -97,6 +101,7 @@ class Producer:
         except (KafkaException, ValueError) as error:
             raise ConfigError(f"The producer's properties cannot be used: {error_text(error)}") from error
         self._waited = self._kept = 0.0
+        self._stuck_after = _STUCK_SECONDS
         #: `send(topic, value, key, partition, on_delivery, None, timestamp, headers)`, positional; partition -1: by key; headers
         #: may be None. The None in the middle is the callback's second name, which has a position of its own.
         self.send = self._client.produce
@@ -148,9 +153,15 @@ class Producer:
         started = time.monotonic()
         if started - self._waited > 2 * ROOM_SECONDS:
             self._kept = started
-        while not self._client.poll(_STUCK_SECONDS) and time.monotonic() - started < ROOM_SECONDS:
+        queued = len(self)
+        while not self._client.poll(self._stuck_after):
             if self.holds_back:
-                self.send_now()
+                self.send_now(_UNSTICK_SECONDS)
+                self._stuck_after = _STUCK_AGAIN_SECONDS
+            if len(self) < queued or time.monotonic() - started >= ROOM_SECONDS:
+                break
+        else:
+            self._stuck_after = min(_STUCK_SECONDS, self._stuck_after * 1.2)
         self._waited = now = time.monotonic()
         if while_waiting is not None and now - self._kept >= ROOM_SECONDS:
             self._kept = now
@@ -160,9 +171,9 @@ class Producer:
         """Run the callbacks of what has been delivered; returns how many events there were."""
         return int(self._client.poll(timeout_seconds))
 
-    def send_now(self) -> None:
-        """Have what is queued sent, without the linger. Callbacks may run."""
-        self._client.flush(_HURRY_SECONDS)
+    def send_now(self, seconds: float = _HURRY_SECONDS) -> None:
+        """Have what is queued sent, without the linger, waiting so long at most. Callbacks may run."""
+        self._client.flush(seconds)
 
     def flush(self, timeout_seconds: float) -> int:
         """Send what is queued and wait; returns how many records are still not acknowledged."""

@@ -59,6 +59,7 @@ def test_a_full_queue_of_many_partitions_empties_without_the_linger(
     kafka: Kafka, properties: dict[str, str], tag: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("connect_py.kafka.producer.LINGER_MS", 600_000)
+    monkeypatch.setattr("connect_py.kafka.producer.ROOM_SECONDS", 600)
     producer = Producer({**source_producer_properties(properties, "c", 0), "buffer.memory": "2000000"})
     for number in range(60):
         producer.produce(f"{tag}-full-{number % 3}", b"x" * 100_000)
