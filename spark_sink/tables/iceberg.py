@@ -248,6 +248,9 @@ class IcebergTables:
         version = "" if known.head is None else f" AS OF VERSION {known.head}"
         self._spark.sql(f"ALTER TABLE {self._quoted(name)} CREATE BRANCH {quote(branch)}{version}")
         try:
+            # of a table without rows the branch begins with whatever is there by now, which another task may have written
+            if known.head is None and (written := self._moved(name, None)) is not None:
+                raise written
             with self._identity(watermark, generation):
                 for statement in statements(f"{self._quoted(name)}.{quote('branch_' + branch)}"):
                     self._spark.sql(statement)
