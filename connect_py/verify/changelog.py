@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import pickle
 import sqlite3
-import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
 
-from connect_py.verify.index import CACHE_KIB
+from connect_py.verify.index import Scratch
 from connect_py.verify.lake import LakeTable
 from connect_py.verify.layout import Layout, Normal, NotComparableError
 from connect_py.verify.normal import digest
@@ -28,9 +26,6 @@ UNSENT = "__unavailable"
 _META = ("__op", "__topic", "__partition", "__offset", "__ts_ms")
 
 _TABLES = (
-    "PRAGMA journal_mode=OFF",
-    "PRAGMA synchronous=OFF",
-    f"PRAGMA cache_size=-{CACHE_KIB}",
     "CREATE TABLE last (k BLOB PRIMARY KEY, place INT, offset INT, ts INT, unsent BLOB, gone INT DEFAULT 0) WITHOUT ROWID",
     "CREATE TABLE events (place INT, offset INT, PRIMARY KEY (place, offset)) WITHOUT ROWID",
     "CREATE TABLE held (k BLOB PRIMARY KEY, row BLOB) WITHOUT ROWID",
@@ -77,16 +72,13 @@ class Changelog:
             NotComparableError: the table does not say enough.
             ConnectError: it cannot be read.
         """
-        with tempfile.TemporaryDirectory(prefix="connect-py-verify-") as directory:
-            db = sqlite3.connect(Path(directory) / "changes", isolation_level=None)
-            try:
-                for statement in _TABLES:
-                    db.execute(statement)
-                self._find_last(db)
-                yield from self._last_rows(db)
-                yield from self._completed(db)
-            finally:
-                db.close()
+        scratch = Scratch(*_TABLES)
+        try:
+            self._find_last(scratch.db)
+            yield from self._last_rows(scratch.db)
+            yield from self._completed(scratch.db)
+        finally:
+            scratch.close()
 
     def _find_last(self, db: sqlite3.Connection) -> None:
         self.changes = 0
