@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from connect_py.api.record import EncodedRow
 from connect_py.errors import DataError
 from connectors.engine.encode.fused_rows import FusedRows
+from connectors.mysql.fused_text import any_rows, usual_rows
 from connectors.mysql.tables import CapturedTable
-from connectors.mysql.text_rows import SPECIAL, MalformedRowError, TextRow, any_rows, row_function, usual_rows
+from connectors.mysql.text_rows import SPECIAL, MalformedRowError, TextRow, row_function
 from connectors.mysql.values import is_text
 
 #: Rows that are taken the careful way together when one of them is unusual.
@@ -66,12 +67,12 @@ class PacketRows:
         encoder = self._table.encoder
         if data.isascii():
             if self._ascii is None:
-                self._ascii = encoder.fused(usual_rows([False] * len(self.characters)), stream=False)
+                self._ascii = encoder.fused(usual_rows([False] * len(self.characters), encoder.wanted_forms), stream=False)
             return self._ascii
         if not any(mark in data for mark in SPECIAL):
             if self._usual is None:
-                self._usual = encoder.fused(usual_rows(self.characters), stream=False)
+                self._usual = encoder.fused(usual_rows(self.characters, encoder.wanted_forms), stream=False)
             return self._usual
         if self._any is None:
-            self._any = encoder.fused(any_rows(self.characters), stream=False)
+            self._any = encoder.fused(any_rows(self.characters, encoder.wanted_forms), stream=False)
         return self._any

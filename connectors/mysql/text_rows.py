@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 
-from connectors.engine.encode.fused import FusedSource, Single
 from connectors.engine.encode.texts import Text
 
 #: Texts of a row, one a column.
@@ -77,23 +76,6 @@ def row_function(characters: Sequence[bool]) -> ReadRow:
     names: dict[str, object] = {"MalformedRowError": MalformedRowError, "sized": _sized}
     exec(compile("\n".join(lines), "<rows of a result>", "exec"), names)  # noqa: S102  # our own text
     return names["read_row"]  # type: ignore[return-value]
-
-
-def usual_rows(characters: Sequence[bool]) -> FusedSource:
-    """How rows stand one behind the other, of which no value is NULL or longer than 250 bytes."""
-    lines: list[str] = []
-    for i, is_text in enumerate(characters):
-        lines += ["a = p + 1", "p = a + d[p]", f"c{i} = s[a:p]", *_decoded(i, is_text)]
-    return FusedSource(together=lines)
-
-
-def any_rows(characters: Sequence[bool]) -> FusedSource:
-    """How all others stand."""
-    single = [
-        Single(i, f"size == {_NULL}", _any_value(i, is_text), before=["size = d[p]"], passing=["p += 1"])
-        for i, is_text in enumerate(characters)
-    ]
-    return FusedSource(single=single, names={"sized": _sized})
 
 
 def _any_value(i: int, is_text: bool) -> list[str]:

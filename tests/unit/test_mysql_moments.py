@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from connectors.engine.encode.plan import ColumnPlan
+from connectors.engine.encode.plan import ColumnPlan, Stored
+from connectors.mysql.binlog.temporal import CLOCK_HIGHS, CLOCK_LOWS
 from connectors.mysql.model import MyColumn
 from connectors.mysql.types.base import ValueOptions
 from connectors.mysql.values import column_plan
@@ -25,10 +26,10 @@ def plan_of(type_name: str, digits: int, **options: Any) -> ColumnPlan:
 
 
 def function(plan: ColumnPlan, expression: str) -> Callable[..., str]:
-    """An expression of a plan, as generated functions hold it."""
-    text = expression.replace("$$", "fraction").replace("$", "c")
-    found: Callable[..., str] = eval(f'lambda c, fraction=0: f"{{{text}}}"', dict(plan.helpers))
-    return (lambda *values: f'"{found(*values)}"') if plan.quoted else found
+    """An expression of a plan, as generated functions hold it, of a value and its pieces by their names."""
+    text = Stored("", expression).shown(0)
+    found: Callable[..., str] = eval(f'lambda c0, clock0=0, second0=0, fraction0=0: f"{{{text}}}"', dict(plan.helpers))
+    return (lambda *values, **pieces: f'"{found(*values, **pieces)}"') if plan.quoted else found
 
 
 def moments(digits: int) -> list[tuple[int, ...]]:
@@ -50,8 +51,10 @@ def text_of(moment: tuple[int, ...], digits: int) -> str:
 def test_every_minute_of_a_day_is_read_the_same_way_from_texts_and_from_the_log(type_name: str, digits: int) -> None:
     plan = plan_of(type_name, digits)
     assert plan.convert is not None
-    assert plan.stored is not None
-    quick, stored = function(plan, plan.quick), function(plan, plan.stored.expression)
+    ways = {way.form: function(plan, way.expression) for way in plan.stored}
+    quick, stored = function(plan, plan.quick), ways[f"{type_name.lower()}.{digits}"]
+    pieces = ways.get(f"{type_name.lower()} texts.{digits}")
+    assert (pieces is None) == (type_name == "TIMESTAMP" and digits > 0)
     trimmed = function(plan, plan.quick_copy) if plan.quick_copy else None
     for moment in moments(digits):
         year, month, day, hour, minute, second, fraction = moment
@@ -62,10 +65,15 @@ def test_every_minute_of_a_day_is_read_the_same_way_from_texts_and_from_the_log(
             assert plan.snapshot is not None
             assert trimmed(text) == plan.snapshot(text)
         if type_name == "DATETIME":
-            value = ((year * 13 + month) << 5 | day) << 17 | hour << 12 | minute << 6 | second
+            packed = (1 << 39 | ((year * 13 + month) << 5 | day) << 17 | hour << 12 | minute << 6 | second).to_bytes(5, "big")
+            assert stored(packed[:3], clock0=CLOCK_HIGHS[packed[3]] + CLOCK_LOWS[packed[4]], fraction0=fraction) == careful
         else:
-            value = calendar.timegm((year, month, day, hour, minute, second))
-        assert stored(value, fraction) == careful
+            assert stored(calendar.timegm((year, month, day, hour, minute, second)), fraction0=fraction) == careful
+        sized = chr(len(text)) + text
+        if pieces is not None and type_name == "DATETIME":
+            assert pieces(sized[:11], clock0=sized[11:18], second0=sized[18:20], fraction0=sized[21:]) == careful
+        elif pieces is not None:
+            assert pieces(sized[:11], clock0=sized[12:]) == careful
 
 
 @pytest.mark.parametrize(
@@ -75,3 +83,19 @@ def test_what_is_no_moment_is_left_to_the_careful_way(text: str) -> None:
     plan = plan_of("DATETIME", 0)
     with pytest.raises((ValueError, LookupError)):
         function(plan, plan.quick)(text)
+
+
+@pytest.mark.parametrize(
+    ("sized", "clock", "second"),
+    [
+        ("\x122020-01-01", " 01:02:", "03"),
+        ("\x132020-13-01", " 01:02:", "03"),
+        ("\x132020-01-01", "T01:02:", "03"),
+        ("\x132020-01-01", " 01:02:", "0x"),
+    ],
+)
+def test_pieces_of_what_is_no_moment_are_left_to_the_careful_way(sized: str, clock: str, second: str) -> None:
+    plan = plan_of("DATETIME", 0)
+    (way,) = (way for way in plan.stored if way.form == "datetime texts.0")
+    with pytest.raises(ValueError):
+        function(plan, way.expression)(sized, clock0=clock, second0=second)

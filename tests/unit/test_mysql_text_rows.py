@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from decimal import Decimal, localcontext
 
 import pytest
 
 from connect_py.api import JsonEncoding, Route
+from connectors.engine.encode.fused import FusedSource
 from connectors.engine.encode.plan import ColumnPlan
 from connectors.engine.encode.table import TableEncoder
 from connectors.mysql.binlog.decimals import decimal_reader, stored_size
 from connectors.mysql.errors import LostConnectionError, ServerError
+from connectors.mysql.fused_text import any_rows, usual_rows
 from connectors.mysql.model import MyColumn
 from connectors.mysql.result import TextResult
 from connectors.mysql.source_info import block_schema
 from connectors.mysql.text_rows import TextRow
 from connectors.mysql.types.base import ValueOptions
-from connectors.mysql.values import column_plan
+from connectors.mysql.values import column_plan, is_text
 
 END = b"\x05\x00\x00\x09\xfe\x00\x00\x02\x00"
 
@@ -138,6 +141,56 @@ def test_quick_rows_are_the_careful_ones(with_schema: bool) -> None:
         careful_key, image = encoder._slow.encode(row, snapshot=True)
         assert (key, shown) == (careful_key, encoder.value(None, image, b"{}", b'"op":"r"')), row
         assert encoder.image(row) == encoder._slow.encode(row, snapshot=False), row
+
+
+def encoder_of(columns: list[MyColumn]) -> tuple[TableEncoder, list[bool], Route]:
+    encoder = TableEncoder("t", [column_plan(column, ValueOptions()) for column in columns], ["id"], block_schema("mysql"), JsonEncoding())
+    return encoder, [is_text(column) for column in columns], Route("t", encoder.key_schema, encoder.value_schema)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_read_and_written_at_once_are_those_that_are_read_apart(seed: int) -> None:
+    chosen = random.Random(seed)
+    columns = [
+        *COLUMNS,
+        MyColumn("g", "DATETIME", 93, length=3),
+        MyColumn("u", "TIMESTAMP", 2014),
+        MyColumn("x", "TEXT", -1, charset="utf8mb4"),
+    ]
+    chosen.shuffle(columns)
+    encoder, characters, route = encoder_of(columns)
+    values: dict[str, list[str | None]] = {
+        "id": ["1", "-5"],
+        "t": [None, "plain", "é", "🐟", "\r\n", "\r", "\x7f", ""],
+        "m": [None, "2020-01-01 00:00:00.100", "1970-01-01 00:00:01.000"],
+        "d": [None, "0.00", "-1234567890.12"],
+        "e": [None, "a", "b,c"],
+        "f": [None, "2020-02-29 23:59:59", "0999-01-01 00:00:00"],
+        "g": [None, "2020-02-29 23:59:59.999", "0999-01-01 00:00:00.001"],
+        "u": [None, "2020-02-29 23:59:59", "1970-01-01 00:00:01"],
+        "x": [None, "y" * 250, "y" * 251, "ž" * 40_000, "12", "\u0100"],
+    }
+    for usual in (True, False):
+        rows = [tuple(chosen.choice(values[column.name]) for column in columns) for _ in range(50)]
+        if usual:
+            rows = [row for row in rows if not any(text is None or len(text.encode()) > 250 for text in row)]
+        source = (usual_rows if usual else any_rows)(characters, encoder.wanted_forms)
+        data = b"".join(value(None if text is None else text.encode()) for row in rows for text in row)
+        found = encoder.fused(source, stream=False).records(data, route, "", encoder.end(b"{}", b'"op":"r"'))
+        assert found == encoder.text_rows(rows, route, b"{}", b'"op":"r"'), f"seed {seed}"
+
+
+@pytest.mark.parametrize("read", [usual_rows, any_rows])
+def test_what_is_not_exactly_rows_is_never_given_out(read: Callable[..., FusedSource]) -> None:
+    columns = [COLUMNS[0], MyColumn("u", "DATETIME", 93), MyColumn("t", "TEXT", -1, charset="utf8mb4")]
+    encoder, characters, route = encoder_of(columns)
+    rows = encoder.fused(read(characters, encoder.wanted_forms), stream=False)
+    row = value(b"1") + value(b"2020-01-01 01:02:03") + value(b"some text")
+    assert len(rows.records(row * 3, route, "", b"") or ()) == 3
+    for cut in range(1, len(row)):
+        assert rows.records(row + row[:cut], route, "", b"") is None, cut
+    for more in (b"\x01", b"\x00", b"\xfc", b"\xff" + b"x" * 40):
+        assert rows.records(row + more, route, "", b"") is None, more
 
 
 def stored(precision: int, scale: int, number: Decimal) -> bytes:

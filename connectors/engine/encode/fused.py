@@ -1,9 +1,9 @@
 """Reading and writing rows in one: functions that take the bytes in which a reader finds rows and put finished records to a list.
 
 A connector's reader says by `FusedSource` how values come out of bytes; the table's writer says what becomes of them. Nothing is made for a
-row but its record: no list of texts, no texts of numbers and moments where the column has a way from the stored value (`Stored`). Whatever
-is unusual makes the function raise, or leave something that must be escaped in the texts that it notes: the caller then throws away what
-it got and takes these rows the careful way.
+row but its record: no list of texts, no texts of numbers and moments where the column has a way from the value or its pieces (`Stored`).
+Whatever is unusual makes the function raise, or leave something that must be escaped in the texts that it notes: the caller then throws
+away what it got and takes these rows the careful way.
 """
 
 from __future__ import annotations
@@ -42,36 +42,42 @@ class Single:
 class FusedSource:
     """How rows stand in bytes `d`, of which `s` is the text with a character for each: from `p` up to `end`, one behind the other.
 
-    The statements move `p`, and set the variable `c0` for the first column of events, and so on: texts, or what `stored` says. They may
-    raise what is in `UNUSUAL`.
+    The statements set the variable `c0` for the first column of events, and so on: texts, or what `stored` says. They may raise what is in
+    `UNUSUAL`.
 
     Attributes:
+        opening: statements ahead of the first row.
+        loop: what is true where a row follows.
+        closing: statements behind the last row; `p` is its end then.
         begin: statements at a row's begin.
         together: statements for all columns of a row without NULL; None where each is always read by itself.
         single: for rows with NULL; None where there are none.
         nulls: condition that tells the two apart, where there are both.
-        stored: indexes of the columns whose variable holds the stored value.
+        stored: of the columns whose variables hold another form than the text, by index, which one.
         names: that the statements use.
     """
 
+    opening: Sequence[str] = ()
+    loop: str = "p < end"
+    closing: Sequence[str] = ()
     begin: Sequence[str] = ()
     together: Sequence[str] | None = None
     single: Sequence[Single] | None = None
     nulls: str = ""
-    stored: frozenset[int] = frozenset()
+    stored: Mapping[int, Stored] = field(default_factory=dict)
     names: Mapping[str, object] = field(default_factory=dict)
 
 
-def wanted_forms(plan: RowPlan) -> list[Stored | None]:
-    """Of each column of events, the stored form that its writer takes; None where it takes texts."""
-    found: list[Stored | None] = []
+def wanted_forms(plan: RowPlan) -> list[Mapping[str, Stored]]:
+    """Of each column of events, the forms that its writer takes beside texts, by their names."""
+    found: list[Mapping[str, Stored]] = []
     for index, column in enumerate(plan.columns):
         stored = column.stored
         if plan.numeric_row and column.numeric is not None:
-            stored = None
+            stored = ()
         if index in plan.key and (column.of_key.stored != stored or (plan.numeric_key and column.of_key.numeric is not None)):
-            stored = None
-        found.append(stored)
+            stored = ()
+        found.append({way.form: way for way in stored})
     return found
 
 
@@ -96,7 +102,7 @@ def fused_text(plan: RowPlan, source: FusedSource, *, stream: bool, escape: bool
 
 
 def _function(plan: RowPlan, source: FusedSource, head: str, emit: str, stream: bool, escape: bool, *, numbered: bool) -> list[str]:
-    lines = [f"def {head}:", "    while p < end:", *_indented(source.begin, 2)]
+    lines = [f"def {head}:", *_indented(source.opening, 1), f"    while {source.loop}:", *_indented(source.begin, 2)]
     both = source.together is not None and source.single is not None
     depth = 3 if both else 2
     if both:
@@ -109,7 +115,7 @@ def _function(plan: RowPlan, source: FusedSource, head: str, emit: str, stream: 
         lines += _indented(_single(plan, source, emit, stream, escape, numbered=numbered), depth)
     if numbered:
         lines.append("        n += 1")
-    return [*lines, "    return p"]
+    return [*lines, *_indented(source.closing, 1), "    return p"]
 
 
 def _together(plan: RowPlan, source: FusedSource, emit: str, stream: bool, escape: bool, *, numbered: bool) -> list[str]:

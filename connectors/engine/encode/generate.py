@@ -18,10 +18,11 @@ How it is made, with what was measured (2 vCPU, CPython 3.11, the ten columns of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from connectors.engine.encode.plan import ColumnPlan
+from connectors.engine.encode.plan import ColumnPlan, Stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ class Writer:
         tests: pairs of a condition with `$` for the text, and the word that names what stands for a value of which it holds.
         stream: whether rows are those of a stream.
         escape: whether texts may need escapes.
-        stored: columns whose variable holds the stored value.
+        stored: of the columns whose variables hold another form than the text, which one.
         apart: whether statements make each column's JSON text by itself (`shown`, and `nulls` for NULL), in place of `lines` for all.
 
     Attributes:
@@ -127,7 +128,7 @@ class Writer:
         tests: Sequence[tuple[str, str]] = (),
         stream: bool = False,
         escape: bool = False,
-        stored: frozenset[int] = frozenset(),
+        stored: Mapping[int, Stored] = MappingProxyType({}),
         apart: bool = False,
     ) -> None:
         self.plan, self.tests, self.stream, self.escape, self._stored, self._apart = plan, tests, stream, escape, stored, apart
@@ -171,8 +172,8 @@ class Writer:
 
     def _plain(self, column: ColumnPlan, index: int, target: str, numeric: bool) -> tuple[str, bool]:
         variable = f"c{index}"
-        if index in self._stored and column.stored is not None:
-            return column.stored.expression.replace("$$", f"fraction{index}").replace("$", variable), column.quoted
+        if index in self._stored:
+            return self._stored[index].shown(index), column.quoted
         if column.textual:
             return (f"quote({variable})", False) if self.escape or column.marked_up else (variable, True)
         if numeric and column.numeric is not None:

@@ -26,15 +26,26 @@ class Unrepresentable(ValueError):
 
 
 class Stored(NamedTuple):
-    """How a value that a reader hands over as it is stored, and not as text, becomes JSON text (`fused.py`).
+    """How a value that a reader hands over as it is stored, or in pieces, and not as a text, becomes JSON text (`fused.py`).
 
     Attributes:
-        form: what the reader and the writer call the stored value, such as `integer`; both must mean the same.
-        expression: as `ColumnPlan.quick`, with `$` for the value and `$$` for a second one, the fraction of a moment.
+        form: what the reader and the writer call the value, such as `integer`; both must mean the same.
+        expression: as `ColumnPlan.quick`, with `$` for the value, and for a moment's further pieces `$clock`, `$second` and `$fraction`.
     """
 
     form: str
     expression: str
+
+    def shown(self, index: int) -> str:
+        """The expression for the variables of a column."""
+        text = self.expression
+        for piece in PIECES:
+            text = text.replace(f"${piece}", f"{piece}{index}")
+        return text.replace("$", f"c{index}")
+
+
+#: Of a moment that is handed over in several variables.
+PIECES = ("clock", "second", "fraction")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +71,7 @@ class ColumnPlan:
         constant: JSON text that stands for every value, NULL among them (a masked column); empty without.
         null: JSON text that stands for NULL where it is neither null nor the default as it is; empty otherwise.
         only_in_key: rows leave the column out, keys show it: a column of the key that the user's lists exclude.
-        stored: the way past the text for readers that have the value itself; whoever changes `convert` takes it away.
+        stored: ways past the text, for readers that have the value itself or its pieces; whoever changes `convert` takes them away.
         in_key: the plan by which keys show the column where that is another one: rules that hide values spare keys.
     """
 
@@ -81,7 +92,7 @@ class ColumnPlan:
     constant: str = ""
     null: str = ""
     only_in_key: bool = False
-    stored: Stored | None = None
+    stored: tuple[Stored, ...] = ()
     in_key: ColumnPlan | None = None
 
     @property

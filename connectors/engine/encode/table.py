@@ -151,8 +151,8 @@ class TableEncoder:
     # -- bytes that a connector finds rows in ----------------------------------------------------------------------------------------
 
     @property
-    def wanted_forms(self) -> list[Stored | None]:
-        """Of each column of events, the stored form that is taken in place of a text (`fused.py`)."""
+    def wanted_forms(self) -> list[Mapping[str, Stored]]:
+        """Of each column of events, the forms that are taken in place of a text, by their names (`fused.py`)."""
         return wanted_forms(self._plan)
 
     def fused(self, source: FusedSource, *, stream: bool) -> FusedRows:

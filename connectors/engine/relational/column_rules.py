@@ -155,7 +155,7 @@ def _mapped(plan: ColumnPlan, change: Convert) -> ColumnPlan:
         convert=convert,
         quick="",
         textual=False,
-        stored=None,
+        stored=(),
         snapshot=None if snapshot is None else lambda text: change(snapshot(text)),
         fallback=change(plan.fallback),
         null=filled,

@@ -36,7 +36,7 @@ def decimal_plan(name: str, schema: Schema, scale: int) -> ColumnPlan:
         f"base64_of_integer({number})" if scale >= 0 else "",
         quoted=scale >= 0,
         helpers={"base64_of_integer": base64_of_integer, f"unscaled{scale}": unscaled},
-        stored=Stored(f"decimal.{scale}", "base64_of_integer($)") if scale >= 0 else None,
+        stored=(Stored(f"decimal.{scale}", "base64_of_integer($)"),) if scale >= 0 else (),
         numeric=lambda text: str(finite(text)),
         fallback='"AA=="',
     )

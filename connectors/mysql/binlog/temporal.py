@@ -59,6 +59,9 @@ DATES: Final = _Texts(_date)
 DATETIME_OFFSET: Final = 0x8000000000
 DAYS_OF_DATETIME: Final = _Texts(_date_of_datetime)
 CLOCKS: Final = _Texts(_clock)
+#: Its last two bytes, behind the upper bit of the hour, as seconds: four bits of the hour and four of the minute; two more, and the second.
+CLOCK_HIGHS: Final = tuple((octet >> 4) * 3600 + (octet & 15) * 240 for octet in range(256))
+CLOCK_LOWS: Final = tuple((octet >> 6) * 60 + (octet & 63) for octet in range(256))
 #: TIMESTAMP(n): seconds since 1970 in UTC, and the fraction; by day, and by second of the day.
 EPOCH_DAYS: Final = _Texts(_date_of_day)
 SECONDS: Final = _Texts(_clock_of_second)

@@ -26,8 +26,8 @@ _INTEGERS = {
     "INTEGER": (INT32, INT64),
     "BIGINT": (INT64, INT64),
 }
-_INTEGER = Stored("integer", "$")
-_TRUTH = Stored("integer", "'true' if $ else 'false'")
+_INTEGER = (Stored("integer", "$"),)
+_TRUTH = (Stored("integer", "'true' if $ else 'false'"),)
 #: FLOAT(p) up to this many bits is a single.
 _SINGLE_BITS = 24
 YEAR = Schema(Type.INT32, name="io.debezium.time.Year", version=1)
@@ -53,7 +53,7 @@ def _big_unsigned(column: MyColumn, options: ValueOptions) -> ColumnPlan:
             "base64_of_integer(int($))",
             quoted=True,
             helpers={"base64_of_integer": base64_of_integer},
-            stored=Stored("integer", "base64_of_integer($)"),
+            stored=(Stored("integer", "base64_of_integer($)"),),
             numeric=lambda text: str(int(text)),
             fallback='"AA=="',
         )
@@ -63,7 +63,7 @@ def _big_unsigned(column: MyColumn, options: ValueOptions) -> ColumnPlan:
         lambda text: str(wrapped(int(text))),
         "wrapped(int($))",
         helpers={"wrapped": wrapped},
-        stored=Stored("integer", "wrapped($)"),
+        stored=(Stored("integer", "wrapped($)"),),
         fallback="0",
     )
 

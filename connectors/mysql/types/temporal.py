@@ -23,7 +23,8 @@ _DATETIME = re.compile(r"(\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}
 _TIME = re.compile(r"(-?)(\d{2,3}):(\d\d):(\d\d)(?:\.(\d{1,6}))?").fullmatch
 _CLOCK = re.compile(r"(\d\d):(\d\d):").fullmatch
 _SECOND = re.compile(r"\d\d").fullmatch
-_DAY_MICROS = 86_400_000_000
+_DAY_SECONDS = 86_400
+_DAY_MICROS = _DAY_SECONDS * 1_000_000
 _MAX_LONG = (1 << 63) - 1
 _LAST_YEAR = 9999
 _EPOCH = calendar_date(1970, 1, 1)
@@ -97,39 +98,58 @@ def _days_of_packed(value: int, *, adjusts: bool = False) -> int:
     return days_of(value >> 9, value >> 5 & 15, value & 31, adjusts=adjusts)
 
 
-def _days_of_moment(value: int, *, adjusts: bool = False) -> int:
-    """The upper bits of a DATETIME as it is stored: months of 13 a year, days of 32 a month."""
-    year, month = divmod(value >> 5, 13)
+def _seconds_of_packed(value: bytes, *, adjusts: bool = False) -> int:
+    """The first three bytes of a DATETIME as it is stored: months of 13 a year, days of 32 a month, and the upper bit of the hour."""
+    packed = int.from_bytes(value, "big") - 0x800000
+    year, month = divmod(packed >> 6, 13)
     if not 0 <= year <= _LAST_YEAR:
         raise Unrepresentable(f"the year {year} is none of a date and time")
-    return days_of(year, month, value & 31, adjusts=adjusts)
-
-
-def _minute_of_clock(value: int) -> int:
-    return (value >> 6) * 60 + (value & 63)
+    return days_of(year, month, packed >> 1 & 31, adjusts=adjusts) * _DAY_SECONDS + (packed & 1) * 16 * 3600
 
 
 def _no_moment() -> str:
     raise StandsForNull("a time stamp of zeros")
 
 
-#: For the quick ways: `1999-12-31` to days, `23:59:` to minutes, `59` to seconds, and a whole TIME to microseconds. The last three are for
-#: stored values. Clocks are looked up in two parts, since a table of all seconds of a day does not fit into a processor's nearest memory.
+def _sized_date(text: str, digits: int) -> str:
+    """`1999-12-31` behind the length of a moment with so many digits of fraction. Raises ValueError."""
+    if text[:1] != chr(20 + digits if digits else 19):
+        raise Unrepresentable(f"{text!r} does not begin with the length of a date and time")
+    return text[1:]
+
+
+def _seconds_of_sized(text: str, *, digits: int, adjusts: bool) -> int:
+    return days_of_date(_sized_date(text, digits), adjusts=adjusts) * _DAY_SECONDS
+
+
+def _seconds_of_minute(text: str) -> int:
+    if text[:1] != " ":
+        raise Unrepresentable(f"{text!r} are no hour and minute behind a date")
+    return _minute_of_day(text[1:]) * 60
+
+
+def _date_names(*, adjusts: bool) -> dict[str, object]:
+    return {
+        "DAYS": Found(partial(days_of_date, adjusts=adjusts)),
+        "PACKED_DATES": Found(partial(_days_of_packed, adjusts=adjusts)),
+        "PACKED_SECONDS": Found(partial(_seconds_of_packed, adjusts=adjusts)),
+        **{f"DATE_SECONDS{digits}": Found(partial(_seconds_of_sized, digits=digits, adjusts=adjusts)) for digits in range(7)},
+    }
+
+
+#: For the quick ways: `1999-12-31` to days, `23:59:` to minutes, `59` to seconds, and a whole TIME to microseconds; pieces that are read
+#: apart, and stored values, to seconds. Clocks are looked up in two parts, since a table of all seconds of a day does not fit into a
+#: processor's nearest memory.
 _PLAIN: Final[dict[str, object]] = {
-    "DAYS": Found(days_of_date),
     "MINUTES": Found(_minute_of_day),
+    "MINUTE_SECONDS": Found(_seconds_of_minute),
     "SECONDS": Found(_second_of_minute),
     "TIMES": Found(micros_of_time),
-    "PACKED_DATES": Found(_days_of_packed),
-    "PACKED_DAYS": Found(_days_of_moment),
-    "CLOCKS": Found(_minute_of_clock),
+    **_date_names(adjusts=False),
 }
-_ADJUSTED: Final[dict[str, object]] = _PLAIN | {
-    "DAYS": Found(partial(days_of_date, adjusts=True)),
-    "PACKED_DATES": Found(partial(_days_of_packed, adjusts=True)),
-    "PACKED_DAYS": Found(partial(_days_of_moment, adjusts=True)),
-}
+_ADJUSTED: Final[dict[str, object]] = _PLAIN | _date_names(adjusts=True)
 _DATES: Final = Found(_checked_date)
+_SIZED_DATES: Final[Found[str, str]] = Found(lambda text: _checked_date(_sized_date(text, 0)) + "T")
 _ISO_DAYS: Final[Found[int, str]] = Found(lambda day: str(_EPOCH + timedelta(days=day)) + "T")
 _ISO_MINUTES: Final[Found[int, str]] = Found(lambda minute: f"{minute // 60:02}:{minute % 60:02}:")
 _TWO_DIGITS: Final = tuple(f"{number:02}" for number in range(60))
@@ -163,12 +183,14 @@ def _moment(column: MyColumn, name: str, read: Callable[[str], int], unit: int, 
     """A DATETIME(n) in units of a second; the server and the log show all of its digits, which must not be more than the unit has."""
     digits = column.length or 0
     whole = f"(DAYS[$[:10]] * 1440 + MINUTES[$[11:17]]) * {60 * unit} + SECONDS[$[17:{19 if digits else ''}]] * {unit}"
-    packed = f"(PACKED_DAYS[$ >> 17] * 1440 + CLOCKS[$ >> 6 & 2047]) * {60 * unit} + ($ & 63) * {unit}"
+    packed = f"(PACKED_SECONDS[$] + $clock) * {unit}"
+    pieces = f"(DATE_SECONDS{digits}[$] + MINUTE_SECONDS[$clock] + SECONDS[$second]) * {unit}"
     if digits:
         scale = unit // 10**digits
         scaled = f"* {scale}" if scale else f"// {10**digits // unit}"
-        whole, packed = f"{whole} + int($[20:]) {scaled}", f"{packed} + $$ {scaled}"
-    return _number(column, Type.INT64, name, read, whole, options, Stored(f"datetime.{digits}", packed))
+        whole, packed, pieces = f"{whole} + int($[20:]) {scaled}", f"{packed} + $fraction {scaled}", f"{pieces} + int($fraction) {scaled}"
+    ways = Stored(f"datetime.{digits}", packed), Stored(f"datetime texts.{digits}", pieces)
+    return _number(column, Type.INT64, name, read, whole, options, *ways)
 
 
 def _nanos(micros: int, text: str) -> int:
@@ -213,8 +235,13 @@ def timestamp(column: MyColumn, options: ValueOptions) -> ColumnPlan:
 
     schema = Schema(Type.STRING, name="io.debezium.time.ZonedTimestamp", version=1)
     whole = "f'{DATES[$[:10]]}T{$[11:]}Z'"
-    fraction = f".{{$$:0{digits}}}" if digits else ""
+    fraction = f".{{$fraction:0{digits}}}" if digits else ""
     stored = f"f'{{ISO_DAYS[$ // 86400]}}{{ISO_MINUTES[$ // 60 % 1440]}}{{TWO_DIGITS[$ % 60]}}{fraction}Z' if $ else no_moment()"
+    ways = [Stored(f"timestamp.{digits}", stored)]
+    helpers = {"DATES": _DATES, "ISO_DAYS": _ISO_DAYS, "ISO_MINUTES": _ISO_MINUTES, "TWO_DIGITS": _TWO_DIGITS, "no_moment": _no_moment}
+    if not digits:
+        ways.append(Stored("timestamp texts.0", "f'{SIZED_DATES[$]}{$clock}Z'"))
+        helpers["SIZED_DATES"] = _SIZED_DATES
     trimmed = "DATES[$[:10]] + 'T' + $[11:19] + $[19:].rstrip('0').rstrip('.') + 'Z'"
     return ColumnPlan(
         column.name,
@@ -222,8 +249,8 @@ def timestamp(column: MyColumn, options: ValueOptions) -> ColumnPlan:
         streamed,
         whole,
         quoted=True,
-        helpers={"DATES": _DATES, "ISO_DAYS": _ISO_DAYS, "ISO_MINUTES": _ISO_MINUTES, "TWO_DIGITS": _TWO_DIGITS, "no_moment": _no_moment},
-        stored=Stored(f"timestamp.{digits}", stored),
+        helpers=helpers,
+        stored=tuple(ways),
         snapshot=None if options.unified else read,
         quick_copy=None if options.unified or not digits else trimmed,
         fallback='"1970-01-01T00:00:00Z"',
@@ -237,7 +264,7 @@ def _number(
     read: Callable[[str], int],
     quick: str = "",
     options: ValueOptions | None = None,
-    stored: Stored | None = None,
+    *stored: Stored,
 ) -> ColumnPlan:
     helpers = _ADJUSTED if options is not None and options.adjusts_years else _PLAIN
     return ColumnPlan(
