@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from connectors.mysql.binlog.bodies import (
     Body,
@@ -29,7 +30,7 @@ from connectors.mysql.binlog.errors import MalformedEventError
 from connectors.mysql.binlog.gtid_events import AnonymousGtid, read_gtid, read_mariadb_gtid, read_tagged_gtid
 from connectors.mysql.binlog.query_events import read_query
 from connectors.mysql.binlog.row_events import KINDS, read_rows
-from connectors.mysql.binlog.table_map import read_table_map
+from connectors.mysql.binlog.table_map import table_map
 
 HEADER = struct.Struct("<IBIIIH")
 #: Events that one compressed transaction may unpack to: MySQL refuses larger ones itself.
@@ -57,51 +58,12 @@ def decode_event(data: bytes, *, checksum: bool) -> tuple[Header, Body]:
             end -= CHECKSUM_SIZE
             if end < HEADER.size or zlib.crc32(data[:end]) != int.from_bytes(data[end:], "little"):
                 raise MalformedEventError(f"the checksum of an event of type {header.type} is wrong")
-        return header, _body(header.type, Cursor(data, HEADER.size, end))
+        read = _BODIES.get(header.type)
+        return header, Other() if read is None else read(Cursor(data, HEADER.size, end))
     except MalformedEventError:
         raise
     except (struct.error, ValueError, IndexError, OverflowError, zlib.error) as error:
         raise MalformedEventError(f"an event could not be decoded: {error}") from error
-
-
-def _body(type_: int, cursor: Cursor) -> Body:
-    if type_ in KINDS:
-        return read_rows(EventType(type_), cursor)
-    match type_:
-        case EventType.TABLE_MAP:
-            return read_table_map(cursor)
-        case EventType.QUERY:
-            return read_query(cursor, compressed=False)
-        case EventType.MARIADB_QUERY_COMPRESSED:
-            return read_query(cursor, compressed=True)
-        case EventType.XID:
-            return Xid(cursor.number(8))
-        case EventType.GTID:
-            return read_gtid(cursor)
-        case EventType.GTID_TAGGED:
-            return read_tagged_gtid(cursor)
-        case EventType.ANONYMOUS_GTID:
-            return AnonymousGtid(read_gtid(cursor).commit_micros)
-        case EventType.MARIADB_GTID:
-            return read_mariadb_gtid(cursor)
-        case EventType.ROTATE:
-            position = cursor.number(8)
-            return Rotate(cursor.rest().decode(), position)
-        case EventType.ROWS_QUERY:
-            cursor.take(1)  # a length that is too short for most statements
-            return RowsQuery(cursor.rest())
-        case EventType.MARIADB_ANNOTATE_ROWS:
-            return RowsQuery(cursor.rest())
-        case EventType.HEARTBEAT:
-            return Heartbeat(cursor.rest().decode(), 0)
-        case EventType.HEARTBEAT_V2:
-            return _heartbeat_v2(cursor)
-        case EventType.TRANSACTION_PAYLOAD:
-            return _transaction_payload(cursor)
-        case EventType.INCIDENT:
-            number = cursor.number(2)
-            return Incident(number, cursor.text(cursor.number(1)))
-    return Other()
 
 
 def _format_description(cursor: Cursor) -> FormatDescription:
@@ -147,6 +109,42 @@ def _transaction_payload(cursor: Cursor) -> TransactionPayload:
     if size > MAX_PAYLOAD:
         raise MalformedEventError(f"a transaction unpacks to {size} bytes, more than {MAX_PAYLOAD}")
     return TransactionPayload(kind == 0, size if kind == 0 else len(payload), payload)
+
+
+def _rotate(cursor: Cursor) -> Rotate:
+    position = cursor.number(8)
+    return Rotate(cursor.rest().decode(), position)
+
+
+def _rows_query(cursor: Cursor) -> RowsQuery:
+    cursor.take(1)  # a length that is too short for most statements
+    return RowsQuery(cursor.rest())
+
+
+def _incident(cursor: Cursor) -> Incident:
+    number = cursor.number(2)
+    return Incident(number, cursor.text(cursor.number(1)))
+
+
+#: How bodies are read, by the type's number; others say nothing.
+_BODIES: dict[int, Callable[[Cursor], Body]] = {
+    **{int(type_): partial(read_rows, type_) for type_ in KINDS},
+    EventType.TABLE_MAP: lambda cursor: table_map(cursor.rest()),
+    EventType.QUERY: partial(read_query, compressed=False),
+    EventType.MARIADB_QUERY_COMPRESSED: partial(read_query, compressed=True),
+    EventType.XID: lambda cursor: Xid(cursor.number(8)),
+    EventType.GTID: read_gtid,
+    EventType.GTID_TAGGED: read_tagged_gtid,
+    EventType.ANONYMOUS_GTID: lambda cursor: AnonymousGtid(read_gtid(cursor).commit_micros),
+    EventType.MARIADB_GTID: read_mariadb_gtid,
+    EventType.ROTATE: _rotate,
+    EventType.ROWS_QUERY: _rows_query,
+    EventType.MARIADB_ANNOTATE_ROWS: lambda cursor: RowsQuery(cursor.rest()),
+    EventType.HEARTBEAT: lambda cursor: Heartbeat(cursor.rest().decode(), 0),
+    EventType.HEARTBEAT_V2: _heartbeat_v2,
+    EventType.TRANSACTION_PAYLOAD: _transaction_payload,
+    EventType.INCIDENT: _incident,
+}
 
 
 def inner_events(events: bytes) -> Iterator[tuple[Header, Body]]:

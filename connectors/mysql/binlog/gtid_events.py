@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
+from functools import lru_cache
 
 from connectors.mysql.binlog.cursor import Cursor
 from connectors.mysql.binlog.errors import MalformedEventError
@@ -53,10 +54,15 @@ class MariadbGtid:
         return Gtid(f"{self.domain}-{server_id}", self.sequence, 0, "-")
 
 
+@lru_cache(maxsize=64)
+def _uuid_text(octets: bytes) -> str:
+    return str(uuid.UUID(bytes=octets))
+
+
 def read_gtid(cursor: Cursor) -> Gtid:
     """Flags, UUID and number; a pair of logical timestamps; then, since 8.0.1, when it was committed."""
     cursor.take(1)
-    source = str(uuid.UUID(bytes=cursor.take(16)))
+    source = _uuid_text(cursor.take(16))
     number = cursor.number(8)
     micros = 0
     if cursor.end - cursor.at >= 1 + 16 + 7 and cursor.number(1) == _LOGICAL_TIMESTAMP:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from connectors.mysql.binlog.bodies import Query
 from connectors.mysql.binlog.compression import unpacked
 from connectors.mysql.binlog.cursor import Cursor
@@ -15,15 +17,17 @@ def read_query(cursor: Cursor, *, compressed: bool) -> Query:
     cursor.take(4)
     schema_length = cursor.number(1)
     cursor.take(2)
-    sql_mode, charset = _status(Cursor(cursor.take(cursor.number(2))))
+    sql_mode, charset = _status(cursor.take(cursor.number(2)))
     schema = cursor.text(schema_length)
     cursor.take(1)
     sql = unpacked(cursor) if compressed else cursor.rest()
     return Query(thread_id, schema, sql, sql_mode, charset)
 
 
-def _status(cursor: Cursor) -> tuple[int | None, tuple[int, int, int] | None]:
-    """Status variables (Query_event_post_header); those behind one of unknown size are left."""
+@lru_cache(maxsize=64)
+def _status(octets: bytes) -> tuple[int | None, tuple[int, int, int] | None]:
+    """Status variables (Query_event_post_header); those behind one of unknown size are left. A session's are always the same."""
+    cursor = Cursor(octets)
     sql_mode, charset = None, None
     while cursor.at < cursor.end:
         code = cursor.number(1)

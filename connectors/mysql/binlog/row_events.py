@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 from connectors.mysql.binlog.bodies import Rows
 from connectors.mysql.binlog.codes import EventType
 from connectors.mysql.binlog.compression import unpacked
@@ -41,12 +43,13 @@ _WITH_EXTRA_DATA = {
     EventType.PARTIAL_UPDATE_ROWS,
 }
 _STATEMENT_END = 1
+#: The table's number, of six bytes, and flags.
+_HEAD = struct.Struct("<IHH")
 
 
 def read_rows(type_: EventType, cursor: Cursor) -> Rows:
     """A body of one of the types in `KINDS`."""
-    table_id = cursor.number(6)
-    flags = cursor.number(2)
+    low, high, flags = _HEAD.unpack(cursor.take(_HEAD.size))
     if type_ in _WITH_EXTRA_DATA:
         cursor.take(cursor.number(2) - 2)
     width = cursor.packed()
@@ -55,4 +58,4 @@ def read_rows(type_: EventType, cursor: Cursor) -> Rows:
     kind = KINDS[type_]
     after = cursor.take(size) if kind == "u" else present
     body = unpacked(cursor) if type_ in _COMPRESSED else cursor.rest()
-    return Rows(kind, table_id, width, present, after, body, type_ == EventType.PARTIAL_UPDATE_ROWS, bool(flags & _STATEMENT_END))
+    return Rows(kind, low | high << 32, width, present, after, body, type_ == EventType.PARTIAL_UPDATE_ROWS, bool(flags & _STATEMENT_END))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from connectors.mysql.binlog.codes import METADATA_SIZE, ColumnType
 from connectors.mysql.binlog.cursor import Cursor
@@ -47,8 +48,18 @@ class TableMap:
     problem: str | None = None
 
 
+#: Each transaction tells its tables' numbers anew.
+_KEPT = 1024
+
+
+@lru_cache(maxsize=_KEPT)
+def table_map(body: bytes) -> TableMap:
+    """A table map's body: the same one for the same bytes, as long as few others come in between. Raises as `read_table_map`."""
+    return read_table_map(Cursor(body))
+
+
 def read_table_map(cursor: Cursor) -> TableMap:
-    """A table map's body."""
+    """A table map's body. Raises MalformedEventError, IndexError, ValueError."""
     table_id = cursor.number(6)
     cursor.take(2)
     schema = _name(cursor)
