@@ -2,7 +2,8 @@
 
 A write is conditional: it carries the transaction identifier `lh:<connector>` with the sequence that follows the one that was read. Of two
 tasks that read the same sequence Delta lets one commit; the other's statement fails if both were under way, and is passed over without a
-word if the first had ended. So after each statement the history is asked whether the commit is ours.
+word if the first had ended. A MERGE that was passed over answers no row of counts; after other statements the history is asked whether the
+commit is ours, which costs a job.
 
 One statement is one commit: what follows a truncate in a batch is merged by the statement that empties the table.
 
@@ -56,7 +57,11 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 @dataclass(frozen=True)
 class _Known:
-    """A table as last read or written: its newest version, and what holds up to there."""
+    """A table as last read or written, and what holds up to there.
+
+    Attributes:
+        version: the newest that was read, or one that the table had when it was written: if it has a higher one it is read again.
+    """
 
     version: int
     applied: Applied
@@ -232,12 +237,11 @@ class DeltaTables:
         commit_id = str(uuid.uuid4())
         try:
             with self._identity(after, commit_id):
-                self._spark.sql(statement(self._quoted(name)))
-            newest = self._history(name, 1)[0]
-            if newest.metadata.get("kafka.connect.commit-id") != commit_id:
-                commits = self._history(name, _HISTORY)
-                if all(commit.metadata.get("kafka.connect.commit-id") != commit_id for commit in commits):
-                    raise self._ledger.changed_by(name, self._read(name).applied.epoch)
+                answer = self._spark.sql(statement(self._quoted(name))).collect()
+            is_counted = any("num_affected_rows" in row for row in answer)
+            ours = (known.version + 1, datetime.datetime.now(datetime.UTC)) if is_counted else self._commit_of(name, commit_id)
+            if ours is None:
+                raise self._ledger.changed_by(name, self._read(name).applied.epoch)
         except BaseException as error:
             del self._known[name]
             moved: Applied | None = None
@@ -246,8 +250,17 @@ class DeltaTables:
             if moved is not None and moved.epoch > self._ledger.writer.epoch and isinstance(error, Exception):
                 raise self._ledger.changed_by(name, moved.epoch) from error
             raise
-        self._known[name] = _Known(newest.version, replace(after, time=newest.time))
+        version, time = ours
+        self._known[name] = _Known(version, replace(after, time=time))
         self._ledger.reached(name, watermark)
+
+    def _commit_of(self, name: TableName, commit_id: str) -> tuple[int, datetime.datetime] | None:
+        """Version and time of a commit that has just been made, or None; others may have come after it."""
+        for limit in (1, _HISTORY):
+            for commit in self._history(name, limit):
+                if commit.metadata.get("kafka.connect.commit-id") == commit_id:
+                    return commit.version, commit.time
+        return None
 
     def _keep(self, name: TableName, known: _Known) -> None:
         """Copy a watermark that is getting old into the table's properties, which Delta keeps for good."""

@@ -184,6 +184,33 @@ def test_a_table_that_loses_rows_under_a_running_task_gets_them_again(lake: Lake
     assert found(lake) == ["a", "b", "c"]
 
 
+@pytest.mark.parametrize("lake", ["delta"], indirect=True)
+def test_a_table_rolled_back_before_its_task_has_seen_its_own_commit_gets_the_rows_again(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = lake.topic("t")
+    task = lake.start(lake.config(topic))
+    lake.produce(topic, notes("a"))
+    lake.drain(task)
+    tables: Any = task._tables
+    look = tables._history
+
+    def rolled_back(*of: Any) -> Any:
+        monkeypatch.undo()
+        lake.roll_back(task, "t")
+        return look(*of)
+
+    monkeypatch.setattr(task._tables, "_history", rolled_back)
+    lake.produce(topic, notes("b"))
+    lake.drain(task)
+    assert found(lake) == ["a"]
+    lake.produce(topic, notes("c"))
+    with pytest.raises(RetriableError, match="has been set back by others"):
+        task.step()
+    lake.drain(task)
+    assert found(lake) == ["a", "b", "c"]
+
+
 def test_a_commit_of_somebody_else_in_the_middle_of_a_batch_costs_a_repetition_only(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = lake.topic("t")
     task = lake.start(lake.config(topic))
