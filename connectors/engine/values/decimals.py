@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from connect_py.data import Schema
 from connect_py.data.logical import EXACT
-from connectors.engine.encode.numbers import base64_of_integer
+from connectors.engine.encode.numbers import BASE64_OF_VARIABLE, PAIRS, base64_of_integer
 from connectors.engine.encode.plan import ColumnPlan, Stored, Unrepresentable
 
 
@@ -35,8 +35,8 @@ def decimal_plan(name: str, schema: Schema, scale: int) -> ColumnPlan:
         lambda text: f'"{base64_of_integer(unscaled(text))}"',
         f"base64_of_integer({number})" if scale >= 0 else "",
         quoted=scale >= 0,
-        helpers={"base64_of_integer": base64_of_integer, f"unscaled{scale}": unscaled},
-        stored=(Stored(f"decimal.{scale}", "base64_of_integer($)"),) if scale >= 0 else (),
+        helpers={"PAIRS": PAIRS, "base64_of_integer": base64_of_integer, f"unscaled{scale}": unscaled},
+        stored=(Stored(f"decimal.{scale}", BASE64_OF_VARIABLE),) if scale >= 0 else (),
         numeric=lambda text: str(finite(text)),
         fallback='"AA=="',
     )
