@@ -13,21 +13,21 @@ from struct import Struct
 
 import psycopg
 
-from connect_py.api import Route
-from connect_py.api.record import EncodedRow, KeyText
+from connect_py.api.record import EncodedRow
 from connect_py.errors import DataError
 from connectors.engine.envelope import tail
 from connectors.engine.metrics import StreamingMetrics
 from connectors.engine.pending import PendingRows
 from connectors.postgres import pgoutput
 from connectors.postgres.connection import Connection
-from connectors.postgres.encode.table import KeyChange
 from connectors.postgres.errors import ServerError
 from connectors.postgres.feedback import Feedback
 from connectors.postgres.messages import COLLECTION, MessageEncoder
+from connectors.postgres.moved_rows import MovedRows
 from connectors.postgres.offset import PostgresOffset
 from connectors.postgres.open_transactions import SegmentedMessages
 from connectors.postgres.place import COMMIT, EVENT_TYPES, Event, StreamPlace
+from connectors.postgres.stream_tables import Resolver, StreamTables
 from connectors.postgres.tables import CapturedTable
 from connectors.postgres.taps import Taps
 
@@ -38,28 +38,6 @@ MAX_ROWS = 2000
 MAX_BYTES = 4_000_000
 
 _LSN = Struct(">q")
-
-
-class TableStream:
-    """A captured table in the stream, with its source block of the present transaction. `Taps` sets its functions."""
-
-    __slots__ = ("captured", "delete", "insert", "relation", "route", "source", "split", "transaction", "update")
-
-    insert: Callable[[bytes, int, bytes, bytes], tuple[bytes | None, bytes]]
-    update: Callable[[bytes, int, bytes, bytes], tuple[bytes | None, bytes, bytes | None]]
-    delete: Callable[[bytes, int, bytes, bytes], tuple[bytes | None, bytes]]
-    split: Callable[[bytes, int, bytes, bytes, bytes], KeyChange]
-
-    def __init__(self, captured: CapturedTable, relation: pgoutput.Relation) -> None:
-        self.captured = captured
-        self.relation = relation
-        self.route = captured.route
-        self.transaction = -1
-        self.source: Callable[[int], bytes] = lambda _: b""
-
-
-#: Finds the captured table of a RELATION message, None for one that is not captured. Raises ConnectError.
-Resolver = Callable[[pgoutput.Relation, CapturedTable | None], CapturedTable | None]
 
 
 class ChangeStream:
@@ -107,18 +85,16 @@ class ChangeStream:
     ) -> None:
         self._pending = pending
         self._taps = taps
-        self._on_structure = on_structure
         self._on_failure = on_failure
         self._connection = connection
         self._segments = segments
         self._get = segments.get if segments is not None else connection.pgconn.get_copy_data
-        self._resolve = resolve
         self._messages = messages
         self._skipped = skipped
         self._tombstones = tombstones
-        self._headers = headers
         self._metrics = metrics or StreamingMetrics("postgres", "")
-        self._tables: dict[bytes, TableStream | None] = {}
+        self._tables = StreamTables(resolve, taps, on_structure)
+        self._moved = MovedRows(skipped, tombstones, headers)
         self._place = StreamPlace(stored, xmin)
         self._feedback = Feedback(connection, self._place, status_seconds)
         self.until: int | None = None
@@ -154,9 +130,7 @@ class ChangeStream:
 
     def tap(self) -> None:
         """What listens to tables has changed."""
-        for table in self._tables.values():
-            if table is not None:
-                self._taps.apply(table.captured.id, table.captured.encoder, len(table.relation.columns), table)
+        self._tables.tap()
 
     @property
     def settled(self) -> PostgresOffset | None:
@@ -205,7 +179,7 @@ class ChangeStream:
         deadline = time.monotonic() + seconds
         get = self._get
         unpack = _LSN.unpack_from
-        tables = self._tables
+        tables = self._tables.known
         skip_inserts, skip_deletes = "c" in self._skipped, "d" in self._skipped
         append = rows.append
         updates = deletes = 0  # inserts are what is left, so that they cost nothing
@@ -256,7 +230,7 @@ class ChangeStream:
                     table = tables.get(message[26:30])
                     if table is not None and kind in _ROW_KINDS:
                         if table.transaction != place.number:
-                            self._enter(table)
+                            table.enter(place)
                         source = table.source(lsn)
                         if kind == 0x49:
                             if not skip_inserts:
@@ -275,7 +249,7 @@ class ChangeStream:
                             elif old_key is None:
                                 self._metrics.filtered += 1  # nothing of it changed
                             else:
-                                size += self._split(rows, table, message, source, deleted, created)
+                                size += self._moved.add(rows, table.route, table.split(message, 30, source, deleted, created))
                                 others += len(rows) - before
                                 self._metrics.events(2, created=1, deleted=1)
                         elif not skip_deletes:
@@ -311,7 +285,7 @@ class ChangeStream:
                 if self._commit(pgoutput.decode_commit(message)):
                     last = place.end()
             elif kind == 0x52:
-                self._on_relation(message)
+                self._tables.tell(message)
             elif kind == 0x4F:
                 origin = pgoutput.decode_origin(message)
                 place.origin = (origin.name, origin.lsn)
@@ -352,42 +326,16 @@ class ChangeStream:
             self._pending.add(row)
         return row is not None
 
-    def _enter(self, table: TableStream) -> None:
-        """Give a table the source block of the present transaction."""
-        place = self._place
-        name, lsn = place.origin or (None, None)
-        table.source = table.captured.block.transaction(place.commit_us, place.xid, place.last_commit, name, lsn, xmin=place.xmin)
-        table.transaction = place.number
-
-    def _split(self, rows: list[EncodedRow], table: TableStream, message: bytes, source: bytes, deleted: bytes, created: bytes) -> int:
-        """A changed key: the old row's delete and tombstone, then the new row (postgres.md §12.3). Returns the bytes added."""
-        change = table.split(message, 30, source, deleted, created)
-        route = table.route
-        size = 0
-        if "d" not in self._skipped:
-            headers = (("__debezium.newkey", KeyText(change.new_key_text)), *self._headers)
-            to = Route(route.topic, route.key_schema, route.value_schema, headers)
-            rows.append((to, change.old_key, change.delete_value))
-            if self._tombstones:
-                rows.append((to, change.old_key, None))
-            size += len(change.delete_value)
-        if "c" not in self._skipped:
-            headers = (("__debezium.oldkey", KeyText(change.old_key_text)), *self._headers)
-            to = Route(route.topic, route.key_schema, route.value_schema, headers)
-            rows.append((to, change.new_key, change.create_value))
-            size += len(change.create_value)
-        return size
-
     def _truncate(self, rows: list[EncodedRow], message: bytes, lsn: int, now_ns: int) -> None:
         for oid in pgoutput.decode_truncate(message).relations:
-            table = self._tables.get(oid.to_bytes(4, "big"))
+            table = self._tables.known.get(oid.to_bytes(4, "big"))
             if table is not None:
                 if table.captured.id == self._taps.watched:
                     self._taps.on_truncate()
                 if "t" in self._skipped:
                     continue
                 if table.transaction != self._place.number:
-                    self._enter(table)
+                    table.enter(self._place)
                 block = b"null"
                 if self._taps.monitor is not None:
                     block = self._taps.monitor.event(str(table.captured.id), self._taps.shown_transaction(message))
@@ -417,18 +365,6 @@ class ChangeStream:
             xmin=place.xmin,
         )
         rows.append(row)
-
-    def _on_relation(self, message: bytes) -> None:
-        relation = pgoutput.decode_relation(message)
-        key = message[26:30]
-        known = self._tables.get(key)
-        captured = self._resolve(relation, known.captured if known else None)
-        if captured is None:
-            self._tables[key] = None
-        elif known is None or known.captured is not captured:
-            table = self._tables[key] = TableStream(captured, relation)
-            self._taps.apply(captured.id, captured.encoder, len(relation.columns), table)
-            self._on_structure(captured)
 
 
 _ROW_KINDS = frozenset((0x49, 0x55, 0x44))
