@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from connectors.engine.encode.plan import ColumnPlan, Stored
+from connectors.mysql.binlog.fused import _turned
 from connectors.mysql.binlog.temporal import CLOCK_HIGHS, CLOCK_LOWS
 from connectors.mysql.model import MyColumn
 from connectors.mysql.types.base import ValueOptions
@@ -99,3 +100,9 @@ def test_pieces_of_what_is_no_moment_are_left_to_the_careful_way(sized: str, clo
     (way,) = (way for way in plan.stored if way.form == "datetime texts.0")
     with pytest.raises(ValueError):
         function(plan, way.expression)(sized, clock0=clock, second0=second)
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_numbers_are_turned_around_on_a_machine_of_the_other_byte_order_too(size: int) -> None:
+    for octets in (bytes(range(1, size + 1)), b"\xff" * size, bytes(size)):
+        assert _turned(size)(int.from_bytes(octets, "little")) == int.from_bytes(octets, "big")
