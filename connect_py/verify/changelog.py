@@ -85,7 +85,9 @@ class Changelog:
         cuts: dict[int, int] = {}
         for batch, changes in self._read(self._layout.read_for_key):
             self.changes += len(changes)
-            cuts |= {c.place: max(c.offset, cuts.get(c.place, -1)) for c in changes if c.op == "t"}
+            for change in changes:
+                if change.op == "t":
+                    cuts[change.place] = max(change.offset, cuts.get(change.place, -1))
             db.execute("BEGIN")
             db.executemany("INSERT OR IGNORE INTO events VALUES (?, ?)", ((c.place, c.offset) for c in changes))
             db.executemany(
