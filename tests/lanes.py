@@ -8,6 +8,8 @@ test that only fails beside others is named, and does not count. Exit code: 0 wh
 
 from __future__ import annotations
 
+import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -21,6 +23,8 @@ _SPARK = "pytest.mark.spark"
 SIGN_OF_LIFE_SECONDS = 300.0
 
 
+#: As in `seeds.py`, which this script, started by its path, cannot import.
+SEEDS = "CONNECT_PY_SEEDS"
 _TESTS_FAILED = 1
 
 
@@ -35,6 +39,7 @@ class Lane(NamedTuple):
 
 def main(options: list[str]) -> int:
     """Run the lanes; returns the exit code."""
+    print(f"seeds of this run: {SEEDS}={os.environ.setdefault(SEEDS, str(random.randrange(1_000_000)))}", flush=True)
     with tempfile.TemporaryDirectory(prefix="lanes-") as folder:
         lanes = [_start(name, suites, options, Path(folder)) for name, suites in _lanes(Path(__file__).parent).items()]
         codes: dict[str, int] = {}

@@ -18,6 +18,7 @@ from connectors.engine.snapshot.hooks import SnapshotHooks
 from connectors.postgres import streaming
 from tests.fix_postgres import postgres_source
 from tests.postgres_task import DirectTask, fold_events
+from tests.seeds import seeds
 
 pytestmark = pytest.mark.services
 
@@ -381,7 +382,7 @@ def test_the_collision_of_six_keys(source: Source) -> None:
         assert {row["id"]: row for row in fold_events(task.of(source.topic("k"))).values()} == {row["id"]: row for row in source.rows("k")}
 
 
-@pytest.mark.parametrize("seed", [random.randrange(1_000_000) for _ in range(2)])
+@pytest.mark.parametrize("seed", seeds(2))
 @pytest.mark.parametrize("strategy", ["insert_insert", "insert_delete"])
 def test_random_changes_at_random_places(source: Source, strategy: str, seed: int) -> None:
     print(f"seed {seed}")

@@ -21,6 +21,7 @@ from connect_py.verify.outcome import Outcome, Patience
 from connect_py.verify.report import as_json, as_text
 from connect_py.verify.source import KeyRange, SourceRow
 from spark_sink.config import parse
+from tests.seeds import seeds
 
 SINK = parse(
     {
@@ -107,7 +108,7 @@ def left(table: Table, doubled: int = 0) -> list[tuple[Any, ...]]:
 # -- changelogs ----------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", [random.randrange(10**6) for _ in range(20)], ids=str)
+@pytest.mark.parametrize("seed", seeds(20), ids=str)
 def test_what_any_history_leaves_is_what_the_source_has(seed: int) -> None:
     rng, log, rows = random.Random(seed), Log(), dict[int, list[str]]()
     for number in range(rng.randrange(1, 60)):
@@ -215,7 +216,7 @@ def compared(
     return outcome
 
 
-@pytest.mark.parametrize("seed", [random.randrange(10**6) for _ in range(20)], ids=str)
+@pytest.mark.parametrize("seed", seeds(20), ids=str)
 def test_any_history_of_rows_without_a_key_is_equal_and_a_lost_or_doubled_event_is_not(seed: int) -> None:
     rng, log, rows = random.Random(seed), Log(), list[tuple[int, str]]()
     for _ in range(rng.randrange(5, 40)):
