@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from connect_py.api import Route
-from connect_py.api.record import EncodedRow, KeyText
+from connect_py.api.record import EncodedRow
 from connectors.engine.encode.texts import Text
 from connectors.engine.envelope import tail
 from connectors.engine.metrics import StreamingMetrics
+from connectors.engine.moved_rows import MovedRows
 from connectors.engine.transactions import TransactionMonitor
 from connectors.mysql.binlog.bodies import Header, Rows
 from connectors.mysql.config import MySqlConfig
@@ -36,11 +36,11 @@ class RowRecords:
         self, config: MySqlConfig, state: StreamState, headers: tuple[tuple[str, str], ...], metrics: StreamingMetrics, taps: Taps
     ) -> None:
         self._state = state
-        self._headers = headers
         self._metrics = metrics
         self._taps = taps
         self._skipped = config.skipped
         self._tombstones = config.flag("tombstones.on.delete")
+        self._moved = MovedRows(self._tombstones, headers)
         self.query: str | None = None
         self.monitor: TransactionMonitor | None = None
         self.transaction = ""
@@ -203,12 +203,6 @@ class RowRecords:
 
         (old_key, old_row, old_texts), (key, new_row, new_texts) = old, new
         if "d" not in self._skipped:
-            headers = (("__debezium.newkey", KeyText(encoder.key_text(new_texts))), *self._headers)
-            to = Route(route.topic, route.key_schema, route.value_schema, headers)
-            rows.append((to, old_key, encoder.value(old_row, None, source, close("d"))))
-            if self._tombstones:
-                rows.append((to, old_key, None))
+            self._moved.delete(rows, route, encoder.key_text(new_texts), old_key, encoder.value(old_row, None, source, close("d")))
         if "c" not in self._skipped:
-            headers = (("__debezium.oldkey", KeyText(encoder.key_text(old_texts))), *self._headers)
-            to = Route(route.topic, route.key_schema, route.value_schema, headers)
-            rows.append((to, key, encoder.value(None, new_row, source, close("c"))))
+            self._moved.create(rows, route, encoder.key_text(old_texts), key, encoder.value(None, new_row, source, close("c")))

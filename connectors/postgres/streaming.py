@@ -13,17 +13,19 @@ from struct import Struct
 
 import psycopg
 
+from connect_py.api import Route
 from connect_py.api.record import EncodedRow
 from connect_py.errors import DataError
 from connectors.engine.envelope import tail
 from connectors.engine.metrics import StreamingMetrics
+from connectors.engine.moved_rows import MovedRows
 from connectors.engine.pending import PendingRows
 from connectors.postgres import pgoutput
 from connectors.postgres.connection import Connection
+from connectors.postgres.encode.table import KeyChange
 from connectors.postgres.errors import ServerError
 from connectors.postgres.feedback import Feedback
 from connectors.postgres.messages import COLLECTION, MessageEncoder
-from connectors.postgres.moved_rows import MovedRows
 from connectors.postgres.offset import PostgresOffset
 from connectors.postgres.open_transactions import SegmentedMessages
 from connectors.postgres.place import COMMIT, EVENT_TYPES, Event, StreamPlace
@@ -94,7 +96,7 @@ class ChangeStream:
         self._tombstones = tombstones
         self._metrics = metrics or StreamingMetrics("postgres", "")
         self._tables = StreamTables(resolve, taps, on_structure)
-        self._moved = MovedRows(skipped, tombstones, headers)
+        self._moved = MovedRows(tombstones, headers)
         self._place = StreamPlace(stored, xmin)
         self._feedback = Feedback(connection, self._place, status_seconds)
         self.until: int | None = None
@@ -249,7 +251,7 @@ class ChangeStream:
                             elif old_key is None:
                                 self._metrics.filtered += 1  # nothing of it changed
                             else:
-                                size += self._moved.add(rows, table.route, table.split(message, 30, source, deleted, created))
+                                size += self._split(rows, table.route, table.split(message, 30, source, deleted, created))
                                 others += len(rows) - before
                                 self._metrics.events(2, created=1, deleted=1)
                         elif not skip_deletes:
@@ -325,6 +327,17 @@ class ChangeStream:
         if row is not None:
             self._pending.add(row)
         return row is not None
+
+    def _split(self, rows: list[EncodedRow], route: Route, change: KeyChange) -> int:
+        """A changed key. Returns the bytes added."""
+        size = 0
+        if "d" not in self._skipped:
+            self._moved.delete(rows, route, change.new_key_text, change.old_key, change.delete_value)
+            size += len(change.delete_value)
+        if "c" not in self._skipped:
+            self._moved.create(rows, route, change.old_key_text, change.new_key, change.create_value)
+            size += len(change.create_value)
+        return size
 
     def _truncate(self, rows: list[EncodedRow], message: bytes, lsn: int, now_ns: int) -> None:
         for oid in pgoutput.decode_truncate(message).relations:
