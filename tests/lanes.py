@@ -23,7 +23,7 @@ _SPARK = "pytest.mark.spark"
 SIGN_OF_LIFE_SECONDS = 300.0
 
 
-#: As in `seeds.py`, which this script, started by its path, cannot import.
+#: `RUN` of `tests/seeds.py`: this file runs as a script, outside of the package.
 SEEDS = "CONNECT_PY_SEEDS"
 _TESTS_FAILED = 1
 

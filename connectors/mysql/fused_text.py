@@ -13,13 +13,11 @@ from io import StringIO
 
 from connectors.engine.encode.fused import FusedSource, Single
 from connectors.engine.encode.plan import Stored
+from connectors.mysql.text_rows import LENGTH_SIZES, NULL
 
 _TIMESTAMP = "timestamp texts.0"
 #: Digits of the fraction in each form of DATETIME.
 _FRACTIONS = {f"datetime texts.{digits}": digits for digits in range(7)}
-_NULL = 0xFB
-#: Bytes of the length behind the first byte of a value that is longer than 250 bytes.
-_SIZES = {0xFC: 2, 0xFD: 3, 0xFE: 8}
 
 
 def usual_rows(characters: Sequence[bool], wanted: Sequence[Mapping[str, Stored]]) -> FusedSource:
@@ -46,7 +44,7 @@ def any_rows(characters: Sequence[bool], wanted: Sequence[Mapping[str, Stored]])
     single = []
     for i, is_text in enumerate(characters):
         value = [f"c{i} = begin + read(10)", *_clock(stored[i].form, i)] if i in stored else _any_value(i, is_text)
-        single.append(Single(i, f"begin == {chr(_NULL)!r}", value, before=["begin = read(1)"] if i else ()))
+        single.append(Single(i, f"begin == {chr(NULL)!r}", value, before=["begin = read(1)"] if i else ()))
     return FusedSource(opening=_OPENING, loop=_LOOP, closing=_CLOSING, single=single, stored=stored, names=_NAMES)
 
 
@@ -66,7 +64,7 @@ def _clock(form: str, i: int) -> list[str]:
 def _any_value(i: int, is_text: bool) -> list[str]:
     return [
         "size = ord(begin)",
-        f"c{i} = read(size if size < {_NULL} else sized(size, read))",
+        f"c{i} = read(size if size < {NULL} else sized(size, read))",
         *_decoded(i, is_text),
     ]
 
@@ -77,7 +75,7 @@ def _decoded(i: int, is_text: bool) -> list[str]:
 
 def _sized(first: int, read: Callable[[int], str]) -> int:
     """The length of a value of more than 250 bytes. Raises LookupError, TypeError, ValueError."""
-    return int.from_bytes(read(_SIZES[first]).encode("latin-1"), "little")
+    return int.from_bytes(read(LENGTH_SIZES[first]).encode("latin-1"), "little")
 
 
 #: Behind the last row, so that one which ends too late is seen: it swallows the mark, and nothing is left for the next look.

@@ -16,9 +16,10 @@ TextRow = tuple[Text, ...]
 #: Takes a row's bytes, and the same as a str. Raises MalformedRowError, IndexError.
 ReadRow = Callable[[bytes, str], TextRow]
 
-_NULL = 0xFB
+NULL = 0xFB
 _WHOLE_PACKET = 0xFFFFFF
-_SIZES = {0xFC: ("<H", 2), 0xFD: ("<I", 3), 0xFE: ("<Q", 8)}
+#: Bytes of the length behind the first byte of a value that is longer than 250 bytes.
+LENGTH_SIZES = {0xFC: 2, 0xFD: 3, 0xFE: 8}
 #: First bytes of values that are NULL, or longer than 250 bytes. UTF-8 has none of them.
 SPECIAL = (b"\xfb", b"\xfc", b"\xfd", b"\xfe")
 _HEAD = struct.Struct("<IB").unpack_from
@@ -65,7 +66,7 @@ def row_function(characters: Sequence[bool]) -> ReadRow:
     for i, is_text in enumerate(characters):
         lines += [
             "    size = d[p]",
-            f"    if size == {_NULL}:",
+            f"    if size == {NULL}:",
             f"        c{i} = None",
             "        p += 1",
             "    else:",
@@ -96,12 +97,10 @@ def _decoded(i: int, is_text: bool) -> list[str]:
 
 def _sized(data: bytes, place: int) -> tuple[int, int]:
     """Where a value of more than 250 bytes begins and ends."""
-    if data[place] not in _SIZES:
+    if data[place] not in LENGTH_SIZES:
         raise MalformedRowError(f"{data[place]} begins no value")
-    form, size = _SIZES[data[place]]
-    begin = place + 1 + size
-    (length,) = struct.unpack(form, data[place + 1 : begin].ljust(struct.calcsize(form), b"\0"))
-    return begin, begin + length
+    begin = place + 1 + LENGTH_SIZES[data[place]]
+    return begin, begin + int.from_bytes(data[place + 1 : begin], "little")
 
 
 def packet_size(data: bytes, place: int) -> int | None:

@@ -171,9 +171,8 @@ def test_rows_read_and_written_at_once_are_those_that_are_read_apart(seed: int) 
         "x": [None, "y" * 250, "y" * 251, "ž" * 40_000, "12", "\u0100"],
     }
     for usual in (True, False):
-        rows = [tuple(chosen.choice(values[column.name]) for column in columns) for _ in range(50)]
-        if usual:
-            rows = [row for row in rows if not any(text is None or len(text.encode()) > 250 for text in row)]
+        choices = [[t for t in values[c.name] if not usual or (t is not None and len(t.encode()) <= 250)] for c in columns]
+        rows = [tuple(map(chosen.choice, choices)) for _ in range(50)]
         source = (usual_rows if usual else any_rows)(characters, encoder.wanted_forms)
         data = b"".join(value(None if text is None else text.encode()) for row in rows for text in row)
         found = encoder.fused(source, stream=False).records(data, route, "", encoder.end(b"{}", b'"op":"r"'))

@@ -60,11 +60,12 @@ def event_rows(
         parts.append(_Part(variable, place, column, meanings[place], forms, names))
     size = (len(columns) + 7) // 8
     single = [Single(index.get(part.place), f"nulls & {1 << part.place}", part.alone()) for part in parts]
-    begin = [f"nulls = int_of(d[p:p + {size}], 'little')", f"p += {size}"]
+    nulls = f"nulls = int_of(d[p:p + {size}], 'little')"
     if size in _NULL_BITS:
+        nulls = "nulls, = null_bits(d, p)"
         names["null_bits"] = struct.Struct(_NULL_BITS[size]).unpack_from
-        begin[0] = "nulls, = null_bits(d, p)"
     stored = {index[part.place]: part.form for part in parts if part.form is not None and part.place in index}
+    begin = [nulls, f"p += {size}"]
     return FusedSource(begin=begin, together=_together(parts, names), single=single, nulls="nulls", stored=stored, names=names)
 
 
