@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
 from spark_sink.config import SinkConfig
-from spark_sink.session_settings import session_settings
+from spark_sink.session import prepare
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,8 +57,7 @@ class Sessions:
         if number == 0:
             return self._own
         made = self._own.newSession()
-        for key, value in session_settings(self._config).items():
-            made.conf.set(key, value)
+        prepare(made, self._config)
         return made
 
     def use(self, spark: SparkSession) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from connect_py.errors import ConfigError, FatalTaskError
-from spark_sink import archive, jvm, remote
+from spark_sink import archive, functions, jvm, remote
 from spark_sink.config import SinkConfig
 from spark_sink.session_settings import context_settings, session_settings
 
@@ -83,12 +83,18 @@ def open_session(config: SinkConfig, name: str) -> TaskSession:
     """
     session = _connected(config) if config["spark.remote"] else _started(config, name)
     try:
-        for key, value in session_settings(config).items():
-            session.spark.conf.set(key, value)
+        prepare(session.spark, config)
     except BaseException:
         session.close()
         raise
     return session
+
+
+def prepare(spark: SparkSession, config: SinkConfig) -> None:
+    """Make a new session one of a configuration's."""
+    for key, value in session_settings(config).items():
+        spark.conf.set(key, value)
+    functions.register(spark, config)
 
 
 def _connected(config: SinkConfig) -> TaskSession:

@@ -37,7 +37,7 @@ class TypeOptions:
         overflow: of decimals that no column holds: ``string``, ``double`` or ``fail``.
         json: ``string`` or ``variant``.
         bits: ``binary`` or ``bigint``.
-        geometry: ``struct`` or ``ewkb``.
+        geometry: ``struct``, ``ewkb`` or ``wkt``.
         nested_as_variant: whether structs, maps and arrays are VARIANT.
         placeholder: what stands for a value that the source did not send, which is no JSON.
     """
@@ -110,6 +110,10 @@ def _type_of(schema: SchemaJson, options: TypeOptions, depth: int) -> ColumnType
     name, kind = str(schema.get("name")), schema.get("type")
     if name.startswith(_GEOMETRY) and options.geometry == "ewkb":
         return ColumnType("struct<`wkb`:binary,`srid`:int>", "binary", geometry.ewkb)
+    if name.startswith(_GEOMETRY) and options.geometry == "wkt":
+        if depth:
+            raise DataError("geometries within nested arrays or maps cannot be had as text; set lakehouse.geometry.mode to struct or ewkb")
+        return ColumnType("struct<`wkb`:binary>", "string", geometry.wkt)
     if name == "org.apache.kafka.connect.data.Decimal":
         return _decimal(schema, options)
     if name == "io.debezium.data.Bits" and options.bits == "bigint":
@@ -118,6 +122,8 @@ def _type_of(schema: SchemaJson, options: TypeOptions, depth: int) -> ColumnType
         return _LOGICAL[name](options)
     if kind in _PLAIN:
         return ColumnType(_PLAIN[kind], _PLAIN[kind], as_is)
+    if kind == "array" and options.geometry == "wkt" and not depth and str(schema["items"].get("name")).startswith(_GEOMETRY):
+        return ColumnType("array<struct<`wkb`:binary>>", "array<string>", geometry.wkts)
     if kind == "array":
         return array_type(_type_of(schema["items"], options, depth + 1), depth)
     if kind == "map":

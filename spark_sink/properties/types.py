@@ -70,8 +70,9 @@ KEYS = (
     key(
         "geometry.mode",
         "struct",
-        "Type for geometries: struct, as they come (wkb, srid, and x and y of points), or ewkb, a binary that holds its srid too.",
-        validator=one_of("struct", "ewkb"),
+        "Type for geometries: struct, as they come (wkb, srid, and x and y of points), ewkb, a binary that holds its srid too, or wkt, "
+        "a text without it.",
+        validator=one_of("struct", "ewkb", "wkt"),
         group="Types",
     ),
     key(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -118,6 +119,47 @@ def test_nested_values_are_variants_whose_changes_do_not_change_the_table(lake: 
     lake.drain(task)
     found = task._spark.sql(f"SELECT id, to_json(o) o, to_json(l) l FROM {lake.sql('t')} ORDER BY id").collect()
     assert [tuple(row) for row in found] == [(1, '{"a":1}', "[1]"), (2, '{"a":"x","b":2}', None), (3, None, "[2,null]")]
+
+
+GEOMETRY = {**struct({"wkb": {"type": "bytes"}, "srid": INT}, name="io.debezium.data.geometry.Geometry"), "optional": True}
+
+
+def shape(wkb: str | None, srid: int | None = 4326) -> dict[str, Any]:
+    """A geometry as Debezium sends it."""
+    return {"wkb": None if wkb is None else base64.b64encode(bytes.fromhex(wkb)).decode(), "srid": srid}
+
+
+@both_formats
+def test_geometries_are_texts_and_broken_ones_are_bad_records(lake: Lake) -> None:
+    topics = [lake.topic(name) for name in ("one", "two")]
+    config = lake.config(*topics, geometry_mode="wkt", control_commit_threads="2")
+    point, z = "0101000020E6100000000000000000F03F0000000000000040", "01E9030000000000000000F03F00000000000000409A9999999999B93F"
+    columns = {"g": GEOMETRY, "l": {"type": "array", "items": GEOMETRY, "optional": True}}
+    for topic, name in zip(topics, ("one", "two"), strict=True):
+        created = [
+            event("c", 1, {"g": shape(point), "l": [shape(z, None), None]}, columns, name),
+            event("c", 2, {"g": None, "l": None}, columns, name),
+            event("c", 3, {"g": shape(z), "l": []}, columns, name),
+        ]
+        lake.produce(topic, [*created, event("d", 3, {"g": None, "l": None}, columns, name)])
+    task = lake.start(config)
+    lake.drain(task)
+    good = {1: ("POINT(1 2)", ["POINT Z (1 2 0.1)", None]), 2: (None, None)}
+    for name in ("one", "two"):
+        assert {row["id"]: (row["g"], row["l"]) for row in lake.rows_by_spark(task, name)} == good
+    broken = {"g": shape("0101"), "l": None}, {"g": None, "l": [shape(point), shape("01")]}, {"g": shape(None), "l": None}
+    lake.produce(topics[0], [event("c", 4 + number, row, columns, "one") for number, row in enumerate(broken)])
+    lake.produce(topics[0], [event("c", 9, {"g": shape(point), "l": None}, columns, "one")])
+    with pytest.raises(FatalTaskError, match=r"table public\.one .*(the geometry ends before its end|a geometry has no wkb)"):
+        lake.drain(task)
+    assert {row["id"] for row in lake.rows("one")} == {1, 2}
+    lake.drain(lake.start(config | {"errors.tolerance": "all"}))
+    assert {row["id"]: row["g"] for row in lake.rows("one")} == {1: "POINT(1 2)", 2: None, 9: "POINT(1 2)"}
+    assert sorted((bad.offset, str(bad.error)) for bad in lake.context.rejected) == [
+        (4, "the geometry ends before its end, after 2 bytes"),
+        (5, "the geometry ends before its end, after 1 bytes"),
+        (6, "a geometry has no wkb"),
+    ]
 
 
 def test_records_without_a_key_can_be_bad_records(lake: Lake) -> None:

@@ -462,6 +462,7 @@ def test_the_causes_of_an_error_that_is_its_own_cause_come_to_an_end():
     ("text", "kind"),
     [
         ("Job aborted\n [USER_RAISED_EXCEPTION] Bad record at topic t partition 0 offset 5: broken SQLSTATE: P0001\n at x", FatalTaskError),
+        ("[USER_RAISED_EXCEPTION] infinity fits no column; see lakehouse.temporal.infinity", FatalTaskError),
         ("[CAST_INVALID_INPUT] The value 'x' of the type \"STRING\" cannot be cast", FatalTaskError),
         ("[NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION] too large", FatalTaskError),
         ("Timeout of 60000ms expired before the position for partition could be determined", RetriableError),
