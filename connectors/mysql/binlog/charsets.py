@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import codecs
+from collections.abc import Callable, Mapping
 from functools import cache
 
 from connectors.mysql.binlog.charset_tables import TABLES
+from connectors.mysql.binlog.euc_jp import eucjpms, ujis
 
 #: `latin1` is cp1252, whose five holes MySQL fills with the control characters of the same numbers.
 _LATIN1 = "".join(chr(code) if code in (0x81, 0x8D, 0x8F, 0x90, 0x9D) else bytes([code]).decode("cp1252") for code in range(256))
@@ -25,14 +27,10 @@ _CODECS = {
     "cp850": "cp850",
     "cp852": "cp852",
     "koi8r": "koi8-r",
-    "big5": "big5",
     "gbk": "gbk",
     "gb2312": "gb2312",
     "gb18030": "gb18030",
     "euckr": "cp949",
-    "ujis": "euc-jp",
-    "eucjpms": "euc-jp",
-    "sjis": "shift_jis",
     "cp932": "cp932",
     "tis620": "tis-620",
     "macroman": "mac-roman",
@@ -42,15 +40,32 @@ _CODECS = {
     "utf16le": "utf-16-le",
     "utf32": "utf-32-be",
 }
-#: Where Microsoft's reading of JIS X 0208, which eucjpms follows, differs from the codec's.
-_EUC_MS = str.maketrans("〜‖−¢£¬", "～∥－￠￡￢")  # that is the point
-#: Japanese sets in which the full-width backslash is a backslash.
-_PLAIN_BACKSLASH = frozenset({"sjis", "ujis"})
+
+
+def _of_eten(error: UnicodeError) -> tuple[str, int]:
+    """Seven ideographs (F9D6 to F9DC) that big5 has in MySQL and Java, and cp950 in Python."""
+    assert isinstance(error, UnicodeDecodeError)
+    try:
+        return error.object[error.start : error.start + 2].decode("cp950"), error.start + 2
+    except UnicodeDecodeError:
+        return "\ufffd", error.end
+
+
+codecs.register_error("connect_py.big5", _of_eten)
+
+#: Sets that need more than a codec.
+_OTHERS: Mapping[str, Callable[[bytes], str]] = {
+    "big5": lambda data: data.decode("big5", "connect_py.big5"),
+    "ujis": ujis,
+    "eucjpms": eucjpms,
+    "sjis": lambda data: data.decode("shift_jis", "replace").replace("\uff3c", "\\"),  # its full-width backslash is a backslash
+}
 
 
 def is_known(charset: str) -> bool:
     """Whether there is a decoder; others are read as UTF-8, and the caller warns."""
-    return charset.lower() in _CODECS or charset.lower() in TABLES or charset.lower() == "latin1"
+    name = charset.lower()
+    return name in _CODECS or name in _OTHERS or name in TABLES or name == "latin1"
 
 
 def decoder(charset: str) -> Callable[[bytes], str]:
@@ -59,11 +74,9 @@ def decoder(charset: str) -> Callable[[bytes], str]:
     table = _table(name)
     if table:
         return lambda data: data.decode("latin-1").translate(table)
+    if name in _OTHERS:
+        return _OTHERS[name]
     codec = _CODECS.get(name, "utf-8")
-    if name == "eucjpms":
-        return lambda data: data.decode(codec, "replace").translate(_EUC_MS)
-    if name in _PLAIN_BACKSLASH:
-        return lambda data: data.decode(codec, "replace").replace("\uff3c", "\\")
     return lambda data: data.decode(codec, "replace")
 
 
