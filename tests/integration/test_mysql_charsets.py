@@ -1,4 +1,4 @@
-"""Decoders of MySQL's character sets beside the server's own conversion, for every code of one and two bytes, and of three where there are."""
+"""Decoders of MySQL's character sets beside the server's own conversion: codes of one and two bytes, and of three where there are."""
 
 from __future__ import annotations
 
