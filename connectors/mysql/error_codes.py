@@ -10,6 +10,9 @@ UNKNOWN_DATABASE = 1049
 UNKNOWN_COLUMN = 1054
 LOCK_WAIT_TIMEOUT = 1205
 
+#: What is asked for is gone: a table, or its database too.
+GONE = frozenset({NO_SUCH_TABLE, UNKNOWN_DATABASE})
+
 #: A right is missing: to a database, at all, to a table, of an administrator.
 DENIED = frozenset({1044, ACCESS_DENIED, 1142, SPECIFIC_ACCESS_DENIED})
 

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 #: A session that holds a lock or a moment may have nothing to do for as long as the rows take.
 _IDLE_SECONDS = 7 * 24 * 3600
 #: The server's word that a table is not what it was.
-_CHANGED = frozenset({error_codes.NO_SUCH_TABLE, error_codes.UNKNOWN_COLUMN})
+_CHANGED = error_codes.GONE | {error_codes.UNKNOWN_COLUMN}
 
 
 def prepare_session(connection: Connection, config: MySqlConfig) -> None:

@@ -67,7 +67,7 @@ class StructureCheck:
         try:
             ((_, statement, *_),) = connection.texts(f"SHOW CREATE TABLE {quote_name(id_.schema, id_.table)}")
         except ServerError as error:
-            if error.code in (error_codes.NO_SUCH_TABLE, error_codes.UNKNOWN_DATABASE):
+            if error.code in error_codes.GONE:
                 raise UnknownCollectionError(f"The table '{id_}' is gone") from None
             raise
         statement = _COUNTER.sub("", statement, count=1)

@@ -122,7 +122,7 @@ def read_structure(connection: Connection, id_: TableId) -> tuple[MyTable, str] 
     try:
         ((_, statement, *_),) = connection.texts(f"SHOW CREATE TABLE {quote_name(id_.schema, id_.table)}")
     except ServerError as error:
-        if error.code in (error_codes.NO_SUCH_TABLE, error_codes.UNKNOWN_DATABASE):
+        if error.code in error_codes.GONE:
             return None
         raise
     tables = Tables()

@@ -52,7 +52,7 @@ def _tables(connection: Connection, tables: Sequence[TableId]) -> Iterator[State
         try:
             ((_, statement, *_),) = connection.texts(f"SHOW CREATE TABLE {quote_name(table.schema, table.table)}")
         except ServerError as error:
-            if error.code != error_codes.NO_SUCH_TABLE:
+            if error.code not in error_codes.GONE:
                 raise
             log.warning("The table %s was dropped before its structure could be read", table)
             continue

@@ -8,11 +8,16 @@ from typing import Any
 
 import pytest
 
+from connect_py.api import Password
 from connect_py.errors import FatalTaskError
 from connect_py.testing.services.mysql import MySqlAddress
+from connectors.engine.relational.table import TableId
 from connectors.mysql import history_fold, schema
+from connectors.mysql.connection import Connection
 from connectors.mysql.ddl.lexer import DdlError
 from connectors.mysql.ddl.statements import apply
+from connectors.mysql.settings import ConnectionSettings
+from connectors.mysql.structures import read_statements
 from tests.binlog_task import DirectTask, task_config
 from tests.fix_kafka import Kafka
 
@@ -118,3 +123,14 @@ def test_row_metadata_tells_a_structure_that_the_server_no_longer_has(
     assert (row["s"], row["j"], row["y"], row["f"], row["small"], row["ts"]) == ("a,b", "[1]", 1999, 1.5, -2, "2001-01-01T00:00:00.500Z")
     assert (row["g"]["x"], row["b"], row["vb"], row["bits"]) == (1.0, "YmxvYg==", "w6k=", "AQE=")
     assert "taken from the log's row metadata" in caplog.text
+
+
+def test_tables_and_databases_that_go_while_a_snapshot_looks_at_them_are_left_out(
+    mysql: MySqlAddress, database: tuple[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    name, _ = database
+    connection = Connection(ConnectionSettings(mysql.host, mysql.port, mysql.user, Password(mysql.password)))
+    found = read_statements(connection, [TableId(f"no_{name}", "t"), TableId(name, "gone"), TableId(name, "t")], anew=False)
+    connection.close()
+    assert [statement.split(" (")[0] for told_for, statement in found if told_for == name] == [f"USE `{name}`", "CREATE TABLE `t`"]
+    assert caplog.text.count("was dropped before its structure could be read") == 2
