@@ -120,7 +120,7 @@ def apply_table(
             chain(counted, shape, current).createOrReplaceTempView(_VIEW)
             tables.merge(change.table, _VIEW, shape, watermark)
         elif shape.keys:
-            reduced = counting.keys(reduce(counted, shape))
+            reduced = counting.keys(reduce(counted, shape), _puts(shape))
             if tombstones.needed(shape, config):
                 ends = {tp: end for tp, (_, end) in change.ranges.items()}
                 deletes = reduce(frame, shape).where("`$op` = 'd'")
@@ -256,6 +256,11 @@ def _shape(change: TableChange, groups: Sequence[Group], config: SinkConfig) -> 
         order=_order(change, types, key, config),
         required_keys=frozenset(name for name in key if all(_is_required(name, group.schema.keys) for group in groups)),
     )
+
+
+def _puts(shape: Shape) -> str | None:
+    """SQL: of which events of a table with an order of its own a row is written, unless the table has a later one."""
+    return None if shape.order is None else "true" if shape.soft else "`$op` <> 'd'"
 
 
 def _order(change: TableChange, types: Mapping[str, str], key: Sequence[str], config: SinkConfig) -> str | None:

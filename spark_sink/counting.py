@@ -35,12 +35,14 @@ class Counts:
         keys: how many keys they were of, each of which was written once; None where every event is a row.
         changes: of the schema, by their names in ``lakehouse.tables.include.schema.changes``.
         unavailable: values that the events, other than deletes, did not hold.
+        puts: keys whose row is to be inserted or updated; None where whatever comes last in the log is.
     """
 
     operations: Mapping[str, int] = field(default_factory=dict)
     keys: int | None = None
     changes: Mapping[str, int] = field(default_factory=dict)
     unavailable: int = 0
+    puts: int | None = None
 
     @property
     def events(self) -> int:
@@ -80,15 +82,16 @@ class Counting:
             counts.append(f.expr(" + ".join(f"count_if(`$op` <> 'd' AND {quote(name)})" for name in flags)).alias(_UNAVAILABLE))
         return frame.observe(self._events, *counts)
 
-    def keys(self, frame: DataFrame) -> DataFrame:
-        """A frame with one row a key, which is to be used in its place."""
+    def keys(self, frame: DataFrame, puts: str | None = None) -> DataFrame:
+        """A frame with one row a key, which is to be used in its place; `puts` is true, in SQL, of those that are `Counts.puts`."""
         if not self._observes:
             return frame
         from pyspark.sql import Observation
         from pyspark.sql import functions as f
 
         self._keys = Observation()
-        return frame.observe(self._keys, f.expr("count(1)").alias("keys"))
+        counts = [f.expr("count(1)").alias("keys")] + ([f.expr(f"count_if({puts})").alias("puts")] if puts else [])
+        return frame.observe(self._keys, *counts)
 
     def truncated(self, events: int) -> None:
         """Truncates are applied, which are no rows of a frame unless every event is one."""
@@ -104,7 +107,8 @@ class Counting:
         events = _told(self._events)
         keys = _told(self._keys)
         operations = {name: found for name in OPERATIONS if (found := events.get(name, 0) + (self._truncates if name == "t" else 0))}
-        return Counts(operations, keys.get("keys") if events else None, dict(self._changes), events.get(_UNAVAILABLE, 0))
+        unavailable, puts = events.get(_UNAVAILABLE, 0), keys.get("puts")
+        return Counts(operations, keys.get("keys") if events else None, dict(self._changes), unavailable, puts)
 
 
 def _told(observation: Observation | None) -> Mapping[str, Any]:

@@ -25,6 +25,10 @@ class _Table:
     skipped: int = 0
     failures: int = 0
     conflicts: int = 0
+    retries: int = 0
+    has_failed: bool = False
+    puts: int | None = None
+    stale: int | None = None
     unavailable: int = 0
     extent: Extent | None = None
     seconds: float = 0.0
@@ -34,23 +38,31 @@ class _Table:
     rejected: int = 0
     committed_at: float = 0.0
     reads: set[TopicPartition] = field(default_factory=set)
+    has_topics: bool = False
     applied: dict[TopicPartition, int] = field(default_factory=dict)
 
 
 class _Backlog:
-    """A partition's records that are not applied: up to where the log went at each look, and when that was."""
+    """A partition's records that are not applied: up to where the log went at each look, when that was, and when the look before it was,
+    which had not found them; None where nobody had looked, or they were applied once and have been lost."""
 
     def __init__(self) -> None:
-        self.looks: deque[tuple[int, float]] = deque()
+        self.looks: deque[tuple[int, float, float | None]] = deque()
         self.end = 0
+        self.last: float | None = None
 
     def looked(self, end: int, now: float) -> None:
         if end <= self.end:
             return
-        self.end = end
+        self.end, before = end, self.last
         if len(self.looks) == _LOOKS:
-            _, now = self.looks.pop()
-        self.looks.append((end, now))
+            _, now, before = self.looks.pop()
+        self.looks.append((end, now, before))
+
+    def set_back(self) -> None:
+        """Records that were applied are to be applied again."""
+        self.looks = deque((end, seen, None) for end, seen, _ in self.looks)
+        self.last = None
 
     def applied(self, offset: int) -> None:
         while self.looks and self.looks[0][0] <= offset:
@@ -58,7 +70,11 @@ class _Backlog:
 
     def since(self, offset: int) -> float | None:
         """When the record at an offset was first seen in the log; None when it is not there yet."""
-        return next((seen for end, seen in self.looks if end > offset), None)
+        return next((seen for end, seen, _ in self.looks if end > offset), None)
+
+    def complete(self, offset: int) -> float | None:
+        """The last look that found nothing at or behind an offset."""
+        return next((before for end, _, before in self.looks if end > offset), self.last)
 
 
 @dataclass
@@ -93,9 +109,14 @@ class SinkFigures:
         """The log was looked at; `positions` are the next offsets to apply."""
         now, lag = time.monotonic(), 0
         for partition, (start, end) in log.items():
-            position = self._positions[partition] = positions.get(partition, start)
+            position, before = positions.get(partition, start), self._positions.get(partition, 0)
+            self._positions[partition] = position
             if (backlog := self._backlogs.get(partition)) is None:
                 backlog = self._backlogs[partition] = _Backlog()
+            if position < before:
+                backlog.set_back()
+                for table in self._tables.values():
+                    table.applied.pop(partition, None)
             if end > position:
                 if not backlog.looks:
                     backlog.end = 0  # positions may have gone back
@@ -103,11 +124,14 @@ class SinkFigures:
                 backlog.looked(end, now)
             if backlog.looks:
                 backlog.applied(position)
+            backlog.last = now
         self.lag = lag
 
     def reads(self, table: str, partitions: Iterable[TopicPartition]) -> None:
         """A table's records come from these partitions, as far as is known."""
-        self._of(table).reads.update(partitions)
+        known = self._of(table)
+        known.reads.update(partitions)
+        known.has_topics = True
 
     def applied(
         self,
@@ -121,6 +145,8 @@ class SinkFigures:
     ) -> None:
         """A table took its part of a batch; `was_new` is False when it had it already. `ends` are the next offsets that it is to take."""
         known = self._of(table)
+        known.retries += known.has_failed and was_new
+        known.has_failed = False
         known.seconds += seconds
         known.last_seconds = seconds
         if ends:
@@ -136,17 +162,23 @@ class SinkFigures:
             known.operations.update(counts.operations)
             known.deduplicated += counts.deduplicated
             known.unavailable += counts.unavailable
+            known.puts = known.puts if counts.puts is None else (known.puts or 0) + counts.puts
             known.changes.update(counts.changes)
 
     def table_failed(self, table: str, *, by_conflict: bool = False) -> None:
         """A table could not take its part of a batch; `by_conflict`: others changed it meanwhile."""
         known = self._of(table)
         known.failures += 1
+        known.retries += known.has_failed
+        known.has_failed = True
         known.conflicts += by_conflict
 
     def found(self, table: str, extent: Extent) -> None:
         """A table was looked at."""
-        self._of(table).extent = extent
+        known = self._of(table)
+        known.extent = extent
+        if known.puts is not None:
+            known.stale = max(known.stale or 0, known.puts - extent.activity.rows_put)
 
     def batch(self, passed_over: int, seconds: float = 0.0, read_seconds: float = 0.0) -> None:
         """All tables of a batch have committed; so many of its records belong to none (heartbeats, tombstones, what routing leaves out).
@@ -190,6 +222,16 @@ class SinkFigures:
                 since = min(since, backlog.since(position) or now)
         return offsets, int((now - since) * 1000)
 
+    def _valid_through(self, table: _Table) -> float | None:
+        """When everything that the table has, or more, was all that there was in its partitions; on the monotonic clock."""
+        found = []
+        for partition in table.reads if table.has_topics else self._backlogs:
+            if (backlog := self._backlogs.get(partition)) is None:
+                return None
+            found.append(backlog.complete(max(self._positions[partition], table.applied.get(partition, 0))))
+        known = [moment for moment in found if moment is not None]
+        return min(known) if known and len(known) == len(found) else None
+
     def groups(self) -> list[MetricGroup]:
         """As they stand now."""
         now = time.monotonic()
@@ -212,6 +254,9 @@ class SinkFigures:
         for name, table in sorted(self._tables.items()):
             tags = {"table": name}
             found.append(MetricGroup("connect.py", "lakehouse-table", tags, _values(table, *lags[name])))
+            if (moment := self._valid_through(table)) is not None:
+                values = {"valid-through-timestamp-seconds": time.time() - (now - moment)}
+                found.append(MetricGroup("connect.py", "lakehouse-table", tags, values))
             found += [
                 MetricGroup("connect.py", "lakehouse-table", {**tags, "op": op}, {"records-applied-by-op-total": records})
                 for op, records in sorted(table.operations.items())
@@ -226,6 +271,7 @@ class SinkFigures:
 def _values(table: _Table, lag_offsets: int, lag_ms: int) -> dict[str, float]:
     return {
         **_of_extent(table.extent),
+        **({} if table.stale is None else {"records-stale-total": table.stale}),
         "records-applied-total": table.records,
         "records-deduplicated-total": table.deduplicated,
         "unavailable-values-total": table.unavailable,
@@ -236,6 +282,7 @@ def _values(table: _Table, lag_offsets: int, lag_ms: int) -> dict[str, float]:
         "batches-skipped-already-committed-total": table.skipped,
         "failures-total": table.failures,
         "commit-conflicts-total": table.conflicts,
+        "commit-retries-total": table.retries,
         "apply-seconds-total": table.seconds,
         "last-apply-seconds": table.last_seconds,
         "last-commit-timestamp-seconds": table.committed_at,
@@ -253,5 +300,8 @@ def _of_extent(extent: Extent | None) -> dict[str, float]:
         "size-bytes": extent.size_bytes,
         "delete-files": extent.delete_files,
         "snapshots": extent.snapshots,
+        "small-files": extent.small_files,
+        "files-added-total": extent.activity.files_added,
+        "files-removed-total": extent.activity.files_removed,
     }
     return {name: value for name, value in found.items() if value is not None}

@@ -189,6 +189,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             self._tables.forget()
             _log.warning("Maintenance of table %s failed and waits for its next turn: %s", table, classify(error, "compacting"))
             return
+        self._looks.committed(table)
         self._figures.maintained(str(table), time.monotonic() - began)
         _log.info("Compacted and cleaned up table %s in %.1f s", table, time.monotonic() - began)
 
@@ -197,7 +198,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         if self._stopping.is_set() or (table := self._looks.due(began := time.monotonic())) is None:
             return
         try:
-            if (extent := self._tables.extent(table)) is not None:
+            if (extent := self._tables.extent(table, self._config["maintenance.target-file-size-bytes"])) is not None:
                 self._figures.found(str(table), extent)
         except Exception as error:  # noqa: BLE001  # whoever needs the table next says what is wrong
             _log.debug("Table %s cannot be looked at: %s", table, error)

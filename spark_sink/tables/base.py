@@ -7,7 +7,7 @@ thread is the only caller.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from connect_py.api.record import TopicPartition
@@ -16,6 +16,7 @@ from spark_sink.evolve import Evolution
 from spark_sink.maintenance import Policy
 from spark_sink.merge import Shape
 from spark_sink.routing import TableName
+from spark_sink.tables.activity import Activity
 from spark_sink.tables.layout import Layout
 from spark_sink.watermark import Watermark
 
@@ -62,6 +63,8 @@ class Extent:
         size_bytes: of these files.
         delete_files: beside them, where the format has such.
         snapshots: states that are kept, where the format counts them.
+        small_files: data files that a compaction would take because of their size, where the format tells sizes.
+        activity: of commits since the table was first loaded, this task's and others'.
     """
 
     generation: int
@@ -69,6 +72,8 @@ class Extent:
     size_bytes: int
     delete_files: int | None = None
     snapshots: int | None = None
+    small_files: int | None = None
+    activity: Activity = field(default_factory=Activity)
 
 
 class Conflict(RetriableError):
@@ -153,8 +158,12 @@ class Tables(Protocol):
         """Compact a table and remove what nothing refers to any more. The watermark survives; the table must have been loaded."""
         ...
 
-    def extent(self, name: TableName) -> Extent | None:
-        """What a table that was loaded or written consists of; None when nothing is known of it."""
+    def extent(self, name: TableName, target_file_size: int) -> Extent | None:
+        """What a table that was loaded or written consists of; None when nothing is known of it.
+
+        Args:
+            target_file_size: of compaction, in bytes.
+        """
         ...
 
     def forget(self) -> None:

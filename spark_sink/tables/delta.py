@@ -23,6 +23,7 @@ from spark_sink.evolve import Evolution
 from spark_sink.maintenance import Policy
 from spark_sink.merge import Shape, append_sql, merge_sql, overwrite_sql
 from spark_sink.routing import TableName
+from spark_sink.tables.activity import Activity, of_metrics
 from spark_sink.tables.base import Extent, TableState, Writer
 from spark_sink.tables.catalog import evolution_sql, state_of, tables_of_catalog
 from spark_sink.tables.history import Applied, Commit, metadata_json, newest_commit, parse_metadata
@@ -52,6 +53,9 @@ _HISTORY = 20
 #: Delta drops commits' metadata after `delta.logRetentionDuration` (30 days). A watermark older than this is copied into a table property.
 _KEEP_AFTER = datetime.timedelta(days=1)
 
+#: What is asked of each commit.
+_OF_COMMITS = ("version", "unix_micros(timestamp) time", "operation", "operationParameters p", "userMetadata")
+
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
@@ -80,6 +84,8 @@ class DeltaTables:
         self._connector = writer.connector
         self._properties = _NEW_TABLE | dict(new_table_properties)
         self._known: dict[TableName, _Known] = {}
+        self._activity: dict[TableName, Activity] = {}
+        self._counted: dict[TableName, int] = {}  # the newest version that is in it, or was there before
 
     def load(self, name: TableName, *, claim: bool = False) -> TableState | None:
         """See `Tables.load`."""
@@ -102,6 +108,7 @@ class DeltaTables:
             self._ledger.found(name, known.applied.watermark, known.applied.epoch)
             self._known[name] = known
             if first:
+                self._counted.setdefault(name, known.version)
                 self._keep(name, known)
         return state_of(fields, known.applied.watermark)
 
@@ -127,8 +134,7 @@ class DeltaTables:
         return _Known(commits[0].version, applied)
 
     def _history(self, name: TableName, limit: int | None) -> list[Commit]:
-        shown = self._spark.sql(f"DESCRIBE HISTORY {self._quoted(name)}" + (f" LIMIT {limit}" if limit else ""))
-        rows = shown.selectExpr("version", "unix_micros(timestamp) time", "operation", "operationParameters p", "userMetadata").collect()
+        rows = self._shown(name, limit).selectExpr(*_OF_COMMITS).collect()
         found: list[Commit] = []
         for row in rows:
             time, restored = _EPOCH + datetime.timedelta(microseconds=row["time"]), None
@@ -138,6 +144,9 @@ class DeltaTables:
             replaces = row["operation"].startswith(("CREATE OR REPLACE TABLE", "REPLACE TABLE"))
             found.append(Commit(row["version"], time, parse_metadata(row["userMetadata"]), restored, replaces))
         return found
+
+    def _shown(self, name: TableName, limit: int | None) -> DataFrame:
+        return self._spark.sql(f"DESCRIBE HISTORY {self._quoted(name)}" + (f" LIMIT {limit}" if limit else ""))
 
     def create(
         self, name: TableName, columns: Mapping[str, str], required: frozenset[str], comments: Mapping[str, str], layout: Layout
@@ -156,6 +165,7 @@ class DeltaTables:
             f"CREATE TABLE {self._quoted(name)} ({', '.join(lines)}) USING delta {_laid_out(layout)} TBLPROPERTIES ({properties})"
         )
         self._known[name] = _Known(0, Applied(Watermark()))
+        self._counted[name] = 0
         return TableState(dict(columns), Watermark())
 
     def evolve(self, name: TableName, evolution: Evolution) -> None:
@@ -205,12 +215,31 @@ class DeltaTables:
             self._spark.conf.unset(key)
         self._spark.sql(f"VACUUM {self._quoted(name)} RETAIN {policy.vacuum_hours} HOURS").collect()
 
-    def extent(self, name: TableName) -> Extent | None:
-        """See `Tables.extent`."""
+    def extent(self, name: TableName, target_file_size: int) -> Extent | None:
+        """See `Tables.extent`. Delta tells no sizes of single files."""
         if (known := self._known.get(name)) is None:
             return None
+        self._count(name, known)
         row = self._spark.sql(f"DESCRIBE DETAIL {self._quoted(name)}").select("numFiles", "sizeInBytes").collect()[0]
-        return Extent(known.applied.generation, row["numFiles"] or 0, row["sizeInBytes"] or 0)
+        return Extent(known.applied.generation, row["numFiles"] or 0, row["sizeInBytes"] or 0, activity=self._activity[name])
+
+    def _count(self, name: TableName, known: _Known) -> None:
+        """Add commits that have not been counted yet, however many they are."""
+        counted = self._counted.get(name, known.version)
+        limit = known.version - counted + _HISTORY
+        while True:
+            rows = self._shown(name, limit).select("version", "operationMetrics", "userMetadata").collect()
+            if len(rows) < limit or rows[-1]["version"] <= counted + 1:
+                break
+            limit *= 2
+        epoch = self._ledger.writer.epoch
+        new = [
+            of_metrics(row["operationMetrics"] or {}, is_ours=parse_metadata(row["userMetadata"]).get("kafka.connect.task-epoch") == epoch)
+            for row in rows
+            if row["version"] > counted
+        ]
+        self._activity[name] = sum(new, self._activity.get(name, Activity()))
+        self._counted[name] = max(counted, rows[0]["version"])
 
     def forget(self) -> None:
         """See `Tables.forget`."""

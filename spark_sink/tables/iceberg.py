@@ -23,6 +23,7 @@ from spark_sink.evolve import Evolution
 from spark_sink.maintenance import Policy
 from spark_sink.merge import Shape, append_sql, merge_sql
 from spark_sink.routing import TableName
+from spark_sink.tables.activity import OF_SUMMARIES, Activity, line_of, of_snapshots
 from spark_sink.tables.base import Extent, TableState, Writer
 from spark_sink.tables.catalog import evolution_sql, state_of, tables_of_catalog
 from spark_sink.tables.layout import Layout, partition_sql
@@ -47,6 +48,9 @@ _NEW_TABLE = {
     "write.metadata.delete-after-commit.enabled": "true",
 }
 
+
+#: Smaller data files are compacted, as a part of the target (`SizeBasedFileRewritePlanner.MIN_FILE_SIZE_DEFAULT_RATIO`).
+_SMALL = 0.75
 
 #: Branches on which a batch waits for its fast-forward; what a killed task has left is dropped by the next one.
 _BRANCH = "connect_py_"
@@ -82,6 +86,8 @@ class IcebergTables:
         self._snapshot_key = f"kafka.connect.snapshot.{writer.connector}"
         self._branches = _BRANCH + uuid.uuid5(uuid.NAMESPACE_URL, writer.connector).hex[:8] + "_"
         self._known: dict[TableName, _Known] = {}
+        self._activity: dict[TableName, Activity] = {}
+        self._counted: dict[TableName, frozenset[int]] = {}  # snapshots that are in it, or were there before
 
     def load(self, name: TableName, *, claim: bool = False) -> TableState | None:
         """See `Tables.load`."""
@@ -117,6 +123,7 @@ class IcebergTables:
         table = self._quoted(name)
         snapshots = self._spark.sql(f"SELECT snapshot_id, parent_id, summary FROM {table}.snapshots").collect()
         by_id = {row["snapshot_id"]: (row["parent_id"], row["summary"] or {}) for row in snapshots}
+        self._counted.setdefault(name, frozenset(by_id))
         properties = {row["key"]: row["value"] for row in self._spark.sql(f"SHOW TBLPROPERTIES {table}").collect()}
         return _Known(head, newest(head, by_id, properties, self._connector))
 
@@ -156,6 +163,7 @@ class IcebergTables:
             distributed = "DISTRIBUTED BY PARTITION LOCALLY " if parts else ""
             self._spark.sql(f"ALTER TABLE {self._quoted(name)} WRITE {distributed}ORDERED BY {order}")
         self._known[name] = _Known(None, Stored(Watermark(), 0, None, in_property=True))
+        self._counted[name] = frozenset()
         return TableState(dict(columns), Watermark())
 
     def evolve(self, name: TableName, evolution: Evolution) -> None:
@@ -224,16 +232,30 @@ class IcebergTables:
         ):
             self._spark.sql(f"CALL {quote(self._catalog)}.system.{call}").collect()
 
-    def extent(self, name: TableName) -> Extent | None:
+    def extent(self, name: TableName, target_file_size: int) -> Extent | None:
         """See `Tables.extent`. The newest snapshot's summary has the sums of all."""
         if (known := self._known.get(name)) is None:
             return None
-        head = known.head if known.head is not None else -1
-        summary = f"IF(snapshot_id = {head}, summary, NULL) summary"
-        rows = self._spark.sql(f"SELECT {summary} FROM {self._quoted(name)}.snapshots").collect()
-        of_head: Mapping[str, str] = next((row["summary"] for row in rows if row["summary"]), {})
+        head = self._refs(name).get(self._head_of(name))  # maintenance moves it without a batch
+        names = ", ".join(map(literal, OF_SUMMARIES))
+        summary = f"IF(snapshot_id = {-1 if head is None else head}, summary, map_filter(summary, (k, v) -> k IN ({names}))) summary"
+        rows = self._spark.sql(f"SELECT snapshot_id, parent_id, {summary} FROM {self._quoted(name)}.snapshots").collect()
+        by_id: dict[int, tuple[int | None, Mapping[str, str]]] = {
+            row["snapshot_id"]: (row["parent_id"], row["summary"] or {}) for row in rows
+        }
+        counted = self._counted.get(name, frozenset())
+        new = of_snapshots(head, by_id, counted, self._ledger.writer.epoch)
+        activity = self._activity[name] = self._activity.get(name, Activity()) + new
+        line = line_of(head, {id_: parent for id_, (parent, _) in by_id.items()})
+        self._counted[name] = frozenset(id_ for id_ in (*counted, *line) if id_ in by_id)
+        of_head = {} if head is None else by_id[head][1]
         files, size, deletes = (int(of_head.get(f"total-{what}", 0)) for what in ("data-files", "files-size", "delete-files"))
-        return Extent(known.stored.generation, files, size, deletes, len(rows))
+        small = 0 if head is None else self._small_files(name, head, int(target_file_size * _SMALL))
+        return Extent(known.stored.generation, files, size, deletes, len(rows), small, activity)
+
+    def _small_files(self, name: TableName, head: int, size: int) -> int:
+        files = f"SELECT count(*) n FROM {self._quoted(name)}.files VERSION AS OF {head}"
+        return int(self._spark.sql(f"{files} WHERE content = 0 AND file_size_in_bytes < {size}").collect()[0]["n"])
 
     def forget(self) -> None:
         """See `Tables.forget`."""

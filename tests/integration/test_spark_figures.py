@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from spark_sink.maintenance import Policy
+from spark_sink.routing import TableName
 from spark_sink.task import SparkLakehouseSinkTask
 from tests.fix_spark import INT, TEXT, Lake, both_formats, event
 
@@ -62,6 +64,22 @@ def test_figures_say_what_the_sink_has_done_to_each_table(lake: Lake) -> None:
         assert found["snapshots"] == len(lake.table("kept").metadata.snapshots)
         assert found["delete-files"] > 0, "rows that were changed are noted as deleted beside the files"
 
+    added, removed = found["files-added-total"], found["files-removed-total"]
+    assert added - removed == found["data-files"]
+    assert found.get("small-files") == (found["data-files"] if lake.format == "iceberg" else None), "Delta tells no sizes of files"
+    assert "records-stale-total" not in found, "whatever comes last in the log counts"
+    began = found["valid-through-timestamp-seconds"]
+    task.step()
+    task._tables.maintain(TableName(("public", "kept")), Policy.of(task._config))
+    task._looks.committed(TableName(("public", "kept")))
+    for _ in range(2):
+        task._looks.took(0, 0)
+        task.step()
+    found = figures(task, "public.kept")
+    assert found["data-files"] == lake.files("kept") == 1
+    assert (found["files-added-total"], found["files-removed-total"]) == (added + 1, added), "compaction's too, and each once"
+    assert found["valid-through-timestamp-seconds"] > began
+
     found = figures(task, "public.log")
     assert of("records-applied-by-op-total", found) == {"r": 3, "u": 2}
     assert (found["records-applied-total"], found["records-deduplicated-total"]) == (5, 0)
@@ -70,6 +88,23 @@ def test_figures_say_what_the_sink_has_done_to_each_table(lake: Lake) -> None:
     whole = figures(task)
     assert (whole["batches-total"], whole["records-passed-over-total"], whole["lag-offsets"], whole["lag-ms"]) == (2, 1, 0, 0)
     assert whole["batch-seconds-total"] > whole["batch-read-seconds-total"] > 0
+
+
+@both_formats
+def test_events_that_are_older_than_their_rows_are_counted_as_stale(lake: Lake) -> None:
+    topic = lake.topic("t")
+    task = lake.start(lake.config(topic, tables_ordering="column:n"))
+    lake.produce(topic, [event("c", key, {"n": 5}, {"n": INT}) for key in range(4)])
+    lake.drain(task)
+    late = [event("u", 0, {"n": 4}, {"n": INT}), event("u", 1, {"n": 3}, {"n": INT}), event("u", 1, {"n": 2}, {"n": INT})]
+    lake.produce(
+        topic, [*late, event("u", 2, {"n": 6}, {"n": INT}), event("d", 3, {"n": 5}, {"n": INT}), event("c", 9, {"n": 1}, {"n": INT})]
+    )
+    lake.drain(task)
+    task._looks.took(0, 0)
+    task.step()
+    assert {row["id"]: row["n"] for row in lake.rows("t")} == {0: 5, 1: 5, 2: 6, 9: 1}
+    assert figures(task, "public.t")["records-stale-total"] == 2, "of each key the newest event of the batch is compared"
 
 
 @both_formats

@@ -30,6 +30,7 @@ from spark_sink.counting import Counts
 from spark_sink.looks import Looks
 from spark_sink.metrics import SinkFigures
 from spark_sink.routing import TableName
+from spark_sink.tables.activity import Activity, of_metrics, of_snapshots
 from spark_sink.tables.base import Extent
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -470,6 +471,71 @@ def test_what_a_table_consists_of_is_shown_when_it_has_been_looked_at() -> None:
     assert f"{prefix}snapshots{of}" not in series, "a format that does not count them"
     figures.found("public.a", Extent(2, 7, 12345, delete_files=0, snapshots=4))
     assert [shown(figures.groups())[f"{prefix}{name}{of}"] for name in ("delete_files", "snapshots")] == [0, 4]
+
+
+def test_a_table_has_all_that_was_there_at_the_last_look_that_found_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [1000.0]
+    monkeypatch.setattr("spark_sink.metrics.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("spark_sink.metrics.time.time", lambda: clock[0] + 5000)
+    figures, one, other = SinkFigures(), TopicPartition("t", 0), TopicPartition("t", 1)
+    figures.reads("public.t", [one, other])
+
+    def at(seconds: float, positions: tuple[int, int], ends: tuple[int, int]) -> float | None:
+        clock[0] = 1000.0 + seconds
+        figures.looked(dict(zip((one, other), positions, strict=True)), {one: (0, ends[0]), other: (0, ends[1])})
+        shown_ = shown(figures.groups()).get('connect_py_lakehouse_table_valid_through_timestamp_seconds{table="public.t"}')
+        return None if shown_ is None else shown_ - 6000
+
+    assert at(0, (0, 5), (10, 5)) is None, "nobody knows since when the first records wait"
+    assert at(1, (10, 5), (10, 5)) == 1
+    assert at(3, (10, 5), (14, 5)) == 1, "the record may have come at any time since"
+    assert at(4, (10, 5), (14, 9)) == 1
+    assert at(5, (12, 5), (14, 9)) == 1
+    assert at(6, (14, 5), (14, 9)) == 3
+    figures.applied("public.t", 4, 0.1, was_new=True, ends={other: 9})
+    assert at(7, (14, 5), (14, 9)) == 7, "the other tables of the batch may still wait"
+    assert at(8, (2, 5), (14, 9)) is None, "it was rolled back"
+    assert at(9, (14, 9), (14, 9)) == 9
+
+
+def test_a_commit_that_comes_after_a_failure_is_a_retry_and_rows_that_were_not_put_are_stale() -> None:
+    figures, prefix, of = SinkFigures(), "connect_py_lakehouse_table_", '{table="a"}'
+    figures.applied("a", 3, 0.1, was_new=True, counts=Counts({"u": 3}, keys=3, puts=3))
+    figures.table_failed("a")
+    figures.table_failed("a", by_conflict=True)
+    figures.applied("a", 3, 0.1, was_new=True, counts=Counts({"u": 3}, keys=3, puts=2))
+    figures.table_failed("a")
+    figures.applied("a", 3, 0.1, was_new=False)
+    figures.applied("a", 3, 0.1, was_new=True, counts=Counts({"u": 1}))
+    series = shown(figures.groups())
+    assert series[f"{prefix}commit_retries_total{of}"] == 2, "it had been committed the third time"
+    assert f"{prefix}records_stale_total{of}" not in series
+    figures.found("a", Extent(0, 1, 1, small_files=1, activity=Activity(4, 3, 2)))
+    series = shown(figures.groups())
+    assert [
+        series[f"{prefix}{name}{of}"] for name in ("records_stale_total", "small_files", "files_added_total", "files_removed_total")
+    ] == [
+        3,
+        1,
+        4,
+        3,
+    ]
+
+
+def test_what_commits_did_is_counted_once_and_only_of_those_that_the_table_comes_from() -> None:
+    def summary(added: int, removed: int = 0, put: int = 0, epoch: int = 7) -> dict[str, str]:
+        found = {"added-data-files": str(added), "deleted-data-files": str(removed), "kafka.connect.task-epoch": str(epoch)}
+        return found | {"spark.merge-into.num-target-rows-inserted": str(put), "spark.merge-into.num-target-rows-matched-updated": "1"}
+
+    snapshots = {1: (None, summary(1)), 2: (1, summary(2, 1, 5)), 3: (2, summary(4, 3, 9, epoch=6)), 4: (2, summary(100))}
+    assert of_snapshots(3, snapshots, {1}, 7) == Activity(6, 4, 6), "4 was given up; the rows of 3 are another task's"
+    assert of_snapshots(3, snapshots, {1, 2, 3}, 7) == Activity()
+    assert of_snapshots(None, {}, (), 7) == Activity()
+    merge = {"numTargetFilesAdded": "2", "numTargetFilesRemoved": "1", "numTargetRowsInserted": "3", "numTargetRowsMatchedUpdated": "4"}
+    assert of_metrics(merge, is_ours=True) == Activity(2, 1, 7)
+    assert of_metrics(merge, is_ours=False) == Activity(2, 1, 0)
+    assert of_metrics({"numFiles": "3", "numRemovedFiles": "2"}, is_ours=True) == Activity(3, 2)
+    assert of_metrics({}, is_ours=True) == Activity()
 
 
 def test_tables_are_looked_at_in_turn_and_for_a_fiftieth_of_the_time() -> None:
