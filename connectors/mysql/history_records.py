@@ -5,6 +5,7 @@ A record is self-contained: it says from which position on which tables look how
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -84,16 +85,24 @@ def apply_changes(changes: Sequence[Change], tables: Tables) -> None:
 
 
 def quoted_id(id_: TableId) -> str:
-    """`"db"."table"`."""
-    return f'"{id_.schema}"."{id_.table}"'
+    """`"db"."table"`, with quotes in names doubled. Debezium leaves those at a name's ends as they are, and cannot read it again."""
+    return ".".join('"' + name.replace('"', '""') + '"' for name in (id_.schema, id_.table))
+
+
+_ID = re.compile(r'"((?:[^"]|"")+)"\."((?:[^"]|"")+)"')
 
 
 def parse_id(text: str) -> TableId:
     """The table behind `"db"."table"`. Raises ValueError."""
-    parts = text.strip('"').split('"."')
-    if len(parts) != 2:
+    found = _ID.fullmatch(text)
+    if found is not None:
+        return TableId(*(name.replace('""', '"') for name in found.groups()))
+    # a name with quotes, as it was written before they were doubled, and by Debezium
+    schema, dot, table = text.removeprefix('"').partition('".')
+    if not dot:
         raise ValueError(f"{text!r} is no name of a table")
-    return TableId(parts[0], parts[1])
+    is_quoted = len(table) > 2 and table.startswith('"') and table.endswith('"')
+    return TableId(schema, table[1:-1] if is_quoted else table)
 
 
 def changes_from_json(changes: Sequence[Mapping[str, Any]]) -> tuple[Change, ...]:

@@ -150,8 +150,9 @@ class TableFactory:
             characters=column.jdbc_type in _CHARACTERS,
             comment=comment,
         )
-        plan = self._config.column_rules.apply(plan, facts)
-        return replace(plan, schema=replace(plan.schema, doc=comment) if comment else plan.schema, only_in_key=not shown)
+        if comment:
+            plan = replace(plan, schema=replace(plan.schema, doc=comment))
+        return replace(self._config.column_rules.apply(plan, facts), only_in_key=not shown)
 
     def _converted(self, table: TableId, column: MyColumn) -> ColumnPlan | None:
         asked = ConvertedColumn(

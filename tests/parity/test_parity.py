@@ -222,6 +222,9 @@ SCENARIOS = [
     "pg_edge_values",
     "pg_signal_channels",
     "mysql_made_from_others",
+    "mysql_default_spellings",
+    "mysql_charset_spellings",
+    "mysql_comments_and_rules",
 ]
 #: Held against a MariaDB server and `golden_mariadb`, recorded with Debezium 3.5.0, the last one that its archive has for MariaDB.
 MARIADB_SCENARIOS = [

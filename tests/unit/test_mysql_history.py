@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from connect_py.errors import DataError
+from connectors.engine.relational.table import TableId
 from connectors.mysql.ddl.changes import Tables
 from connectors.mysql.ddl.statements import apply
 from connectors.mysql.history_fold import HistoryFold
-from connectors.mysql.history_records import HistoryRecord, apply_changes, parse_id
+from connectors.mysql.history_records import HistoryRecord, apply_changes, parse_id, quoted_id
 
 GOLDEN = Path(__file__).parents[1] / "parity" / "golden"
 SCENARIOS = sorted(path.stem for path in GOLDEN.glob("mysql_*.json") if '"history_' in path.read_text())
@@ -108,3 +109,21 @@ def test_a_fold_takes_names_as_they_are_and_leaves_other_connectors_out():
         fold.add(b"no JSON")
     later = HistoryFold(source, {"file": "bin.1", "pos": 3}, lambda _: True)
     assert not later.add(json.dumps(record).encode())
+
+
+@pytest.mark.parametrize("name", ["t", 'a"b', '"', '"a', 'a"', '""', '"."', "a.b", 'x"."y'])
+def test_names_with_quotes_are_found_again(name: str) -> None:
+    assert parse_id(quoted_id(TableId("d", name))) == TableId("d", name)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [('"d"."a"b"', 'a"b'), ('"d".a"', 'a"'), ('"d"."a', '"a'), ('"d"."a""b"', 'a"b')],
+)
+def test_names_as_debezium_and_earlier_versions_wrote_them(text: str, name: str) -> None:
+    assert parse_id(text) == TableId("d", name)
+
+
+def test_a_text_without_a_table_is_no_name() -> None:
+    with pytest.raises(ValueError, match="no name of a table"):
+        parse_id('"d"')

@@ -60,7 +60,7 @@ def _default_charset(reader: Reader) -> str | None:
     while not reader.ended:
         if not reader.takes_any(*_ACTIONS):
             while not reader.ended and not reader.sees(","):
-                if reader.takes("CHARACTER", "SET") or reader.takes("CHARSET"):
+                if reader.takes_charset():
                     reader.takes("=")
                     found = reader.name().lower()
                 elif reader.sees("("):
@@ -97,8 +97,8 @@ def _act(reader: Reader, table: MyTable, database: str, sql: str) -> MyTable:
 
 
 def _read_charset(reader: Reader) -> str:
-    if not reader.takes("CHARACTER", "SET"):
-        reader.expects("CHARSET")
+    if not reader.takes_charset():
+        raise reader.error("CHARACTER SET was expected")
     return reader.name().lower()
 
 

@@ -144,8 +144,7 @@ def read_default(reader: Reader) -> tuple[bool, str | None]:
     if reader.sees("("):
         reader.skip_parentheses()
         return True, None
-    sign = "-" if reader.takes("-") else ""
-    reader.takes("+")
+    sign = "-" if reader.takes("-") else "+" if reader.takes("+") else ""
     token = reader.next()
     if token.kind == "word" and token.text.startswith("_") and reader.peek().kind in ("string", "bits"):
         token = reader.next()

@@ -56,7 +56,7 @@ def read_options(reader: Reader, default: str | None) -> tuple[str | None, str |
     charset, comment, collation = None, None, None
     while not reader.ended:
         reader.takes("DEFAULT")
-        if reader.takes("CHARACTER", "SET") or reader.takes("CHARSET"):
+        if reader.takes_charset():
             reader.takes("=")
             named = reader.name().lower()
             charset = default if named == "default" else named

@@ -56,6 +56,10 @@ class Reader:
             return token.text
         return ""
 
+    def takes_charset(self) -> bool:
+        """Read the words ahead of a character set's name, if they come next."""
+        return self.takes("CHARACTER", "SET") or self.takes("CHAR", "SET") or self.takes("CHARSET")
+
     def sees(self, *words: str) -> bool:
         """Whether one of these words or marks comes next."""
         token = self.peek()

@@ -72,12 +72,11 @@ def _unique_index(reader: Reader, tables: Tables, database: str) -> list[Change]
         reader.next()
     schema, name = reader.qualified_name()
     table = tables.tables.get(tables.named(schema or database, name))
-    if table is None:
+    names = read_key_columns(reader)
+    if table is None or table.key or not names or any(table.index_of(column) < 0 for column in names):
         return []
-    changed = with_unique_key(table, read_key_columns(reader))
-    if changed is table:
-        return []
-    tables.tables[table.id] = changed
+    # one of columns that may be NULL is told of too, and changes nothing
+    tables.tables[table.id] = changed = with_unique_key(table, names)
     return [Change("ALTER", table.id, changed)]
 
 
@@ -87,7 +86,7 @@ def _alter(reader: Reader, tables: Tables, database: str, sql: str) -> list[Chan
         reader.takes("IF", "EXISTS")
         return alter_table(reader, tables, database, sql)
     if reader.takes_any("DATABASE", "SCHEMA"):
-        named = not reader.sees("DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "READ", "ENCRYPTION")
+        named = not reader.sees("DEFAULT", "CHARACTER", "CHAR", "CHARSET", "COLLATE", "READ", "ENCRYPTION")
         return _database(reader, tables, reader.name() if named else database)
     return []
 
@@ -95,7 +94,7 @@ def _alter(reader: Reader, tables: Tables, database: str, sql: str) -> list[Chan
 def _database(reader: Reader, tables: Tables, name: str) -> list[Change]:
     charset, collation = None, None
     while not reader.ended:
-        if reader.takes("CHARACTER", "SET") or reader.takes("CHARSET"):
+        if reader.takes_charset():
             reader.takes("=")
             charset = reader.name().lower()
         elif reader.takes("COLLATE"):

@@ -169,7 +169,7 @@ def _modifiers(reader: Reader) -> tuple[str, str | None, str | None]:
             charset = "binary"
         elif reader.takes("UNICODE"):
             charset = "ucs2"
-        elif reader.takes("CHARACTER", "SET") or reader.takes("CHARSET"):
+        elif reader.takes_charset():
             charset = reader.name().lower()
         elif reader.takes("COLLATE"):
             collation = reader.name().lower()

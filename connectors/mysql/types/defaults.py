@@ -10,11 +10,12 @@ from connect_py.data import Type
 from connect_py.data.logical import DATE, DECIMAL, EXACT, TIME, TIMESTAMP
 from connect_py.data.times import days_to_date, millis_to_time, millis_to_timestamp
 from connectors.engine.encode.plan import ColumnPlan, StandsForNull
-from connectors.mysql.model import MyColumn
+from connectors.mysql.model import JDBC, MyColumn
 
 _MAX_LONG = (1 << 63) - 1
 #: What stands for a default of CURRENT_TIMESTAMP and its synonyms.
 CURRENT_TIME = "1970-01-01 00:00:00"
+_NUMBERS = frozenset(JDBC[name] for name in ("BIT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "REAL", "DOUBLE", "NUMERIC", "DECIMAL"))
 _BITS = ("BIT",)
 _DECIMALS = ("DECIMAL", "NUMERIC", "DEC", "FIXED")
 _BYTES = ("BINARY", "VARBINARY")
@@ -37,6 +38,10 @@ def default_of(column: MyColumn, plan: ColumnPlan) -> Any:
 
 def _value(column: MyColumn, plan: ColumnPlan, text: str) -> Any:
     schema = plan.schema
+    if column.jdbc_type in _NUMBERS and text.upper() in ("TRUE", "FALSE"):
+        if schema.type is Type.BYTES and column.base_type in _BITS:
+            raise ValueError("Debezium has no bits for a truth value")
+        text = str(int(text.upper() == "TRUE"))
     if column.base_type in _BITS:
         value = int(text or "0", 2)
         if schema.type is Type.BOOLEAN:
@@ -62,8 +67,6 @@ def _value(column: MyColumn, plan: ColumnPlan, text: str) -> Any:
     if column.base_type in ("DATE", "DATETIME", "TIME", "TIMESTAMP"):
         return _moment(column, plan, text)
     if schema.type in (Type.INT8, Type.INT16, Type.INT32, Type.INT64):
-        if text.upper() in ("TRUE", "FALSE"):
-            return int(text.upper() == "TRUE")
         return min(int(Decimal(text).quantize(Decimal(1), rounding=ROUND_HALF_UP)), _MAX_LONG)
     if schema.type is Type.STRING:
         return text

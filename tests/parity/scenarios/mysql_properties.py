@@ -114,3 +114,23 @@ def mysql_types_in_stream(run: Run):
     )
     fence(run, db, "my", "text")
     record_tables(run, *tables, variants=("my", "text"))
+
+
+@scenario
+def mysql_comments_and_rules(run: Run):
+    """Comments of columns, keys among them, beside rules that change columns."""
+    db = run.mysql(
+        *FENCE,
+        "CREATE TABLE t (a INT COMMENT 'first of the key', b VARCHAR(9) COMMENT 'second', c VARCHAR(20) COMMENT 'masked', d DECIMAL(5,2) COMMENT '', PRIMARY KEY (a, b)) COMMENT 'all'",
+        "INSERT INTO t VALUES (1,'x','secret',1.5)",
+    )  # fmt: skip
+    at = f"db_{run.tag}"
+    start(
+        run,
+        my={"include.schema.comments": "true", "column.propagate.source.type": ".*"},
+        hid={"include.schema.comments": "true", "column.mask.with.3.chars": f"{at}.t.c", "column.truncate.to.1.chars": f"{at}.t.b"},
+        plain={"column.propagate.source.type": ".*"},
+    )
+    execute(db, "INSERT INTO t VALUES (2,'yy','other',NULL)", "ALTER TABLE t MODIFY a BIGINT NOT NULL COMMENT 'wider', ALTER COLUMN d SET DEFAULT 1", "INSERT INTO t VALUES (3,'z',NULL,0)")
+    fence(run, db, "my", "hid", "plain")
+    record_tables(run, "t", variants=("my", "hid", "plain"))

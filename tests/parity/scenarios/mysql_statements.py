@@ -126,3 +126,59 @@ def mysql_made_from_others(run: Run):
     record_captured(run, "my")
     record_history(run, f"my_{run.tag}", f"history_my_{run.tag}")
     sort_tables(run)
+
+
+@scenario
+def mysql_default_spellings(run: Run):
+    """Truth values as defaults of numbers, signs, introducers, moments in other forms; unique indexes of tables without a key; quotes in names."""
+    db = run.mysql(*FENCE)
+    start(run, my={}, other={"decimal.handling.mode": "string", "binary.handling.mode": "hex"})
+    types = (
+        "BIT", "BIT(1)", "BIT(8)", "BIT(20)", "TINYINT", "TINYINT(1)", "BOOLEAN", "SMALLINT", "MEDIUMINT", "INT UNSIGNED", "BIGINT", "BIGINT UNSIGNED",
+        "FLOAT", "DOUBLE", "REAL", "FLOAT(7,2)", "DECIMAL(5,2)", "NUMERIC(4)", "DEC(3,1) UNSIGNED", "FIXED(4,1)", "YEAR",
+    )  # fmt: skip
+    others = (
+        "VARCHAR(9) CHARACTER SET latin1 DEFAULT _utf8mb4'abc'", "VARCHAR(9) DEFAULT _latin1'q'", "SET('x','y') DEFAULT 'x,y'", "VARCHAR(9) DEFAULT 'it''s'",
+        'VARCHAR(9) DEFAULT "do""ub"', "BINARY(4) DEFAULT 0x41", "VARBINARY(4) DEFAULT X'4142'", "INT DEFAULT 0x10", "INT DEFAULT b'101'", "BIT(4) DEFAULT 5",
+        "BIT(4) DEFAULT 0x0A", "INT DEFAULT -5", "INT DEFAULT +7", "DECIMAL(6,2) DEFAULT -1.5", "DOUBLE DEFAULT -.5", "INT DEFAULT '12'", "DECIMAL(6,2) DEFAULT '3.456'",
+        "BIGINT DEFAULT 9223372036854775807", "TIME DEFAULT '-10:20:30'", "TIME(3) DEFAULT '10:20'", "DATETIME(3) DEFAULT '2020-01-01 10:20:30.5'", "YEAR DEFAULT 70",
+        "DATE DEFAULT 20200101", "DATETIME DEFAULT 20200101102030", "TIME DEFAULT 102030", "DATE DEFAULT '2020-1-2'", "TIME DEFAULT '1 10:00:00'",
+        "DATETIME DEFAULT '2020-01-01T10:20:30'", "TIMESTAMP DEFAULT '2020-01-01 10:20:30+02:00'", "FLOAT DEFAULT 1.23456789", "CHAR(3) DEFAULT ' a '",
+        "TINYINT(1) DEFAULT 2", "VARCHAR(9) DEFAULT 'tab\\tx'",
+    )  # fmt: skip
+    execute(
+        db,
+        "CREATE TABLE truths (id INT PRIMARY KEY, " + ", ".join(f"t{i} {t} DEFAULT TRUE, f{i} {t} NOT NULL DEFAULT false" for i, t in enumerate(types)) + ")",
+        "CREATE TABLE others (id INT PRIMARY KEY, " + ", ".join(f"c{i} {t}" for i, t in enumerate(others)) + ")",
+        "INSERT INTO truths (id) VALUES (1)", "INSERT INTO others (id) VALUES (1)",
+        "CREATE TABLE k1 (a INT, b INT NOT NULL, c INT NOT NULL)", "CREATE UNIQUE INDEX i1 ON k1 (a)", "CREATE UNIQUE INDEX i2 ON k1 (b, c)", "CREATE UNIQUE INDEX i3 ON k1 (c)",
+        "INSERT INTO k1 VALUES (1,2,3)", "CREATE INDEX i4 ON k1 (a)", "DROP INDEX i2 ON k1", "INSERT INTO k1 VALUES (2,2,4)",
+        "CREATE TABLE k2 (a INT NOT NULL, b VARCHAR(20) NOT NULL)", "CREATE UNIQUE INDEX i1 ON k2 ((a+1))", "CREATE UNIQUE INDEX i2 ON k2 (b(5), a DESC) COMMENT 'x' ALGORITHM=INPLACE",
+        "INSERT INTO k2 VALUES (1,'x')", 'CREATE TABLE `quo"ted` (`a"b` INT PRIMARY KEY)', 'INSERT INTO `quo"ted` VALUES (1)', 'RENAME TABLE `quo"ted` TO `an"other`',
+        'INSERT INTO `an"other` VALUES (2)', "CREATE TABLE `do``t.ted` (`a``b.c` INT PRIMARY KEY, `d'e` INT)", "INSERT INTO `do``t.ted` VALUES (1,2)", 'DROP TABLE `an"other`',
+    )  # fmt: skip
+    fence(run, db, "my", "other")
+    record_captured(run, "my", "other")
+    record_history(run, f"my_{run.tag}", f"history_my_{run.tag}")
+
+
+@scenario
+def mysql_charset_spellings(run: Run):
+    """Character sets of databases, tables and columns in all their spellings, with letters that tell them apart."""
+    db = run.mysql(*FENCE)
+    start(run, my={})
+    execute(
+        db,
+        "CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(9)) CHAR SET=latin2", "CREATE TABLE b (id INT PRIMARY KEY, v VARCHAR(9)) DEFAULT CHAR SET latin1 COLLATE latin1_bin",
+        "CREATE TABLE c (id INT PRIMARY KEY, v VARCHAR(9) CHAR SET latin2, w CHAR(3) CHARSET latin1 NULL, x TEXT CHAR SET cp1251 COLLATE cp1251_bin)",
+        "CREATE TABLE d (id INT PRIMARY KEY, x NCHAR(3), y VARCHAR(3) BINARY, z CHAR(3) CHAR SET latin1 BINARY, n NATIONAL VARCHAR(3), o NVARCHAR(3), p LONG VARCHAR)",
+        "INSERT INTO a VALUES (1,'šä')", "INSERT INTO b VALUES (1,'éü')", "INSERT INTO c VALUES (1,'ř','ß','Ж')", "INSERT INTO d VALUES (1,'é','y','é','中','é','p中')",
+        "ALTER TABLE a CONVERT TO CHAR SET latin1", "UPDATE a SET v='à'", "ALTER TABLE b ADD w VARCHAR(9) CHAR SET cp1250", "UPDATE b SET w='ž'",
+        "UPDATE c SET v=NULL", "ALTER TABLE c MODIFY v VARCHAR(9) CHAR SET greek", "UPDATE c SET v='Ω'",
+        f"ALTER DATABASE db_{run.tag} CHAR SET latin2", "CREATE TABLE e (id INT PRIMARY KEY, v VARCHAR(9))", "INSERT INTO e VALUES (1,'ł')",
+        f"ALTER SCHEMA db_{run.tag} DEFAULT CHAR SET = latin1 COLLATE = latin1_bin", "CREATE TABLE f (id INT PRIMARY KEY, v VARCHAR(9))", "INSERT INTO f VALUES (1,'é')",
+        f"ALTER DATABASE db_{run.tag} COLLATE cp1251_bin", "CREATE TABLE g (id INT PRIMARY KEY, v VARCHAR(9), w TEXT COLLATE greek_bin)", "INSERT INTO g VALUES (1,'Ж','Ω')",
+    )  # fmt: skip
+    fence(run, db)
+    record_captured(run, "my")
+    record_history(run, f"my_{run.tag}", f"history_my_{run.tag}")
