@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from connect_py.api.record import TopicPartition
 from connect_py.errors import FatalTaskError
-from spark_sink import tombstones, unavailable
+from spark_sink import reconcile, tombstones, unavailable
 from spark_sink.adapt import Rules, adapt, allows
 from spark_sink.changes import Batch, Group
 from spark_sink.config import SinkConfig
 from spark_sink.counting import Counting
 from spark_sink.decode import UNAVAILABLE, metadata_columns
 from spark_sink.evolve import Evolution, in_order_of, plan_evolution, wider
-from spark_sink.merge import VERSION_COLUMNS, Shape, flag, reduce, unify
+from spark_sink.merge import VERSION_COLUMNS, Shape, flag, reduce, unify, unseen
 from spark_sink.ordering import order_of
 from spark_sink.planning import Range
 from spark_sink.records import Column, Form
@@ -86,7 +86,13 @@ def apply_table(
         tables.note(change.table, watermark)
         return False
     groups = [unavailable.marked(group, batch, config) for group in _adapted(groups, state, config)]
+    condition = None if state is None else state.watermark.condition(change.ranges)
+    begun, ended = reconcile.snapshots_of(str(change.table), groups, batch, condition, watermark, config)
+    watermark = replace(watermark, snapshots=begun)
     shape = _shape(change, groups, config)
+    if shape.keys and ended:
+        shape = replace(shape, unseen=ended)
+        _log.info("Table %s: rows that its snapshot did not show are deleted; it began at %s", change.table, ended)
     rows = [group for group in groups if group.schema.form is not Form.TOMBSTONE]
     if state is None:
         state = _create(change, rows, shape, tables, config)
@@ -98,7 +104,6 @@ def apply_table(
             counting.changed("alter.column.type", len(evolution.widened) + len(evolution.relaxed))
             _log.info("Table %s: %s", change.table, evolution)
         shape = replace(shape, types=in_order_of(state.columns, shape.types))
-    condition = state.watermark.condition(change.ranges)
     placeholder = config["unavailable.value.placeholder"]
     frames = [
         unify(
@@ -121,6 +126,8 @@ def apply_table(
             tables.merge(change.table, _VIEW, shape, watermark)
         elif shape.keys:
             reduced = counting.keys(reduce(counted, shape), _puts(shape))
+            if shape.unseen:  # of rows that came and went before the snapshot, in this very batch
+                reduced = reduced.where(f"`$op` = 'd' OR NOT ({unseen(shape.unseen)})")
             if tombstones.needed(shape, config):
                 ends = {tp: end for tp, (_, end) in change.ranges.items()}
                 deletes = reduce(frame, shape).where("`$op` = 'd'")

@@ -74,6 +74,7 @@ class Group:
         route: the parts of the source block that chose the table, for the check that every record has them.
         truncate: the last truncate among them, if there is one.
         truncates: how many of them are truncates.
+        marks: how many of them are the first or the last row of a table in a snapshot; 0 where no table is reconciled with such.
     """
 
     fingerprint: Fingerprint
@@ -86,6 +87,7 @@ class Group:
     truncates: int = 0
     value: str | None = None
     problem: str | None = None
+    marks: int = 0
 
 
 class Batch:
@@ -231,7 +233,7 @@ class Reader:
         return found
 
     def _groups(self, rows: DataFrame, ranges: Mapping[TopicPartition, Range]) -> list[Group]:
-        kinds = summarize(rows, self._config["unavailable.value.placeholder"])
+        kinds = summarize(rows, self._config["unavailable.value.placeholder"], marks=self._config.reconciles)
         places: dict[Fingerprint, tuple[TopicPartition, int]] = {}
         counts: Counter[Fingerprint] = Counter()
         for kind in kinds:
@@ -262,6 +264,7 @@ class Reader:
                     kind.truncates,
                     kind.route,
                     meaning.problem if tables is not None else self._rule(kind.route, meaning),
+                    kind.marks,
                 )
             )
         return groups

@@ -10,7 +10,7 @@ from typing import Any
 from connect_py.api.config import ConfigDef
 from connect_py.errors import ConfigError
 from spark_sink import settings
-from spark_sink.properties.checks import check_batches, check_delta, check_routing, check_table, parse_column_types
+from spark_sink.properties.checks import check_batches, check_delta, check_reconcile, check_routing, check_table, parse_column_types
 from spark_sink.properties.definition import CONFIG_DEF, OF_ONE_TABLE, OPEN_PREFIXES, unknown_properties, without_aliases
 from spark_sink.properties.key import PREFIX
 from spark_sink.properties.writer import session_settings
@@ -66,6 +66,11 @@ class SinkConfig:
     def column_types(self) -> Mapping[str, str]:
         """Types by column that are set for the table, for records without schemas."""
         return parse_column_types(self.values.get("column-types") or "")
+
+    @property
+    def reconciles(self) -> bool:
+        """Whether any table is reconciled with snapshots."""
+        return bool(self["snapshot.reconcile"]) or any(own.get("snapshot.reconcile") for own in self.of_tables.values())
 
     @property
     def layout(self) -> Layout:
@@ -140,6 +145,7 @@ def parse(config: Mapping[str, str]) -> SinkConfig:
     )
     for table in ("", *made.of_tables):
         check_table(made.of_table(table).values)
+        check_reconcile(made.of_table(table).values, tolerates=made.tolerates)
     return made
 
 

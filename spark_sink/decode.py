@@ -55,6 +55,8 @@ def _metadata_names(config: SinkConfig) -> tuple[str, ...]:
         return (*chosen, *(name for name in _OF_CHANGELOG if name not in chosen))
     if order_of(config) == POSITION and "position" not in chosen:
         chosen = (*chosen, "position")
+    if config["snapshot.reconcile"]:
+        chosen = (*chosen, *(name for name in ("topic", "offset") if name not in chosen))
     soft = "soft" in (config["tables.delete-mode"], config["tables.truncate-mode"])
     return (*chosen, "deleted") if soft and "deleted" not in chosen else chosen
 

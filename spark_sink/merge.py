@@ -7,7 +7,7 @@ the key since its last delete within the batch takes its place, else the table's
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from spark_sink.structures import conformed, parse_type
@@ -32,6 +32,7 @@ class Shape:
         expires: a column of times, and the age in milliseconds at which rows go that are not written.
         versions: whether rows are versions, closed and opened by a chain of events (`spark_sink.versions`).
         required_keys: key columns that are null in no row.
+        unseen: by topic, the offset at which a snapshot of all rows began: those that have not been written since go.
     """
 
     keys: tuple[str, ...]
@@ -44,6 +45,7 @@ class Shape:
     order: str | None = None
     expires: tuple[str, int] | None = None
     required_keys: frozenset[str] = frozenset()
+    unseen: Mapping[str, int] = field(default_factory=dict)
 
 
 #: Columns of a version, by name: their types. The current one has an open end.
@@ -187,6 +189,8 @@ def merge_sql(table: str, source: str, shape: Shape, truncate: str | None = None
         "apply": " WHEN NOT MATCHED BY SOURCE THEN DELETE",
         "soft": f" WHEN NOT MATCHED BY SOURCE AND NOT coalesce({_DELETED}, false) THEN UPDATE SET {_DELETED} = true",
     }[truncate]
+    if shape.unseen and truncate != "apply":
+        others = _unseen_sql(shape) + others
     if shape.expires is not None:
         column, age = shape.expires
         others += (
@@ -194,6 +198,18 @@ def merge_sql(table: str, source: str, shape: Shape, truncate: str | None = None
         )
     on = _same_key(shape)
     return f"MERGE INTO {table} t USING {source} s ON {on}{delete}{update}{insert} THEN INSERT ({names}) VALUES ({values}){others}"
+
+
+def unseen(of: Mapping[str, int], row: str = "") -> str:
+    """SQL: whether a row was written before the snapshot of its topic began; `row` is its alias and a point."""
+    return " OR ".join(f"({row}`__topic` = {literal(topic)} AND {row}`__offset` < {start})" for topic, start in sorted(of.items()))
+
+
+def _unseen_sql(shape: Shape) -> str:
+    condition = f" WHEN NOT MATCHED BY SOURCE AND ({unseen(shape.unseen, 't.')})"
+    if shape.soft:
+        return f"{condition} AND NOT coalesce({_DELETED}, false) THEN UPDATE SET {_DELETED} = true"
+    return f"{condition} THEN DELETE"
 
 
 def _not_older(column: str) -> str:

@@ -21,7 +21,7 @@ from spark_sink.routing import TableName
 from spark_sink.session import open_session
 from spark_sink.tables.base import Tables, Writer
 from spark_sink.tables.open import open_tables
-from spark_sink.watermark import Watermark
+from spark_sink.watermark import NO_SNAPSHOT, Watermark
 
 #: Connect answers a request within 90 s (`ConnectorsResource`), and Spark starts in some ten.
 ALTER_TIMEOUT_SECONDS = 85.0
@@ -87,7 +87,7 @@ def alter_tables(
             continue
         after = {tp: offset for tp, offset in {**state.watermark.offsets, **changes}.items() if offset is not None} if offsets else {}
         if after != dict(state.watermark.offsets):
-            tables.alter(name, Watermark(after))
+            tables.alter(name, Watermark(after, dict.fromkeys(state.watermark.snapshots, NO_SNAPSHOT)))
 
 
 def _run(request: Mapping[str, object]) -> None:

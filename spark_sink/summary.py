@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 _IS_TRUNCATE = """contains(value, '"op":"t"') AND get_json_object(value, '$.op') = 't'"""
 
 
+#: SQL: the first or the last row of a table in a snapshot. As with truncates, few texts are parsed.
+IS_MARK = (
+    """(contains(value, '"snapshot":"first') OR contains(value, '"snapshot":"last')) AND get_json_object(value, '$.op') = 'r' """
+    "AND get_json_object(value, '$.source.snapshot') IN ('first', 'first_in_data_collection', 'last_in_data_collection', 'last')"
+)
+
+
 @dataclass(frozen=True, order=True, slots=True)
 class Truncate:
     """Where the last truncate of some records stands. `time` is the record's timestamp, microseconds since 1970."""
@@ -40,6 +47,7 @@ class Kind:
         placeholder: whether the unavailable-value placeholder occurs in some of them.
         truncate: the last truncate among them, if there is one.
         truncates: how many of them are truncates.
+        marks: how many of them are the first or the last row of a table in a snapshot, if that was looked for.
     """
 
     fingerprint: Fingerprint
@@ -49,13 +57,15 @@ class Kind:
     placeholder: bool = False
     truncate: Truncate | None = None
     truncates: int = 0
+    marks: int = 0
 
 
-def summarize(rows: DataFrame, placeholder: str) -> list[Kind]:
+def summarize(rows: DataFrame, placeholder: str, *, marks: bool = False) -> list[Kind]:
     """Kinds in order of their first offsets, tombstones last.
 
     Args:
         rows: with topic, partition, offset, timestamp, kfp, vfp, value and route (see `changes.Batch`).
+        marks: whether they are counted.
     """
     from pyspark.sql import functions as f
 
@@ -68,6 +78,7 @@ def summarize(rows: DataFrame, placeholder: str) -> list[Kind]:
         "offset",
         f"{_has_placeholder('value', placeholder)} placeholder",
         f"IF({_IS_TRUNCATE}, offset, NULL) truncate",
+        f"{IS_MARK if marks else 'false'} mark",
     )
     counted = found.groupBy("topic", "kfp", "vfp", "route", "partition").agg(
         f.expr("count(1) n"),
@@ -75,6 +86,7 @@ def summarize(rows: DataFrame, placeholder: str) -> list[Kind]:
         f.expr("bool_or(placeholder) placeholder"),
         f.expr("max(truncate) truncate"),
         f.expr("count(truncate) truncates"),
+        f.expr("count_if(mark) marks"),
     )
     by_partition = counted.collect()
     truncates = [(TopicPartition(row["topic"], row["partition"]), row["truncate"]) for row in by_partition if row["truncates"]]
@@ -106,6 +118,7 @@ def kinds(by_partition: Sequence[Row], times: Mapping[tuple[TopicPartition, int]
                 default=None,
             ),
             sum(row["truncates"] for row in found),
+            sum(row["marks"] for row in found),
         )
         for (fingerprint, route), found in parts.items()
     ]

@@ -83,6 +83,31 @@ def check_table(values: Mapping[str, Any]) -> None:
         raise ConfigError("Delta has no branches; unset commit-branch, or write Iceberg tables.")
 
 
+def check_reconcile(values: Mapping[str, Any], *, tolerates: bool) -> None:
+    """That a snapshot shows which rows are gone. Raises ConfigError.
+
+    Args:
+        tolerates: whether bad records are passed over.
+    """
+    if not values["snapshot.reconcile"]:
+        return
+    name = f"{PREFIX}snapshot.reconcile"
+    for other, wanted, why in (
+        ("tables.write-mode", "upsert", "the others keep what was"),
+        ("tables.ordering", "log", "a row that a snapshot shows, but that is not newer, would be taken for one that it did not"),
+        ("fail-on-data-loss", True, "rows whose records are missing would be deleted"),
+        ("tables.dynamic-enabled", False, "the rows of a topic must be one table's"),
+    ):
+        if values[other] != wanted:
+            raise ConfigError(f"{name} needs {PREFIX}{other}={str(wanted).lower()}: {why}.")
+    if values["tables.delete-mode"] == "ignore":
+        raise ConfigError(f"{name} deletes rows, and {PREFIX}tables.delete-mode=ignore keeps them; set one of them otherwise.")
+    if values["tables"]:
+        raise ConfigError(f"{name} cannot be had with {PREFIX}tables: the rows of a topic must be one table's.")
+    if tolerates:
+        raise ConfigError(f"{name} cannot be had with errors.tolerance=all: a row whose record is bad would be deleted.")
+
+
 def parse_column_types(text: str) -> dict[str, str]:
     """``column:type`` pairs, separated by commas outside of parentheses and angle brackets.
 

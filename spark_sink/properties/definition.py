@@ -54,6 +54,7 @@ OF_ONE_TABLE = {
     "commit-branch": "tables.default-commit-branch",
     "evolve-schema-enabled": "tables.evolve-schema-enabled",
     "schema-change.behavior": "tables.schema-change.behavior",
+    "snapshot.reconcile": "snapshot.reconcile",
     "route-regex": "route-regex",
     "column-types": "column-types",
 }

@@ -106,6 +106,14 @@ KEYS = (
         group="Writing",
     ),
     key(
+        "snapshot.reconcile",
+        False,
+        "When a snapshot of a table has ended, delete the rows that it did not show and that nothing has changed since it began: those "
+        "that were deleted while nobody captured. Never with snapshots of chosen rows. The table keeps __topic and __offset for it.",
+        ConfigType.BOOLEAN,
+        group="Writing",
+    ),
+    key(
         "unavailable.value.placeholder",
         "__debezium_unavailable_value",
         "What stands for a value that the source did not send; the table keeps the value that it has. "

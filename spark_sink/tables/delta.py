@@ -29,6 +29,7 @@ from spark_sink.tables.catalog import evolution_sql, state_of, tables_of_catalog
 from spark_sink.tables.history import Applied, Commit, metadata_json, newest_commit, parse_metadata
 from spark_sink.tables.layout import Layout, partition_sql
 from spark_sink.tables.ledger import Ledger
+from spark_sink.tables.snapshots import BEGUN
 from spark_sink.types import literal, quote
 from spark_sink.watermark import Watermark
 
@@ -301,6 +302,8 @@ class DeltaTables:
             f"kafka.connect.sequence.{self._connector}": str(applied.sequence),
             f"kafka.connect.generation.{self._connector}": str(applied.generation),
         }
+        if applied.watermark.snapshots:
+            values[BEGUN + self._connector] = applied.watermark.snapshots_json()
         pairs = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in values.items())
         self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES ({pairs})")
 

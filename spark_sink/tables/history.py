@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from connect_py.errors import FatalTaskError
+from spark_sink.tables.snapshots import BEGUN
 from spark_sink.watermark import Watermark
 
 
@@ -69,6 +70,8 @@ def metadata_json(connector: str, applied: Applied, more: Mapping[str, str]) -> 
         "kafka.connect.generation": applied.generation,
         "kafka.connect.task-epoch": applied.epoch,
     }
+    if applied.watermark.snapshots:
+        own[BEGUN + connector] = json.loads(applied.watermark.snapshots_json())
     return json.dumps(own | dict(more), separators=(",", ":"))
 
 
@@ -99,11 +102,12 @@ def newest_commit(history: Iterable[Commit], properties: Mapping[str, str], conn
         elif commit.replaces:
             replaced = True
         elif mine:
-            watermark = Watermark() if replaced else Watermark.parse(json.dumps(commit.metadata[key]))
+            begun = json.dumps(commit.metadata.get(BEGUN + connector, {}))
+            watermark = Watermark() if replaced else Watermark.parse(json.dumps(commit.metadata[key]), begun)
             generation, epoch = _number(commit, "kafka.connect.generation"), _number(commit, "kafka.connect.task-epoch")
             return Applied(watermark, sequence, generation, epoch, commit.time), True
     generation = int(properties.get(f"kafka.connect.generation.{connector}", 0))
-    return Applied(Watermark.parse(properties.get(key)), sequence, generation), False
+    return Applied(Watermark.parse(properties.get(key), properties.get(BEGUN + connector)), sequence, generation), False
 
 
 def _hidden(commit: Commit, visible: int | datetime.datetime | None) -> bool:

@@ -28,7 +28,7 @@ from spark_sink.tables.base import Extent, TableState, Writer
 from spark_sink.tables.catalog import evolution_sql, state_of, tables_of_catalog
 from spark_sink.tables.layout import Layout, partition_sql
 from spark_sink.tables.ledger import Ledger
-from spark_sink.tables.snapshots import Stored, newest
+from spark_sink.tables.snapshots import BEGUN, Stored, newest
 from spark_sink.types import literal, quote
 from spark_sink.watermark import Watermark
 
@@ -307,6 +307,8 @@ class IcebergTables:
 
     def _keep(self, name: TableName, known: _Known) -> None:
         values = {self._offsets_key: known.stored.watermark.to_json(), self._generation_key: str(known.stored.generation)}
+        if known.stored.watermark.snapshots:
+            values[BEGUN + self._connector] = known.stored.watermark.snapshots_json()
         if known.head is not None:
             values[self._snapshot_key] = str(known.head)
         pairs = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in values.items())
@@ -326,6 +328,8 @@ class IcebergTables:
             "kafka.connect.task-epoch": str(writer.epoch),
             "kafka.connect.generation": str(generation),
         }
+        if watermark.snapshots:
+            identity[BEGUN + self._connector] = watermark.snapshots_json()
         for key, value in identity.items():
             self._spark.conf.set(_SNAPSHOT_PROPERTY + key, value)
         try:

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from spark_sink.watermark import Watermark
 
+#: Beginning of the key that `Watermark.snapshots` has, where there are any, in summaries, metadata of commits and properties of tables.
+BEGUN = "kafka.connect.snapshots-begun."
+
 
 @dataclass(frozen=True)
 class Stored:
@@ -42,13 +45,13 @@ def newest(
     Raises:
         FatalTaskError: what is stored cannot be read.
     """
-    offsets_key = f"kafka.connect.offsets.{connector}"
+    offsets_key, begun_key = f"kafka.connect.offsets.{connector}", f"{BEGUN}{connector}"
     line: list[int] = [head] if head is not None and head in snapshots else []
     while (parent := snapshots[line[-1]][0] if line else None) is not None and parent in snapshots:
         line.append(parent)
     step = next((snapshot for snapshot in line if offsets_key in snapshots[snapshot][1]), None)
     text = properties.get(offsets_key)
-    of_property = Watermark.parse(text)
+    of_property = Watermark.parse(text, properties.get(begun_key))
     property_generation = int(properties.get(f"kafka.connect.generation.{connector}", 0))
     written_for = properties.get(f"kafka.connect.snapshot.{connector}")
     rolled_back = written_for is not None and int(written_for) not in line
@@ -57,11 +60,12 @@ def newest(
         lost = rolled_back and from_the_first
         return Stored(Watermark() if lost else of_property, property_generation, None, in_property=True)
     summary = snapshots[step][1]
-    committed, generation = Watermark.parse(summary[offsets_key]), int(summary.get("kafka.connect.generation", 0))
+    committed = Watermark.parse(summary[offsets_key], summary.get(begun_key))
+    generation = int(summary.get("kafka.connect.generation", 0))
     epoch = int(summary.get("kafka.connect.task-epoch", 0))
     if text is None or rolled_back or property_generation < generation:
         return Stored(committed, generation, step, in_property=False, epoch=epoch)
     if property_generation > generation:
         return Stored(of_property, property_generation, step, in_property=True, epoch=epoch)
-    both = committed.advanced(of_property.offsets)
+    both = committed.merged(of_property)
     return Stored(both, generation, step, in_property=both == of_property, epoch=epoch)

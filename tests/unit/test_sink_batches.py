@@ -22,7 +22,7 @@ A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b",
 
 def counted(topic: str, partition: int, key: int | None, value: int | None, n: int, first: int, **more: Any) -> Any:
     row = {"topic": topic, "partition": partition, "kfp": key, "vfp": value, "route": None, "n": n, "first": first}
-    return row | {"placeholder": False, "truncate": None, "truncates": 0} | more
+    return row | {"placeholder": False, "truncate": None, "truncates": 0, "marks": 0} | more
 
 
 def test_partitions_of_a_kind_are_added_up_and_its_place_is_in_the_lowest() -> None:
