@@ -13,6 +13,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from confluent_kafka import Producer
+from pyiceberg.table import StaticTable
 
 from connect_py.testing.services.postgres import PostgresAddress
 from connect_py.testing.services.process import wait_until
@@ -102,6 +103,63 @@ def test_a_sink_in_a_worker_sets_bad_records_aside_compacts_its_table_and_verifi
         assert (metric(worker, "records_applied_total", "public.product") or 0) >= 200
         worker.delete(f"sink-{tag}")
         worker.delete(f"source-{tag}")
+
+
+def test_rows_that_were_deleted_while_nobody_captured_go_with_the_next_blocking_snapshot(
+    worker: Worker, postgres: PostgresAddress, database: str, tag: str, tmp_path: Path
+) -> None:
+    resolve(SINK_JARS, cached(SINK_JARS, "spark-sink"))
+    topic = f"pg_{tag}.public.product"
+    captured = postgres_source(postgres, database, tag, table_include_list="public.product", read_only="true")
+    sink = {
+        "connector.class": "SparkLakehouseSink",
+        "topics": topic,
+        "lakehouse.catalog.type": "hadoop",
+        "lakehouse.catalog.warehouse": str(tmp_path / "warehouse"),
+        "lakehouse.tables.auto-create-enabled": "true",
+        "lakehouse.control.commit.interval-ms": "500",
+        "lakehouse.max-offsets-per-trigger": "40",
+        "lakehouse.spark.conf.spark.driver.memory": "1g",
+        "lakehouse.snapshot.reconcile": "true",
+    }
+
+    def of_table() -> list[tuple[int, str]]:
+        try:
+            table = StaticTable.from_metadata(str(tmp_path / "warehouse" / "public" / "product"))
+        except FileNotFoundError:
+            return []
+        return sorted((row["id"], row["name"]) for row in table.scan(selected_fields=("id", "name")).to_arrow().to_pylist())
+
+    with postgres.connect(database) as connection:
+
+        def of_source() -> list[tuple[int, str]]:
+            return sorted(connection.execute("SELECT id, name FROM product").fetchall())
+
+        connection.execute("CREATE TABLE product (id integer PRIMARY KEY, name text)")
+        connection.execute("INSERT INTO product SELECT g, 'p' || g FROM generate_series(1, 100) g")
+        worker.create(f"source-{tag}", captured)
+        worker.create(f"sink-{tag}", sink)
+        wait_until(lambda: of_table() == of_source(), 300, "the first rows")
+        worker.delete(f"source-{tag}")
+        slot, name = "FROM pg_replication_slots WHERE slot_name = %s AND active = %s", f"slot_{tag}"
+        wait_until(lambda: connection.execute(f"SELECT 1 {slot}", (name, False)).fetchone(), 60, "the slot's release")
+        connection.execute(f"SELECT pg_drop_replication_slot(slot_name) {slot}", (name, False))
+        connection.execute("DELETE FROM product WHERE id % 3 = 0")
+        connection.execute("UPDATE product SET name = 'new' WHERE id % 10 = 0")
+        worker.create(f"again-{tag}", {**captured, "snapshot.mode": "no_data"})
+        wait_until(lambda: connection.execute(f"SELECT 1 {slot}", (name, True)).fetchone(), 60, "the stream")
+        connection.execute("INSERT INTO product VALUES (200, 'between')")
+        wait_until(lambda: (200, "between") in of_table(), 120, "a row of the stream")
+        assert len(of_table()) == 101, "nobody has told of the deletes"
+        signal = {"type": "execute-snapshot", "data": {"data-collections": ["public.product"], "type": "blocking"}}
+        worker.request("POST", f"/connectors/again-{tag}/signals", signal)
+        connection.execute("INSERT INTO product VALUES (201, 'while it is read')")
+        wait_until(lambda: of_table() == of_source(), 180, "the table without them")
+        connection.execute("INSERT INTO product VALUES (3, 'back')")
+        wait_until(lambda: of_table() == of_source(), 120, "a row that came back")
+        assert worker.status(f"sink-{tag}")["tasks"][0]["state"] == "RUNNING"
+        worker.delete(f"sink-{tag}")
+        worker.delete(f"again-{tag}")
 
 
 def verified(worker: Worker, tag: str) -> dict[str, object]:
