@@ -108,21 +108,22 @@ def _add(reader: Reader, table: MyTable) -> MyTable:
     if reader.sees("PARTITION"):
         return table
     if is_key(reader):
-        kind, names = read_key(reader)
-        if kind == "PRIMARY":
-            return with_key(table, names, unique=False)
-        return with_unique_key(table, names) if kind == "UNIQUE" else table
+        return _add_key(reader, table)
     reader.takes("COLUMN")
     reader.takes("IF", "NOT", "EXISTS")
     if reader.takes("("):
         while not reader.takes(")"):
-            if is_key(reader):
-                read_key(reader)
-            else:
-                table = _add_column(reader, table)
+            table = _add_key(reader, table) if is_key(reader) else _add_column(reader, table)
             reader.takes(",")
         return table
     return _add_column(reader, table)
+
+
+def _add_key(reader: Reader, table: MyTable) -> MyTable:
+    kind, names = read_key(reader)
+    if kind == "PRIMARY":
+        return with_key(table, names, unique=False)
+    return with_unique_key(table, names) if kind == "UNIQUE" else table
 
 
 def _add_column(reader: Reader, table: MyTable) -> MyTable:

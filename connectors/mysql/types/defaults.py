@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
@@ -33,7 +34,8 @@ def default_of(column: MyColumn, plan: ColumnPlan) -> Any:
     except StandsForNull:
         return None if column.nullable else _value(column, plan, CURRENT_TIME if " " in text else CURRENT_TIME[:10])
     except (ValueError, ArithmeticError):
-        return None
+        # a day that cannot be read becomes the first one where there must be one; of TIMESTAMP, as of others, there is no default then
+        return None if column.nullable or column.base_type not in ("DATE", "DATETIME") else _value(column, plan, CURRENT_TIME)
 
 
 def _value(column: MyColumn, plan: ColumnPlan, text: str) -> Any:
@@ -78,16 +80,36 @@ def year_of(number: int) -> int:
     return number + (2000 if number < 70 else 1900) if number < 100 else number
 
 
+def _to_seconds(text: str) -> str:
+    return f"{text}:00" if text.count(":") == 1 else text
+
+
+#: Numbers with anything between them, as the server takes them; what is missing at the end is zero.
+_TIMESTAMP = re.compile(r"(\d+)\D+(\d+)\D+(\d+)(?:\D+(?:(\d+)(?:\D+(?:(\d+)(?:\D+(?:(\d+)(?:\.(\d*))?)?)?)?)?)?)?")
+
+
+def _cleaned(text: str) -> str:
+    """A default of TIMESTAMP in its usual form (`BinlogDefaultValueConverter.cleanTimestamp`). Raises ValueError."""
+    found = _TIMESTAMP.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is no time stamp")
+    year, month, day, hour, minute, second = (int(part or 0) for part in found.groups()[:6])
+    fraction = f".{found[7]}" if found[7] else ""
+    return f"{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}{fraction}"
+
+
 def _moment(column: MyColumn, plan: ColumnPlan, text: str) -> Any:
     """By way of the text that a value of the column has."""
+    if text == "0" and column.base_type != "TIME":
+        raise StandsForNull("a zero date")
     if column.base_type == "DATE":
         text = text[:10]
-    elif column.base_type in ("DATETIME", "TIMESTAMP"):
-        text = text if " " in text else f"{text} 00:00:00"
-    elif text == CURRENT_TIME:
-        text = "00:00:00"
-    elif text.count(":") == 1:
-        text += ":00"
+    elif column.base_type == "TIMESTAMP":
+        text = _cleaned(text)
+    elif column.base_type == "DATETIME":
+        text = _to_seconds(text) if " " in text else f"{text} 00:00:00"
+    else:
+        text = "00:00:00" if text == CURRENT_TIME else _to_seconds(text)
     convert = plan.snapshot or plan.convert
     if column.base_type == "TIMESTAMP" and column.length and text != CURRENT_TIME:
         # with all of the column's digits, however many the statement has

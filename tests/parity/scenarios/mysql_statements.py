@@ -1,4 +1,7 @@
 """MySQL: schema changes written in other ways, over other schemas, and what a session's modes do to them."""
+import contextlib
+
+import pymysql
 from mysql import FENCE, execute, fence, note, record_history, record_tables, sort_tables, start
 from parity import Run, scenario
 
@@ -182,3 +185,35 @@ def mysql_charset_spellings(run: Run):
     fence(run, db)
     record_captured(run, "my")
     record_history(run, f"my_{run.tag}", f"history_my_{run.tag}")
+
+
+@scenario
+def mysql_default_moments(run: Run):
+    """Moments as defaults in every form that the server takes; keys among several additions."""
+    db = run.mysql(*FENCE)
+    start(run, my={}, con={"time.precision.mode": "connect"}, iso={"time.precision.mode": "isostring"})
+    stamps = (
+        "2020-01-02", "2020-01-02 ", "2020-01-02:", "2020-01-02--", "2020-01-02 03", "2020-01-02 003", "2020-01-02 03:", "2020-01-02 03:04", "2020-01-02 03:004", "2020-01-02 03:04:05",
+        "2020-01-02 03:04:05.", "2020-01-02:03:04:05", "2020-01-02-03:04:05", "2020-01-02--03:04:05", "2020-01-02--03:004:0005", "2020-0001-00002--03:004:0005", "1970-01-01:00:00:001",
+        "2020.01.02 03.04.05", "2020/1/2", "0", "0000-00-00 00:00:00", "2020-01-02T03:04:05", "20200102030405", "2020-01-02 03:04:05.5",
+    )  # fmt: skip
+    moments = (
+        "2020-01-02", "2020-01-02 03:04", "2020-01-02 03:04:05", "2020-01-02 03:04:05.5", "0", "0000-00-00 00:00:00", "2020-00-02 00:00:00", "2020-01-02T03:04:05", "2020-1-2",
+        "20200102", "2020-01-02 3:4:5", "2020-01-00", "2020-01-00 10:00:00",
+    )  # fmt: skip
+    days = ("2020-01-02", "2020-1-2", "0", "0000-00-00", "2020-01-00", "2050-01-01 00:00:00", "20200102", "20-01-02", "2020/01/02")
+    execute(db, "SET SESSION sql_mode='ALLOW_INVALID_DATES'")
+    for name, kind, values in (("a", "TIMESTAMP", stamps), ("a3", "TIMESTAMP(3)", stamps), ("b", "DATETIME", moments), ("b6", "DATETIME(6)", moments), ("c", "DATE", days)):
+        execute(db, f"CREATE TABLE {name} (id INT PRIMARY KEY)")
+        for place, value in enumerate(values):
+            for null in ("NULL", "NOT NULL"):
+                with contextlib.suppress(pymysql.Error):  # not each is one for each type
+                    execute(db, f"ALTER TABLE {name} ADD {null[:2].strip().lower()}{place} {kind} {null} DEFAULT '{value}'")
+        execute(db, f"INSERT INTO {name} (id) VALUES (1)")
+    execute(
+        db, "CREATE TABLE k (id BIGINT(20) NOT NULL)", "ALTER TABLE k ADD (PRIMARY KEY `id` (`id`), `k_id` INT UNSIGNED NOT NULL, `a` SMALLINT NOT NULL, INDEX `k_id` (`k_id`))",
+        "INSERT INTO k VALUES (1,2,3)", "ALTER TABLE k DROP PRIMARY KEY, ADD COLUMN (UNIQUE KEY a (a), y FLOAT8, x INT1, w INT8, v MIDDLEINT, CONSTRAINT u UNIQUE (k_id))", "INSERT INTO k VALUES (2,3,4,1.1,1,2,3)",
+    )  # fmt: skip
+    fence(run, db, "my", "con", "iso")
+    record_captured(run, "my", "con", "iso")
+    record_history(run, f"my_{run.tag}")
