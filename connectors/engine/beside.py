@@ -40,7 +40,7 @@ from connectors.engine.pending import PendingRows
 from connectors.engine.signal.actions import BlockingRequest, require_snapshot, standard_actions
 from connectors.engine.signal.channels import SignalInbox
 from connectors.engine.signal.open_channels import open_channels, takes_rest
-from connectors.engine.signal.processor import SignalProcessor
+from connectors.engine.signal.processor import Action, SignalProcessor
 from connectors.engine.signal.records import SignalRecord
 from connectors.engine.snapshot.hooks import SnapshotHooks
 from connectors.engine.snapshot.incremental import IncrementalSnapshot
@@ -113,7 +113,8 @@ class Beside(ABC, Generic[R]):
         self._reader = reader
         self._start: tuple[bool, Collection[str] | None] | None = None
         self.blocking: deque[BlockingRequest] = deque()
-        self._processor = SignalProcessor(standard_actions(self.incremental, self.blocking.append, self.position, self.change_structures))
+        actions = standard_actions(self.incremental, self.blocking.append, self.position, self.change_structures)
+        self._processor = SignalProcessor({**actions, **self.actions()})
         self.signal: Callable[[SignalRecord], None] = self._processor.process
         self._takes_rest = takes_rest(config)
         self._inbox = SignalInbox(open_channels(config, context.connector), config.seconds("signal.poll.interval.ms"))
@@ -140,6 +141,15 @@ class Beside(ABC, Generic[R]):
         """The signal `schema-changes`, which repairs a connector's memory of structures (its schema history). A connector that reads
         structures from the server each time has none to repair. Raises ConnectError."""
         log.info("The signal schema-changes needs no work here: structures are read from the server and its stream")
+
+    def actions(self) -> Mapping[str, Action]:
+        """Signals that only this connector knows, by their types."""
+        return {}
+
+    @property
+    def interrupts(self) -> bool:
+        """Whether a signal waits until the stream is left."""
+        return bool(self.blocking)
 
     # -- the offset's part -------------------------------------------------------------------------------------------------------------
 
@@ -202,7 +212,7 @@ class Beside(ABC, Generic[R]):
         while (record := self._inbox.poll()) is not None:
             before = self.fields()
             self.signal(record)
-            self._inbox.done(has_effect=bool(self.pending.rows or self.blocking) or self.fields() != before)
+            self._inbox.done(has_effect=bool(self.pending.rows) or self.interrupts or self.fields() != before)
 
     def take_signal(self, signal: Mapping[str, Any], done: Callable[[], None]) -> None:
         """See `SourceTask.take_signal`."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from connect_py.api import SourceTaskContext
@@ -10,20 +12,25 @@ from connect_py.api.record import EncodedRow
 from connect_py.errors import ConfigError, ConnectError
 from connectors.engine import beside
 from connectors.engine.relational.table import TableId
+from connectors.engine.signal.processor import Action
+from connectors.engine.signal.records import Signal
 from connectors.engine.snapshot.hooks import SnapshotHooks
+from connectors.mysql import position_signal
 from connectors.mysql.chunk_reader import ChunkRow, MySqlChunks
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.errors import ServerError
 from connectors.mysql.general import GeneralSession
 from connectors.mysql.gtid import GtidSet
 from connectors.mysql.log_place import LogPlace
-from connectors.mysql.offset import MySqlOffset
+from connectors.mysql.offset import MOVED_BY, MySqlOffset
 from connectors.mysql.schema import Schema
 from connectors.mysql.streaming import ChangeStream
 from connectors.mysql.structure_check import StructureCheck
 from connectors.mysql.tables import CapturedTables
 from connectors.mysql.taps import Taps
 from connectors.mysql.watermarks import watermarks_of
+
+log = logging.getLogger(__name__)
 
 
 class Beside(beside.Beside[ChunkRow]):
@@ -39,6 +46,7 @@ class Beside(beside.Beside[ChunkRow]):
         tables: captured tables in the stream's structures; set by the task whenever it connects, as `schema` is.
         check: compares structures.
         taps: what listens to the stream's tables.
+        moves_to: where reading goes on when the batch is made; set by a signal, and taken away by the task.
     """
 
     def __init__(
@@ -54,6 +62,9 @@ class Beside(beside.Beside[ChunkRow]):
         self.schema: Schema | None = None
         self.general = GeneralSession(config)
         self.check = StructureCheck(config, self._received)
+        self._config = config
+        self.moves_to: MySqlOffset | None = None
+        self._moved_by: str | None = None
         self._chunks = MySqlChunks(self.general, config, self._captured, self._models, self.check, self._shown)
         super().__init__(config, context, self._chunks, watermarks_of(config, self.general, self._received), hooks)
         self.taps = Taps(
@@ -105,7 +116,51 @@ class Beside(beside.Beside[ChunkRow]):
         for id_ in tables:
             stream.structure_changed(id_)
 
+    def actions(self) -> Mapping[str, Action]:
+        """See `connectors.engine.beside.Beside`."""
+        return {position_signal.NAME: self._move}
+
+    def take_signal(self, signal: Mapping[str, Any], done: Callable[[], None]) -> None:
+        """See `SourceTask.take_signal`."""
+        if signal["type"] == position_signal.NAME:
+            position_signal.target_of(signal["data"])
+        super().take_signal(signal, done)
+
+    @property
+    def interrupts(self) -> bool:
+        """See `connectors.engine.beside.Beside`."""
+        return super().interrupts or self.moves_to is not None
+
+    def fields(self) -> beside.Fields:
+        """See `connectors.engine.beside.Beside`."""
+        return super().fields() if self._moved_by is None else {**super().fields(), MOVED_BY: self._moved_by}
+
+    def restore(self, fields: beside.Fields) -> None:
+        """See `connectors.engine.beside.Beside`."""
+        super().restore(fields)
+        moved_by = fields.get(MOVED_BY)
+        self._moved_by = None if moved_by is None else str(moved_by)
+
     # -- parts -------------------------------------------------------------------------------------------------------------------------
+
+    def _move(self, signal: Signal) -> None:
+        """The signal `set-binlog-position`. One that came by the log is read again where reading goes back; it is known by its id then."""
+        by_log = signal.channel == "source"
+        if by_log and signal.id == self._moved_by:
+            log.info("The signal '%s' was carried out when it was read first", signal.id)
+            return
+        now = self._position()
+        if self._stream is None or now is None:
+            raise ConfigError("The place can be set only while the log is followed. Nothing was changed.")
+        if self.incremental is not None and self.incremental.is_running:
+            raise ConfigError("An incremental snapshot is running, which the log has to show: stop it, or wait. Nothing was changed.")
+        target = position_signal.target_of(signal.data)
+        found = position_signal.offset_at(self.general(), self._config, target, now)
+        if by_log:
+            self._moved_by = signal.id
+            found = replace(found, more={**found.more, MOVED_BY: signal.id})
+        self.moves_to = found
+        log.warning("The signal '%s' sets the place in the log: reading goes on from %s", signal.id, found.dump())
 
     def _captured(self) -> CapturedTables:
         assert self.tables is not None

@@ -23,7 +23,9 @@ from connectors.engine.stored_offsets import whole_number
 #: `snapshot` of an offset that an initial snapshot sent, or a blocking one.
 INITIAL: Final = "INITIAL"
 BLOCKING: Final = "BLOCKING"
-_MORE = ("incremental_snapshot_", "transaction_", TABLES)
+#: The last signal that came by the log and set the place: it is there to be read again.
+MOVED_BY: Final = "set_binlog_position_signal"
+_MORE = ("incremental_snapshot_", "transaction_", TABLES, MOVED_BY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class MySqlOffset:
         snapshot: INITIAL or BLOCKING while one runs, else None.
         progress: what of an initial snapshot is done, while it runs; None when nothing is.
         more: fields of an incremental snapshot and of a transaction that are under way, and of tables that were read, as the engine makes
-            and reads them.
+            and reads them; and `MOVED_BY`.
     """
 
     file: str

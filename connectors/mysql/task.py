@@ -289,7 +289,20 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
         here = stream.here if side.heartbeat.is_due else None
         if here is not None and side.beat():
             offset = here
-        return self._batch(offset)
+        return self._batch(offset) if side.moves_to is None else self._moved(side.moves_to)
+
+    def _moved(self, place: MySqlOffset) -> EncodedBatch:
+        """What waits, with the place at which a signal has reading go on: a new start follows, which reads the structures as they were."""
+        side = self._side
+        side.moves_to = None
+        stored = place.dump()
+        batch = EncodedBatch(side.pending.take(), self._partition, stored, is_milestone=True)
+        side.made(stored)
+        self._position = place
+        self._disconnect()
+        side.restore(place.more)
+        self._state = State.CONNECT
+        return batch
 
     def _batch(self, offset: MySqlOffset | None) -> EncodedBatch | None:
         """What waits, with the offset of the last event (None: as before), and what goes on beside the stream."""
