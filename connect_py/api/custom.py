@@ -22,7 +22,8 @@ class ConvertedColumn:
         length: characters, digits or bits; None where the type has none.
         scale: digits of a fraction; None where the type has none.
         optional: whether NULL is a value.
-        default: the default's text as the database writes values; None without one, and where it is an expression.
+        default: the default's text as the database writes values; None without one, where it is an expression, and where it is none to the
+            connector, as a date of zeros.
         charset: of character data in MySQL.
     """
 
@@ -41,13 +42,17 @@ class Conversion:
     """How a converter writes a column.
 
     Attributes:
-        schema: of the field; the connector makes it optional and gives it the column's default.
+        schema: of the field; the connector makes it optional where the column is, and gives it the column's default. One that is optional
+            stays so whatever the column is.
         convert: from the value as the database writes it in texts (None is NULL) to a value of the schema. Raise ValueError for a value
             that has none: it is written as null, or fails the task, as ``event.converting.failure.handling.mode`` says.
+        default: from the text of the column's default to that of the field, where it is another than `convert` makes; None for a field
+            without. Not called for a column without a default.
     """
 
     schema: Schema
     convert: Callable[[str | None], Any]
+    default: Callable[[str], Any] | None = None
 
 
 class CustomConverter(ABC):

@@ -113,28 +113,28 @@ class CustomConverters:
 
 
 def _plan(column: ConvertedColumn, conversion: Conversion, placeholder: str) -> ColumnPlan:
-    required = conversion.schema
-    write = payload_writer(required, WriteOptions())
+    given = conversion.schema
+    write = payload_writer(given, WriteOptions())
     null = _of_null(conversion.convert, write)
-    missing = null or ("null" if column.optional else _nothing(required.type))
+    schema = given.as_optional() if column.optional else given
+    missing = null or ("null" if schema.optional else _nothing(given.type))
     written = _guarded(conversion.convert, write, missing)
-    schema = required.as_optional() if column.optional else required
     if column.default is not None:
         try:
-            schema = schema.with_default(conversion.convert(column.default))
+            schema = schema.with_default((conversion.default or conversion.convert)(column.default))
         except Exception as error:  # noqa: BLE001  # whatever a plugin raises
             log.warning("The default of %s.%s has no form in the schema of its converter: %s", column.data_collection, column.name, error)
     numeric = None
-    if has_decimals(required):
-        numeric = _guarded(conversion.convert, payload_writer(required, WriteOptions(numeric_decimals=True)), missing)
+    if has_decimals(given):
+        numeric = _guarded(conversion.convert, payload_writer(given, WriteOptions(numeric_decimals=True)), missing)
     return ColumnPlan(
         name=column.name,
         schema=schema,
         convert=written,
         numeric=numeric,
         null=null,
-        fallback=null or _nothing(required.type),
-        placeholder=quote(placeholder) if required.type is Type.STRING else missing,
+        fallback=null or _nothing(given.type),
+        placeholder=quote(placeholder) if given.type is Type.STRING else missing,
     )
 
 

@@ -155,6 +155,9 @@ class TableFactory:
         return replace(self._config.column_rules.apply(plan, facts), only_in_key=not shown)
 
     def _converted(self, table: TableId, column: MyColumn) -> ColumnPlan | None:
+        plain = column_plan(column, self._config.values)
+        # a default that the connector itself does not show, of zeros or unreadable, is none of a converter's either
+        has_default = column.has_default and (plain is None or plain.schema.default is not None)
         asked = ConvertedColumn(
             name=column.name,
             data_collection=str(table),
@@ -162,7 +165,7 @@ class TableFactory:
             length=column.length,
             scale=column.scale,
             optional=column.nullable,
-            default=column.default if column.has_default else None,
+            default=column.default if has_default else None,
             charset=column.charset,
         )
         return self._config.converters.plan(asked, self._config.values.placeholder)

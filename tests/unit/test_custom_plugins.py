@@ -275,6 +275,24 @@ def test_types_for_sinks_are_taken_by_their_selectors() -> None:
     assert conversion(JdbcSinkDataTypesConverter(), TINY) is None
 
 
+class OfItsOwn(CustomConverter):
+    """Fields that are optional whatever the column is, with defaults of their own."""
+
+    def converter_for(self, column: ConvertedColumn) -> Conversion:
+        return Conversion(Schema(Type.INT32, optional=True), lambda text: int(text or 0) or None, default=lambda text: len(text) or None)
+
+
+@pytest.mark.parametrize("optional", [True, False])
+def test_a_field_may_be_optional_and_have_its_default_by_the_converter(optional: bool) -> None:
+    converters = CustomConverters((OfItsOwn(),))
+    for default, expected in ((None, None), ("abc", 3), ("", None)):
+        plan = converters.plan(ConvertedColumn("c", "d.t", "INT", optional=optional, default=default), "")
+        assert plan is not None
+        assert plan.convert is not None
+        assert (plan.schema.optional, plan.schema.default) == (True, expected)
+        assert (plan.convert("7"), plan.convert("0"), plan.null) == ("7", "null", "")
+
+
 def test_no_converters_ask_nobody() -> None:
     assert CustomConverters.parse({}).plan(TINY, "") is None
 

@@ -1,4 +1,4 @@
-"""Properties of the MySQL connector that change single events: re-selected columns, years of few digits, limits of tables."""
+"""Properties of the MySQL connector that change single events: re-selected columns, years of few digits, zero dates, limits of tables."""
 
 from mysql import FENCE, both_ways, execute, fence, record_tables, start
 from parity import Run, scenario
@@ -73,6 +73,72 @@ def mysql_early_years(run: Run):
         ["moments"],
         {"on": {}, "off": {"enable.time.adjuster": "false"}, "off_connect": {"enable.time.adjuster": "false", "time.precision.mode": "connect"},
          "iso": {"time.precision.mode": "isostring"}},
+    )  # fmt: skip
+
+
+@scenario
+def mysql_zero_date_fallback(run: Run):
+    """ZeroDateFallbackConverter: zeros, NULLs and defaults of every kind of column, as null and as values; tables of the stream; keys."""
+    columns = {
+        "d": "DATE", "dn": "DATE NOT NULL", "dd": "DATE DEFAULT '2030-12-31'", "ddn": "DATE NOT NULL DEFAULT '2030-12-31'",
+        "dz": "DATE DEFAULT '0000-00-00'", "dzn": "DATE NOT NULL DEFAULT '0000-00-00'", "de": "DATE DEFAULT (CURRENT_DATE)",
+        "m": "DATETIME", "mn": "DATETIME NOT NULL", "md": "DATETIME NOT NULL DEFAULT '2030-12-31 23:59:59'", "mc": "DATETIME DEFAULT CURRENT_TIMESTAMP",
+        "mz": "DATETIME DEFAULT '0000-00-00 00:00:00'", "m3": "DATETIME(3)", "m3d": "DATETIME(3) NOT NULL DEFAULT '2030-12-31 23:59:59'", "m4": "DATETIME(4)",
+        "m6": "DATETIME(6) DEFAULT '2030-12-31'", "m6n": "DATETIME(6) NOT NULL", "m6c": "DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)",
+        "t": "TIMESTAMP NULL", "tn": "TIMESTAMP NOT NULL", "td": "TIMESTAMP NOT NULL DEFAULT '2030-12-31 23:59:59'",
+        "tc": "TIMESTAMP NULL DEFAULT CURRENT_TIMESTAMP", "tcn": "TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP", "tz": "TIMESTAMP NOT NULL DEFAULT '0000-00-00 00:00:00'",
+        "t3": "TIMESTAMP(3) NULL", "t3d": "TIMESTAMP(3) NOT NULL DEFAULT '2030-12-31 23:59:59.5'", "t6": "TIMESTAMP(6) NULL DEFAULT '2030-12-31 23:59:59'",
+    }  # fmt: skip
+
+    def row(date: str, moment: str, stamp: str, *, null: bool = False) -> str:
+        texts = {"DATE": f"'{date}'", "DATETIME": f"'{moment}'", "TIMESTAMP": f"'{stamp}'"}
+        values = ["NULL" if null and "NOT NULL" not in kind else texts[kind.split()[0].split("(")[0]] for kind in columns.values()]
+        return f"INSERT INTO zeros ({','.join(columns)}) VALUES ({','.join(values)})"
+
+    zero = ("0000-00-00", "0000-00-00 00:00:00", "0000-00-00 00:00:00")
+    at = f"db_{run.tag}"
+    base = {"converters": "zero", "zero.type": "io.debezium.connector.binlog.converters.ZeroDateFallbackConverter"}
+    values = {"zero.fallback.date": "2001-02-03", "zero.fallback.datetime": "2001-02-03 04:05:06", "zero.fallback.timestamp": "2001-02-03T04:05:06.120+05:30"}
+    both_ways(
+        run,
+        [
+            f"CREATE TABLE zeros (id INT AUTO_INCREMENT PRIMARY KEY, {', '.join(f'{name} {kind}' for name, kind in columns.items())})",
+            "CREATE TABLE days (id INT AUTO_INCREMENT, d DATE, t TIMESTAMP(3), m DATETIME(6), PRIMARY KEY (id, d, t, m))",
+        ],
+        [
+            # the first row of a structure is zeros: the reference shows any other as the fallback, too, where the default is NULL
+            row(*zero),
+            row(*zero, null=True),
+            row("2024-00-10", "2024-05-00 01:02:03", "0000-00-00"),
+            row("2024-06-15", "2024-06-15 12:34:56.120450", "2024-06-15 12:34:56.120450"),
+            row("1970-01-01", "1970-01-01", "1970-01-01 00:00:01"),
+            row("9999-12-31", "1969-12-31 23:59:59.999999", "2038-01-19 03:14:07"),
+            "INSERT INTO zeros (de,mc,m6c,tc,tcn) VALUES ('2024-01-01','2024-01-01','2024-01-01','2024-01-01','2024-01-01')",
+            "INSERT INTO days (d,t,m) VALUES ('0000-00-00','0000-00-00','0000-00-00'), ('2024-06-15','2024-06-15 12:34:56.5','2024-06-15 12:34:56.5')",
+        ],
+        [
+            "UPDATE zeros SET d='2024-01-01', dn='2024-01-01', mn='2024-01-01', tn='2024-01-01 00:00:00', t3='2024-01-01' WHERE id=1",
+            "UPDATE zeros SET d='0000-00-00', dn='0000-00-00', m6n='2024-00-00', tn='0000-00-00', t3=NULL WHERE id=4",
+            "UPDATE days SET d='2024-01-01' WHERE id=1",
+            "DELETE FROM days WHERE id=3",
+            "CREATE TABLE later (id INT AUTO_INCREMENT PRIMARY KEY, d DATE, dd DATE NOT NULL DEFAULT '2030-12-31', m DATETIME(6) NULL DEFAULT '0000-00-00',"
+            " t TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3))",
+            "INSERT INTO later VALUES (NULL,'0000-00-00','0000-00-00','0000-00-00','0000-00-00'), (NULL,'2024-06-15','2024-06-15','2024-06-15 00:00:00.5','2024-06-15')",
+            "ALTER TABLE later MODIFY d DATE NOT NULL, ADD n DATETIME(3) NOT NULL DEFAULT '2030-12-31'",
+            "INSERT INTO later VALUES (NULL,'0000-00-00','0000-00-00','0000-00-00','0000-00-00','0000-00-00'),"
+            " (NULL,'2024-06-15','2024-06-15','2024-06-15 00:00:00.5','2024-06-15','2024-06-15 00:00:00.5')",
+        ],
+        ["zeros", "days", "later"],
+        {
+            "null": base,
+            "value": {**base, **values, "time.precision.mode": "connect"},
+            "own": {**base, **values, "zero.fallback.timestamp": "null", f"zero.column.{at}.zeros.md.fallback": "NULL", f"zero.column.{at}.zeros.dd.fallback": " null ",
+                    f"zero.column.{at}.zeros.m6n.fallback": "1999-12-31 23:59:59", f"zero.column.{at}.zeros.td.fallback": "1999-12-31T23:59Z",
+                    f"zero.column.{at}.days.d.fallback": "NULL"},
+            "chosen": {**base, **values, "zero.selector": f"{at}.zeros.(d|md|t3d), .*LATER.t"},
+            "days": {**base, **values, "zero.target.types": "date"},
+        },
+        session=("SET sql_mode=''",),
     )  # fmt: skip
 
 
