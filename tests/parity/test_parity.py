@@ -223,6 +223,7 @@ SCENARIOS = [
     "pg_signal_channels",
     "mysql_made_from_others",
     "mysql_default_spellings",
+    "pg_numeric_defaults",
     "mysql_zero_date_fallback",
     "mysql_default_moments",
     "mysql_charset_spellings",

@@ -70,16 +70,22 @@ def _float(expression: str, plan: ColumnPlan, root: RootType) -> float:
 
 
 def _numeric(expression: str, plan: ColumnPlan, root: RootType) -> Any:
-    text = _extract(expression, "0.0")
-    match plan.schema.type:
-        case Type.STRUCT:
+    """With the column's digits behind the point; none where that would lose some, in every mode."""
+    if plan.schema.type is Type.STRUCT:
+        return None
+    number = Decimal(_extract(expression, "0.0"))
+    if root.typmod >= 0:
+        _, scale = precision_and_scale(root.typmod)
+        whole = number.quantize(Decimal(1).scaleb(-scale), context=EXACT)
+        if whole != number:
             return None
+        number = whole
+    match plan.schema.type:
         case Type.STRING:
-            return text
+            return f"{number:f}"
         case Type.FLOAT64:
-            return float(text)
-    _, scale = precision_and_scale(root.typmod)
-    return Decimal(text).quantize(Decimal(1).scaleb(-scale), context=EXACT)
+            return float(number)
+    return number
 
 
 def _boolean(expression: str, plan: ColumnPlan, root: RootType) -> bool:

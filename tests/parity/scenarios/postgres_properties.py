@@ -67,3 +67,29 @@ def pg_unchanged(run: Run):
     run.wait_records(topics[1], 2)
     time.sleep(3)
     run.record_topics(*topics)
+
+
+@scenario
+def pg_numeric_defaults(run: Run):
+    """Defaults of numbers with and without digits, which fit and which do not, in each mode of decimals."""
+    numbers = ("1", "0.0", "1.005", "-1.025", "'2.5'", "1e2", "12345.678", "(1+1)", "-0.0", "abs(-1.5)")
+    kinds = ("numeric(7,2)", "numeric(12,0)", "numeric", "numeric(19,4)", "decimal(30,10)")
+    db = run.postgres("CREATE TABLE fence (id int primary key); INSERT INTO fence VALUES (1)")
+    for i, kind in enumerate(kinds):
+        columns = ", ".join(f"c{place} {kind} DEFAULT {number}, r{place} {kind} NOT NULL DEFAULT {number}" for place, number in enumerate(numbers))
+        db.execute(f"CREATE TABLE n{i} (id int primary key, {columns})")
+        db.execute(f"INSERT INTO n{i} (id) VALUES (1)")
+    modes = ("precise", "string", "double")
+    for mode in modes:
+        name = f"{mode}_{run.tag}"
+        own = {"topic.prefix": name, "slot.name": name, "publication.name": name, "decimal.handling.mode": mode}
+        run.create(mode, run.postgres_config(**own), running=False)
+    for mode in modes:
+        run.wait_records(f"{mode}_{run.tag}.public.fence", 1)
+        run.wait_state(run.name_of(mode), "RUNNING")
+    for i in range(len(kinds)):
+        db.execute(f"INSERT INTO n{i} (id) VALUES (2)")
+    db.execute("INSERT INTO fence VALUES (2)")
+    for mode in modes:
+        run.wait_records(f"{mode}_{run.tag}.public.fence", 2)
+    run.record_topics(*(f"{mode}_{run.tag}.public.n{i}" for mode in modes for i in range(len(kinds))))
