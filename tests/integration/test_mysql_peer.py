@@ -54,9 +54,11 @@ def described_tables(server: MySqlAddress) -> Iterator[Any]:
         cursor.execute("SET sql_mode = '', time_zone = '+00:00'")
         cursor.execute(f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
         cursor.execute(f"USE {database}")
-        yield database, cursor
-        cursor.execute(f"DROP DATABASE {database}")
-        cursor.execute(f"SET GLOBAL binlog_row_metadata = '{before}'")
+        try:
+            yield database, cursor
+        finally:  # other tests depend on it
+            cursor.execute(f"SET GLOBAL binlog_row_metadata = '{before}'")
+            cursor.execute(f"DROP DATABASE {database}")
 
 
 @pytest.mark.parametrize("kind", ["mysql", "mariadb"])
