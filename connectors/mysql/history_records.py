@@ -85,7 +85,7 @@ def apply_changes(changes: Sequence[Change], tables: Tables) -> None:
 
 
 def quoted_id(id_: TableId) -> str:
-    """`"db"."table"`, with quotes in names doubled. Debezium leaves those at a name's ends as they are, and cannot read it again."""
+    """`"db"."table"`, with quotes in names doubled. Debezium leaves those at a name's ends, and cannot read such names again."""
     return ".".join('"' + name.replace('"', '""') + '"' for name in (id_.schema, id_.table))
 
 
