@@ -187,7 +187,7 @@ def merge_sql(table: str, source: str, shape: Shape, truncate: str | None = None
     others = {
         None: "",
         "apply": " WHEN NOT MATCHED BY SOURCE THEN DELETE",
-        "soft": f" WHEN NOT MATCHED BY SOURCE AND NOT coalesce({_DELETED}, false) THEN UPDATE SET {_DELETED} = true",
+        "soft": f" WHEN NOT MATCHED BY SOURCE {_MARKED}",
     }[truncate]
     if shape.unseen and truncate != "apply":
         others = _unseen_sql(shape) + others
@@ -207,9 +207,7 @@ def unseen(of: Mapping[str, int], row: str = "") -> str:
 
 def _unseen_sql(shape: Shape) -> str:
     condition = f" WHEN NOT MATCHED BY SOURCE AND ({unseen(shape.unseen, 't.')})"
-    if shape.soft:
-        return f"{condition} AND NOT coalesce({_DELETED}, false) THEN UPDATE SET {_DELETED} = true"
-    return f"{condition} THEN DELETE"
+    return f"{condition} {_MARKED}" if shape.soft else f"{condition} THEN DELETE"
 
 
 def _not_older(column: str) -> str:
@@ -237,6 +235,8 @@ def _kept(name: str) -> str:
 
 
 _DELETED = f"t.{quote('__deleted')}"
+#: What becomes of a row of the table, unless it is marked already, where deletes are soft.
+_MARKED = f"AND NOT coalesce({_DELETED}, false) THEN UPDATE SET {_DELETED} = true"
 
 
 def overwrite_sql(table: str, source: str, columns: Sequence[str], stored: Sequence[str]) -> str:

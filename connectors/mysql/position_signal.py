@@ -14,7 +14,7 @@ from typing import Any
 from connect_py.errors import ConfigError, DataError
 from connectors.mysql import server
 from connectors.mysql.config import MySqlConfig
-from connectors.mysql.connection import Connection, quote_literal
+from connectors.mysql.connection import Connection
 from connectors.mysql.gtid import parse_transactions
 from connectors.mysql.mariadb_gtid import MariadbGtidSet
 from connectors.mysql.offset import MySqlOffset
@@ -102,4 +102,4 @@ def _gtids_at(connection: Connection, config: MySqlConfig, target: Target, *, by
             "The log is read by GTIDs here, which a position does not tell: name gtid_set, the transactions that count as read "
             f"(SHOW BINLOG EVENTS IN '{target.file}' shows them). Nothing was changed."
         )
-    return connection.texts(f"SELECT BINLOG_GTID_POS({quote_literal(target.file)}, {target.position})")[0][0]
+    return server.gtids_at(connection, target.file, target.position)

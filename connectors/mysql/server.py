@@ -123,8 +123,12 @@ def _mariadb_status(connection: Connection, statement: str, row: tuple[str, ...]
             return LogStatus(row[0], int(row[1]), MariadbGtidSet.parse(gtids))
         row = again
     # a log that never stands still: the server can count them from the file's beginning
-    gtids = connection.texts(f"SELECT BINLOG_GTID_POS({quote_literal(row[0])}, {int(row[1])})")[0][0]
-    return LogStatus(row[0], int(row[1]), MariadbGtidSet.parse(gtids))
+    return LogStatus(row[0], int(row[1]), MariadbGtidSet.parse(gtids_at(connection, row[0], int(row[1]))))
+
+
+def gtids_at(connection: Connection, file: str, position: int) -> str:
+    """MariaDB's transactions before a place; the answer is NULL where they cannot be known. Raises ServerError."""
+    return connection.texts(f"SELECT BINLOG_GTID_POS({quote_literal(file)}, {position})")[0][0]
 
 
 def purged_gtids(connection: Connection, config: MySqlConfig) -> Transactions:
@@ -134,8 +138,8 @@ def purged_gtids(connection: Connection, config: MySqlConfig) -> Transactions:
     files = connection.texts("SHOW BINARY LOGS")
     if not files:
         return MariadbGtidSet()
-    # what was before the first event of the oldest file; the answer is NULL where it cannot be known
-    return MariadbGtidSet.parse(connection.texts(f"SELECT BINLOG_GTID_POS({quote_literal(files[0][0])}, {_FIRST_EVENT})")[0][0])
+    # what was before the first event of the oldest file
+    return MariadbGtidSet.parse(gtids_at(connection, files[0][0], _FIRST_EVENT))
 
 
 def left_out(connection: Connection, config: MySqlConfig, position: MySqlOffset) -> Transactions | None:

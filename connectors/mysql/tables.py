@@ -131,9 +131,9 @@ class TableFactory:
         shown = self._config.filters.is_column_captured(table, column.name)
         if not shown and not in_key:
             return None
-        plan = self._converted(table, column) if self._config.converters.converters else None
-        if plan is None:
-            plan = column_plan(column, self._config.values)
+        plan = column_plan(column, self._config.values)
+        if self._config.converters.converters:
+            plan = self._converted(table, column, plan) or plan
         if plan is None:
             self._warn_once(
                 f"Column {table}.{column.name} has the type {column.type_name}, which is not supported; it is left out of records"
@@ -154,8 +154,7 @@ class TableFactory:
             plan = replace(plan, schema=replace(plan.schema, doc=comment))
         return replace(self._config.column_rules.apply(plan, facts), only_in_key=not shown)
 
-    def _converted(self, table: TableId, column: MyColumn) -> ColumnPlan | None:
-        plain = column_plan(column, self._config.values)
+    def _converted(self, table: TableId, column: MyColumn, plain: ColumnPlan | None) -> ColumnPlan | None:
         # a default that the connector itself does not show, of zeros or unreadable, is none of a converter's either
         has_default = column.has_default and (plain is None or plain.schema.default is not None)
         asked = ConvertedColumn(

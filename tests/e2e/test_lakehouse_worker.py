@@ -61,14 +61,8 @@ def test_a_sink_in_a_worker_sets_bad_records_aside_compacts_its_table_and_verifi
         worker.create(
             f"sink-{tag}",
             {
-                "connector.class": "SparkLakehouseSink",
-                "topics": topic,
-                "lakehouse.catalog.type": "hadoop",
-                "lakehouse.catalog.warehouse": str(tmp_path / "warehouse"),
-                "lakehouse.tables.auto-create-enabled": "true",
-                "lakehouse.control.commit.interval-ms": "500",
+                **lakehouse(topic, tmp_path),
                 "lakehouse.maintenance.compact.every-commits": "3",
-                "lakehouse.spark.conf.spark.driver.memory": "1g",
                 "errors.tolerance": "all",
                 "errors.deadletterqueue.topic.name": letters,
                 "errors.deadletterqueue.topic.replication.factor": "1",
@@ -111,17 +105,7 @@ def test_rows_that_were_deleted_while_nobody_captured_go_with_the_next_blocking_
     resolve(SINK_JARS, cached(SINK_JARS, "spark-sink"))
     topic = f"pg_{tag}.public.product"
     captured = postgres_source(postgres, database, tag, table_include_list="public.product", read_only="true")
-    sink = {
-        "connector.class": "SparkLakehouseSink",
-        "topics": topic,
-        "lakehouse.catalog.type": "hadoop",
-        "lakehouse.catalog.warehouse": str(tmp_path / "warehouse"),
-        "lakehouse.tables.auto-create-enabled": "true",
-        "lakehouse.control.commit.interval-ms": "500",
-        "lakehouse.max-offsets-per-trigger": "40",
-        "lakehouse.spark.conf.spark.driver.memory": "1g",
-        "lakehouse.snapshot.reconcile": "true",
-    }
+    sink = {**lakehouse(topic, tmp_path), "lakehouse.max-offsets-per-trigger": "40", "lakehouse.snapshot.reconcile": "true"}
 
     def of_table() -> list[tuple[int, str]]:
         try:
@@ -160,6 +144,19 @@ def test_rows_that_were_deleted_while_nobody_captured_go_with_the_next_blocking_
         assert worker.status(f"sink-{tag}")["tasks"][0]["state"] == "RUNNING"
         worker.delete(f"sink-{tag}")
         worker.delete(f"again-{tag}")
+
+
+def lakehouse(topic: str, place: Path) -> dict[str, str]:
+    """A sink's configuration, for tables below a folder."""
+    return {
+        "connector.class": "SparkLakehouseSink",
+        "topics": topic,
+        "lakehouse.catalog.type": "hadoop",
+        "lakehouse.catalog.warehouse": str(place / "warehouse"),
+        "lakehouse.tables.auto-create-enabled": "true",
+        "lakehouse.control.commit.interval-ms": "500",
+        "lakehouse.spark.conf.spark.driver.memory": "1g",
+    }
 
 
 def verified(worker: Worker, tag: str) -> dict[str, object]:
