@@ -18,6 +18,7 @@ from typing import Any
 
 from connect_py.api import JsonEncoding
 from connect_py.api.record import EncodedRow
+from connectors.engine.batches import MAX_ROWS
 from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.notification.events import InitialEvents
 from connectors.engine.relational.table import TableId
@@ -31,7 +32,6 @@ from connectors.mysql.place import StreamPlace
 from connectors.mysql.schema import Schema
 from connectors.mysql.snapshot_rows import SnapshotReaders, SnapshotRows
 from connectors.mysql.structures import Statement, read_statements
-from connectors.mysql.table_rows import MAX_ROWS
 from connectors.mysql.tables import CapturedTables
 
 log = logging.getLogger(__name__)

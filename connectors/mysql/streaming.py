@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from connect_py.api.record import EncodedRow
 from connect_py.errors import FatalTaskError
+from connectors.engine.batches import MAX_BYTES, MAX_ROWS
 from connectors.engine.metrics import StreamingMetrics
 from connectors.engine.pending import PendingRows
 from connectors.engine.relational.table import TableId
@@ -39,10 +40,6 @@ from connectors.mysql.tables import CapturedTables
 from connectors.mysql.taps import Taps
 
 log = logging.getLogger(__name__)
-
-#: As in snapshot.py.
-MAX_ROWS = 2_000
-MAX_BYTES = 4_000_000
 
 
 class ChangeStream:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 
 from connect_py.api.record import EncodedRow
+from connectors.engine.batches import MAX_BYTES, rows_together
 from connectors.engine.envelope import tail
 from connectors.engine.snapshot.markers import Marker
 from connectors.mysql.connection import Connection, quote_name
@@ -17,10 +18,6 @@ from connectors.mysql.moment import altered_tables_pass
 from connectors.mysql.packet_rows import PacketRows
 from connectors.mysql.place import StreamPlace
 from connectors.mysql.tables import CapturedTable
-
-#: A batch ends at whichever comes first (see the PostgreSQL connector's).
-MAX_ROWS = 2_000
-MAX_BYTES = 4_000_000
 
 #: Makes records of raw rows.
 Encode = Callable[[Sequence[bytes], Marker], list[EncodedRow]]
@@ -50,6 +47,7 @@ class TableRows:
     ) -> None:
         self.encode = encode
         self._scanned = scanned
+        self._rows_together = rows_together(table.encoder.constant_bytes)
         names = ", ".join(table.selected)
         source = quote_name(table.id.schema, table.id.table) + part
         if statement is not None:
@@ -59,8 +57,8 @@ class TableRows:
             self._result = connection.result(f"SELECT {names} FROM {source}", [False] * len(table.places))  # noqa: S608  # quoted names; an override is the user's own
 
     def read(self) -> list[bytes] | None:
-        """Up to MAX_ROWS or MAX_BYTES; None after the last one."""
-        rows, _ = self._result.packets(MAX_ROWS, MAX_BYTES)
+        """Up to a batch's bounds; None after the last one."""
+        rows, _ = self._result.packets(self._rows_together, MAX_BYTES)
         self._scanned(len(rows))
         return rows or None
 

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 import psycopg
 
 from connect_py.api.record import EncodedRow
+from connectors.engine.batches import MAX_BYTES, rows_together
 from connectors.engine.envelope import tail
 from connectors.engine.snapshot.markers import Marker
 from connectors.postgres.connection import Connection, quote_name
 from connectors.postgres.tables import CapturedTable
 
-#: A batch ends at whichever comes first; 4 MB keeps a task small when rows are large, 2,000 rows make the work around a batch negligible.
-MAX_ROWS = 2000
-MAX_BYTES = 4_000_000
 #: How long one read waits for the server, so that a poll returns in time.
 READ_WAIT_SECONDS = 0.25
 #: A batch that has rows waits this long for more of them: a server that is slower than we are would else make many small ones.
@@ -62,6 +60,7 @@ class CopyRows:
         self._connection = connection
         self._table = table
         self._scanned = scanned
+        self._rows_together = rows_together(table.encoder.constant_bytes)
         self._encode = snapshot_encoder(table, moment)
         columns = ", ".join(quote_name(plan.name) for plan in table.encoder.columns)
         name = f"{quote_name(table.id.schema)}.{quote_name(table.id.table)}"
@@ -71,7 +70,7 @@ class CopyRows:
         connection.start_copy(f"COPY (SELECT {columns} FROM {name}{where}) TO STDOUT")
 
     def read(self) -> list[bytes] | None:
-        """Up to MAX_ROWS or MAX_BYTES; fewer when the server is slower than we are."""
+        """Up to a batch's bounds; fewer when the server is slower than we are."""
         if self._done:
             return None
         try:
@@ -86,6 +85,7 @@ class CopyRows:
         rows: list[bytes] = []
         append = rows.append
         size = 0
+        most = self._rows_together
         waited = False
         deadline = time.monotonic() + READ_WAIT_SECONDS
         while True:
@@ -93,7 +93,7 @@ class CopyRows:
             if length > 0:
                 append(bytes(data))
                 size += length
-                if len(rows) >= MAX_ROWS or size > MAX_BYTES:
+                if len(rows) >= most or size > MAX_BYTES:
                     return rows
             elif length == 0:
                 self._connection.consume_input()

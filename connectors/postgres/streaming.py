@@ -16,6 +16,7 @@ import psycopg
 from connect_py.api import Route
 from connect_py.api.record import EncodedRow
 from connect_py.errors import DataError
+from connectors.engine.batches import MAX_BYTES, MAX_ROWS
 from connectors.engine.envelope import tail
 from connectors.engine.metrics import StreamingMetrics
 from connectors.engine.moved_rows import MovedRows
@@ -34,10 +35,6 @@ from connectors.postgres.tables import CapturedTable
 from connectors.postgres.taps import Taps
 
 log = logging.getLogger(__name__)
-
-#: As in snapshot.py.
-MAX_ROWS = 2000
-MAX_BYTES = 4_000_000
 
 _LSN = Struct(">q")
 

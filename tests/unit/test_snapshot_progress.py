@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ from connect_py.data.schema import STRING
 from connect_py.runtime.herder.base import ConnectorStatus
 from connect_py.runtime.metrics.snapshot import snapshot_of
 from connect_py.runtime.metrics.worker import WorkerMetrics
+from connectors.engine.batches import rows_together
 from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.snapshot import frames
 from connectors.engine.snapshot.markers import Marker
@@ -199,3 +201,42 @@ def test_a_status_shows_a_snapshot_beside_its_tasks_state_and_nothing_without_on
     assert shown[1] == {"id": 1, "state": "RUNNING", "worker_id": "w:1", "version": None}
     worker.task_launched(task)
     assert worker.snapshots("c") == {}, "what a process told goes with it"
+
+
+def test_a_row_that_was_held_back_is_encoded_with_those_that_follow_it() -> None:
+    route = Route("t", None, STRING)
+    calls: list[tuple[list[bytes], Marker]] = []
+
+    def encode(rows: Any, marker: Marker) -> list[EncodedRow]:
+        calls.append((list(rows), marker))
+        return [(route, row, marker.value.encode()) for row in rows]
+
+    marked: MarkedRows[bytes] = MarkedRows(SnapshotProgress())
+    chunk = OpenChunk("a", Chunk("a"), encode)
+    marked.open(chunk)
+    out = marked.take(chunk, [b"1", b"2", b"3"])
+    out += marked.take(chunk, [b"4", b"5", b"6"])
+    out += marked.take(chunk, [b"7"])
+    out += [*marked.end(chunk), *marked.finish()]
+    assert [row for _, row, _ in out] == [b"1", b"2", b"3", b"4", b"5", b"6", b"7"]
+    assert calls == [
+        ([b"1"], Marker.FIRST),
+        ([b"2"], Marker.MIDDLE),
+        ([b"3", b"4", b"5"], Marker.MIDDLE),
+        ([b"6"], Marker.MIDDLE),
+        ([b"7"], Marker.LAST),
+    ]
+
+
+def test_the_first_row_is_the_first_one_even_if_it_was_held_back() -> None:
+    route = Route("t", None, STRING)
+    marked: MarkedRows[bytes] = MarkedRows(SnapshotProgress())
+    chunk = OpenChunk("a", Chunk("a"), lambda rows, marker: [(route, row, marker.value.encode()) for row in rows])
+    marked.open(chunk)
+    out = [*marked.take(chunk, [b"1"]), *marked.take(chunk, [b"2", b"3"]), *marked.end(chunk), *marked.finish()]
+    assert [(row, marker) for _, row, marker in out] == [(b"1", b"first"), (b"2", b"true"), (b"3", b"last")]
+
+
+@pytest.mark.parametrize(("constant_bytes", "rows"), [(0, 2000), (130, 2000), (3_000, 174), (100_000, 100)])
+def test_a_batch_of_records_stays_in_the_nearest_caches(constant_bytes: int, rows: int) -> None:
+    assert rows_together(constant_bytes) == rows

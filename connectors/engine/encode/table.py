@@ -114,6 +114,11 @@ class TableEncoder:
         self._mixed_stream: Callable[[Sequence[Text]], Encoded] = functions["mixed_stream"]
 
     @property
+    def constant_bytes(self) -> int:
+        """Of each value of a snapshot, without its source block: what is the same in all of them."""
+        return len(self._row_head) + sum(map(len, self._plan.labels)) + len(self._close)
+
+    @property
     def heads(self) -> tuple[bytes, bytes]:
         """What stands before the object of a key, and of a value, where schemas go with them (a brace closes it); else nothing."""
         return self._plan.key_head[:-1].encode() if self._plan.key_end != "}" else b"", self._row_head[: -len(_BEFORE) - 1]

@@ -92,11 +92,17 @@ class MarkedRows(Generic[R]):
 
     def take(self, chunk: OpenChunk[R], raw: list[R]) -> list[EncodedRow]:
         """Rows that were read, in order, never none. The last one of them may be held back."""
-        head = raw[:1] if len(raw) > 1 and not self._tables[chunk.table].anything_sent else []
-        out = self._release(chunk)
+        table = self._tables[chunk.table]
+        head = raw[:1] if len(raw) > 1 and not table.anything_sent else []
+        middle = raw[len(head) : -1]
+        held = table.held
+        if held is not None and held.source is chunk and not (held.first or held.first_in_table) and self._last is None:
+            middle.insert(0, held.row)
+            out: list[EncodedRow] = []
+        else:
+            out = self._release(chunk)
         if head:
             out += self._head(chunk, head[0])
-        middle = raw[len(head) : -1]
         if middle:
             out += chunk.encode(middle, Marker.MIDDLE)
         self._hold(chunk, raw[-1])
