@@ -7,7 +7,6 @@ through the same converter, are structs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.metadata import entry_points
 from typing import Any
 
 from connect_py.api.config import ConfigDef, ConfigKey, ConfigType, Importance
@@ -38,6 +37,8 @@ class BinaryDataConverter:
         name = config.get(DELEGATE)
         if name is None or is_key is None:
             return
+        from importlib.metadata import entry_points  # dear to import, and seldom needed
+
         found = next(iter(entry_points(group="connect_py.plugins", name=name.strip())), None)
         made: Any = found.load()() if found is not None else None
         if not hasattr(made, "from_connect_data"):

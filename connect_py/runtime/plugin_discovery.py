@@ -14,10 +14,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import Distribution, distributions
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from connect_py.runtime.plugin_versions import compare_versions
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +49,9 @@ class PluginEntry:
 
 def discover(plugin_path: Sequence[str] = ()) -> dict[str, PluginEntry]:
     """Java class name → entry, of everything that is installed."""
+    # a task's process is told of all plugins, and would pay 20 ms of CPU for it
+    from importlib.metadata import distributions
+
     found: dict[str, PluginEntry] = {}
     for name, entry in _entries(distributions(), ""):
         found.setdefault(name, entry)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from typing import Final, TypeVar
 
 from connect_py.api import Conversion, ConvertedColumn, CustomConverter
@@ -18,6 +17,7 @@ from connect_py.converters.json_write import WriteOptions, payload_writer, quote
 from connect_py.data import Type
 from connect_py.errors import ConfigError, ConnectError
 from connectors.engine.encode.plan import ColumnPlan, Unrepresentable
+from connectors.engine.extensions import extensions
 
 log = logging.getLogger(__name__)
 
@@ -48,9 +48,9 @@ def made(group: str, what: str, name: str, base: Callable[..., _T]) -> _T:
     Raises:
         ConfigError: there is none of that name, or it cannot be made.
     """
-    entry = next(iter(entry_points(group=group, name=name)), None)
+    entry = next(iter(extensions(group, name)), None)
     if entry is None:
-        known = ", ".join(sorted({found.name for found in entry_points(group=group)})) or "none"
+        known = ", ".join(sorted({found.name for found in extensions(group)})) or "none"
         raise ConfigError(
             f"There is no {what} {name}. Installed are: {known}. Java classes cannot be loaded; a package offers Python's as "
             f"entry points of the group {group}"

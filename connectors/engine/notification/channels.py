@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from importlib.metadata import entry_points
 from typing import Any
 
 from connect_py.api import JsonEncoding, SourceTaskContext
 from connect_py.api.record import EncodedRow
 from connect_py.data.schema import INT64, STRING, map_of, struct
 from connectors.engine.config import ParsedConfig
+from connectors.engine.extensions import extensions
 from connectors.engine.notification.events import Notification
 from connectors.engine.side_records import SideRecords
 
@@ -80,7 +80,7 @@ def open_notification_channels(
 
 
 def _custom(name: str, config: ParsedConfig, connector: str) -> list[NotificationChannel]:
-    for entry in entry_points(group=ENTRY_POINTS):
+    for entry in extensions(ENTRY_POINTS):
         if entry.name.lower() == name:
             return [entry.load()(dict(config.raw), connector)]
     log.warning(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 from connect_py.errors import ConfigError
 from connectors.engine.config import ParsedConfig
+from connectors.engine.extensions import extensions
 from connectors.engine.signal.channels import FileChannel, InProcessChannel, SignalChannel
 from connectors.engine.signal.records import SignalRecord, parse_document
 
@@ -55,7 +55,7 @@ def open_channels(config: ParsedConfig, connector: str) -> list[SignalChannel]:
 
 
 def _custom(name: str, config: ParsedConfig, connector: str) -> SignalChannel:
-    for entry in entry_points(group=ENTRY_POINTS):
+    for entry in extensions(ENTRY_POINTS):
         if entry.name.lower() == name:
             return _Foreign(name, entry.load()(dict(config.raw), connector))
     raise ConfigError(

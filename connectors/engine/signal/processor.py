@@ -6,12 +6,13 @@ A signal is never fatal: one of an unknown type, one that cannot be parsed and o
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 from collections.abc import Callable, Mapping
-from importlib.metadata import entry_points
 
 from connect_py.errors import ConfigError, ConnectError, RetriableError
+from connectors.engine.extensions import extensions
 from connectors.engine.signal.records import Signal, SignalRecord
 
 log = logging.getLogger(__name__)
@@ -31,13 +32,13 @@ class SignalProcessor:
     """
 
     def __init__(self, actions: Mapping[str, Action]) -> None:
-        self._custom = {name: action for name, action in custom_actions().items() if name not in actions}
-        self._actions = {**self._custom, **actions}
+        self._actions = actions
 
     def require(self, record: SignalRecord) -> None:
         """Raises ConfigError when nobody knows the type of a signal."""
-        if record.type not in self._actions:
-            raise ConfigError(f"There is no signal of the type '{record.type}'; known are {', '.join(sorted(self._actions))}.")
+        if self._action(record.type) is None:
+            known = ", ".join(sorted({*self._actions, *self._custom}))
+            raise ConfigError(f"There is no signal of the type '{record.type}'; known are {known}.")
 
     def process(self, record: SignalRecord) -> None:
         """Carry out one signal.
@@ -45,7 +46,7 @@ class SignalProcessor:
         Raises:
             RetriableError: it could not be carried out just now and has to be given again.
         """
-        action = self._actions.get(record.type)
+        action = self._action(record.type)
         if action is None:
             log.warning("Signal '%s' has been received but the type '%s' is not recognized", record.id, record.type)
             return
@@ -63,15 +64,22 @@ class SignalProcessor:
         except ConnectError as error:
             log.warning("Action %s failed. The signal '%s' may not have been processed. %s", record.type, record.id, error)
         except Exception:
-            if record.type not in self._custom:
+            if record.type in self._actions:
                 raise
             log.exception("Action %s of an installed package failed. The signal '%s' may not have been processed", record.type, record.id)
+
+    def _action(self, type_: str) -> Action | None:
+        return self._actions.get(type_) or self._custom.get(type_)
+
+    @functools.cached_property
+    def _custom(self) -> dict[str, Action]:
+        return custom_actions()
 
 
 def custom_actions() -> dict[str, Action]:
     """Signals that installed packages add; one that cannot be loaded is logged and left out."""
     found: dict[str, Action] = {}
-    for entry in entry_points(group=ENTRY_POINTS):
+    for entry in extensions(ENTRY_POINTS):
         try:
             found[entry.name] = entry.load()
         except Exception:

@@ -6,9 +6,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 
 from connect_py.errors import ConfigError, FatalTaskError
+from connectors.engine.extensions import extensions
 
 
 class StoredPosition(enum.Enum):
@@ -84,7 +84,7 @@ def custom(name: str, config: Mapping[str, str]) -> SnapshotMode:
     Raises:
         ConfigError: there is none of that name, or it cannot be made.
     """
-    entry = next(iter(entry_points(group=ENTRY_POINTS, name=name)), None)
+    entry = next(iter(extensions(ENTRY_POINTS, name)), None)
     if entry is None:
         raise ConfigError(f"Unable to find {name} snapshotter. Please check your configuration.")
     try:
