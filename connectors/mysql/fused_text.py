@@ -1,8 +1,8 @@
 """Rows of a result for functions that read and write them in one (`engine/encode/fused.py`).
 
 They are read as a file in memory: a value takes half of the time that places, and slices between them, take. Where the writer takes a
-moment in pieces, no text of the whole is made: `datetime texts.<digits>` (the length's character and the date; hour and minute with what
-stands around them; second; fraction), `timestamp texts.0` (the length's character and the date; the clock).
+moment in pieces, no text of the whole is made: `datetime texts.<digits>` (the date, with the length's character before it and the space
+behind it; hour and minute with their colons; second; fraction), `timestamp texts.0` (the date in the same way; the clock).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def usual_rows(characters: Sequence[bool], wanted: Sequence[Mapping[str, Stored]
     lines: list[str] = []
     for i, is_text in enumerate(characters):
         if i in stored:
-            lines += ["c0 = begin + read(10)" if i == 0 else f"c{i} = read(11)", *_clock(stored[i].form, i)]
+            lines += ["c0 = begin + read(11)" if i == 0 else f"c{i} = read(12)", *_clock(stored[i].form, i)]
         else:
             size = "begin" if i == 0 else "read(1)"
             lines += [f"c{i} = read(ord({size}))", *_decoded(i, is_text)]
@@ -43,7 +43,7 @@ def any_rows(characters: Sequence[bool], wanted: Sequence[Mapping[str, Stored]])
     stored = _pieces(wanted)
     single = []
     for i, is_text in enumerate(characters):
-        value = [f"c{i} = begin + read(10)", *_clock(stored[i].form, i)] if i in stored else _any_value(i, is_text)
+        value = [f"c{i} = begin + read(11)", *_clock(stored[i].form, i)] if i in stored else _any_value(i, is_text)
         single.append(Single(i, f"begin == {chr(NULL)!r}", value, before=["begin = read(1)"] if i else ()))
     return FusedSource(opening=_OPENING, loop=_LOOP, closing=_CLOSING, single=single, stored=stored, names=_NAMES)
 
@@ -56,9 +56,9 @@ def _pieces(wanted: Sequence[Mapping[str, Stored]]) -> dict[int, Stored]:
 def _clock(form: str, i: int) -> list[str]:
     """What follows a moment's date. A piece is read in 40 ns, and cut out of a text in 90."""
     if form == _TIMESTAMP:
-        return ["read(1)", f"clock{i} = read(8)"]
+        return [f"clock{i} = read(8)"]
     digits = _FRACTIONS[form]
-    return [f"clock{i} = read(7)", f"second{i} = read(2)", *(["read(1)", f"fraction{i} = read({digits})"] if digits else [])]
+    return [f"clock{i} = read(6)", f"second{i} = read(2)", *(["read(1)", f"fraction{i} = read({digits})"] if digits else [])]
 
 
 def _any_value(i: int, is_text: bool) -> list[str]:

@@ -112,10 +112,10 @@ def _no_moment() -> str:
 
 
 def _sized_date(text: str, digits: int) -> str:
-    """`1999-12-31` behind the length of a moment with so many digits of fraction. Raises ValueError."""
-    if text[:1] != chr(20 + digits if digits else 19):
-        raise Unrepresentable(f"{text!r} does not begin with the length of a date and time")
-    return text[1:]
+    """`1999-12-31` between the length of a moment with so many digits of fraction and a space. Raises ValueError."""
+    if text[:1] != chr(20 + digits if digits else 19) or text[-1:] != " ":
+        raise Unrepresentable(f"{text!r} is not a date, its length before it and a space behind")
+    return text[1:-1]
 
 
 def _seconds_of_sized(text: str, *, digits: int, adjusts: bool) -> int:
@@ -123,9 +123,7 @@ def _seconds_of_sized(text: str, *, digits: int, adjusts: bool) -> int:
 
 
 def _seconds_of_minute(text: str) -> int:
-    if text[:1] != " ":
-        raise Unrepresentable(f"{text!r} are no hour and minute behind a date")
-    return _minute_of_day(text[1:]) * 60
+    return _minute_of_day(text) * 60
 
 
 def _date_names(*, adjusts: bool) -> dict[str, object]:
