@@ -18,7 +18,7 @@ from connect_py.api.record import TopicPartition as Place
 from connect_py.errors import ConnectError, RetriableError
 from connect_py.kafka.admin import KafkaAdmin
 from connect_py.kafka.client_log import ClientLog
-from connect_py.kafka.producer import delivery_error, error_text
+from connect_py.kafka.producer import connect_now, delivery_error, error_text
 from connect_py.kafka.settings import ClientKind, librdkafka_config
 from offsets.pretty_json import pretty_json
 
@@ -146,13 +146,10 @@ class KafkaSchemaHistory:
         Raises:
             ConnectError: Kafka did not take it; the statement's offset must not be stored.
         """
-        if self._producer is None:
-            settings = librdkafka_config({**self._properties, "acks": "all", "enable.idempotence": "true"}, ClientKind.PRODUCER)
-            settings |= {"linger.ms": 0, "message.timeout.ms": int(WRITE_SECONDS * 1000)}
-            self._producer = Producer(settings, logger=ClientLog())
+        producer = self._opened()
         try:
-            self._producer.produce(self.topic, pretty_json(record), partition=_PARTITION, on_delivery=self._delivered)
-            self._producer.poll(0)
+            producer.produce(self.topic, pretty_json(record), partition=_PARTITION, on_delivery=self._delivered)
+            producer.poll(0)
         except BufferError:
             # the client holds as many as it may
             self.flush()
@@ -162,6 +159,14 @@ class KafkaSchemaHistory:
             raise RetriableError(f"The schema history in the topic '{self.topic}' was not written: {error_text(error)}") from error
         if wait:
             self.flush()
+
+    def _opened(self) -> Producer:
+        if self._producer is None:
+            settings = librdkafka_config({**self._properties, "acks": "all", "enable.idempotence": "true"}, ClientKind.PRODUCER)
+            settings |= {"linger.ms": 0, "message.timeout.ms": int(WRITE_SECONDS * 1000)}
+            self._producer = Producer(settings, logger=ClientLog())
+            connect_now(self._producer, self.topic)
+        return self._producer
 
     def flush(self) -> None:
         """Wait until Kafka has every record. Raises ConnectError: it did not take one."""

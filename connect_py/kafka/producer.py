@@ -9,6 +9,7 @@ Memory: librdkafka holds at most `buffer.memory` bytes of rows (8 MiB) and `QUEU
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -27,6 +28,7 @@ __all__ = [
     "Message",
     "Producer",
     "RefusedRecordError",
+    "connect_now",
     "delivery_error",
     "error_text",
     "java_class",
@@ -37,6 +39,10 @@ DeliveryCallback = Callable[[KafkaError | None, Message], None]
 #: librdkafka counts payload bytes only, and a queued row costs about 300 more in its own and our structures. At 10 ms of linger and
 #: 200,000 rows/s some 4,000 rows are under way, so this many never throttle and small rows stay below 15 MiB beside their bytes.
 QUEUE_MESSAGES = 50_000
+
+#: What a new client needs to begin to connect, and how long its first connection is waited for; it goes on to connect by itself.
+_BEGIN_SECONDS = 0.01
+_CONNECT_SECONDS = 0.5
 
 #: How often a caller that waits for room is let keep its source alive.
 ROOM_SECONDS = 1.0
@@ -190,6 +196,17 @@ class Producer:
             self.purge()
             self._client.poll(0)
         return left
+
+
+def connect_now(client: _Client, topic: str) -> None:
+    """Have a new client connected before the first record, or wait for that for a moment.
+
+    An idempotent client that is given a record in its first milliseconds sends it half a second later, or a whole one
+    (`rd_kafka_idemp_pid_timer_restart` of librdkafka); after this 0.05 s have passed.
+    """
+    client.poll(_BEGIN_SECONDS)
+    with contextlib.suppress(KafkaException):
+        client.list_topics(topic, _CONNECT_SECONDS)
 
 
 def delivery_error(error: KafkaError, topic: str, size: int = 0, limit: object = None) -> ConnectError:
