@@ -19,6 +19,7 @@ Threads: the main thread runs the task; one daemon thread reads messages.
 from __future__ import annotations
 
 import functools
+import gc
 import logging
 import os
 import signal
@@ -211,6 +212,7 @@ def _run_source(
         metrics=metrics,
     )
     offsets = [(partition, offset) for partition, offset in start["offsets"]]
+    _collect_garbage()
     try:
         loop.run(start["task_config"], SourceContext(name, number, chain.encoding, offsets, channel.report))
     finally:
@@ -245,6 +247,7 @@ def _run_sink(start: Mapping[str, Any], plugins: Plugins, control: TaskControl, 
             config.get(TOPICS_REGEX, "").strip() or None,
             on_statistics=_clients(metrics).take,
         )
+        _collect_garbage()
         SinkTaskLoop(
             task,
             chain,
@@ -260,6 +263,12 @@ def _run_sink(start: Mapping[str, Any], plugins: Plugins, control: TaskControl, 
         ).run(start["task_config"])
     finally:
         close_queue()
+
+
+def _collect_garbage() -> None:
+    """Begin to look for garbage (the command left it off), but not among what was imported, which stays."""
+    gc.freeze()
+    gc.enable()
 
 
 def _dead_letters(start: Mapping[str, Any]) -> tuple[Any, Callable[[], object]]:
@@ -312,6 +321,7 @@ def _run_batch_sink(start: Mapping[str, Any], plugins: Plugins, control: TaskCon
         metrics = SinkMetrics(MetricSettings.of(worker))
         metrics.add_source(task.metrics)
         errors = SinkErrors(name, number, config, queue, metrics.errors)
+        _collect_garbage()
         BatchSinkTaskLoop(task, committer, control, _with_states(channel.report, metrics), metrics).run(
             start["task_config"], SinkContext(name, number, options, group, admin, errors, metrics.errors, conversion)
         )

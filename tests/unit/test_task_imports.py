@@ -26,3 +26,25 @@ def test_a_source_task_is_spared_what_its_configuration_may_not_need(task: str, 
     found = f"import sys\nprint(*[name for name in {spared} if name in sys.modules])"
     out = subprocess.run([sys.executable, "-c", f"{imports}\n{found}"], capture_output=True, text=True, check=True)
     assert out.stdout.split() == []
+
+
+def test_a_task_looks_for_garbage_only_when_it_begins_to_work() -> None:
+    """The command leaves it off for the imports; the loops' entries take it up again, each of the three."""
+    program = """
+import gc, inspect
+from connect_py import cli
+from connect_py.commands import task
+from connect_py.runtime import task_main
+
+def main(_):
+    off = gc.isenabled()
+    task_main._collect_garbage()
+    print(off, gc.isenabled(), gc.get_freeze_count() > 10_000)
+    return 0
+
+task.task_main = main
+cli.main(["task"])
+print(*["_collect_garbage()" in inspect.getsource(run) for run in (task_main._run_source, task_main._run_sink, task_main._run_batch_sink)])
+"""
+    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert out.stdout.split() == ["False", "True", "True", "True", "True", "True"]
