@@ -145,7 +145,7 @@ def test_a_package_adds_a_signal(
     postgres: PostgresAddress, database: str, tag: str, connection: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Signal] = []
-    monkeypatch.setattr(processor, "entry_points", lambda group: [FakeEntry("refresh-cache", seen.append)])
+    monkeypatch.setattr(processor, "extensions", lambda group: [FakeEntry("refresh-cache", seen.append)])
     connection.execute("CREATE TABLE signal (id varchar(64) PRIMARY KEY, type varchar(32), data varchar(2048))")
     with start(postgres, database, tag, signal_data_collection="public.signal") as task:
         connection.execute("INSERT INTO signal VALUES ('1', 'refresh-cache', '{\"of\": \"t\"}')")
@@ -159,7 +159,7 @@ def test_a_package_adds_a_snapshot_mode(
     connection.execute("INSERT INTO t VALUES (1, 'x')")
     mode = modes.SnapshotMode("mine", True, True, False, streams=True)
     found = {"mine": FakeEntry("mine", lambda config: mode)}
-    monkeypatch.setattr(modes, "entry_points", lambda group, name: [found[name]] if name in found else [])
+    monkeypatch.setattr(modes, "extensions", lambda group, name: [found[name]] if name in found else [])
     more = {"snapshot_mode": "custom", "snapshot_mode_custom_name": "mine"}
     with start(postgres, database, tag, **more) as task:
         assert [value["op"] for _, value in task.of(f"pg_{tag}.public.t")] == ["r"]
