@@ -98,7 +98,7 @@ def _formatted(expression: str) -> str:
     """An expression as an f-string: one that is an f-string is taken over, which makes no text of its own (0.05 µs less)."""
     inside = expression[2:-1]
     taken = expression == f"f'{inside}'" and not {"'", '"', "\\"} & set(inside)
-    return f'f"{inside if taken else "{" + expression + "}"}"'
+    return f'f"{inside}"' if taken else f'f"{{{expression}}}"'
 
 
 def object_parts(head: str, labels: Sequence[str], values: Sequence[tuple[str, bool]], end: str) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from connect_py.data import Schema
 from connect_py.data.logical import EXACT
-from connectors.engine.encode.numbers import BASE64_OF_EXPRESSION, BASE64_OF_VARIABLE, PAIRS, base64_of_integer
+from connectors.engine.encode.numbers import BASE64_OF_VARIABLE, PAIRS, base64_of_expression, base64_of_integer
 from connectors.engine.encode.plan import ColumnPlan, Stored, Unrepresentable
 
 
@@ -33,7 +33,7 @@ def decimal_plan(name: str, schema: Schema, scale: int) -> ColumnPlan:
         name,
         schema,
         lambda text: f'"{base64_of_integer(unscaled(text))}"',
-        BASE64_OF_EXPRESSION.format("n$", number) if scale >= 0 else "",
+        base64_of_expression(number) if scale >= 0 else "",
         quoted=scale >= 0,
         helpers={"PAIRS": PAIRS, "base64_of_integer": base64_of_integer, f"unscaled{scale}": unscaled},
         stored=(Stored(f"decimal.{scale}", BASE64_OF_VARIABLE),) if scale >= 0 else (),
