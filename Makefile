@@ -3,11 +3,12 @@
 PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11,$(shell $(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 BIN := .venv/bin
 
-.PHONY: help install demo test check unit clean java
+.PHONY: help install demo test test-long check unit clean java
 
 help:
 	@echo 'make demo            PostgreSQL -> Kafka -> Iceberg on this machine, step by step (KEEP=1 leaves it running)'
-	@echo 'make test            checks and all tests, against servers that the tests start'
+	@echo 'make test            checks and tests, against servers that the tests start (about 15 minutes on two cores)'
+	@echo 'make test-long       all of them, the long tests too, in their long forms (about an hour)'
 	@echo 'make check           ruff, mypy, import-linter'
 	@echo 'make unit            the tests that need no server'
 	@echo 'make install         .venv with everything, .venv/bin/connect-py included'
@@ -39,8 +40,11 @@ check: install
 unit: install
 	$(BIN)/python -m pytest -q tests/unit
 
-test: java check
-	$(BIN)/python tests/lanes.py
+test: java install
+	@$(BIN)/python tests/lanes.py
+
+test-long: java install
+	@$(BIN)/python tests/lanes.py --long
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist

@@ -3,6 +3,7 @@
 pytest_plugins = [
     "tests.fix_catalogs",
     "tests.fix_kafka",
+    "tests.fix_long",
     "tests.fix_mariadb",
     "tests.fix_mongo",
     "tests.fix_mysql",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 
 from connect_py.testing.services.kafka import KafkaBroker
+from tests.waiting import eventually
 
 
 @dataclass(frozen=True)
@@ -54,15 +54,17 @@ class Kafka:
 
 def next_offset(consumer: Consumer, partition: TopicPartition) -> int:
     """Of a partition; one that was made a moment ago has no leader for a while."""
-    deadline = time.monotonic() + 20
-    while True:
+    found: list[int] = []
+
+    def has_leader() -> bool:
         try:
-            end: int = consumer.get_watermark_offsets(partition, timeout=20)[1]
-            return end
+            found.append(consumer.get_watermark_offsets(partition, timeout=20)[1])
         except KafkaException:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
+            return False
+        return True
+
+    eventually(has_leader, f"leader of {partition.topic}", 20)
+    return found[-1]
 
 
 @pytest.fixture(scope="session")

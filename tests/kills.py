@@ -10,20 +10,19 @@ import os
 import random
 import signal
 import threading
-import time
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 from confluent_kafka import Message
 
 from connect_py.testing.services.process import wait_until
 from connect_py.testing.services.worker import Worker
 from tests.fix_kafka import Kafka
 from tests.folding import fold, payload
+from tests.waiting import eventually
 
 #: In each test; more by hand.
 KILLS = int(os.environ.get("FAULTS_KILLS", "3"))
@@ -112,14 +111,20 @@ def changing(changes: Changes) -> Iterator[None]:
 
 def await_equal(kafka: Kafka, topic: str, wanted: dict[int, dict[str, Any]], seconds: float = 120 + 10 * KILLS) -> list[Message]:
     """Wait until the topic is the table; returns its records."""
-    deadline = time.monotonic() + seconds
-    while (found := fold(records := kafka.read(topic))) != wanted:
-        if time.monotonic() > deadline:
-            missing = [key for key in wanted if key not in found][:5]
-            stale = [(found[key], wanted[key]) for key in wanted if key in found and found[key] != wanted[key]][:5]
-            extra = [key for key in found if key not in wanted][:5]
-            pytest.fail(f"after {seconds:.0f} s the topic is not the table: missing {missing}, other {stale}, too many {extra}")
-        time.sleep(0.5)
+    records: list[Message] = []
+
+    def difference() -> str:
+        found = fold(records)
+        missing = [key for key in wanted if key not in found][:5]
+        stale = [(found[key], wanted[key]) for key in wanted if key in found and found[key] != wanted[key]][:5]
+        extra = [key for key in found if key not in wanted][:5]
+        return f"the topic is not the table: missing {missing}, other {stale}, too many {extra}"
+
+    def is_equal() -> bool:
+        records[:] = kafka.read(topic)
+        return fold(records) == wanted
+
+    eventually(is_equal, difference, seconds, pause=0.5)
     return records
 
 

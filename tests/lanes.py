@@ -1,13 +1,19 @@
-"""Runs the suites in three lanes side by side, each with servers of its own on free ports, and shows what each has printed when it is done.
+"""Runs the checks and the test suites in lanes next to each other, each with servers of its own on free ports.
 
-    python tests/lanes.py [pytest options ...]
+    python tests/lanes.py [--long | --slice MINUTES] [--record] [pytest options ...]
+
+Without an option everything but the tests marked `long` runs; with `--long` those too, in their long forms; with `--slice` only a choice of
+the long ones, by the seed that is printed. `--record` writes how long each file took to `tests/durations.json`, by which the lanes are
+balanced.
 
 Most tests wait for servers, so that lanes together take little more time than the longest alone. What failed is run once more, alone: a
-test that only fails beside others is named, and does not count. Exit code: 0 when all is green.
+test that only fails next to others is named, and does not count. Exit code: 0 when all is green.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import random
 import subprocess
@@ -17,19 +23,27 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-#: What tests that start Spark say of themselves.
+ROOT = Path(__file__).resolve().parent.parent
+DURATIONS = Path(__file__).with_name("durations.json")
+#: What tests that start Spark say of themselves: they share one lane, and so one JVM and one session.
 _SPARK = "pytest.mark.spark"
-#: A lane without a word for so long is shown to be alive.
+#: For a file that nobody has measured.
+_UNKNOWN_SECONDS = 10.0
+#: A run without a word for this long shows that it is alive.
 SIGN_OF_LIFE_SECONDS = 300.0
 
-
-#: `RUN` of `tests/seeds.py`: this file runs as a script, outside of the package.
+#: `RUN` of `tests/seeds.py` and `MEASURED` of `tests/fix_long.py`: this file runs as a script, outside of the package.
 SEEDS = "CONNECT_PY_SEEDS"
-_TESTS_FAILED = 1
+MEASURED = "CONNECT_PY_DURATIONS"
+#: Tests that can be longer read it: more kills, more seeds.
+LONG = "CONNECT_PY_LONG"
+_TESTS_FAILED, _NO_TESTS = 1, 5
+
+CHECKS = [["ruff", "check"], ["ruff", "format", "--check"], ["mypy"], ["lint-imports", "--no-logo"]]
 
 
 class Lane(NamedTuple):
-    """A pytest process and where its output goes."""
+    """A process and where its output goes."""
 
     name: str
     suites: list[str]
@@ -37,60 +51,116 @@ class Lane(NamedTuple):
     output: Path
 
 
-def main(options: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     """Run the lanes; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--long", action="store_true")
+    parser.add_argument("--slice", type=float, metavar="MINUTES")
+    parser.add_argument("--record", action="store_true")
+    asked, options = parser.parse_known_args(arguments)
     print(f"seeds of this run: {SEEDS}={os.environ.setdefault(SEEDS, str(random.randrange(1_000_000)))}", flush=True)
+    if asked.long:
+        os.environ[LONG] = "1"
+        options = ["-m", "", *options]
+    elif asked.slice is not None:
+        options = ["-m", "long", "--slice-seconds", str(60 * asked.slice / 2), *options]
     with tempfile.TemporaryDirectory(prefix="lanes-") as folder:
-        lanes = [_start(name, suites, options, Path(folder)) for name, suites in _lanes(Path(__file__).parent).items()]
-        codes: dict[str, int] = {}
-        said = began = time.monotonic()
-        try:
-            while len(codes) < len(lanes):
-                for lane in lanes:
-                    if lane.name not in codes and lane.process.poll() is not None:
-                        codes[lane.name] = lane.process.returncode
-                        _show(lane, time.monotonic() - began)
-                if time.monotonic() - said > SIGN_OF_LIFE_SECONDS:
-                    said = time.monotonic()
-                    print(f"after {(said - began) / 60:.0f} min: {', '.join(map(_last_line, lanes))}", flush=True)
-                time.sleep(0.5)
-        except KeyboardInterrupt:
-            for lane in lanes:
-                lane.process.wait()
+        lanes = [_start(name, suites, options, Path(folder)) for name, suites in _lanes(asked.slice is not None).items()]
+        if asked.slice is None:
+            lanes.append(_start_checks(Path(folder)))
+        codes = _wait(lanes)
+        if codes is None:
             return 130
         for lane in lanes:
-            if codes[lane.name] == _TESTS_FAILED:
+            if codes[lane.name] == _TESTS_FAILED and lane.suites:
                 codes[lane.name] = _alone(lane, options)
-    return max(codes.values())
+        _tell_times(lanes, Path(folder), record=asked.record)
+    return max(0 if code == _NO_TESTS and asked.slice is not None else code for code in codes.values())
 
 
-def _lanes(tests: Path) -> dict[str, list[str]]:
-    """Files by lane, balanced by how long they take: what the reference showed, what starts Spark, all else."""
-    lanes: dict[str, list[str]] = {"parity": [], "spark": [], "others": []}
+def _wait(lanes: list[Lane]) -> dict[str, int] | None:
+    """Wait for the lanes and show each when it is done; returns their exit codes, or None when the user interrupts."""
+    codes: dict[str, int] = {}
+    said = began = time.monotonic()
+    try:
+        while len(codes) < len(lanes):
+            for lane in lanes:
+                if lane.name not in codes and lane.process.poll() is not None:
+                    codes[lane.name] = lane.process.returncode
+                    _show(lane, time.monotonic() - began)
+            if time.monotonic() - said > SIGN_OF_LIFE_SECONDS:
+                said = time.monotonic()
+                print(f"after {(said - began) / 60:.0f} min: {', '.join(map(_last_line, lanes))}", flush=True)
+            time.sleep(0.5)  # noqa: TID251 - processes have no common deadline
+    except KeyboardInterrupt:
+        for lane in lanes:
+            lane.process.wait()
+        return None
+    return codes
+
+
+def _lanes(only_long: bool) -> dict[str, list[str]]:
+    """Return the test files by lane: what starts Spark in one, everything else in two that take about as long as each other.
+
+    The parity suite is one item, and comes first in its lane, since its worker must be one that no other test has used.
+    """
+    known = json.loads(DURATIONS.read_text()) if DURATIONS.exists() else {}
+    tests = ROOT / "tests"
+    spark, others = [], {"tests/parity": sum(seconds for name, seconds in known.items() if name.startswith("tests/parity")) or 240.0}
     for path in sorted(tests.rglob("test_*.py")):
-        name = "parity" if path.is_relative_to(tests / "parity") else "spark" if _SPARK in path.read_text() else "others"
-        lanes[name].append(f"tests/{path.relative_to(tests)}")
-    return lanes
+        name = str(path.relative_to(ROOT))
+        if name.startswith("tests/parity/"):
+            continue
+        seconds = sum(spent for test, spent in known.items() if (only_long and test.startswith(f"{name}::")) or test == name)
+        if _SPARK in path.read_text():
+            spark.append(name)
+        else:
+            others[name] = seconds or _UNKNOWN_SECONDS
+    if only_long:
+        return {"spark": spark, "others": [name for name in others if name != "tests/parity"]}
+    return {"spark": spark, **_balanced(others, ("one", "two"))}
+
+
+def _balanced(seconds: dict[str, float], names: tuple[str, ...]) -> dict[str, list[str]]:
+    """Deal out the files, the longest first, each to the lane that has the least to do."""
+    lanes: dict[str, list[str]] = {name: [] for name in names}
+    load = dict.fromkeys(names, 0.0)
+    for file in sorted(seconds, key=lambda file: (-seconds[file], file)):
+        lane = min(names, key=load.__getitem__)
+        lanes[lane].append(file)
+        load[lane] += seconds[file]
+    return {name: sorted(files, key=lambda file: (file != "tests/parity", file)) for name, files in lanes.items()}
 
 
 def _start(name: str, suites: list[str], options: list[str], folder: Path) -> Lane:
     output = folder / f"{name}.log"
-    # pytest keeps the folders of three runs, and takes away those of others that go on
-    command = [*_command(name), f"--basetemp={folder / name[0]}", "--durations=15", *options, *suites]
+    # pytest keeps the folders of three runs, and removes those of others that are still running
+    command = [*_pytest(name), f"--basetemp={folder / name[0]}", "--durations=15", *options, *suites]
     print(f"lane {name}: {len(suites)} files", flush=True)
     with output.open("wb") as file:
-        return Lane(name, suites, subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT), output)
+        environment = {**os.environ, MEASURED: str(folder / f"{name}.json")}
+        return Lane(name, suites, subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, env=environment, cwd=ROOT), output)
 
 
-def _command(name: str) -> list[str]:
+def _start_checks(folder: Path) -> Lane:
+    output = folder / "check.log"
+    bin_ = Path(sys.executable).parent
+    script = " && ".join(f"echo '$ {' '.join(command)}' && '{bin_ / command[0]}' {' '.join(command[1:])}" for command in CHECKS)
+    print("lane check: ruff, mypy, import-linter", flush=True)
+    with output.open("wb") as file:
+        return Lane("check", [], subprocess.Popen(["sh", "-c", script], stdout=file, stderr=subprocess.STDOUT, cwd=ROOT), output)
+
+
+def _pytest(name: str) -> list[str]:
     return [sys.executable, "-m", "pytest", "-o", f"cache_dir=.pytest_cache/{name}"]
 
 
 def _alone(lane: Lane, options: list[str]) -> int:
     print(f"\n===== what failed in lane {lane.name}, alone =====\n", flush=True)
-    code = subprocess.call([*_command(lane.name), "-v", "--last-failed", "--last-failed-no-failures=none", *options, *lane.suites])
+    command = [*_pytest(lane.name), "-v", "--last-failed", "--last-failed-no-failures=none", *options, *lane.suites]
+    code = subprocess.call(command, cwd=ROOT)
     if code == 0:
-        print(f"\nThe tests above fail only beside others, in lane {lane.name}: look at what they wait for, and for how long.", flush=True)
+        print(f"\nThe tests above fail only next to others, in lane {lane.name}: look at what they wait for, and for how long.", flush=True)
     return code
 
 
@@ -102,6 +172,25 @@ def _show(lane: Lane, seconds: float) -> None:
 def _last_line(lane: Lane) -> str:
     lines = lane.output.read_text(errors="replace").splitlines()
     return f"{lane.name}: {lines[-1][-60:] if lines else 'starting'}"
+
+
+def _tell_times(lanes: list[Lane], folder: Path, *, record: bool) -> None:
+    """Print the files that took longest, and keep all times if asked."""
+    measured: dict[str, float] = {}
+    for path in folder.glob("*.json"):
+        measured.update(json.loads(path.read_text()))
+    files: dict[str, float] = {}
+    for name, seconds in measured.items():
+        file = name.partition("::")[0]
+        files[file] = files.get(file, 0.0) + seconds
+    print("\nWhere the time went (s):", flush=True)
+    for file in sorted(files, key=lambda file: -files[file])[:20]:
+        print(f"{files[file]:7.0f}  {file}", flush=True)
+    if record:
+        known = json.loads(DURATIONS.read_text()) if DURATIONS.exists() else {}
+        known.update({name: round(seconds, 1) for name, seconds in measured.items()})
+        kept = {name: seconds for name, seconds in known.items() if (ROOT / name.partition("::")[0]).exists()}
+        DURATIONS.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from typing import Any
 
 from connect_py.testing.services.mysql import MySqlAddress
+from tests.waiting import eventually
 
 
 def await_(condition: Callable[[], object], what: str, seconds: float = 60) -> None:
     """Poll until something holds; fails after a while."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {seconds:g} s for {what}"
-        time.sleep(0.1)
+    eventually(condition, what, seconds)
 
 
 def run(server: MySqlAddress, *statements: str) -> Any:

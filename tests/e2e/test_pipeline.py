@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from connect_py.testing.services.worker import Worker
 from spark_sink.jars import SINK_JARS, cached, resolve
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
+from tests.waiting import eventually, let_time_pass
 
 pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -45,12 +45,12 @@ def lake_rows(warehouse: Path) -> list[dict[str, Any]] | None:
 
 
 def await_equal(connection: psycopg.Connection, warehouse: Path, seconds: float = 180) -> None:
-    deadline = time.monotonic() + seconds
-    while (found := lake_rows(warehouse)) != (wanted := source_rows(connection)):
-        if time.monotonic() > deadline:
-            other = [row for row in wanted if row not in (found or [])][:5]
-            pytest.fail(f"after {seconds:.0f} s the lakehouse has {len(found or [])} rows of {len(wanted)}; without their like: {other}")
-        time.sleep(0.3)
+    def difference() -> str:
+        found, wanted = lake_rows(warehouse) or [], source_rows(connection)
+        other = [row for row in wanted if row not in found][:5]
+        return f"the lakehouse has {len(found)} rows of {len(wanted)}; without their like: {other}"
+
+    eventually(lambda: lake_rows(warehouse) == source_rows(connection), difference, seconds, pause=0.3)
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_a_sink_that_is_killed_while_rows_change_applies_each_change_once(
         for step in range(20):
             pipeline.execute("UPDATE product SET price = %s WHERE id %% 20 = %s", (round_number * 100 + step, step))
             pipeline.execute("INSERT INTO product VALUES (%s, 'added', 1, NULL)", (5000 + round_number * 100 + step,))
-            time.sleep(0.1)  # so that the changes take longer than one batch
+            let_time_pass(0.1, "the changes must take longer than one batch")
         wait_until(lambda before=commits: len(lake(warehouse).snapshots()) > before, 120, "a commit among the changes")
         tasks = task_processes(worker, f"sink-{tag}")
         assert tasks, "the sink has no process of its own"

@@ -15,7 +15,6 @@ A seed is printed; give it as FAULTS_SEED to repeat a run's choices. FAULTS_KILL
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable
 from functools import partial
 
@@ -42,6 +41,7 @@ from tests.kills import (
     reads,
     stale_rows,
 )
+from tests.waiting import let_time_pass
 
 TABLE = (
     "CREATE TABLE item (id integer PRIMARY KEY, version integer NOT NULL, note text); ALTER TABLE item REPLICA IDENTITY FULL; "
@@ -146,7 +146,7 @@ def test_streaming_that_is_killed_again_and_again_loses_no_change(
         wait_until(lambda: len(kafka.read(topic)) >= 100, 60, "the snapshot")
         with changing(PostgresChanges(writer, dice, keys=100)):
             for round_number in range(KILLS):
-                time.sleep(dice.uniform(0, 4))  # a random moment, in and between two flushes of the offsets (2 s)
+                let_time_pass(dice.uniform(0, 4), "a random moment, in and between two flushes of the offsets (2 s)")
                 kill(worker, "worker" if round_number % 2 else "task")
                 bring_back(worker, tag)
         records = await_equal(kafka, topic, table(connection))

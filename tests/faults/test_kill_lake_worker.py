@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import time
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from connect_py.testing.services.process import child_pids, wait_until
 from connect_py.testing.services.worker import Worker
 from tests.faults.lake_source import Source
 from tests.fix_spark import LAKES, Lake
+from tests.waiting import let_time_pass
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -71,7 +71,7 @@ def test_a_sink_whose_jvm_task_and_worker_are_killed_goes_on_and_says_what_happe
     assert metric(worker, "spark_session_starting") in (None, 1), "the task runs before Spark does"
     for victim in ["jvm", "worker"] if not LONG else [rng.choice(("jvm", "task", "worker")) for _ in range(LONG)]:
         wait_until(lambda: jvms(worker), 400, "a JVM")
-        time.sleep(rng.random() * 15 if LONG else 0)  # the moment of the kill is what the test is about
+        let_time_pass(rng.random() * 15 if LONG else 0, "the moment of the kill is what the test is about")
         source.change()
         match victim:
             case "jvm":

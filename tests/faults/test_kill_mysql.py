@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import random
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -39,6 +38,7 @@ from tests.kills import (
     stale_rows,
 )
 from tests.mysql_task import mysql_source
+from tests.waiting import let_time_pass
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(600 + 60 * KILLS)]
 
@@ -155,7 +155,7 @@ def test_a_snapshot_and_a_stream_that_are_killed_again_and_again_lose_no_change(
         for round_number in range(KILLS):
             kill(worker, "worker" if round_number % 2 else "task")
             bring_back(worker, name)
-            time.sleep(dice.uniform(0, 4))  # a random moment, in and between two flushes of the offsets (2 s)
+            let_time_pass(dice.uniform(0, 4), "a random moment, in and between two flushes of the offsets (2 s)")
         wait_until(partial(is_streaming, worker, name), 120, "the stream")
     assert_nothing_is_lost(kafka, name, cursor)
     worker.delete(name)

@@ -29,6 +29,7 @@ from connect_py.testing.services.worker import Worker
 from tests.fix_kafka import Kafka
 from tests.folding import payload
 from tests.mongo_task import config, database, signal
+from tests.waiting import eventually
 
 #: In each test; more by hand.
 KILLS = int(os.environ.get("FAULTS_KILLS", "2"))
@@ -105,20 +106,22 @@ def events(kafka: Kafka, topic: str) -> list[tuple[str, str, dict[str, Any] | No
 def await_equal(kafka: Kafka, prefix: str, db: Db) -> None:
     """Wait until the topic is the collection and the journal's topic has all of its lines."""
     wanted = {str(d["_id"]): d for d in db["items"].find()}
-    deadline = time.monotonic() + 120
-    while True:
+
+    def found() -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key, op, document, _ in events(kafka, f"{prefix}.items"):
             if op == "d":
                 found.pop(key, None)
             else:
                 found[key] = document
-        if found == wanted:
-            break
-        if time.monotonic() > deadline:
-            other = [(key, found.get(key), wanted.get(key)) for key in found.keys() | wanted.keys() if found.get(key) != wanted.get(key)]
-            pytest.fail(f"the topic is not the collection in {len(other)} documents: {other[:5]}")
-        time.sleep(0.5)
+        return found
+
+    def difference() -> str:
+        now = found()
+        other = [(key, now.get(key), wanted.get(key)) for key in now.keys() | wanted.keys() if now.get(key) != wanted.get(key)]
+        return f"the topic is not the collection in {len(other)} documents: {other[:5]}"
+
+    eventually(lambda: found() == wanted, difference, 120, pause=0.5)
     lines = {str(d["_id"]) for d in db.journal.find()}
     assert lines, "nothing changed"
     wait_until(lambda: not lines - {key for key, *_ in events(kafka, f"{prefix}.journal")}, 60, "the journal's lines")

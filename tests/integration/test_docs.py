@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from connect_py.testing.services.process import wait_until
 from connect_py.testing.services.worker import Worker
 from tests.fix_kafka import Kafka
 from tests.folding import fold
+from tests.waiting import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -68,16 +68,17 @@ def test_console_sessions_show_what_the_worker_answers(page: Path, make_worker: 
 
     for step in sessions(page):
         adapted = Step(step.line, adapt(step.command), adapt(step.expected))
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            done = subprocess.run(["bash", "-c", adapted.command], capture_output=True, text=True, timeout=100)
-            if adapted.matches(done.stdout):
-                break
-            if not adapted.only_reads or time.monotonic() > deadline:
-                pytest.fail(
-                    f"{page.name}:{step.line}: $ {adapted.command}\nprinted:\n{done.stdout}{done.stderr}\nexpected:\n{adapted.expected}"
-                )
-            time.sleep(0.2)
+        done: list[subprocess.CompletedProcess[str]] = []
+
+        def fits(adapted: Step = adapted, done: list[subprocess.CompletedProcess[str]] = done) -> bool:
+            done[:] = [subprocess.run(["bash", "-c", adapted.command], capture_output=True, text=True, timeout=100)]
+            return adapted.matches(done[0].stdout)
+
+        def printed(adapted: Step = adapted, done: list[subprocess.CompletedProcess[str]] = done) -> str:
+            shown = f"printed:\n{done[0].stdout}{done[0].stderr}\nexpected:\n{adapted.expected}"
+            return f"{page.name}:{adapted.line}: $ {adapted.command}\n{shown}"
+
+        eventually(fits, printed, PATIENCE_SECONDS if adapted.only_reads else 0, pause=0.2)
 
 
 def test_the_postgresql_page_prepares_a_server_for_a_user_with_no_more_rights_than_it_says(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 
 from connect_py.api import JsonEncoding
 from connect_py.testing.services.postgres import PostgresAddress
+from connect_py.testing.services.process import ServiceError, wait_until
 from connectors.postgres.task import PostgresConnectorTask
 from tests.fix_postgres import postgres_source
 
@@ -73,10 +75,12 @@ def test_a_creation_that_waits_says_for_whom_and_goes_on(
     reports = []
 
     def end_when_reported_twice() -> None:
-        deadline = time.monotonic() + 20
-        while len(reports) < 2 and time.monotonic() < deadline:
+        def reported_twice() -> bool:
             reports[:] = [r.getMessage() for r in caplog.records if "still being created" in r.getMessage()]
-            time.sleep(0.05)
+            return len(reports) >= 2
+
+        with contextlib.suppress(ServiceError):  # the test then finds too few reports
+            wait_until(reported_twice, 20, "two reports")
         writer.execute("COMMIT")
 
     ending = threading.Thread(target=end_when_reported_twice)

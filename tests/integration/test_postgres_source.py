@@ -17,6 +17,7 @@ from connect_py.errors import ConfigError, ConnectError, FatalTaskError
 from connect_py.testing.services.postgres import PostgresAddress, PostgresServer
 from connectors.postgres.connector import PostgresConnector
 from connectors.postgres.task import PostgresConnectorTask
+from tests.waiting import eventually, let_time_pass
 
 pytestmark = pytest.mark.services
 
@@ -212,10 +213,7 @@ def lsn_number(runner: Runner, text: str) -> int:
 
 
 def wait_for(holds: Any, seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "the state did not come"
-        time.sleep(0.05)
+    eventually(holds, "such state", seconds)
 
 
 def test_a_changed_key_is_a_delete_a_tombstone_and_a_create(runner: Runner) -> None:
@@ -706,7 +704,7 @@ def test_a_server_with_a_short_timeout_keeps_a_source_that_must_wait_for_kafka(r
         began = time.monotonic()
         while time.monotonic() - began < 9:
             runner.task.keep_alive()
-            time.sleep(0.2)
+            let_time_pass(0.2, "a source that is fed slowly")
         runner.until(30000)
         assert "Trying again" not in caplog.text
         runner.stop()

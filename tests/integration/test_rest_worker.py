@@ -5,7 +5,6 @@ import hashlib
 import hmac
 import json
 import ssl
-import time
 import urllib.request
 from pathlib import Path
 
@@ -14,22 +13,12 @@ import requests
 
 from connect_py.testing.services.process import free_port
 from tests.certificates import Identity
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.services
 
 SECRET = "open-sesame-4711"
 SOURCE = {"connector.class": "FileStreamSource", "file": "/no/such/file", "topic": "rest-worker", "tasks.max": "1"}
-
-
-def eventually(probe, what):
-    """The first true value of a probe, asked for a minute."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        found = probe()
-        if found:
-            return found
-        time.sleep(0.1)
-    raise AssertionError(f"no {what} within a minute")
 
 
 def stored(kafka, worker, key):

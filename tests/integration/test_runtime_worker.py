@@ -17,6 +17,7 @@ import pytest
 from connect_py.testing.services.process import free_port, wait_until
 from connect_py.testing.services.worker import RefusedError, Worker
 from tests.fix_kafka import Kafka
+from tests.waiting import let_time_pass
 
 pytestmark = pytest.mark.services
 
@@ -327,7 +328,7 @@ def test_a_worker_that_cannot_create_its_topics_says_which_property_is_wrong_and
         worker = subprocess.Popen([sys.executable, "-m", "connect_py.cli", "distributed", str(properties)], stderr=output)
     try:
         wait_until(lambda: "Trying again" in log.read_text(), 30, "a line about the topic")
-        time.sleep(1.2)  # two more attempts, which are not worth a line each
+        let_time_pass(1.2, "two more attempts, which are not worth a line each")
         worker.send_signal(signal.SIGTERM)
         assert worker.wait(10) == 0
     finally:

@@ -19,6 +19,7 @@ from connect_py.runtime.hosted_tasks import TaskHost, TaskSpec
 from connect_py.runtime.restart_policy import RestartPolicy
 from connect_py.runtime.task_process import Exited, TaskProcess
 from offsets.memory import MemoryStatusStore
+from tests import waiting
 
 #: Speaks the protocol of `connect_py.runtime.task_main` without a connector.
 TASK = textwrap.dedent(
@@ -57,11 +58,7 @@ TASK = textwrap.dedent(
 
 
 def eventually(probe: Callable[[], Any], seconds: float = 10) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := probe()):
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.01)
-    return found
+    return waiting.eventually(probe, "such state", seconds, pause=0.01)
 
 
 def is_alive(pid: int) -> bool:

@@ -2,7 +2,6 @@
 
 import contextlib
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from connect_py.runtime.sink_offsets import SinkOffsets
 from connect_py.runtime.sink_task import SinkTaskLoop
 from connect_py.runtime.tolerance import Tolerance
 from connect_py.runtime.traces import trace_of
+from tests.waiting import eventually
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 TEXT = "org.apache.kafka.connect.storage.StringConverter"
@@ -370,9 +370,7 @@ def test_a_task_that_begins_paused_is_started_when_it_is_resumed() -> None:
     rig = Rig([[raw(0)]], paused=True)
     thread = threading.Thread(target=rig.run)
     thread.start()
-    deadline = time.monotonic() + 5
-    while not rig.states() and time.monotonic() < deadline:
-        time.sleep(0.005)
+    eventually(lambda: rig.states(), "reported state", 5, pause=0.005)
     assert rig.states() == ["PAUSED"] and rig.task.calls == []
     rig.control.pause(False)
     thread.join(5)

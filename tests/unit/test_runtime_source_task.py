@@ -1,7 +1,6 @@
 """The source loop over a fake source and a fake producer: what is sent, when offsets are committed, how failures end."""
 
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from connect_py.runtime.source_errors import SourceErrors
 from connect_py.runtime.source_task import SourceTaskLoop
 from connect_py.runtime.submitted import SubmittedRecords
 from connect_py.runtime.tolerance import Tolerance
+from tests.waiting import eventually
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 TEXT = "org.apache.kafka.connect.storage.StringConverter"
@@ -478,9 +478,7 @@ def test_a_task_that_begins_paused_is_started_when_it_is_resumed() -> None:
     run = Run(batch(1), paused=True)
     thread = threading.Thread(target=run)
     thread.start()
-    deadline = time.monotonic() + 5
-    while run.states != ["PAUSED"] and time.monotonic() < deadline:
-        time.sleep(0.005)
+    eventually(lambda: run.states == ["PAUSED"], "reported state", 5, pause=0.005)
     assert run.states == ["PAUSED"]
     assert not hasattr(run.task, "context")
     run.control.pause(False)

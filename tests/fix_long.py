@@ -1,0 +1,91 @@
+"""Long tests: when they run, which of them a slice takes, and how long each file takes.
+
+A test that takes long, or is the twin of one that runs always, is marked `long`. Plain `pytest` and `make test` leave it out (`-m "not
+long"` in pyproject.toml), `make test-long` runs everything, and continuous integration runs a slice: as many long tests, chosen by the
+run's seed, as fit into the time that is left.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.seeds import RUN
+
+#: Seconds by test file, and by long test, of an earlier run; `tests/lanes.py --record` writes them.
+DURATIONS = Path(__file__).with_name("durations.json")
+#: Where this process writes what it measured, for `tests/lanes.py`.
+MEASURED = "CONNECT_PY_DURATIONS"
+#: For a long test that nobody has measured.
+UNKNOWN_SECONDS = 60.0
+
+_seconds: dict[str, float] = defaultdict(float)
+_long: set[str] = set()
+_end: list[float] = []
+
+
+def known_seconds() -> dict[str, float]:
+    """What earlier runs measured; empty without the file."""
+    return json.loads(DURATIONS.read_text()) if DURATIONS.exists() else {}
+
+
+def chosen(tests: list[str], seconds: float, seed: str | None, known: dict[str, float]) -> set[str]:
+    """Return the tests of a slice: in an order that the seed gives, each that still fits into the time.
+
+    Args:
+        tests: ids of the long tests.
+        seconds: for all of them together.
+        seed: the run's; None for another choice each time.
+        known: seconds by test id, of an earlier run.
+    """
+    order = sorted(tests)
+    random.Random(seed).shuffle(order)
+    taken: set[str] = set()
+    for test in order:
+        if known.get(test, UNKNOWN_SECONDS) <= seconds:
+            taken.add(test)
+            seconds -= known.get(test, UNKNOWN_SECONDS)
+    return taken
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slice-seconds", type=float, default=None, help="run a choice of the selected tests that takes this long")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    _long.update(item.nodeid for item in items if item.get_closest_marker("long"))
+    seconds = config.getoption("--slice-seconds")
+    if seconds is None:
+        return
+    tests = [item.nodeid for item in items if item.get_closest_marker("long")]
+    taken = chosen(tests, seconds, os.environ.get(RUN) or None, known_seconds())
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in taken])
+    items[:] = [item for item in items if item.nodeid in taken]
+    _end.append(time.monotonic() + seconds)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if _end and time.monotonic() > _end[0]:
+        pytest.skip("the slice's time is over")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    began = time.monotonic()
+    result = yield
+    spent = time.monotonic() - began
+    _seconds[item.nodeid if item.nodeid in _long else item.nodeid.partition("::")[0]] += spent
+    return result
+
+
+def pytest_sessionfinish() -> None:
+    path = os.environ.get(MEASURED)
+    if path:
+        Path(path).write_text(json.dumps(_seconds))

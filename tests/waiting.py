@@ -1,0 +1,36 @@
+"""The ways in which a test waits; the linter refuses `time.sleep` everywhere else.
+
+A test that waits for a state polls it with a deadline (`eventually` here, or `wait_until` of the test services). A test that needs time
+to pass, since the passing of time is its subject, says so with `let_time_pass`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+
+T = TypeVar("T")
+
+
+def eventually(probe: Callable[[], T], what: str | Callable[[], str], seconds: float = 60, pause: float = 0.05) -> T:
+    """Return the first true value of the probe; fail the test when the time is over.
+
+    Args:
+        what: names the state, or describes after the deadline what was found instead of it.
+        pause: between two probes, in seconds.
+    """
+    deadline = time.monotonic() + seconds
+    while not (found := probe()):
+        if time.monotonic() > deadline:
+            pytest.fail(f"after {seconds:g} s still no {what}" if isinstance(what, str) else f"after {seconds:g} s {what()}")
+        time.sleep(pause)  # noqa: TID251
+    return found
+
+
+def let_time_pass(seconds: float, why: str) -> None:
+    """Do nothing for a while, for a reason that is no state: the random moment of a kill, load at a rate, a slow peer."""
+    assert why
+    time.sleep(seconds)  # noqa: TID251
