@@ -26,10 +26,11 @@ RUN /opt/connect/venv/bin/python -c "from spark_sink.jars import SINK_JARS, cach
 
 FROM base
 RUN useradd --system --uid 1001 --create-home connect \
- && install -d -o connect -g connect /warehouse
+ && install -d -o connect -g connect /warehouse /files
 COPY --from=build /opt/connect /opt/connect
 COPY docker/healthcheck.py /opt/connect/healthcheck.py
-ENV PATH=/opt/connect/venv/bin:$PATH
+# No module is ever imported from the working directory.
+ENV PATH=/opt/connect/venv/bin:$PATH PYTHONSAFEPATH=1
 USER connect
 WORKDIR /home/connect
 VOLUME /warehouse

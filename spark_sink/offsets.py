@@ -39,12 +39,12 @@ def alter(config: Mapping[str, str], offsets: Mapping[tuple[str, int], int | Non
     request = {"config": dict(config), "offsets": [[topic, partition, offset] for (topic, partition), offset in offsets.items()]}
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "spark_sink.offsets"],
+            [sys.executable, "-P", "-m", "spark_sink.offsets"],
             input=json.dumps(request),
             capture_output=True,
             text=True,
             timeout=ALTER_TIMEOUT_SECONDS,
-            env=dict(os.environ),
+            env={**os.environ, "PYTHONSAFEPATH": "1"},
         )
     except subprocess.TimeoutExpired:
         raise RetriableError(

@@ -1,5 +1,7 @@
 """Fixtures for all tests: the servers, started once a session. See `fix_*.py`; no import of the project happens here."""
 
+import pytest
+
 pytest_plugins = [
     "tests.fix_catalogs",
     "tests.fix_kafka",
@@ -12,3 +14,9 @@ pytest_plugins = [
     "tests.fix_spark",
     "tests.fix_worker",
 ]
+
+
+@pytest.fixture(autouse=True)
+def _file_connectors_may_use_any_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the workers of tests have it, for connectors that a test runs in its own process."""
+    monkeypatch.setattr("connect_py.api.permissions._file_paths", ("/",))

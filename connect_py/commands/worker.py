@@ -29,8 +29,9 @@ log = logging.getLogger("connect_py.worker")
 #: Makes the herder of one kind of worker, given the worker's configuration and its id in the cluster.
 _Build = Callable[["WorkerConfig", str], "DistributedHerder"]
 
-#: A task's process is this program again, with its own composition of the task's parts; the task's name follows, for `ps`.
-_TASK_COMMAND = (sys.executable, "-m", "connect_py.cli", "task")
+#: A task's process is this program again, with its own composition of the task's parts; the task's name follows, for `ps`. `-P` keeps the
+#: working directory off its path: a module there would stand in for the standard library's.
+_TASK_COMMAND = (sys.executable, "-P", "-m", "connect_py.cli", "task")
 
 #: After how long a start that waits for Kafka says so; a broker that is there answers in a fraction of it.
 _SILENCE_SECONDS = 3.0
@@ -86,6 +87,7 @@ def _properties(path: str | None) -> dict[str, str]:
 
 
 def _run(build: _Build, properties: Mapping[str, str], connector_files: Sequence[str]) -> int:
+    from connect_py.api.permissions import FILE_PATHS, permit
     from connect_py.runtime.config import DISTRIBUTED, STANDALONE, WorkerConfig
     from connect_py.runtime.worker_warnings import worker_warnings
     from rest_api.app import create_admin_app, create_app, create_metrics_app
@@ -106,6 +108,9 @@ def _run(build: _Build, properties: Mapping[str, str], connector_files: Sequence
         signal.signal(number, end)
     definition = DISTRIBUTED if build is _distributed else STANDALONE
     properties = _with_values(properties, definition)
+    if definition is STANDALONE:
+        properties = {FILE_PATHS: os.getcwd(), **properties}
+    permit(properties)
     for warning in worker_warnings(properties, definition):
         log.warning("%s", warning)
     worker = WorkerConfig.parse(properties, definition)

@@ -78,7 +78,9 @@ class Stage:
     def start_worker(self) -> Worker:
         """Start the worker, on 8083 when that is free."""
         port = free_port() if is_listening(REST_PORT) else REST_PORT
-        self.worker = Worker(self.folder / "worker", self.kafka.bootstrap, port=port)
+        self.worker = Worker(
+            self.folder / "worker", self.kafka.bootstrap, port=port, properties={"file.connectors.allowed.paths": str(self.folder)}
+        )
         self._started.append((self.worker.service, signal.SIGTERM))
         return self.worker
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from connect_py.api import ConfigDef, ConfigKey, ConfigType, Importance
 from connect_py.api.config import REQUIRED, between, one_of, one_of_ignoring_case
+from connect_py.api.permissions import FILE_PATHS
 from connect_py.errors import ConfigError
 from connect_py.runtime.override_policy import override_policy
 from connect_py.runtime.restart_policy import RestartPolicy
@@ -51,6 +52,13 @@ _BOTH = (
         _LOW,
         "Accepted; all four mean the same here, since plugins are found by metadata alone.",
         validator=one_of_ignoring_case("only_scan", "hybrid_warn", "hybrid_fail", "service_load"),
+    ),
+    ConfigKey(
+        FILE_PATHS,
+        ConfigType.LIST,
+        "",
+        _MEDIUM,
+        "Folders below which FileStreamSource and FileStreamSink may read and write; standalone, by default the working directory.",
     ),
     ConfigKey("config.providers", ConfigType.LIST, "", _LOW, "Providers of values for placeholders."),
     ConfigKey("metrics.sample.window.ms", ConfigType.LONG, 30000, _LOW, "Length of one sample of a rate.", validator=between(1)),

@@ -31,6 +31,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from connect_py.api.config import ConfigType, parse_value
+from connect_py.api.permissions import permit
 from connect_py.api.storage import OffsetWriter
 from connect_py.errors import ConfigError
 from connect_py.runtime import logging as line_logging
@@ -85,6 +86,7 @@ def main(offset_writer: OffsetWriterFactory) -> int:
     threading.Thread(target=_read_wishes, args=(wishes, control, pipe_writer), name="wishes", daemon=True).start()
     try:
         plugins = Plugins.from_message(start["plugins"])
+        permit(start["worker"])
         start = _with_values(plugins, start)
         formatter.redact = redactor(_all_secrets(plugins, start))
         _run(start, plugins, control, channel, pipe_writer if start["offsets_by_pipe"] else offset_writer)

@@ -37,6 +37,9 @@ _MALLOC = {
     "GLIBC_TUNABLES": "glibc.malloc.mxfast=0:glibc.malloc.tcache_max=4096",
 }
 
+#: What a task starts (Spark's Python workers) must not find modules in the working directory either.
+_SAFE_PATH = {"PYTHONSAFEPATH": "1"}
+
 
 @dataclass(frozen=True)
 class Exited:
@@ -100,7 +103,7 @@ class TaskProcess:
             stderr=subprocess.PIPE,
             start_new_session=True,
             bufsize=0,
-            env={**_MALLOC, **os.environ},
+            env={**_MALLOC, **os.environ, **_SAFE_PATH},
         )
         self.pid = self._process.pid
         self._errors = threading.Thread(target=self._read_errors, name=f"stderr of {self.pid}", daemon=True)

@@ -26,12 +26,12 @@ from connect_py.api import (
     SinkTaskContext,
     TopicPartition,
 )
+from connect_py.api.permissions import allowed_file
 from connect_py.data.text import to_text
 from connect_py.errors import ConnectError, FatalTaskError, noted
+from connectors.file.source import FILE, check_file
 
 log = logging.getLogger(__name__)
-
-FILE = "file"
 
 _DEFINITION = ConfigDef(
     [
@@ -42,6 +42,7 @@ _DEFINITION = ConfigDef(
             Importance.HIGH,
             "Destination filename. If not specified, the standard output will be used",
             display_name=FILE,
+            validator=check_file,
         )
     ]
 )
@@ -62,7 +63,7 @@ class FileStreamSinkTask(SinkTask):
             self._file = sys.stdout.buffer
             return
         try:
-            self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115  # held until stop
+            self._file = open(allowed_file(FILE, self._path), "ab", buffering=0)  # noqa: SIM115  # held until stop
         except OSError as error:
             raise noted(
                 FatalTaskError(f"Couldn't find or create file '{self._path}' for FileStreamSinkTask"),

@@ -34,6 +34,7 @@ from connect_py.api import (
     SourceTaskContext,
 )
 from connect_py.api.config import REQUIRED, non_empty
+from connect_py.api.permissions import allowed_file
 from connect_py.data.schema import STRING
 from connect_py.errors import ConnectError
 
@@ -41,6 +42,13 @@ log = logging.getLogger(__name__)
 
 FILE, TOPIC, BATCH_SIZE = "file", "topic", "batch.size"
 FILENAME, POSITION = "filename", "position"
+
+
+def check_file(name: str, value: str | None) -> None:
+    """Raise ConfigError unless the worker's operator allows the file; none stands for standard input or output."""
+    if value:
+        allowed_file(name, value)
+
 
 _DEFINITION = ConfigDef(
     [
@@ -51,6 +59,7 @@ _DEFINITION = ConfigDef(
             Importance.HIGH,
             "Source filename. If not specified, the standard input will be used",
             display_name=FILE,
+            validator=check_file,
         ),
         ConfigKey(
             TOPIC, ConfigType.STRING, REQUIRED, Importance.HIGH, "The topic to publish data to", display_name=TOPIC, validator=non_empty
@@ -149,7 +158,7 @@ class FileStreamSourceTask(SourceTask):
             self._file = cast(BufferedReader, sys.stdin.buffer)
             return True
         try:
-            self._file = open(self._path, "rb")  # noqa: SIM115  # held until close
+            self._file = open(allowed_file(FILE, self._path), "rb")  # noqa: SIM115  # held until close
         except FileNotFoundError:
             log.warning("Couldn't find file %s, sleeping to wait for it to be created", self._path)
             return False

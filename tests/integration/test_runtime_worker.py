@@ -276,7 +276,7 @@ def test_a_standalone_worker_keeps_offsets_in_its_file_and_ends_when_a_connector
     connector = tmp_path / "c.properties"
     connector.write_text(f"name={tag}\nconnector.class=FileStreamSource\nfile={lines}\ntopic={tag}\n")
     for expected in (["one", "two"], ["one", "two", "three"]):
-        process = subprocess.Popen([sys.executable, "-m", "connect_py.cli", "standalone", str(worker), str(connector)])
+        process = subprocess.Popen([sys.executable, "-m", "connect_py.cli", "standalone", str(worker), str(connector)], cwd=tmp_path)
         try:
             await_values(kafka, tag, expected)
             process.send_signal(signal.SIGTERM)

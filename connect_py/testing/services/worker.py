@@ -27,6 +27,7 @@ DEFAULTS = {
     "offset.storage.partitions": "5",
     "status.storage.partitions": "2",
     "offset.flush.interval.ms": "2000",
+    "file.connectors.allowed.paths": "/",
 }
 
 #: Kind of internal topic to the end of its name.
@@ -107,7 +108,7 @@ class Worker:
         self.service = self._start()
 
     def _start(self) -> Service:
-        command = [self._python, "-m", "connect_py.cli", "distributed", str(self._file)]
+        command = [self._python, "-P", "-m", "connect_py.cli", "distributed", str(self._file)]
         service = Service("the worker", command, self._log, env=self._env)
         service.wait_ready(self._answers, self._seconds)
         return service

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from connect_py.api.permissions import allowed_file
 from connect_py.errors import ConfigError
 from connectors.engine.config import ParsedConfig
 from connectors.engine.extensions import extensions
@@ -41,7 +42,8 @@ def open_channels(config: ParsedConfig, connector: str) -> list[SignalChannel]:
         if name in _OPEN:
             continue
         if name == "file":
-            found.append(FileChannel(Path(config.raw.get("signal.file") or "file-signals.txt")))
+            # the channel empties the file, and what is no signal in it goes to the log
+            found.append(FileChannel(Path(allowed_file("signal.file", config.raw.get("signal.file") or "file-signals.txt"))))
         elif name == "kafka":
             # the client is loaded only where it is wanted
             from connectors.engine.signal.kafka_channel import KafkaChannel

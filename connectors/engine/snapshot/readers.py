@@ -59,7 +59,7 @@ class Reader:
     def start(cls, module: str, spec: Mapping[str, Any]) -> Reader:
         """Start one that runs a module, and tell it what it is to know first. Raises RetriableError."""
         try:
-            return cls([sys.executable, "-m", module], json.dumps(spec).encode())
+            return cls([sys.executable, "-P", "-m", module], json.dumps(spec).encode())
         except OSError as error:
             raise RetriableError(f"A process that reads the snapshot cannot be started: {error}") from error
 
