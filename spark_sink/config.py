@@ -23,6 +23,7 @@ __all__ = [
     "PREFIX",
     "SinkConfig",
     "parse",
+    "refused_settings",
     "unknown_properties",
     "without_aliases",
 ]
@@ -121,7 +122,8 @@ def parse(config: Mapping[str, str]) -> SinkConfig:
     delta = values["format"] == "delta"
     values["catalog"] = values["catalog"] or ("spark_catalog" if delta else "iceberg")
     check_batches(values, renamed)
-    settings.check(under("spark.conf."))
+    for message in refused_settings(renamed).values():
+        raise ConfigError(message)
     of_writers = session_settings(values["format"], under("tables.write-props."))
     spark_conf = of_writers | under("spark.conf.") | {f"spark.hadoop.{name}": value for name, value in under("hadoop.").items()}
     if delta:
@@ -147,6 +149,17 @@ def parse(config: Mapping[str, str]) -> SinkConfig:
         check_table(made.of_table(table).values)
         check_reconcile(made.of_table(table).values, tolerates=made.tolerates)
     return made
+
+
+def refused_settings(config: Mapping[str, str | None]) -> dict[str, str]:
+    """Why properties are not allowed that would make settings of Spark, by property (`spark_sink.settings`).
+
+    Args:
+        config: as `without_aliases` returns it.
+    """
+    given = {name.removeprefix(PREFIX): value for name, value in config.items() if name.startswith(PREFIX) and value is not None}
+    catalog = given.get("catalog") or ("spark_catalog" if given.get("format") == "delta" else "iceberg")
+    return {PREFIX + name: refused for name, refused in settings.refusals(given, catalog).items()}
 
 
 def _of_tables(settings: Mapping[str, str]) -> dict[str, dict[str, Any]]:

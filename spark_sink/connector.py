@@ -34,6 +34,7 @@ class SparkLakehouseSink(SinkConnector):
         renamed, errors = configuration.without_aliases(config)
         errors |= {name: f"{name} is not a property of the lakehouse sink." for name in configuration.unknown_properties(renamed)}
         values = configuration.CONFIG_DEF.validate(renamed)
+        errors |= configuration.refused_settings(renamed)
         if not errors and not any(value.errors for value in values):
             try:
                 configuration.parse({name: value for name, value in config.items() if value is not None})

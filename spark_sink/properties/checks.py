@@ -8,6 +8,7 @@ from typing import Any
 
 from connect_py.errors import ConfigError
 from spark_sink.properties.key import PREFIX
+from spark_sink.structures import Array, Map, Struct, Type, parse_type
 from spark_sink.tables.layout import parse_partitions
 
 
@@ -121,8 +122,35 @@ def parse_column_types(text: str) -> dict[str, str]:
             raise ConfigError(
                 f"Invalid value {text} for column-types: pairs of a column and its type are expected, as price:decimal(10,2)."
             )
+        if not _is_type(type_.strip()):  # it becomes a part of SQL, in which a function could call any method of the JVM
+            raise ConfigError(f"Invalid type {type_.strip()} of column {name.strip()} for column-types.")
         found[name.strip()] = type_.strip()
     return found
+
+
+_PLAIN = re.compile(r"[A-Za-z_][\w.]*(\(\s*\d+\s*(,\s*\d+\s*)?\))?")
+
+
+def _is_type(text: str) -> bool:
+    """Whether it is a type of Spark's, or the name of a logical type."""
+    if _PLAIN.fullmatch(text):
+        return True
+    try:
+        return _is_plain(parse_type(text))
+    except ValueError:
+        return False
+
+
+def _is_plain(type_: Type) -> bool:
+    match type_:
+        case Struct(fields):
+            return all(map(_is_plain, fields.values()))
+        case Array(element):
+            return _is_plain(element)
+        case Map(key, value):
+            return _is_plain(key) and _is_plain(value)
+        case str():
+            return _PLAIN.fullmatch(type_) is not None
 
 
 def _pieces(text: str) -> list[str]:

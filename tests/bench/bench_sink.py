@@ -111,6 +111,7 @@ def measure(wanted: argparse.Namespace, bootstrap: str, tag: str, topics: list[s
         "lakehouse.spark.conf.spark.driver.memory": wanted.memory,
         **dict(pair.split("=", 1) for pair in wanted.set),
     }
+    os.environ.setdefault("CONNECT_PY_SPARK_SETTINGS", "spark.")  # any setting may be measured
     task = SparkLakehouseSinkTask()
     context = Context(bootstrap)
     seconds = used = 0.0

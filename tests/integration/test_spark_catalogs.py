@@ -28,6 +28,13 @@ POSTGRESQL = "org.postgresql:postgresql:42.7.4"
 AWS = "org.apache.iceberg:iceberg-aws-bundle:1.12.0"
 
 
+@pytest.fixture(autouse=True)
+def _allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The operator allows drivers' jars and the metastore's own settings."""
+    allowed = "spark.jars,spark.hadoop.javax.jdo.,spark.hadoop.datanucleus.,spark.hadoop.hive.,spark.driver.extraJavaOptions"
+    monkeypatch.setenv("CONNECT_PY_SPARK_SETTINGS", allowed)
+
+
 def in_catalog(config: Mapping[str, str], **settings: str) -> dict[str, str]:
     """A configuration with another catalog; underscores in the names of its settings are points."""
     kept = {name: value for name, value in config.items() if not name.startswith("lakehouse.catalog")}

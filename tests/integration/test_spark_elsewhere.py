@@ -58,7 +58,10 @@ def elsewhere(lake: Lake, config: dict[str, str]) -> Iterator[Elsewhere]:
         made.end()
 
 
-def test_a_standalone_clusters_executors_write_the_same_tables(kafka: Any, tmp_path: Path, tag: str) -> None:
+def test_a_standalone_clusters_executors_write_the_same_tables(
+    kafka: Any, tmp_path: Path, tag: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONNECT_PY_SPARK_SETTINGS", "spark.master")
     cluster = Cluster(tmp_path)
     try:
         lake = LAKES["iceberg"](kafka.bootstrap, tmp_path / "warehouse", tag)

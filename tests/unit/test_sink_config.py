@@ -163,6 +163,75 @@ def test_settings_of_spark_are_those_of_a_list(name: str, why: str) -> None:
         parse(GOOD | {f"lakehouse.spark.conf.{name}": "x"})
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("spark.conf.spark.driver.extraJavaOptions", "-XX:OnOutOfMemoryError=touch /tmp/x -XX:MaxMetaspaceSize=14m"),
+        ("spark.conf.spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -javaagent:/tmp/x.jar"),
+        ("spark.conf.spark.executor.extraJavaOptions", "@/tmp/options"),
+        ("spark.conf.spark.driver.extraClassPath", "/tmp/x.jar"),
+        ("spark.conf.spark.jars", "http://evil/x.jar"),
+        ("spark.conf.spark.jars.packages", "a:b:1"),
+        ("spark.conf.spark.executor.plugins", "x"),
+        ("spark.conf.spark.sql.catalog.other", "some.Class"),
+        ("spark.conf.spark.sql.queryExecutionListeners", "some.Class"),
+        ("spark.conf.spark.sql.hive.metastore.jars.path", "/tmp/x.jar"),
+        ("spark.conf.spark.kubernetes.driver.podTemplateFile", "/tmp/x"),
+        ("spark.conf.spark.ui.filters", "some.Class"),
+        ("spark.conf.spark.io.compression.codec", "some.Class"),
+        ("spark.conf.spark.hadoop.fs.evil.impl", "some.Class"),
+        ("hadoop.fs.s3a.impl", "some.Class"),
+        ("hadoop.fs.azure.shellkeyprovider.script", "/bin/sh"),
+        ("hadoop.fs.azure.sas.token.provider.type.a.blob.core", "some.Class"),
+        ("hadoop.javax.jdo.option.ConnectionURL", "jdbc:derby:x"),
+        ("hadoop.fs.s3a.aws.credentials.provider", "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider,some.Class"),
+        ("catalog.hadoop.fs.evil.impl", "some.Class"),
+        ("catalog.io-impl", "some.Class"),
+        ("tables.auto-create-props.write.location-provider.impl", "some.Class"),
+        ("spark.jars", "http://evil/x.jar"),
+        ("spark.master", "spark://evil:7077"),
+    ],
+)
+def test_a_setting_that_could_run_code_is_refused_at_its_property_unless_the_operator_allows_it(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = GOOD | {f"lakehouse.{name}": value}
+    found = errors(config)
+    assert list(found) == [f"lakehouse.{name}"]
+    assert "The worker's operator can allow it in the worker's environment: CONNECT_PY_SPARK_SETTINGS=" in found[f"lakehouse.{name}"][0]
+    with pytest.raises(ConfigError, match=re.escape(f"lakehouse.{name} is not a setting that connectors may make")):
+        SparkLakehouseSink().start(config)  # as the task does: a stored configuration may be older than the rule
+    monkeypatch.setenv("CONNECT_PY_SPARK_SETTINGS", found[f"lakehouse.{name}"][0].partition("CONNECT_PY_SPARK_SETTINGS=")[2].split()[0])
+    assert not errors(config)
+
+
+@pytest.mark.parametrize("type_", ["int) OR java_method('java.lang.System', 'exit', 1", "struct<a:int>>", "decimal(3", "array<int'>"])
+def test_a_columns_type_is_a_type_and_no_other_sql(type_: str) -> None:
+    assert "Invalid " in str(errors(GOOD | {"lakehouse.table.public.t.column-types": f"a:{type_}"}))
+    types = "a:int,b:struct<`x y`:array<decimal(10, 2)>,z:map<string,date>>,c:io.debezium.time.MicroTimestamp"
+    assert not errors(GOOD | {"lakehouse.table.public.t.column-types": types})
+
+
+def test_what_only_tunes_and_names_of_file_systems_need_no_operator() -> None:
+    harmless = {
+        "spark.conf.spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseG1GC",
+        "spark.conf.spark.driver.memory": "2g",
+        "spark.conf.spark.executor.cores": "1",
+        "spark.conf.spark.sql.shuffle.partitions": "7",
+        "spark.conf.spark.sql.codegen.cache.maxEntries": "4000",
+        "spark.conf.spark.hadoop.fs.s3a.endpoint": "http://minio:9000",
+        "hadoop.fs.s3a.bucket.one.secret.key": "s",
+        "hadoop.fs.s3a.path.style.access": "true",
+        "hadoop.fs.s3a.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
+        "hadoop.fs.azure.account.key.store.dfs.core.windows.net": "k",
+        "hadoop.fs.gs.auth.service.account.json.keyfile": "/etc/key.json",
+        "catalog.io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+        "catalog.credential": "id:secret.part",
+        "spark.master": "local[2]",
+    }
+    assert not errors(GOOD | {f"lakehouse.{name}": value for name, value in harmless.items()})
+
+
 def test_the_workers_environment_can_allow_more_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONNECT_PY_SPARK_SETTINGS", "spark.plugins, spark.my.")
     found = parse(GOOD | {"lakehouse.spark.conf.spark.plugins": "p", "lakehouse.spark.conf.spark.my.own": "1"})
