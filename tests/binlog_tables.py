@@ -94,14 +94,17 @@ def _moment(digits: int, first: datetime, last: datetime) -> Callable[[Chance], 
     return literal
 
 
+_ODD_MOMENTS = ("'2020-00-00 01:02:03'", "'0000-12-00 23:00:00'", "'0001-01-01 01:02:03'", "'0069-12-31 23:59:59'", "'0070-01-01 00:00:00'")
+
+
 def _partial_moment(digits: int) -> Callable[[Chance], str]:
     usual = _moment(digits, datetime(1000, 1, 1), datetime(9999, 12, 30))
-    return lambda chance: usual(chance) if chance.random() < 0.9 else chance.choice(["'2020-00-00 01:02:03'", "'0000-12-00 23:00:00'"])
+    return lambda chance: usual(chance) if chance.random() < 0.9 else chance.choice(_ODD_MOMENTS)
 
 
 def _date(chance: Chance) -> str:
     if chance.random() < 0.1:
-        return chance.choice(["'0000-00-00'", "'2020-00-00'", "'1999-12-00'"])
+        return chance.choice(["'0000-00-00'", "'2020-00-00'", "'1999-12-00'", "'0001-01-01'", "'0069-12-31'", "'0099-02-28'"])
     return f"'{date(1000, 1, 1) + timedelta(days=chance.randrange(3_287_000))}'"
 
 

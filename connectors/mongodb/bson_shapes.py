@@ -16,6 +16,7 @@ from struct import error as struct_error
 from typing import Any
 
 from connect_py.data.java_json import escaped
+from connectors.engine.encode.names import Names
 from connectors.mongodb.bson_forms import ScalarTexts
 from connectors.mongodb.errors import MalformedBsonError
 
@@ -205,7 +206,7 @@ def shape_of(data: bytes, texts: ScalarTexts, comma: str, quoted: Callable[[str]
         return None
     if plan.fields > MAX_FIELDS or plan.has_twins or end != len(data):
         return None
-    names: dict[str, Any] = {
+    given: dict[str, Any] = {
         "FORMAT": "".join(plan.format).encode(),
         "BOOLEANS": _BOOLEANS,
         "hexlify": hexlify,
@@ -214,13 +215,13 @@ def shape_of(data: bytes, texts: ScalarTexts, comma: str, quoted: Callable[[str]
         "value": value,
         **{name: getattr(texts, name) for name in _TEXTS.values()},
     }
+    names = Names(given)
     for place, segment in enumerate(plan.segments):
-        names[f"match{place}"] = re.compile(b"".join(segment.pattern), re.DOTALL).match
+        names.add(f"match{place}", re.compile(b"".join(segment.pattern), re.DOTALL).match)
         if segment.numbers:
-            names[f"unpack{place}"] = Struct("<" + "".join(segment.codes)).unpack
-            names[f"pick{place}"] = itemgetter(*segment.numbers)
-    exec(plan.source(), names)  # noqa: S102  the source holds numbers that this module made, no text of the document
-    function: Shape = names["shape"]
+            names.add(f"unpack{place}", Struct("<" + "".join(segment.codes)).unpack)
+            names.add(f"pick{place}", itemgetter(*segment.numbers))
+    function: Shape = names.run(plan.source(), "<documents of a shape>")["shape"]  # type: ignore[assignment]
     return function
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 
+from connectors.engine.encode.names import Names
 from connectors.engine.encode.texts import Text
 
 #: Texts of a row, one a column.
@@ -74,9 +75,8 @@ def row_function(characters: Sequence[bool]) -> ReadRow:
         ]
     row = "(" + "".join(f"c{i}, " for i in range(len(characters))) + ")"
     lines += ["    if p != len(d): raise MalformedRowError('a row is not as long as its packets')", f"    return {row}", ""]
-    names: dict[str, object] = {"MalformedRowError": MalformedRowError, "sized": _sized}
-    exec(compile("\n".join(lines), "<rows of a result>", "exec"), names)  # noqa: S102  # our own text
-    return names["read_row"]  # type: ignore[return-value]
+    names = Names({"MalformedRowError": MalformedRowError, "sized": _sized})
+    return names.run("\n".join(lines), "<rows of a result>")["read_row"]  # type: ignore[return-value]
 
 
 def _any_value(i: int, is_text: bool) -> list[str]:

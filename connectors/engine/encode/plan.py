@@ -61,7 +61,7 @@ class ColumnPlan:
         quoted: whether `quick`'s value still needs the quotes of a JSON string. Such values hold nothing that must be escaped.
         textual: the value is a string column's text as it is; `convert` and `quick` are not needed.
         marked_up: a textual column whose texts nearly always need escapes, as JSON's do.
-        helpers: names used by `quick`.
+        helpers: names used by `quick` and `stored`. All columns of a table share them: a name means one object in every plan (`names.py`).
         snapshot: replaces `convert` for rows that COPY reads, where the reference's snapshot differs from its streaming.
         quick_copy: replaces `quick` for those rows; empty to call `snapshot`, None where `quick` gives the same for both.
         numeric: replaces `convert` where the converter wants decimals as JSON numbers (``decimal.format=NUMERIC``).

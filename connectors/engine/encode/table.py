@@ -21,6 +21,7 @@ from connectors.engine import envelope
 from connectors.engine.encode.fused import FusedSource, fused_text, wanted_forms
 from connectors.engine.encode.fused_rows import FusedRows
 from connectors.engine.encode.generate import RowPlan, source_text
+from connectors.engine.encode.names import Names
 from connectors.engine.encode.plan import ColumnPlan, Stored
 from connectors.engine.encode.slow import Encoded, Slow, null_text, plain_size, quick_quote
 from connectors.engine.encode.texts import UNCHANGED, Text
@@ -127,30 +128,30 @@ class TableEncoder:
         return source_text(self._plan)
 
     def _compile(self) -> Mapping[str, Any]:
-        names = self._names()
-        exec(compile(self.source_text, f"<rows of {self.value_schema.name}>", "exec"), names)  # noqa: S102  # our own text; names are literals
-        return names
+        return self._names().run(self.source_text, f"<rows of {self.value_schema.name}>")
 
-    def _names(self) -> dict[str, Any]:
+    def _names(self) -> Names:
         """What generated functions use."""
-        names: dict[str, object] = {
-            "HEAD": self._row_head,
-            "QUOTE": '"',
-            "UNCHANGED": UNCHANGED,
-            "dumps": orjson.dumps,
-            "join": b"".join,
-            "careful": self._careful_row,
-            "plain_size": plain_size,
-            "quote": quick_quote,
-        }
+        names = Names(
+            {
+                "HEAD": self._row_head,
+                "QUOTE": '"',
+                "UNCHANGED": UNCHANGED,
+                "dumps": orjson.dumps,
+                "join": b"".join,
+                "careful": self._careful_row,
+                "plain_size": plain_size,
+                "quote": quick_quote,
+            }
+        )
         for index, column in enumerate(self.columns):
             for target, plan, numeric in (("j", column, self._plan.numeric_row), ("k", column.of_key, self._plan.numeric_key)):
-                names |= plan.helpers
-                names[f"{target}convert{index}"] = plan.convert
-                names[f"{target}snapshot{index}"] = plan.snapshot
-                names[f"{target}numeric{index}"] = plan.numeric
-                names[f"{target}placeholder{index}"] = plan.placeholder
-                names[f"{target}null{index}"] = null_text(plan, numeric=numeric, defaults=self._plan.nulls_as_defaults)
+                names.update(plan.helpers)
+                names.add(f"{target}convert{index}", plan.convert)
+                names.add(f"{target}snapshot{index}", plan.snapshot)
+                names.add(f"{target}numeric{index}", plan.numeric)
+                names.add(f"{target}placeholder{index}", plan.placeholder)
+                names.add(f"{target}null{index}", null_text(plan, numeric=numeric, defaults=self._plan.nulls_as_defaults))
         return names
 
     # -- bytes that a connector finds rows in ----------------------------------------------------------------------------------------
@@ -169,14 +170,10 @@ class TableEncoder:
 
         def make(escape: bool) -> tuple[Callable[..., int], Callable[..., int]]:
             names = self._names()
-            assert not names.keys() & source.names.keys()
-            names |= source.names
+            names.update(source.names)
             text = fused_text(self._plan, source, stream=stream, escape=escape)
-            exec(compile(text, f"<rows of {self.value_schema.name}>", "exec"), names)  # noqa: S102  # our own text; names are literals
-            records, images = names["records"], names["images"]
-            # a name that is assigned would hide the source's of the same name
-            assert not source.names.keys() & {*records.__code__.co_varnames, *images.__code__.co_varnames}
-            return records, images
+            functions: Mapping[str, Any] = names.run(text, f"<rows of {self.value_schema.name}>")
+            return functions["records"], functions["images"]
 
         return FusedRows(make)
 

@@ -157,6 +157,7 @@ def _mapped(plan: ColumnPlan, change: Convert) -> ColumnPlan:
         textual=False,
         stored=(),
         snapshot=None if snapshot is None else lambda text: change(snapshot(text)),
+        quick_copy=None if snapshot is None else "",
         fallback=change(plan.fallback),
         null=filled,
         placeholder=change(plan.placeholder),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
+from functools import cache
 
 from connect_py.data import Schema
 from connect_py.data.logical import EXACT
@@ -22,12 +24,7 @@ def decimal_plan(name: str, schema: Schema, scale: int) -> ColumnPlan:
     0.2 µs when it misses, so it would pay above a hit rate of one half only.
     """
 
-    def unscaled(text: str) -> int:
-        shifted = finite(text).scaleb(scale, EXACT)
-        if shifted != int(shifted):
-            raise Unrepresentable(f"{text} has more than {scale} fractional digits")
-        return int(shifted)
-
+    unscaled = _unscaled(scale)
     number = "int($)" if scale == 0 else f"int($.replace('.', '')) if $[{-scale - 1}] == '.' else unscaled{scale}($)"
     return ColumnPlan(
         name,
@@ -40,6 +37,19 @@ def decimal_plan(name: str, schema: Schema, scale: int) -> ColumnPlan:
         numeric=lambda text: str(finite(text)),
         fallback='"AA=="',
     )
+
+
+@cache
+def _unscaled(scale: int) -> Callable[[str], int]:
+    """From a text to the unscaled value: one function a scale, since the columns of a table share its name."""
+
+    def unscaled(text: str) -> int:
+        shifted = finite(text).scaleb(scale, EXACT)
+        if shifted != int(shifted):
+            raise Unrepresentable(f"{text} has more than {scale} fractional digits")
+        return int(shifted)
+
+    return unscaled
 
 
 def finite(text: str) -> Decimal:

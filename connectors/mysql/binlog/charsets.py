@@ -68,6 +68,7 @@ def is_known(charset: str) -> bool:
     return name in _CODECS or name in _OTHERS or name in TABLES or name == "latin1"
 
 
+@cache
 def decoder(charset: str) -> Callable[[bytes], str]:
     """From stored bytes to text; never fails."""
     name = charset.lower()

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from connect_py.data.java_text import double_text, float_text
+from connectors.engine.encode.names import Names
 from connectors.mysql.binlog import temporal
 from connectors.mysql.binlog.charsets import decoder
 from connectors.mysql.binlog.codes import ColumnType
@@ -47,9 +48,9 @@ class Meaning:
     server_json: bool = False
 
 
-def shared_names(meanings: Sequence[Meaning]) -> dict[str, object]:
+def shared_names(meanings: Sequence[Meaning]) -> Names:
     """What the statements of all columns use."""
-    return {
+    given: dict[str, object] = {
         "LOG_CLOCKS": temporal.CLOCKS,
         "LOG_DATES": temporal.DATES,
         "LOG_DAYS": temporal.DAYS_OF_DATETIME,
@@ -69,9 +70,10 @@ def shared_names(meanings: Sequence[Meaning]) -> dict[str, object]:
         "set_text": _set_text,
         "log_moments": temporal,
     }
+    return Names(given)
 
 
-def column_statements(c: str, index: int, column: StoredColumn, meaning: Meaning, names: dict[str, object]) -> list[str]:
+def column_statements(c: str, index: int, column: StoredColumn, meaning: Meaning, names: Names) -> list[str]:
     """Statements that read one value at `p` into a variable, as a text, and move `p` behind it.
 
     Args:
@@ -89,7 +91,8 @@ def column_statements(c: str, index: int, column: StoredColumn, meaning: Meaning
     match type_:
         case ColumnType.VARCHAR_COMPRESSED | ColumnType.BLOB_COMPRESSED:
             length_size = column.size if type_ is ColumnType.BLOB_COMPRESSED else 2 if column.size > 255 else 1
-            names["unpacked_value"], names[f"decode{index}"] = unpacked_value, decoder(meaning.charset or "binary")
+            names.add("unpacked_value", unpacked_value)
+            names.add(f"decode{index}", decoder(meaning.charset or "binary"))
             return _sized(c, index, length_size, "compressed", names)
         case ColumnType.VARCHAR | ColumnType.VAR_STRING | ColumnType.STRING:
             return _sized(c, index, 2 if column.size > 255 else 1, meaning.charset, names)
@@ -98,17 +101,17 @@ def column_statements(c: str, index: int, column: StoredColumn, meaning: Meaning
         case ColumnType.DOUBLE:
             return [f"{c} = double_text(double_at(d, p)[0])", "p += 8"]
         case ColumnType.NEWDECIMAL:
-            names[f"decimal{index}"] = decimal_reader(column.size, column.scale)
+            names.add(f"decimal{index}", decimal_reader(column.size, column.scale))
             return _fixed(c, stored_size(column.size, column.scale), f"decimal{index}($)")
         case ColumnType.BIT:
             return _fixed(c, (column.size + 7) // 8, "$.decode('latin-1')")
         case ColumnType.YEAR:
             return [f"{c} = str(1900 + d[p]) if d[p] else '0000'", "p += 1"]
         case ColumnType.ENUM:
-            names[f"labels{index}"] = ("", *meaning.labels)
+            names.add(f"labels{index}", ("", *meaning.labels))
             return _fixed(c, column.size, f"labels{index}[int_of($, 'little')]")
         case ColumnType.SET:
-            names[f"labels{index}"] = meaning.labels
+            names.add(f"labels{index}", meaning.labels)
             return _fixed(c, column.size, f"set_text(int_of($, 'little'), labels{index})")
     return _moment(c, column)
 
@@ -164,7 +167,7 @@ def _fixed(c: str, size: int, expression: str) -> list[str]:
     return [f"{c} = {expression.replace('$', f'd[p:p + {size}]')}", f"p += {size}"]
 
 
-def _sized(c: str, index: int, length_size: int, charset: str, names: dict[str, object]) -> list[str]:
+def _sized(c: str, index: int, length_size: int, charset: str, names: Names) -> list[str]:
     """A value behind its length."""
     length = "d[p]" if length_size == 1 else f"int_of(d[p:p + {length_size}], 'little')"
     if charset == "json":
@@ -176,7 +179,7 @@ def _sized(c: str, index: int, length_size: int, charset: str, names: dict[str, 
     elif charset in UTF8:
         shown = "d[p:q].decode('utf-8', 'replace')"
     else:
-        names[f"decode{index}"] = decoder(charset)
+        names.add(f"decode{index}", decoder(charset))
         shown = f"decode{index}(d[p:q])"
     return [
         f"q = p + {length_size} + {length}",

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
+from connectors.engine.encode.names import Names
 from connectors.mysql.binlog.errors import MalformedEventError
 
 _GROUP_DIGITS = 9
@@ -83,9 +84,8 @@ def _quick(careful: Callable[[bytes], str], groups: list[tuple[int, int, int]], 
         "    return careful(data)",
         "",
     ]
-    names: dict[str, object] = {"careful": careful, "number": int.from_bytes}
-    exec(compile("\n".join(lines), "<a decimal of a binlog>", "exec"), names)  # noqa: S102  # our own text; names are numbers
-    return names["read"]  # type: ignore[return-value]
+    names = Names({"careful": careful, "number": int.from_bytes})
+    return names.run("\n".join(lines), "<a decimal of a binlog>")["read"]  # type: ignore[return-value]
 
 
 def _whole_groups(digits: int) -> list[int]:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from socket import ntohl, ntohs
 
 from connectors.engine.encode.fused import FusedSource, Single
+from connectors.engine.encode.names import Names
 from connectors.engine.encode.plan import Stored
 from connectors.mysql.binlog import temporal
 from connectors.mysql.binlog.codes import ColumnType
@@ -52,7 +54,8 @@ def event_rows(
         wanted: the forms that the writer takes beside texts, of each column of events.
     """
     index = {place: i for i, place in enumerate(places)}
-    names: dict[str, object] = shared_names(meanings) | _NAMES
+    names = shared_names(meanings)
+    names.update(_NAMES)
     parts = []
     for place, column in enumerate(columns):
         i = index.get(place)
@@ -63,10 +66,10 @@ def event_rows(
     nulls = f"nulls = int_of(d[p:p + {size}], 'little')"
     if size in _NULL_BITS:
         nulls = "nulls, = null_bits(d, p)"
-        names["null_bits"] = struct.Struct(_NULL_BITS[size]).unpack_from
+        names.add("null_bits", struct.Struct(_NULL_BITS[size]).unpack_from)
     stored = {index[part.place]: part.form for part in parts if part.form is not None and part.place in index}
     begin = [nulls, f"p += {size}"]
-    return FusedSource(begin=begin, together=_together(parts, names), single=single, nulls="nulls", stored=stored, names=names)
+    return FusedSource(begin=begin, together=_together(parts, names), single=single, nulls="nulls", stored=stored, names=names.values)
 
 
 def _unscaled(careful: Callable[[bytes], str], sizes: Sequence[int]) -> Callable[..., int]:
@@ -97,7 +100,7 @@ class _Part:
         column: StoredColumn,
         meaning: Meaning,
         forms: Mapping[str, Stored],
-        names: dict[str, object],
+        names: Names,
     ) -> None:
         self._variable, self.place, self._column, self._meaning, self._names = variable, place, column, meaning, names
         self._forms = forms
@@ -140,7 +143,8 @@ class _Part:
         size = stored_size(column.size, column.scale)
         if not size:
             return
-        self._names[f"decimal{self.place}"] = careful = decimal_reader(column.size, column.scale)
+        careful = decimal_reader(column.size, column.scale)
+        self._names.add(f"decimal{self.place}", careful)
         self.form = self._forms.get(f"decimal.{column.scale}")
         if self.form is None:
             self.letters = f"{size}s"
@@ -148,7 +152,7 @@ class _Part:
             return
         groups = stored_groups(column.size, column.scale)
         sizes = [last - first for first, last, _ in groups]
-        self._names[f"log_unscaled{self.place}"] = _unscaled(careful, sizes)
+        self._names.add(f"log_unscaled{self.place}", _unscaled(careful, sizes))
         self.letters = "".join(_GROUP_LETTERS[size] for size in sizes)
         self.targets = [f"{v}_{i}" for i in range(len(groups))]
         # a negative number has no sign bit, which makes the first group one below zero
@@ -205,7 +209,12 @@ class _Part:
         return column_statements(self._variable, self.place, self._column, self._meaning, self._names)
 
 
-def _together(parts: Sequence[_Part], names: dict[str, object]) -> list[str]:
+@cache
+def _form(letters: str) -> struct.Struct:
+    return struct.Struct(letters)
+
+
+def _together(parts: Sequence[_Part], names: Names) -> list[str]:
     lines: list[str] = []
     run: list[_Part] = []
     for part in parts:
@@ -220,12 +229,12 @@ def _together(parts: Sequence[_Part], names: dict[str, object]) -> list[str]:
     return [*lines, *_run(run, names)]
 
 
-def _run(run: Sequence[_Part], names: dict[str, object]) -> list[str]:
+def _run(run: Sequence[_Part], names: Names) -> list[str]:
     if not run:
         return []
-    form = struct.Struct("<" + "".join(part.letters for part in run))
+    form = _form("<" + "".join(part.letters for part in run))
     name = f"run{run[0].place}_{run[-1].place}"
-    names[name] = form.unpack_from
+    names.add(name, form.unpack_from)
     targets = [target for part in run for target in part.targets]
     return [
         f"{', '.join(targets)}{',' if len(targets) == 1 else ''} = {name}(d, p)",

@@ -6,9 +6,10 @@ The way of every row whose columns are not all there, of updates with difference
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from connectors.engine.encode.names import Names
 from connectors.engine.encode.texts import UNCHANGED, Text
 from connectors.mysql.binlog.codes import ColumnType
 from connectors.mysql.binlog.columns import Meaning, column_statements, shared_names
@@ -73,12 +74,13 @@ def _compiled(columns: Sequence[StoredColumn], meanings: Sequence[Meaning], pres
     if len(columns) != len(meanings):
         raise MalformedEventError(f"rows of {len(columns)} columns came for a table of {len(meanings)}")
     held = [i for i in range(len(columns)) if present[i >> 3] >> (i & 7) & 1]
-    names = {**shared_names(meanings), "UNCHANGED": UNCHANGED, "json_after": _json_after}
+    names = shared_names(meanings)
+    names.update({"UNCHANGED": UNCHANGED, "json_after": _json_after})
     size = (len(held) + 7) // 8
     lines = ["def read(d, p, before=None):", "    end = len(d)"]
     documents = [i for i, column in enumerate(columns) if column.type is ColumnType.JSON]
     if partial:
-        names["value_options"] = _value_options
+        names.add("value_options", _value_options)
         lines.append(f"    parts, p = value_options(d, p, {(len(documents) + 7) // 8})")
     lines += [f"    nulls = int_of(d[p:p + {size}], 'little')", f"    p += {size}"]
     bodies = {i: column_statements(f"c{i}", i, columns[i], meanings[i], names) for i in held}
@@ -103,8 +105,8 @@ def _compiled(columns: Sequence[StoredColumn], meanings: Sequence[Meaning], pres
     lines.append("        pass")
     texts = ", ".join(f"c{i}" if i in bodies else "UNCHANGED" for i in range(len(columns)))
     lines += ["    if p > end:", "        raise MalformedEventError('a row is longer than its event')", f"    return [{texts}], p", ""]
-    exec(compile("\n".join(lines), "<rows of a binlog>", "exec"), names)  # noqa: S102  # our own text; names are literals
-    read: Callable[..., Any] = names["read"]  # type: ignore[assignment]
+    functions: Mapping[str, Any] = names.run("\n".join(lines), "<rows of a binlog>")
+    read: Callable[..., Any] = functions["read"]
     return read
 
 
@@ -124,14 +126,14 @@ def _runs(held: Sequence[int], columns: Sequence[StoredColumn], meanings: Sequen
     return found
 
 
-def _run(run: Sequence[int], columns: Sequence[StoredColumn], meanings: Sequence[Meaning], names: dict[str, object]) -> list[str]:
+def _run(run: Sequence[int], columns: Sequence[StoredColumn], meanings: Sequence[Meaning], names: Names) -> list[str]:
     letters = ""
     for index in run:
         letter = _LETTERS[columns[index].type]
         letters += letter.upper() if meanings[index].unsigned and letter != "d" else letter
     form = struct.Struct("<" + letters)
     name = f"run{run[0]}"
-    names[name] = form.unpack_from
+    names.add(name, form.unpack_from)
     shown = [f"c{i} = {'double_text' if columns[i].type is ColumnType.DOUBLE else 'str'}(c{i})" for i in run]
     return [f"{', '.join(f'c{i}' for i in run)} = {name}(d, p)", f"p += {form.size}", *shown]
 

@@ -138,14 +138,15 @@ def _date_names(*, adjusts: bool) -> dict[str, object]:
 #: For the quick ways: `1999-12-31` to days, `23:59:` to minutes, `59` to seconds, and a whole TIME to microseconds; pieces that are read
 #: apart, and stored values, to seconds. Clocks are looked up in two parts, since a table of all seconds of a day does not fit into a
 #: processor's nearest memory.
-_PLAIN: Final[dict[str, object]] = {
+_CLOCK_NAMES: Final[dict[str, object]] = {
     "MINUTES": Found(_minute_of_day),
     "MINUTE_SECONDS": Found(_seconds_of_minute),
     "SECONDS": Found(_second_of_minute),
     "TIMES": Found(micros_of_time),
-    **_date_names(adjusts=False),
 }
-_ADJUSTED: Final[dict[str, object]] = _PLAIN | _date_names(adjusts=True)
+#: The same with those of dates, by whether years are adjusted. Columns that show no date have only the others: all columns of a table share
+#: their names.
+_NAMES: Final = {adjusts: _CLOCK_NAMES | _date_names(adjusts=adjusts) for adjusts in (False, True)}
 _DATES: Final = Found(_checked_date)
 _SIZED_DATES: Final[Found[str, str]] = Found(lambda text: _checked_date(_sized_date(text, 0)) + "T")
 _ISO_DAYS: Final[Found[int, str]] = Found(lambda day: str(_EPOCH + timedelta(days=day)) + "T")
@@ -264,7 +265,7 @@ def _number(
     options: ValueOptions | None = None,
     *stored: Stored,
 ) -> ColumnPlan:
-    helpers = _ADJUSTED if options is not None and options.adjusts_years else _PLAIN
+    helpers = _CLOCK_NAMES if options is None else _NAMES[options.adjusts_years]
     return ColumnPlan(
         column.name,
         Schema(type_, name=name, version=1),

@@ -10,6 +10,7 @@ import orjson
 from connect_py.api import Route
 from connect_py.api.record import EncodedRow
 from connect_py.errors import DataError
+from connectors.engine.encode.names import Names
 from connectors.engine.encode.slow import Encoded
 from connectors.engine.encode.table import TableEncoder
 from connectors.engine.encode.texts import UNCHANGED, Text
@@ -49,8 +50,10 @@ class PostgresEncoder(TableEncoder):
     def _functions_text(self) -> str:
         return super()._functions_text() + source_text(self._plan)
 
-    def _names(self) -> dict[str, Any]:
-        return super()._names() | {"NULL": _NULL, "TAB": "\t", "convert_line": self._convert_line}
+    def _names(self) -> Names:
+        names = super()._names()
+        names.update({"NULL": _NULL, "TAB": "\t", "convert_line": self._convert_line})
+        return names
 
     # -- COPY ----------------------------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from connect_py.converters.json_write import quote
 from connect_py.data.schema import BYTES, STRING
@@ -14,11 +15,7 @@ from connectors.postgres.types.base import RootType, ValueOptions
 
 def bytea(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
     """`bytea_output` hex to what the mode wants."""
-    text_of = TEXT_OF_BYTES[options.binary_mode]
-
-    def written(text: str) -> str:
-        return text_of(bytes_of_hex(text))
-
+    written = _written(options.binary_mode)
     helper = f"bytea_{options.binary_mode.replace('-', '_')}"
     return ColumnPlan(
         name,
@@ -29,6 +26,17 @@ def bytea(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
         helpers={helper: written},
         placeholder=_placeholder(options),
     )
+
+
+@cache
+def _written(mode: str) -> Callable[[str], str]:
+    """One function a mode, since the columns of a table share its name."""
+    text_of = TEXT_OF_BYTES[mode]
+
+    def written(text: str) -> str:
+        return text_of(bytes_of_hex(text))
+
+    return written
 
 
 def bytes_of_hex(text: str) -> bytes:

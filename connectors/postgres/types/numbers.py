@@ -33,7 +33,7 @@ def _integer(schema: Schema) -> Family:
 
 def boolean(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
     """`t` and `f`."""
-    return ColumnPlan(name, BOOLEAN, _boolean, "BOOLEANS[$]", helpers={"BOOLEANS": _Booleans(t="true", f="false")}, fallback="false")
+    return ColumnPlan(name, BOOLEAN, _boolean, "BOOLEANS[$]", helpers={"BOOLEANS": _BOOLEANS}, fallback="false")
 
 
 class _Booleans(dict[str, str]):
@@ -41,8 +41,11 @@ class _Booleans(dict[str, str]):
         raise ValueError(f"not a boolean: {text!r}")
 
 
+_BOOLEANS = _Booleans(t="true", f="false")
+
+
 def _boolean(text: str) -> str:
-    return _Booleans(t="true", f="false")[text]
+    return _BOOLEANS[text]
 
 
 def _floating(schema: Schema, convert: Convert) -> Family:

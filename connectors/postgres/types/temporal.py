@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable
+from functools import cache
 
 from connect_py.data import Schema, Type
 from connect_py.data.logical import DATE, TIME, TIMESTAMP
@@ -210,9 +211,7 @@ def timestamptz(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
     whole = f"f'{{$[:10]}}T{{$[11:19]}}{zeros}Z' if $[19:] == '+00' else "
     digits = f"f'{{$[:10]}}T{{$[11:-3]}}Z' if $[{20 + precision}:] == '+00' and $[19] == '.' else " if precision else ""
 
-    def zoned(text: str) -> str:
-        return zoned_timestamp(text, precision)
-
+    zoned = _zoned(precision)
     return ColumnPlan(
         name,
         _schema(Type.STRING, "io.debezium.time.ZonedTimestamp"),
@@ -222,6 +221,16 @@ def timestamptz(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
         helpers={f"zoned{precision}": zoned},
         fallback='"1970-01-01T00:00:00Z"',
     )
+
+
+@cache
+def _zoned(precision: int) -> Callable[[str], str]:
+    """One function a precision, since the columns of a table share its name."""
+
+    def zoned(text: str) -> str:
+        return zoned_timestamp(text, precision)
+
+    return zoned
 
 
 def zoned_timestamp(text: str, precision: int) -> str:
