@@ -8,10 +8,11 @@ only asks them to end.
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import ssl
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -19,6 +20,8 @@ from starlette.types import ASGIApp
 from connect_py.errors import ConfigError, ConnectError
 from rest_api.listeners import Listener, bind, parse_listeners
 from rest_api.protocol import HttpProtocol
+
+log = logging.getLogger(__name__)
 
 #: Jetty's idle timeout; uvicorn's own 5 s would cut clients that keep connections for reuse.
 KEEP_ALIVE_SECONDS = 30
@@ -47,6 +50,7 @@ class Server:
         self._servers: list[uvicorn.Server] = []
         self._thread: threading.Thread | None = None
         self._ready = threading.Event()
+        self._is_stopping = False
         self.urls: list[str] = []
         self.admin_urls: list[str] = []
 
@@ -72,13 +76,20 @@ class Server:
             raise
         return self.urls
 
-    def start(self, app: ASGIApp, admin_app: ASGIApp | None = None, timeout: float = 30.0) -> list[str]:
+    def start(
+        self,
+        app: ASGIApp,
+        admin_app: ASGIApp | None = None,
+        timeout: float = 30.0,
+        on_end: Callable[[], None] = lambda: None,
+    ) -> list[str]:
         """Answer requests; binds first if that was not done.
 
         Args:
             app: from `create_app`.
             admin_app: from `create_admin_app`, when there are admin listeners.
             timeout: seconds until the application must be up.
+            on_end: called from the server's thread when it ends without having been stopped: nothing answers requests any more.
 
         Returns:
             `urls`.
@@ -97,7 +108,7 @@ class Server:
             if chosen is not None:
                 served.append((uvicorn.Server(_config(chosen, tls)), sockets))
         self._servers = [server for server, _ in served]
-        self._thread = threading.Thread(target=self._run, args=(served,), name="rest-server", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(served, on_end), name="rest-server", daemon=True)
         self._thread.start()
         if not self._ready.wait(timeout) or not all(server.started for server in self._servers):
             self.stop()
@@ -106,6 +117,7 @@ class Server:
 
     def stop(self, timeout: float = STOP_SECONDS) -> None:
         """Refuse new requests, let running ones end for at most `timeout` seconds, free the ports. May be called twice."""
+        self._is_stopping = True
         for server in self._servers:
             server.config.timeout_graceful_shutdown = int(timeout)
             server.should_exit = True
@@ -113,11 +125,16 @@ class Server:
             self._thread.join(timeout + 5)
         self._close()
 
-    def _run(self, served: Sequence[tuple[uvicorn.Server, list[socket.socket]]]) -> None:
+    def _run(self, served: Sequence[tuple[uvicorn.Server, list[socket.socket]]], on_end: Callable[[], None]) -> None:
         try:
             asyncio.run(self._serve(served))
+        except Exception:
+            log.exception("The REST server on %s has failed", ", ".join(self.urls))
         finally:
+            was_ready = self._ready.is_set()
             self._ready.set()
+            if was_ready and not self._is_stopping:
+                on_end()
 
     async def _serve(self, served: Sequence[tuple[uvicorn.Server, list[socket.socket]]]) -> None:
         watcher = asyncio.create_task(self._announce())

@@ -95,7 +95,7 @@ def _run(build: _Build, properties: Mapping[str, str], connector_files: Sequence
     from rest_api.gate import Gate
     from rest_api.server import Server
 
-    starting, stop = threading.Event(), threading.Event()
+    starting, stop, is_deaf = threading.Event(), threading.Event(), threading.Event()
     starting.set()
 
     def end(_number: int, _frame: object) -> None:
@@ -103,6 +103,11 @@ def _run(build: _Build, properties: Mapping[str, str], connector_files: Sequence
         if starting.is_set():  # nobody waits for the event yet, and a cluster that does not answer is waited for a minute
             starting.clear()
             raise SystemExit(0)
+
+    def end_without_rest() -> None:
+        log.error("Nothing answers requests any more: the worker ends, so that what watches over it can start it again")
+        is_deaf.set()
+        stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
@@ -119,7 +124,7 @@ def _run(build: _Build, properties: Mapping[str, str], connector_files: Sequence
     urls = server.bind()
     metrics_server.bind()
     gate, admin_gate = Gate(), Gate()
-    server.start(gate, admin_gate)
+    server.start(gate, admin_gate, on_end=end_without_rest)
     try:
         herder = build(worker, worker.worker_id(urls))
     except BaseException:
@@ -137,6 +142,7 @@ def _run(build: _Build, properties: Mapping[str, str], connector_files: Sequence
         code = _create_connectors(herder, connector_files)
         if code == 0:
             stop.wait()
+            code = 1 if is_deaf.is_set() else 0
             log.info("Stopping: tasks have %.0f s to finish", worker.graceful_shutdown_seconds)
     finally:
         herder.begin_stop()

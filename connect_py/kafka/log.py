@@ -228,14 +228,21 @@ class KafkaLog:
         try:
             while not self._stopping:
                 message = self._consumer.poll(POLL_SECONDS)
-                messages = [] if message is None else [message, *self._consumer.consume(1000, 0)]
-                self._take(messages)
-                self._producer.poll(0)
+                if message is not None:
+                    self._take([message])
+                    self._take(self._consumer.consume(1000, 0))
+                self._run_callbacks()
         except BaseException as error:
             log.exception("Reading topic '%s' has ended", self.topic)
             with self._changed:
                 self._failure = error
                 self._changed.notify_all()
+
+    def _run_callbacks(self) -> None:
+        try:
+            self._producer.poll(0)
+        except Exception:  # a writer's, which must not end the reading for everybody
+            log.exception("What a record for topic '%s' brought about failed", self.topic)
 
     def _take(self, messages: Sequence[Message]) -> None:
         if not messages:

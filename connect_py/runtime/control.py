@@ -6,11 +6,14 @@ looks and waits. Everything else of a task belongs to the task's thread alone.
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
+
+log = logging.getLogger(__name__)
 
 #: Takes one message to the worker, such as ``{"type": "state", "state": "RUNNING"}``.
 Report = Callable[[Mapping[str, Any]], None]
@@ -57,8 +60,9 @@ class TaskControl:
                 return
             self._deadline = time.monotonic() + timeout_seconds
             self._changed.notify_all()
-        for callback in self._on_stop:
-            callback()
+            callbacks = list(self._on_stop)
+        for callback in callbacks:
+            _call(callback)
 
     def pause(self, paused: bool) -> None:
         """Ask the task to rest, or to go on."""
@@ -67,8 +71,13 @@ class TaskControl:
             self._changed.notify_all()
 
     def on_stop(self, callback: Callable[[], None]) -> None:
-        """Have something called, from the asking thread, when the task is asked to end. Called before any wish can arrive."""
-        self._on_stop.append(callback)
+        """Have something called when the task is asked to end: from the asking thread, or at once, from this one, when it was asked
+        already. What it raises is logged."""
+        with self._changed:
+            is_late = self._deadline is not None
+            self._on_stop.append(callback)
+        if is_late:
+            _call(callback)
 
     def forget_topics(self) -> None:
         """Ask for the topics in use to be reported anew."""
@@ -105,3 +114,10 @@ class TaskControl:
             while self.is_paused and not self.is_stopping:
                 self.wait_while_paused(60.0)
         return not self.is_stopping
+
+
+def _call(callback: Callable[[], None]) -> None:
+    try:
+        callback()
+    except Exception:
+        log.exception("The task's stop failed; the task ends without it, when its current call returns")

@@ -126,7 +126,6 @@ class TaskHost:
         self._wanted: dict[TaskId, TaskSpec] = {}
         self._paused: set[str] = set()
         self._hosted: dict[TaskId, _Hosted] = {}
-        self._restarting: set[TaskId] = set()
         self._closing: float | None = None
 
     # -- wishes
@@ -152,7 +151,6 @@ class TaskHost:
         """Start one task anew; it shows RESTARTING until it runs."""
         task_id = spec.connector, spec.task
         self._wanted[task_id] = spec
-        self._restarting.add(task_id)
         self._report(task_id, "RESTARTING", None, spec.version)
         self._reconcile(task_id)
 
@@ -261,12 +259,15 @@ class TaskHost:
         self._reconcile(task_id)
 
     def _on_launch_failed(self, task_id: TaskId, hosted: _Hosted, error: Exception) -> None:
+        wanted = None if self._closing is not None else self._wanted.get(task_id)
+        if wanted is None or wanted.incarnation != hosted.spec.incarnation:  # deleted, changed or stopped during the launch
+            self._finished(task_id, hosted, ran=True)
+            return
         if isinstance(error, ConnectError) and hosted.deaths < len(RESTART_DELAYS):
             log.warning("Task %s-%d could not be started and is tried again: %s", *task_id, error)
             self._back_off(task_id, hosted)
             return
         self._fail(task_id, hosted, f"The task's process could not be started: {error}\n")
-        self._reconcile(task_id)
 
     def _on_event(self, task_id: TaskId, hosted: _Hosted, event: Event) -> None:
         if isinstance(event, Exited):
@@ -274,7 +275,6 @@ class TaskHost:
             return
         match event["type"]:
             case "state":
-                self._restarting.discard(task_id)
                 hosted.began_to_run = hosted.began_to_run or time.monotonic()
                 if hosted.phase in (_Phase.ALIVE, _Phase.LAUNCHING):
                     self._report(task_id, event["state"], None, hosted.spec.version)
@@ -302,8 +302,11 @@ class TaskHost:
         problem = None
         try:
             self._store_offsets(connector, event["offsets"])
-        except (ConnectError, OSError) as error:
-            problem = str(error)
+        except Exception as error:
+            # without an answer the task would wait for it, and commit nothing any more
+            if not isinstance(error, (ConnectError, OSError)):
+                log.exception("The offsets of %s could not be stored; they are stored with the next commit", connector)
+            problem = str(error) or type(error).__name__
         if hosted.process is not None:
             hosted.process.send({"type": "offsets_written", "id": event["id"], "error": problem})
 
@@ -349,7 +352,6 @@ class TaskHost:
         if ended:
             hosted.phase = _Phase.ENDED
         hosted.failed = True
-        self._restarting.discard(task_id)
         ran = time.monotonic() - hosted.began_to_run if hosted.began_to_run else 0.0
         delay = hosted.restarts.failed(headline(trace), ran, datetime.datetime.now(datetime.UTC))
         self._report(task_id, "FAILED", trace, hosted.spec.version)
@@ -385,7 +387,6 @@ class TaskHost:
         del self._hosted[task_id]
         self._metrics.task_gone(task_id)
         if task_id not in self._wanted:
-            self._restarting.discard(task_id)
             self._statuses.delete_task(*task_id)
             self._signals.gone(task_id)
         self._reconcile(task_id)

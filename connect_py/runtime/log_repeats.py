@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+log = logging.getLogger(__name__)
+
 #: Seconds between two shown events of a kind; the last one stays.
 GAPS = (30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
 
@@ -72,12 +74,19 @@ class RepeatFilter(logging.Filter):
     Args:
         emit: writes the line that says that a kind has ended.
         clock: monotonic seconds.
+        look_seconds: time between two looks for kinds that have ended, while there are any to look for.
     """
 
-    def __init__(self, emit: Callable[[logging.LogRecord], object], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        emit: Callable[[logging.LogRecord], object],
+        clock: Callable[[], float] = time.monotonic,
+        look_seconds: float = _LOOK_SECONDS,
+    ) -> None:
         super().__init__()
         self._emit = emit
         self._clock = clock
+        self._look_seconds = look_seconds
         self._lock = threading.Lock()
         self._kinds: dict[_Key, Kind] = {}
         self._watcher: threading.Thread | None = None
@@ -117,12 +126,15 @@ class RepeatFilter(logging.Filter):
         for (name, _, text), kind in ended:
             message = f"No longer, after {kind.total} times in {_duration(kind.last - kind.first)}: {text}"
             record = logging.LogRecord(name, logging.INFO, __file__, 0, message, (), None)
-            self._emit(record)
+            try:
+                self._emit(record)
+            except Exception:  # it must not end the thread that looks for ends
+                log.exception("An end of repeated warnings could not be shown: %s", message)
         return goes_on
 
     def _watch(self) -> None:
         while True:
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(self._look_seconds)
             if not self.look_for_ends():
                 return
 

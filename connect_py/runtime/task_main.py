@@ -1,6 +1,6 @@
 """The inside of a task's process.
 
-The worker starts it (`connect_py.runtime.task_process`), sends one ``start`` message on its standard input and then wishes; the process
+The worker starts it (`connect_py.runtime.task_process`), sends one ``start`` message on its standard input and then commands; the process
 answers on what was its standard output. Both are JSON, one message a line:
 
     worker → task   start · pause · resume · stop {timeout} · forget_topics · log_level {logger, level} · offsets_written {id, error} ·
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import json
 import logging
 import os
 import signal
@@ -60,7 +61,10 @@ class _Channel:
 
     def report(self, message: Mapping[str, Any]) -> None:
         """Send one message. A worker that is gone is noticed by the reader."""
-        line = orjson.dumps(message, default=str) + b"\n"
+        try:
+            line = orjson.dumps(message, default=str) + b"\n"
+        except TypeError:  # half a character, as in names that are no UTF-8: a message with "?" is better than none
+            line = json.dumps(message, default=str, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
         with self._lock:
             self._stream.write(line)
             self._stream.flush()
@@ -72,8 +76,8 @@ def main(offset_writer: OffsetWriterFactory) -> int:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     channel = _Channel(os.fdopen(os.dup(1), "wb"))
     os.dup2(2, 1)
-    wishes = os.fdopen(0, "rb", closefd=False)
-    first = wishes.readline()
+    commands = os.fdopen(0, "rb", closefd=False)
+    first = commands.readline()
     if not first:
         return 1
     start: dict[str, Any] = orjson.loads(first)
@@ -83,7 +87,7 @@ def main(offset_writer: OffsetWriterFactory) -> int:
     formatter.redact = redactor(secret_values(start["worker"]) | secret_values(start["config"]))
     control = TaskControl(paused=start["paused"])
     pipe_writer = PipeOffsetWriter(channel.report)
-    threading.Thread(target=_read_wishes, args=(wishes, control, pipe_writer), name="wishes", daemon=True).start()
+    threading.Thread(target=_read_commands, args=(commands, control, pipe_writer), name="commands", daemon=True).start()
     try:
         plugins = Plugins.from_message(start["plugins"])
         permit(start["worker"])
@@ -99,27 +103,38 @@ def main(offset_writer: OffsetWriterFactory) -> int:
     return 0
 
 
-def _read_wishes(wishes: BinaryIO, control: TaskControl, pipe_writer: PipeOffsetWriter) -> None:
-    for line in wishes:
-        message = orjson.loads(line)
-        match message["type"]:
-            case "pause":
-                control.pause(True)
-            case "resume":
-                control.pause(False)
-            case "stop":
-                control.stop(message["timeout"])
-            case "forget_topics":
-                control.forget_topics()
-            case "log_level":
-                logging.getLogger(message["logger"]).setLevel(message["level"])
-            case "offsets_written":
-                pipe_writer.answer(message["id"], message["error"])
-            case "signal":
-                control.ask(message)
-    if os.getpgrp() == os.getpid():
-        os.killpg(os.getpgrp(), signal.SIGKILL)
-    os._exit(1)
+def _read_commands(commands: BinaryIO, control: TaskControl, pipe_writer: PipeOffsetWriter) -> None:
+    """Hand on what the worker asks for until it is gone. Whatever ends the reading ends the process: the end of the input is the only way
+    to learn of the worker's death."""
+    try:
+        for line in commands:
+            if not line.endswith(b"\n"):
+                break  # the worker was killed while it wrote
+            _obey(orjson.loads(line), control, pipe_writer)
+    except Exception:
+        log.exception("The worker's commands cannot be read any longer; the task's process ends, and the worker starts another")
+    finally:
+        if os.getpgrp() == os.getpid():
+            os.killpg(os.getpgrp(), signal.SIGKILL)
+        os._exit(1)
+
+
+def _obey(message: Mapping[str, Any], control: TaskControl, pipe_writer: PipeOffsetWriter) -> None:
+    match message["type"]:
+        case "pause":
+            control.pause(True)
+        case "resume":
+            control.pause(False)
+        case "stop":
+            control.stop(message["timeout"])
+        case "forget_topics":
+            control.forget_topics()
+        case "log_level":
+            logging.getLogger(message["logger"]).setLevel(message["level"])
+        case "offsets_written":
+            pipe_writer.answer(message["id"], message["error"])
+        case "signal":
+            control.ask(message)
 
 
 def _with_values(plugins: Plugins, start: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import logging
 import os
 import signal
 import subprocess
@@ -24,8 +25,13 @@ import orjson
 
 from connect_py.runtime import loggers
 
+log = logging.getLogger(__name__)
+
 #: How many last lines of standard error a trace shows of a process that died without a word.
 _LAST_LINES = 20
+
+#: How long a process may take to end after it has closed its output, before it is killed. A JVM that Spark started ends meanwhile.
+_ENDING_SECONDS = 30.0
 
 #: How glibc handles memory: it reads this when the process starts; the user's own environment wins. By itself it gives the top of the heap
 #: back after every batch, and the next one pays page faults; and it puts freed pieces of a record's headers aside and gathers them at each
@@ -96,6 +102,7 @@ class TaskProcess:
         self._lock = threading.Lock()
         self._kill_timer: threading.Timer | None = None
         self._unfollow: Callable[[], None] = lambda: None
+        first = orjson.dumps(start) + b"\n"  # what cannot be written must not leave a process without a task
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -109,7 +116,7 @@ class TaskProcess:
         self._errors = threading.Thread(target=self._read_errors, name=f"stderr of {self.pid}", daemon=True)
         self._errors.start()
         threading.Thread(target=self._read_messages, name=f"messages of {self.pid}", daemon=True).start()
-        self.send(start)
+        self._write(first)
         self._follow_levels()
 
     def _follow_levels(self) -> None:
@@ -120,7 +127,9 @@ class TaskProcess:
 
     def send(self, message: Mapping[str, Any]) -> None:
         """Send a message; a process that is gone is reported by its `Exited`, not here."""
-        data = orjson.dumps(message) + b"\n"
+        self._write(orjson.dumps(message) + b"\n")
+
+    def _write(self, data: bytes) -> None:
         with self._lock:
             try:
                 assert self._process.stdin is not None
@@ -141,15 +150,38 @@ class TaskProcess:
     def kill(self) -> None:
         """End the process and all it started, at once."""
         if self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS refuses to signal a process that has just ended
                 os.killpg(self.pid, signal.SIGKILL)
 
     def _read_messages(self) -> None:
+        """Hand on every message, then the end. Whatever ends the reading ends the process too: without a reader nobody would notice how
+        the task fares."""
+        try:
+            self._read_each_message()
+        except Exception:
+            log.exception("The messages of process %d cannot be read any longer: it is killed, and its task started again", self.pid)
+            self.kill()
+        finally:
+            self._end()
+
+    def _read_each_message(self) -> None:
         assert self._process.stdout is not None
         with os.fdopen(os.dup(self._process.stdout.fileno()), "rb") as messages:
             for line in messages:
-                self._on_event(orjson.loads(line))
-        code = self._process.wait()
+                if not line.endswith(b"\n"):
+                    return  # the process was killed while it wrote
+                message = orjson.loads(line)
+                if not isinstance(message, dict) or not isinstance(message.get("type"), str):
+                    raise ValueError(f"This is no message: {line[:200]!r}")
+                self._on_event(message)
+
+    def _end(self) -> None:
+        """Report the process's end as its last event. One that is alive, but that nobody reads any more, is killed."""
+        try:
+            code = self._process.wait(_ENDING_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            code = self._process.wait()
         self._unfollow()
         if self._kill_timer is not None:
             self._kill_timer.cancel()
@@ -167,6 +199,10 @@ class TaskProcess:
         with os.fdopen(os.dup(self._process.stderr.fileno()), "r", errors="replace") as lines:
             self._process.stderr.close()
             for line in lines:
-                text = self._redact(line.rstrip("\n"))
-                self._last_lines.append(text)
-                self._forward(text)
+                try:
+                    text = self._redact(line.rstrip("\n"))
+                    self._last_lines.append(text)
+                    self._forward(text)
+                except Exception:
+                    # a pipe that nobody reads fills up, and then the task hangs in its next line
+                    log.exception("A line that process %d wrote to standard error could not be shown", self.pid)

@@ -246,6 +246,23 @@ def test_an_exception_of_the_reader_skips_the_record_and_not_the_rest(properties
     assert seen == [b"a", b"b"]
 
 
+def test_a_callback_that_fails_does_not_end_the_reading(properties: dict[str, str], admin: KafkaAdmin, tag: str) -> None:
+    topic, seen, called = f"{tag}-log", list[LogRecord](), threading.Event()
+
+    def fail(error: ConnectError | None) -> None:
+        called.set()
+        raise ValueError("no")
+
+    admin.create_topic(topic, 1, 1)
+    log = KafkaLog(topic, internal_properties(properties, "test"), admin, seen.append)
+    log.start()
+    log.send(b"a", b"1", fail)
+    assert called.wait(20)
+    log.write([(b"b", b"2")], 20)
+    log.stop()
+    assert [record.key for record in seen] == [b"a", b"b"]
+
+
 def test_a_worker_with_small_topics_reads_them_in_well_under_a_second(properties: dict[str, str], admin: KafkaAdmin) -> None:
     for count in range(2):
         stores = (KafkaConfigStore(properties, admin), KafkaOffsetStore(properties, admin), KafkaStatusStore(properties, admin))

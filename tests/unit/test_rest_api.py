@@ -558,3 +558,16 @@ def test_pages_of_allowed_origins_may_call_and_every_answer_has_the_owners_heade
 def test_a_malformed_rule_of_headers_stops_the_start(rules):
     with pytest.raises(ConfigError, match=r"response\.http\.headers\.config"):
         RestConfig.from_worker({"response.http.headers.config": rules})
+
+
+def test_a_server_that_ends_by_itself_says_so_and_one_that_is_stopped_does_not():
+    for by_itself in (True, False):
+        ended = threading.Event()
+        server = Server(parse_listeners(["http://127.0.0.1:0"]))
+        server.start(create_app(MemoryHerder(), RestConfig()), on_end=ended.set)
+        if by_itself:
+            for served in server._servers:
+                served.should_exit = True
+            assert ended.wait(10)
+        server.stop()
+        assert ended.is_set() is by_itself

@@ -1,22 +1,28 @@
 """Task processes as the worker sees them: real processes, a scripted task inside, statuses in memory."""
 
+import io
 import os
 import signal
+import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from connect_py.api.storage import Status
 from connect_py.errors import RetriableError
+from connect_py.runtime.control import TaskControl
 from connect_py.runtime.herder.thread import HerderThread
 from connect_py.runtime.hosted_tasks import TaskHost, TaskSpec
 from connect_py.runtime.restart_policy import RestartPolicy
+from connect_py.runtime.task_main import _Channel
 from connect_py.runtime.task_process import Exited, TaskProcess
 from offsets.memory import MemoryStatusStore
 from tests import waiting
@@ -37,8 +43,12 @@ TASK = textwrap.dedent(
         say(type="failed", trace="it broke\\n\\tat x\\n")
         sys.exit(1)
     say(type="state", state="PAUSED" if start["paused"] else "RUNNING")
+    if start.get("offsets"):
+        say(type="offsets", id=1, offsets=[])
     for line in sys.stdin:
         wish = json.loads(line)
+        if wish["type"] == "offsets_written":
+            say(type="heard", error=wish["error"])
         if wish["type"] == "stop" and not start.get("deaf"):
             say(type="stopped")
             sys.exit(0)
@@ -333,3 +343,192 @@ def test_a_signal_that_was_taken_and_is_not_done_is_given_to_the_next_process(ho
     hosted.await_state("RUNNING")
     assert [answer.result(10) for answer in signal_of(hosted, "take")] == [None]
     assert answers()[4:] == [4], "signals of a task that was taken away are gone"
+
+
+#: Speaks, then does what `start` says: half a message before it dies, or no message at all while it lives on.
+TORN = textwrap.dedent(
+    """
+    import json, os, signal, sys, time
+    start = json.loads(sys.stdin.readline())
+    sys.stdout.write('{"type":"state","state":"RUNNING"}\\n' + start["then"])
+    sys.stdout.flush()
+    if start["dies"]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    sys.stdin.read()
+    """
+)
+
+
+@pytest.mark.parametrize(
+    ("then", "dies"),
+    [('{"type":"metrics","groups":[{"na', True), ("Traceback of a library\n", False), ("[1]\n", False), ("{}\n", False)],
+)
+def test_a_task_whose_last_message_is_torn_or_no_message_is_over(then: str, dies: bool) -> None:
+    events: list[Any] = []
+    process = TaskProcess([sys.executable, "-c", TORN], {"then": then, "dies": dies}, events.append)
+    end = eventually(lambda: events and isinstance(events[-1], Exited) and events[-1], 15)
+    assert (events[:-1], end.code) == ([{"type": "state", "state": "RUNNING"}], -signal.SIGKILL)
+    assert not is_alive(process.pid)
+
+
+def test_a_task_that_dies_within_a_message_is_started_again(hosted: Hosted, tmp_path: Path) -> None:
+    script = tmp_path / "torn.py"
+    script.write_text(TORN)
+    hosted.command = [sys.executable, str(script)]
+    torn = iter([True])
+    hosted.want(0, then=lambda: '{"type":"met' if next(torn, False) else "", dies=lambda: len(hosted.processes) == 0)
+    eventually(lambda: len(hosted.processes) == 2)
+    hosted.await_state("RUNNING")
+
+
+def test_a_listener_that_fails_ends_the_task_instead_of_leaving_it_alone(command: list[str]) -> None:
+    ends: list[Exited] = []
+
+    def hear(event: Any) -> None:
+        if not isinstance(event, Exited):
+            raise ValueError("no")
+        ends.append(event)
+
+    TaskProcess(command, {"paused": False}, hear)
+    eventually(lambda: ends, 15)
+
+
+def test_a_line_that_cannot_be_shown_does_not_stop_the_others(command: list[str]) -> None:
+    script = "import sys; sys.stdin.readline(); print('a', 'b', 'c', sep='\\n', file=sys.stderr)"
+    shown: list[str] = []
+    events: list[Any] = []
+
+    def show(line: str) -> None:
+        if line == "a":
+            raise OSError("no room on the device")
+        shown.append(line)
+
+    TaskProcess([sys.executable, "-c", script], {}, events.append, show)
+    eventually(lambda: events and isinstance(events[-1], Exited))
+    assert shown == ["b", "c"]
+
+
+def test_a_message_that_cannot_be_written_leaves_no_process(command: list[str]) -> None:
+    with pytest.raises(TypeError):
+        TaskProcess(command, {"paused": object()}, lambda event: None)
+
+
+def test_the_task_of_a_connector_that_is_deleted_while_it_starts_is_not_started_again(hosted: Hosted) -> None:
+    launching, deleted, launches = threading.Event(), threading.Event(), []
+
+    def fail() -> str:
+        launches.append(time.monotonic())
+        launching.set()
+        assert deleted.wait(10)
+        raise RetriableError("the offsets cannot be read just now")
+
+    hosted.want(0, fail=fail)
+    assert launching.wait(10)
+    hosted.want()
+    deleted.set()
+    eventually(lambda: not hosted.thread.call(lambda: hosted.host.is_hosting("c")))
+    hosted.thread.call(lambda: None)
+    assert ([state for _, _, state in hosted.statuses.reported], hosted.state(), hosted.delayed) == ([], None, [])
+    assert len(launches) == 1
+
+
+def test_a_task_that_is_changed_while_it_starts_is_started_as_it_now_is(hosted: Hosted) -> None:
+    launching, changed = threading.Event(), threading.Event()
+
+    def fail() -> str:
+        launching.set()
+        assert changed.wait(10)
+        raise RetriableError("the offsets cannot be read just now")
+
+    hosted.want(0, fail=fail)
+    assert launching.wait(10)
+    hosted.want(0, incarnation=2)
+    changed.set()
+    hosted.await_state("RUNNING")
+    assert hosted.delayed == []
+
+
+@pytest.mark.parametrize("error", [RetriableError("away"), OSError("no room"), ValueError("an odd offset")])
+def test_a_task_hears_of_every_failure_to_store_its_offsets(hosted: Hosted, error: Exception) -> None:
+    def refuse(connector: str, offsets: Any) -> None:
+        raise error
+
+    hosted.host._store_offsets = refuse
+    hosted.want(0, offsets=True)
+    answer = eventually(lambda: [m for m in hosted.messages if not isinstance(m, Exited) and m["type"] == "heard"])
+    assert answer == [{"type": "heard", "error": str(error)}]
+
+
+#: A task's process whose commands come from this program's standard input.
+COMMANDED = textwrap.dedent(
+    """
+    import os, sys, threading, time
+    from connect_py.runtime.control import TaskControl
+    from connect_py.runtime.pipe_offsets import PipeOffsetWriter
+    from connect_py.runtime.task_main import _read_commands
+    control = TaskControl()
+    def stop():
+        print("stop", flush=True)
+        raise ValueError("a plugin's stop fails")
+    control.on_stop(stop)
+    control.on_stop(lambda: print("second", flush=True))
+    commands = os.fdopen(0, "rb", closefd=False)
+    threading.Thread(target=_read_commands, args=(commands, control, PipeOffsetWriter(lambda m: None)), daemon=True).start()
+    print("ready", flush=True)
+    time.sleep(600)
+    """
+)
+
+
+@pytest.fixture
+def commanded() -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", COMMANDED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+    yield process
+    process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout):
+        assert stream is not None
+        stream.close()
+
+
+@pytest.mark.parametrize("line", [b"no json\n", b'{"type":"log_level"}\n', b'{"type":"log_level","logger":"x","level":"NOPE"}\n'])
+def test_a_task_ends_when_it_cannot_read_its_worker_any_longer(commanded: subprocess.Popen[bytes], line: bytes) -> None:
+    assert commanded.stdin is not None
+    commanded.stdin.write(line)
+    commanded.stdin.flush()
+    assert commanded.wait(10) == -signal.SIGKILL
+
+
+def test_a_task_ends_when_its_worker_dies_within_a_command(commanded: subprocess.Popen[bytes]) -> None:
+    assert commanded.stdin is not None
+    commanded.stdin.write(b'{"type":"pau')
+    commanded.stdin.close()
+    assert commanded.wait(10) == -signal.SIGKILL
+
+
+def test_a_stop_that_fails_neither_hides_the_others_nor_ends_the_reading(commanded: subprocess.Popen[bytes]) -> None:
+    assert commanded.stdin is not None and commanded.stdout is not None
+    commanded.stdin.write(b'{"type":"stop","timeout":60}\n')
+    commanded.stdin.flush()
+    assert [commanded.stdout.readline(), commanded.stdout.readline()] == [b"stop\n", b"second\n"]
+    assert commanded.poll() is None
+    commanded.stdin.close()
+    assert commanded.wait(10) == -signal.SIGKILL
+
+
+def test_a_callback_that_comes_after_the_stop_is_called_at_once() -> None:
+    control, calls = TaskControl(), []
+    control.on_stop(lambda: calls.append(1))
+    control.stop(1.0)
+    control.on_stop(lambda: calls.append(2))
+    control.stop(1.0)
+    assert calls == [1, 2]
+
+
+def test_a_task_reports_text_that_is_no_unicode() -> None:
+    stream = io.BytesIO()
+    _Channel(stream).report({"type": "failed", "trace": "caf\udce9 " + "é"})
+    assert orjson.loads(stream.getvalue()) == {"type": "failed", "trace": "caf? é"}

@@ -5,6 +5,7 @@ import json
 import logging
 import re
 import sys
+import threading
 
 import pytest
 
@@ -133,6 +134,24 @@ def test_an_outage_of_a_night_is_some_twenty_lines_and_has_an_end() -> None:
     assert repeated.filter.look_for_ends() is False
     assert repeated.ends == [f"No longer, after {len(shown)} times in 8.0 h: the server is away (attempt #, at #)"]
     assert repeated.log("the server is away (attempt %d, at 0/%X)", 1, 0xABC) is not None
+
+
+def test_an_end_that_could_not_be_shown_does_not_keep_later_ones_from_it() -> None:
+    now, shown, tries = [0.0], threading.Event(), []
+
+    def emit(end: logging.LogRecord) -> None:
+        tries.append(end.getMessage())
+        if len(tries) == 1:
+            raise OSError("no room on the device")
+        shown.set()
+
+    repeats = RepeatFilter(emit, lambda: now[0], look_seconds=0.01)
+    for text in ("first is away", "second is away"):
+        for _ in range(2):
+            repeats.filter(record(logging.WARNING, text))
+        now[0] += QUIET_SECONDS + 1
+    assert shown.wait(10)
+    assert len(tries) == 2
 
 
 def test_different_warnings_and_quiet_levels_pass() -> None:
