@@ -13,9 +13,17 @@ class Converter(Protocol):
     """Keys or values of records. A class may derive from this protocol, or just have its methods. One instance serves one task's keys or
     values and is used by that task's thread alone.
 
+    A converter whose bytes depend on the record's headers has one more method, which sources then call in place of `from_connect_data`
+    (`Converter.fromConnectData(topic, headers, schema, value)` in Java)::
+
+        def from_connect_data_with_headers(self, topic, headers, schema, value): ...
+
+    `headers` are pairs of name and converted value, in the record's order.
+
     Class attributes:
         java_name: the class name that configurations use; the entry point's name, where the class states none.
         version: shown by ``GET /connector-plugins``; the distribution's, where the class states none.
+        open_prefixes: optional; beginnings of properties that are passed on to other converters, such as ``json.``.
     """
 
     java_name: ClassVar[str]

@@ -22,6 +22,7 @@ class BinaryDataConverter:
 
     java_name = "io.debezium.converters.BinaryDataConverter"
     version = "3.6.1.Final"
+    open_prefixes = (f"{DELEGATE}.",)
 
     def __init__(self) -> None:
         self._delegate: Any = None

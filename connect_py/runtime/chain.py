@@ -67,6 +67,7 @@ class Chain:
         self._key = converter(plugins, worker, config, "key.converter")
         self._value = converter(plugins, worker, config, "value.converter")
         self._header = converter(plugins, worker, config, "header.converter")
+        self._write_key, self._write_value = _writer(self._key), _writer(self._value)
         self._steps = transform_steps(plugins, config)
         self._tolerance = tolerance
         self._errors = errors
@@ -151,11 +152,11 @@ class Chain:
             passed, headers = run("HEADER_CONVERTER", self._header.java_name, lambda: self._convert_headers(record))
         if passed:
             passed, key = run(
-                "KEY_CONVERTER", self._key.java_name, lambda: self._key.from_connect_data(topic, record.key_schema, record.key)
+                "KEY_CONVERTER", self._key.java_name, lambda: self._write_key(topic, headers or (), record.key_schema, record.key)
             )
         if passed:
             passed, value = run(
-                "VALUE_CONVERTER", self._value.java_name, lambda: self._value.from_connect_data(topic, record.value_schema, record.value)
+                "VALUE_CONVERTER", self._value.java_name, lambda: self._write_value(topic, headers or (), record.value_schema, record.value)
             )
         return Produced(topic, record.partition, _checked(record.timestamp), key, value, headers) if passed else self._errors.letter()
 
@@ -174,6 +175,15 @@ class Chain:
             self._readers.clear()
         self._readers[route] = reader(route.key_schema), reader(route.value_schema)
         return self._readers[route]
+
+
+def _writer(made: Any) -> Callable[[str, Sequence[tuple[str, bytes | None]], Any, Any], bytes | None]:
+    """A converter's function of topic, converted headers, schema and value; few converters look at headers."""
+    plain = made.from_connect_data
+    write: Callable[..., bytes | None] = getattr(
+        made, "from_connect_data_with_headers", lambda topic, headers, schema, value: plain(topic, schema, value)
+    )
+    return write
 
 
 def _headers(route: Route) -> list[Header]:

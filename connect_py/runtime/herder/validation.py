@@ -105,8 +105,21 @@ def _check(plugins: Plugins, worker: Mapping[str, str], written: Mapping[str, st
     errors += sum(1 for _, value in more if value.errors)
     groups = [*framework.groups(), *own.groups(), *(key.group for key, _ in more if key is not None and key.group is not None)]
     known = {*definitions, *RESTARTS.keys, *(value.name for key, value in more if key is not None)}
-    warnings = unknown_properties(connector, written, known)
+    warnings = unknown_properties(connector, written, known | _passed_on(plugins, config))
     return ConfigInfos(class_name, errors, list(dict.fromkeys(groups)), [*entries, *more], warnings)
+
+
+def _passed_on(plugins: Plugins, config: Mapping[str, str | None]) -> set[str]:
+    """The properties that a converter passes on to other converters, below prefixes of its own (``open_prefixes``)."""
+    found: set[str] = set()
+    for key in CONVERTERS:
+        try:
+            plugin = plugins.find((config.get(key) or "").strip(), "converter", "header_converter")
+        except ConfigError:
+            continue  # its own error says so
+        prefixes = tuple(f"{key}.{prefix}" for prefix in getattr(plugin, "open_prefixes", ()))
+        found |= {name for name in config if prefixes and name.startswith(prefixes)}
+    return found
 
 
 def _show_variables(infos: ConfigInfos, written: Mapping[str, str | None], resolved: Resolved) -> None:
