@@ -43,6 +43,8 @@ def compile_java_regex(pattern: str, flags: int = re.ASCII) -> re.Pattern[str]:
         return re.compile(translated, flags)
     except re.error as error:
         raise ConfigError(_message(pattern, error)) from None
+    except (OverflowError, RecursionError) as error:
+        raise ConfigError(f"The pattern is too large: {error}") from None
 
 
 def _message(pattern: str, error: re.error) -> str:

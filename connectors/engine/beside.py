@@ -37,7 +37,7 @@ from connectors.engine.heartbeat import Heartbeat
 from connectors.engine.notification.channels import Notifier, open_notification_channels
 from connectors.engine.notification.events import IncrementalEvents, InitialEvents
 from connectors.engine.pending import PendingRows
-from connectors.engine.signal.actions import BlockingRequest, require_snapshot, standard_actions
+from connectors.engine.signal.actions import BlockingRequest, require_snapshot, require_stop, standard_actions
 from connectors.engine.signal.channels import SignalInbox
 from connectors.engine.signal.open_channels import open_channels, takes_rest
 from connectors.engine.signal.processor import Action, SignalProcessor
@@ -222,6 +222,8 @@ class Beside(ABC, Generic[R]):
         self._processor.require(record)
         if record.type == "execute-snapshot":
             require_snapshot(signal["data"], has_incremental=self.incremental is not None)
+        elif record.type == "stop-snapshot":
+            require_stop(signal["data"])
         self._inbox.put(record, done)
 
     def beat(self) -> bool:

@@ -147,6 +147,10 @@ class IncrementalEvents(_Events):
         """Collections were taken out by a signal."""
         self._send(signal, "ABORTED", data_collections=_joined(collections))
 
+    def rejected(self, signal: str | None, collections: Sequence[str], error: str) -> None:
+        """Report a signal (by its id) that cannot be carried out; ours. `collections` are those that are still read."""
+        self._send(signal, "REJECTED", data_collections=_joined(collections), error=error)
+
     def completed(self, signal: str | None) -> None:
         """All is read."""
         self._send(signal, "COMPLETED")

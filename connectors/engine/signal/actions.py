@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from connect_py.data.java_regex import compile_java_regex
 from connect_py.errors import ConfigError
 from connectors.engine.signal.processor import Action
 from connectors.engine.signal.records import Signal
@@ -22,6 +23,7 @@ NOT_CONFIGURED = (
     "snapshotting not set. Set signal.data.collection to a table with the columns id, type and data that the connector may write, or "
     "read.only=true where the connector has it."
 )
+ONLY_INCREMENTAL = "only incremental snapshots can be stopped by a signal"
 
 
 class Incremental(Protocol):
@@ -32,7 +34,7 @@ class Incremental(Protocol):
     ) -> None: ...
     def pause(self) -> None: ...
     def resume(self) -> None: ...
-    def stop(self, collections: Sequence[str] = ...) -> None: ...
+    def stop(self, collections: Sequence[str] = ..., signal: str = ...) -> None: ...
     def window_opened(self, watermark: str) -> None: ...
     def window_closed(self, watermark: str) -> None: ...
 
@@ -95,6 +97,14 @@ def require_snapshot(data: Mapping[str, Any], *, has_incremental: bool) -> None:
         raise ConfigError(NOT_CONFIGURED)
 
 
+def require_stop(data: Mapping[str, Any]) -> None:
+    """Look at a `stop-snapshot` before it is carried out. Raises ConfigError: it will not be, with the reason."""
+    for name in _collections(data):
+        compile_java_regex(name)
+    if _kind(data) != "INCREMENTAL":
+        raise ConfigError(ONLY_INCREMENTAL)
+
+
 def _execute(signal: Signal, incremental: Incremental | None, begin_blocking: Callable[[BlockingRequest], None]) -> None:
     collections = _collections(signal.data)
     if not collections:
@@ -131,9 +141,9 @@ def _stop(signal: Signal, incremental: Incremental | None) -> None:
     kind = _kind(signal.data)
     log.info("Requested stop of snapshot '%s' for data collections '%s'", kind, collections)
     if kind != "INCREMENTAL":
-        raise ConfigError("only incremental snapshots can be stopped by a signal")
+        raise ConfigError(ONLY_INCREMENTAL)
     if incremental is not None:
-        incremental.stop(collections)
+        incremental.stop(collections, signal.id)
 
 
 def _schema_changes(signal: Signal, change: ChangeStructures) -> None:

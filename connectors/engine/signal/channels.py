@@ -53,12 +53,12 @@ class FileChannel:
             if not self._path.stat().st_size:
                 return []
             os.replace(self._path, aside)
-            lines = aside.read_text(encoding="utf-8").splitlines()
+            lines = aside.read_bytes().splitlines()
             self._path.touch()
             aside.unlink()
         except FileNotFoundError:
             return []
-        except (OSError, UnicodeDecodeError) as error:
+        except OSError as error:
             if str(error) != self._told:
                 self._told = str(error)
                 log.error("The signal file %s cannot be read: %s", self._path, error)
@@ -66,9 +66,9 @@ class FileChannel:
         found = []
         for line in filter(None, (line.strip() for line in lines)):
             try:
-                found.append(parse_document(line, "file"))
+                found.append(parse_document(line.decode(), "file"))
             except ValueError as error:
-                log.warning("Skipped a signal of the file %s, %s: %s", self._path, error, line)
+                log.warning("Skipped a signal of the file %s, %s: %s", self._path, error, line.decode("utf-8", "replace"))
         return found
 
     def committed(self) -> None:

@@ -7,13 +7,12 @@ A signal is never fatal: one of an unknown type, one that cannot be parsed and o
 from __future__ import annotations
 
 import functools
-import json
 import logging
 from collections.abc import Callable, Mapping
 
 from connect_py.errors import ConfigError, ConnectError, RetriableError
 from connectors.engine.extensions import extensions
-from connectors.engine.signal.records import Signal, SignalRecord
+from connectors.engine.signal.records import DEFECTS, Signal, SignalRecord, parse_object
 
 log = logging.getLogger(__name__)
 
@@ -51,9 +50,7 @@ class SignalProcessor:
             log.warning("Signal '%s' has been received but the type '%s' is not recognized", record.id, record.type)
             return
         try:
-            data = json.loads(record.data) if record.data else {}
-            if not isinstance(data, dict):
-                raise ValueError("it is no JSON object")
+            data = parse_object(record.data) if record.data else {}
         except ValueError as error:
             log.warning("Signal '%s' has been received but the data '%s' cannot be parsed: %s", record.id, record.data, error)
             return
@@ -63,6 +60,8 @@ class SignalProcessor:
             raise
         except ConnectError as error:
             log.warning("Action %s failed. The signal '%s' may not have been processed. %s", record.type, record.id, error)
+        except DEFECTS:
+            log.exception("Action %s failed by a defect. The signal '%s' may not have been processed", record.type, record.id)
         except Exception:
             if record.type in self._actions:
                 raise

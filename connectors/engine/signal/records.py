@@ -9,6 +9,9 @@ from typing import Any
 
 from connectors.engine.snapshot.watermarks import CLOSE
 
+#: What code raises at a value that nobody thought of. A signal that brings one must not fail the task: each start would read it again.
+DEFECTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, AssertionError)
+
 
 @dataclass(frozen=True, slots=True)
 class SignalRecord:
@@ -38,6 +41,24 @@ class Signal:
     additional: Mapping[str, Any]
 
 
+def parse_object(text: str) -> dict[str, Any]:
+    """A JSON object whose strings can be written as UTF-8, so that offsets, notifications and logs can hold them.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        found = json.loads(text)
+        json.dumps(found, ensure_ascii=False).encode()
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except UnicodeEncodeError:
+        raise ValueError("it has half of a surrogate pair, which is no character") from None
+    if not isinstance(found, dict):
+        raise ValueError("it is no JSON object")
+    return found
+
+
 def parse_document(text: str, channel: str, *, default_id: str | None = None, **additional: Any) -> SignalRecord:
     """A signal in the form of the channels `kafka` and `file`: ``{"id":…,"type":…,"data":{…}}``.
 
@@ -47,9 +68,7 @@ def parse_document(text: str, channel: str, *, default_id: str | None = None, **
     Raises:
         ValueError: it is no such document.
     """
-    document = json.loads(text)
-    if not isinstance(document, dict):
-        raise ValueError("it is no JSON object")
+    document = parse_object(text)
     id_, type_, data = document.get("id", default_id), document.get("type"), document.get("data")
     if not isinstance(id_, str) or not isinstance(type_, str) or not isinstance(data, dict):
         raise ValueError("'id' and 'type' must be strings and 'data' an object")

@@ -25,6 +25,7 @@ from typing import Generic, TypeVar
 
 from connect_py.errors import ConfigError, ConnectError, RetriableError
 from connectors.engine.notification.events import IncrementalEvents, ScanStatus
+from connectors.engine.signal.records import DEFECTS
 from connectors.engine.snapshot.hooks import SnapshotHooks
 from connectors.engine.snapshot.incremental_offset import StoredKey
 from connectors.engine.snapshot.incremental_queue import IncrementalQueue
@@ -169,10 +170,23 @@ class IncrementalSnapshot(Generic[R]):
             self._tell.resumed(self._queue.correlation, self.collections)
             self.advance()
 
-    def stop(self, collections: Sequence[str] = ()) -> None:
-        """Take collections out of the queue, all of them when none is named; the window that waits is finished before."""
-        if self._queue:
+    def stop(self, collections: Sequence[str] = (), signal: str = "") -> None:
+        """Take collections out of the queue, all of them when none is named; the window that waits is finished before.
+
+        Args:
+            signal: the id of the signal, which the notification of a refusal bears.
+
+        Raises:
+            ConfigError: a regex is malformed. A notification says so, and the snapshot continues.
+            ConnectError: the names cannot be looked up.
+        """
+        if not self._queue:
+            return
+        try:
             self._queue.want_stop(collections)
+        except ConfigError as error:
+            self._tell.rejected(signal or None, self.collections, str(error))
+            raise
 
     # -- the stream --------------------------------------------------------------------------------------------------------------------
 
@@ -259,6 +273,12 @@ class IncrementalSnapshot(Generic[R]):
             self._queue.end = self._queue.sent
             if self._queue:
                 self._failed(error)
+        except DEFECTS as error:
+            log.exception("A chunk of %s could not be read, by a defect of the connector", self._queue.ids[:1])
+            self._clear_window()
+            self._queue.end = self._queue.sent
+            if self._queue:
+                self._failed(ConnectError(f"{type(error).__name__}: {error}"))
         return True
 
     def _fill(self) -> None:

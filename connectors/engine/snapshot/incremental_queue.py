@@ -12,6 +12,9 @@ from connect_py.data.java_regex import compile_java_regex
 from connect_py.errors import ConfigError
 from connectors.engine.snapshot.incremental_offset import IncrementalOffset, StoredKey, WantedCollection
 
+#: The offset is a record of the offsets topic, whose limit is 1 MB by default (`max.message.bytes`); a character takes up to four bytes.
+MAX_CHARACTERS = 200_000
+
 
 class IncrementalQueue:
     """See the module.
@@ -109,6 +112,12 @@ class IncrementalQueue:
         for name in self.expanded(collections):
             condition = next((condition for pattern, condition in rules if pattern.fullmatch(name)), None)
             added.append(WantedCollection(name, condition or None, surrogate_key or None))
+        size = sum(len(str(text)) for text in IncrementalOffset((*self._wanted, *added)).dump().values())
+        if size > MAX_CHARACTERS:
+            raise ConfigError(
+                f"the collections and conditions that are left to read would make the source offset {size} characters long, and Kafka "
+                f"refuses records of about a million; {MAX_CHARACTERS} are allowed. Name fewer collections in one signal"
+            )
         if not self._wanted:
             self._begin()
         self._wanted += added
@@ -122,13 +131,20 @@ class IncrementalQueue:
         return bool(self._stops)
 
     def want_stop(self, collections: Sequence[str]) -> None:
-        """Note regexes of collections to take out, all of them when there is none."""
-        self._stops += collections or [".*"]
+        """Note the collections to take out.
+
+        Args:
+            collections: regexes of their names; none stands for all collections.
+
+        Raises:
+            ConfigError: a regex is malformed; nothing is noted.
+            ConnectError: the names cannot be looked up; nothing is noted.
+        """
+        self._stops += self.expanded(collections or [".*"])
 
     def apply_stops(self) -> list[str]:
-        """Take out what was to be taken out. Returns the names; raises ConnectError."""
-        named = self.expanded(self._stops)
-        self._stops = []
+        """Take out what was to be taken out, and return the names. Never fails: the signal was checked when it came."""
+        named, self._stops = list(dict.fromkeys(self._stops)), []
         current, stopped = self.first.id, [name for name in named if name in self.ids]
         self._wanted = deque(wanted for wanted in self._wanted if wanted.id == current or wanted.id not in stopped)
         if current in stopped:
