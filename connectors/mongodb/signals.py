@@ -19,7 +19,9 @@ from connectors.mongodb.server_errors import translated
 log = logging.getLogger(__name__)
 
 _FIELDS: Final = 3
-_OPTIONS: Final[CodecOptions[dict[str, Any]]] = CodecOptions(datetime_conversion=DatetimeConversion.DATETIME_MS)
+_OPTIONS: Final[CodecOptions[dict[str, Any]]] = CodecOptions(
+    datetime_conversion=DatetimeConversion.DATETIME_MS, unicode_decode_error_handler="replace"
+)
 _text = bson_json(Form.RELAXED).document
 
 
