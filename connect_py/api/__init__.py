@@ -25,7 +25,7 @@ from connect_py.api.custom import Conversion, ConvertedColumn, CustomConverter, 
 from connect_py.api.metrics import MetricGroup, MetricValue
 from connect_py.api.offset import SourceOffset, SourcePartition
 from connect_py.api.provider import ConfigData, ConfigProvider
-from connect_py.api.record import EncodedBatch, Header, JsonEncoding, Route, SinkRecord, SourceRecord, TopicPartition
+from connect_py.api.record import EncodedBatch, Header, JsonEncoding, RecordMetadata, Route, SinkRecord, SourceRecord, TopicPartition
 from connect_py.api.task import (
     BadRecord,
     BatchSinkContext,
@@ -66,6 +66,7 @@ __all__ = [
     "PostProcessor",
     "Predicate",
     "RecordConversion",
+    "RecordMetadata",
     "RecordReader",
     "Route",
     "SinkConnector",

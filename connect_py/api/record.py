@@ -31,6 +31,19 @@ class TopicPartition(NamedTuple):
     partition: int
 
 
+class RecordMetadata(NamedTuple):
+    """Where Kafka put a record (`org.apache.kafka.clients.producer.RecordMetadata`).
+
+    Attributes:
+        timestamp: epoch milliseconds, None when the topic keeps none.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int | None
+
+
 @dataclass(slots=True)
 class SourceRecord:
     """What a source read (`org.apache.kafka.connect.source.SourceRecord`).

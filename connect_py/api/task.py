@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from connect_py.api.metrics import MetricGroup
 from connect_py.api.offset import SourceOffset, SourcePartition
-from connect_py.api.record import EncodedBatch, JsonEncoding, SinkRecord, SourceRecord, TopicPartition
+from connect_py.api.record import EncodedBatch, JsonEncoding, RecordMetadata, SinkRecord, SourceRecord, TopicPartition
 from connect_py.errors import ConfigError
 
 
@@ -27,6 +27,11 @@ class SourceTaskContext(Protocol):
     @property
     def task(self) -> int:
         """The task's number, from 0."""
+        ...
+
+    @property
+    def config(self) -> Mapping[str, str]:
+        """The task's configuration, with the values of its variables (`SourceTaskContext.configs`)."""
         ...
 
     @property
@@ -75,6 +80,19 @@ class SourceTask(ABC):
     def offsets_committed(self, offsets: Sequence[tuple[SourcePartition, SourceOffset]]) -> None:  # noqa: B027
         """The offsets topic holds these now: a source may discard what lies before them, and nothing else."""
 
+    def commit_record(self, record: SourceRecord, metadata: RecordMetadata | None) -> None:  # noqa: B027
+        """Kafka holds this record now, or never will (`SourceTask.commitRecord`). Override it to acknowledge single messages to a queue.
+
+        Called by the task's thread in the order of the acknowledgements, for every `SourceRecord`; rows of an `EncodedBatch` have none.
+        A task that overrides it hears of each record separately, which costs about a tenth of all that a record does. What it raises
+        is logged.
+
+        Args:
+            record: as `poll` gave it, before transforms.
+            metadata: where Kafka put it; None for a record that a transform dropped or that was skipped (``errors.tolerance=all``), once
+                its dead letter, if there is one, is in Kafka.
+        """
+
     def take_signal(self, signal: Mapping[str, Any], done: Callable[[], None]) -> None:
         """Take what a client of the worker asks for (``POST /connectors/{name}/signals``); it is carried out in a later `poll`.
 
@@ -107,6 +125,11 @@ class SinkTaskContext(Protocol):
     @property
     def task(self) -> int:
         """The task's number, from 0."""
+        ...
+
+    @property
+    def config(self) -> Mapping[str, str]:
+        """The task's configuration, with the values of its variables (`SinkTaskContext.configs`)."""
         ...
 
     def request_commit(self) -> None:

@@ -26,25 +26,28 @@ class Refusals:
 
     Attributes:
         failure: what the task fails with; None while nothing has failed it.
-        letters: dead letters to be sent, each with the submission that it belongs to, which is held until then.
+        letters: dead letters to be sent, each with the submission that it belongs to, which is held until then, and what it was made of.
     """
 
     def __init__(self, tolerance: Tolerance, errors: SourceErrors) -> None:
         self.failure: ConnectError | None = None
-        self.letters: deque[tuple[Produced, Submission]] = deque()
+        self.letters: deque[tuple[Produced, Submission, SourceRecord | None]] = deque()
         self._tolerance = tolerance
         self._errors = errors
 
-    def take(self, cause: ConnectError, submission: Submission, produced: Produced, record: SourceRecord | None = None) -> None:
+    def take(self, cause: ConnectError, submission: Submission, produced: Produced, record: SourceRecord | None = None) -> bool:
         """Kafka refused what was produced.
 
         Args:
             record: what it was made of, where that is known.
+
+        Returns:
+            Whether the record is skipped, and no dead letter takes its place.
         """
         is_too_large = cause.java_name == RECORD_TOO_LARGE and produced.value is not None
         if produced.is_dead_letter:
             if is_too_large:
-                self._send(self._errors.without_value(produced), submission)
+                self._send(self._errors.without_value(produced), submission, record)
             else:
                 self._errors.letter_failed()
                 self._fail(refused_letter(produced.topic, cause), cause, submission)
@@ -54,12 +57,14 @@ class Refusals:
             self._errors.record = record or refused_record(submission.partition, submission.offset, produced)
             self._tolerance.failed("KAFKA_PRODUCE", _PRODUCES, cause)
             letter = self._errors.letter_of(produced)
-            if letter is not None:
-                self._send(self._errors.without_value(letter) if is_too_large else letter, submission)
+            if letter is None:
+                return True
+            self._send(self._errors.without_value(letter) if is_too_large else letter, submission, record)
+        return False
 
-    def _send(self, letter: Produced, submission: Submission) -> None:
+    def _send(self, letter: Produced, submission: Submission, record: SourceRecord | None) -> None:
         submission.held += 1
-        self.letters.append((letter, submission))
+        self.letters.append((letter, submission, record))
 
     def _fail(self, failure: ConnectError, cause: ConnectError, submission: Submission) -> None:
         submission.failed = True

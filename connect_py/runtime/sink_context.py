@@ -20,9 +20,10 @@ class PausingConsumer(Protocol):
 class SinkContext:
     """`SinkTaskContext`: notes what the task asks for; the loop looks at it between two calls of the task."""
 
-    def __init__(self, connector: str, task: int, consumer: PausingConsumer) -> None:
+    def __init__(self, connector: str, task: int, consumer: PausingConsumer, config: Mapping[str, str] | None = None) -> None:
         self.connector = connector
         self.task = task
+        self.config = config or {}
         self._consumer = consumer
         self.wants_commit = False
         self.retry_seconds: float | None = None

@@ -19,10 +19,12 @@ class SourceContext:
         encoding: JsonEncoding,
         offsets: Sequence[tuple[SourcePartition, SourceOffset]],
         report: Report = lambda message: None,
+        config: Mapping[str, str] | None = None,
     ) -> None:
         self.connector = connector
         self.task = task
         self.encoding = encoding
+        self.config = config or {}
         self._report = report
         self._offsets = {tuple(sorted(partition.items())): offset for partition, offset in offsets}
 

@@ -195,7 +195,7 @@ def _run_source(
     from connect_py.runtime.refusals import Refusals
     from connect_py.runtime.source_context import SourceContext
     from connect_py.runtime.source_errors import SourceErrors
-    from connect_py.runtime.source_task import SourceTaskLoop
+    from connect_py.runtime.source_task import SourceTaskLoop, commits_records
     from connect_py.runtime.submitted import SubmittedRecords
     from connect_py.runtime.tolerance import Tolerance
     from connect_py.runtime.topic_creation import TopicCreator, topic_groups
@@ -206,7 +206,11 @@ def _run_source(
     tolerance = Tolerance(config, control.wait, errors, metrics.errors)
     chain = Chain(plugins, worker, config, tolerance, errors)
     _make_dead_letter_topic(start)
-    producer = Producer(source_producer_properties(worker, name, number, config), on_statistics=_clients(metrics).take, only_errors=True)
+    producer = Producer(
+        source_producer_properties(worker, name, number, config),
+        on_statistics=_clients(metrics).take,
+        only_errors=not commits_records(task),
+    )
     metrics.active = producer.__len__
     metrics.add_source(task.metrics)
     writer = offset_writer if isinstance(offset_writer, PipeOffsetWriter) else offset_writer(worker, name, number)
@@ -231,7 +235,7 @@ def _run_source(
     offsets = [(partition, offset) for partition, offset in start["offsets"]]
     _collect_garbage()
     try:
-        loop.run(start["task_config"], SourceContext(name, number, chain.encoding, offsets, channel.report))
+        loop.run(start["task_config"], SourceContext(name, number, chain.encoding, offsets, channel.report, start["task_config"]))
     finally:
         writer.close(0.0)
         producer.close(0.0)
@@ -272,7 +276,7 @@ def _run_sink(start: Mapping[str, Any], plugins: Plugins, control: TaskControl, 
             consumer,
             control,
             _with_states(channel.report, metrics),
-            SinkContext(name, number, consumer),
+            SinkContext(name, number, consumer, start["task_config"]),
             skip=tolerance.failed,
             commit_interval_seconds=start["flush_interval"],
             commit_timeout_seconds=start["flush_timeout"],

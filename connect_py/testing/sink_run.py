@@ -48,7 +48,7 @@ class SinkRun:
         task = self.connector.task_class()()
         assert isinstance(task, SinkTask), f"task_class() gave {type(task).__name__}, which is no SinkTask"
         self.task = task
-        self.task.start(dict(configs[0]), _Context(self))
+        self.task.start(dict(configs[0]), _Context(self, configs[0]))
         self.task.open(sorted(self.assignment))
         self.task.put([])
 
@@ -105,8 +105,9 @@ class _Context:
     connector = "run"
     task = 0
 
-    def __init__(self, run: SinkRun) -> None:
+    def __init__(self, run: SinkRun, config: Mapping[str, str]) -> None:
         self._run = run
+        self.config = config
         self.wants_commit = False
         self.seeks: dict[TopicPartition, int] = {}
         self.resting: set[TopicPartition] = set()

@@ -7,7 +7,16 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from connect_py.api import EncodedBatch, JsonEncoding, SourceConnector, SourceOffset, SourcePartition, SourceRecord, SourceTask
+from connect_py.api import (
+    EncodedBatch,
+    JsonEncoding,
+    RecordMetadata,
+    SourceConnector,
+    SourceOffset,
+    SourcePartition,
+    SourceRecord,
+    SourceTask,
+)
 from connect_py.converters.json_read import has_decimals, parse_json, payload_reader
 from connect_py.errors import RetriableError
 from connect_py.testing.plugin_checks import check_plugin
@@ -56,6 +65,8 @@ class SourceRun:
         self.connector: SourceConnector = connector()
         self._waiting: list[SourceRecord] = []
         self._taken: list[SourceRecord] = []
+        self._polled_by: dict[int, SourceTask] = {}
+        self._written = 0
         self._start()
 
     def __enter__(self) -> SourceRun:
@@ -87,10 +98,18 @@ class SourceRun:
         assert not self._waiting, f"there are more records than expected: {self._waiting}"
 
     def commit(self) -> None:
-        """Say that Kafka holds every record taken, and the offsets topic the offset of the last one of each source partition."""
+        """Say that Kafka holds every record taken, and the offsets topic the offset of the last one of each source partition.
+
+        The tasks hear of both, by `SourceTask.commit_record` and `SourceTask.offsets_committed`.
+        """
         newest = {tuple(sorted(r.source_partition.items())): (r.source_partition, r.source_offset) for r in self._taken}
         known = {tuple(sorted(partition.items())): (partition, offset) for partition, offset in self.offsets}
         self.offsets = list({**known, **newest}.values())
+        for record in self._taken:
+            task = self._polled_by.pop(id(record), None)
+            if task is not None:
+                self._written += 1
+                task.commit_record(record, RecordMetadata(record.topic, record.partition or 0, self._written - 1, record.timestamp))
         self._taken.clear()
         for task in self.tasks:
             task.offsets_committed(list(newest.values()))
@@ -113,7 +132,7 @@ class SourceRun:
         self.connector.stop()
 
     def _start(self) -> None:
-        self._waiting, self._taken, self.tasks = [], [], []
+        self._waiting, self._taken, self.tasks, self._polled_by = [], [], [], {}
         self.connector = self._connector_class()
         self.connector.start(self.config)
         configs = self.connector.task_configs(self._max_tasks)
@@ -123,7 +142,7 @@ class SourceRun:
             assert texts, f"task configurations map str to str, because Kafka keeps them: {config}"
             task = self.connector.task_class()()
             assert isinstance(task, SourceTask), f"task_class() gave {type(task).__name__}, which is no SourceTask"
-            task.start(dict(config), _Context(number, self.offsets))
+            task.start(dict(config), _Context(number, self.offsets, config))
             self.tasks.append(task)
 
     def _poll(self, task: SourceTask, *, after_stop: bool = False) -> list[SourceRecord]:
@@ -137,6 +156,8 @@ class SourceRun:
         records = _decoded(found) if isinstance(found, EncodedBatch) else list(found or ())
         for record in records:
             check_source_record(record)
+        if not isinstance(found, EncodedBatch):
+            self._polled_by |= dict.fromkeys(map(id, records), task)
         return records
 
 
@@ -146,8 +167,9 @@ class _Context:
     connector = "run"
     encoding = _ENCODING
 
-    def __init__(self, task: int, offsets: Sequence[tuple[SourcePartition, SourceOffset]]) -> None:
+    def __init__(self, task: int, offsets: Sequence[tuple[SourcePartition, SourceOffset]], config: Mapping[str, str]) -> None:
         self.task = task
+        self.config = config
         self._offsets = {tuple(sorted(partition.items())): offset for partition, offset in offsets}
 
     def offset(self, partition: SourcePartition) -> SourceOffset | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from connect_py.api import EncodedBatch, Header, Route, SourceRecord, SourceTask
+from connect_py.api import EncodedBatch, Header, RecordMetadata, Route, SourceRecord, SourceTask
 from connect_py.data.schema import STRING
 from connect_py.errors import ConnectError, DataError, FatalTaskError, RetriableError
 from connect_py.kafka.producer import RECORD_TOO_LARGE
@@ -17,7 +17,7 @@ from connect_py.runtime.plugins import Plugins
 from connect_py.runtime.refusals import Refusals
 from connect_py.runtime.source_context import SourceContext
 from connect_py.runtime.source_errors import SourceErrors
-from connect_py.runtime.source_task import SourceTaskLoop
+from connect_py.runtime.source_task import SourceTaskLoop, commits_records
 from connect_py.runtime.submitted import SubmittedRecords
 from connect_py.runtime.tolerance import Tolerance
 from tests.waiting import eventually
@@ -62,6 +62,15 @@ class Message:
     def value(self) -> bytes | None:
         return self._value
 
+    def partition(self) -> int:
+        return 3
+
+    def offset(self) -> int:
+        return 40
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 1700000000000
+
     def __len__(self) -> int:
         return 7
 
@@ -81,6 +90,7 @@ class FakeProducer:
         self.refusal: object = None
         self.refuses: Callable[[Message], bool] = lambda message: True
         self.hurried: list[int] = []
+        self.only_errors = True
 
     def send(self, topic, value, key, partition, callback, on_delivery, timestamp, headers) -> None:
         if self.full_times:
@@ -109,6 +119,8 @@ class FakeProducer:
         for message, callback in ready:
             if self.refusal is not None and self.refuses(message):
                 callback(self.refusal, message)
+            elif not self.only_errors:
+                callback(None, message)
         return len(ready)
 
     def flush(self, timeout_seconds: float) -> int:
@@ -174,11 +186,32 @@ class ScriptedTask(SourceTask):
         self.closed += 1
 
 
+class CommittingTask(ScriptedTask):
+    """Remembers what it hears of its records; fails for ``odd``."""
+
+    def __init__(self, script: Sequence[Any], at_end: Callable[[], None]) -> None:
+        super().__init__(script, at_end)
+        self.heard: list[tuple[Any, RecordMetadata | None]] = []
+
+    def commit_record(self, record, metadata) -> None:
+        self.heard.append((record.value, metadata))
+        if record.value == "odd":
+            raise ValueError("the queue is away")
+
+
 class Run:
-    def __init__(self, *script: Any, config: dict[str, str] | None = None, paused: bool = False, interval: float = 1000.0) -> None:
+    def __init__(
+        self,
+        *script: Any,
+        config: dict[str, str] | None = None,
+        paused: bool = False,
+        interval: float = 1000.0,
+        kind: type[ScriptedTask] = ScriptedTask,
+    ) -> None:
         self.control = TaskControl(paused=paused)
-        self.task = ScriptedTask(script, lambda: self.control.stop(1.0))
+        self.task = kind(script, lambda: self.control.stop(1.0))
         self.producer, self.writer, self.reports = FakeProducer(), MemoryWriter(), []
+        self.producer.only_errors = not commits_records(self.task)
         config = config or {}
         errors = SourceErrors("c", 0, config)
         tolerance = Tolerance(config, self.control.wait, errors)
@@ -501,3 +534,42 @@ def test_the_context_finds_offsets_whatever_the_order_of_the_partitions_keys() -
     context = SourceContext("c", 0, Run().chain.encoding, [({"a": 1, "b": 2}, {"pos": 3})])
     assert context.offset({"b": 2, "a": 1}) == {"pos": 3}
     assert context.offset({"a": 1}) is None
+
+
+WHERE = RecordMetadata("t", 3, 40, 1700000000000)
+
+
+def texts(*values: str) -> list[SourceRecord]:
+    return [SourceRecord(PARTITION, {"pos": number}, "t", value_schema=STRING, value=value) for number, value in enumerate(values)]
+
+
+def test_a_task_that_wants_to_hears_of_each_record_that_kafka_took_or_a_transform_dropped() -> None:
+    run = Run(texts("one", "drop", "odd", "two"), config={"transforms": "d", "transforms.d.type": DROPS}, kind=CommittingTask)()
+    assert run.task.heard == [("drop", None), ("one", WHERE), ("odd", WHERE), ("two", WHERE)]
+    assert run.writer.stored == [(PARTITION, {"pos": 3})]
+
+
+def test_a_task_hears_of_records_that_were_skipped() -> None:
+    tolerant = {"errors.tolerance": "all", "transforms": "d", "transforms.d.type": DROPS}
+    run = Run(texts("bad", "one", "two"), config=tolerant, kind=CommittingTask)
+    run.producer.refusal, run.producer.refuses = "too odd", lambda message: b"two" in message.value()
+    run()
+    assert run.task.heard == [("bad", None), ("one", WHERE), ("two", None)]
+
+
+def test_a_task_hears_of_a_skipped_record_once_kafka_has_its_dead_letter() -> None:
+    tolerant = {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": "dlq", "transforms": "d", "transforms.d.type": DROPS}
+    heard: list[list[Any]] = []
+    run = Run(texts("bad"), lambda: heard.append(list(run.task.heard)), config=tolerant, kind=CommittingTask)
+    run.producer.is_away = True
+    run.task.script.append(lambda: setattr(run.producer, "is_away", False))
+    run()
+    assert (heard, run.task.heard, run.producer.sent[0][0]) == ([[]], [("bad", None)], "dlq")
+
+
+def test_a_task_hears_nothing_of_a_record_that_failed_it() -> None:
+    run = Run(texts("one"), None, kind=CommittingTask)
+    run.producer.refusal = "too odd"
+    with pytest.raises(FatalTaskError):
+        run()
+    assert run.task.heard == []
