@@ -11,11 +11,12 @@ from dataclasses import replace
 
 from connect_py.api import ConfigDef, ConfigKey, ConfigType, Connector, SinkConnector
 from connect_py.api.config import parse_value
-from connect_py.data.java_regex import compile_java_regex
 from connect_py.errors import ConfigError
 from connect_py.runtime.connector_keys import COMMON
+from connect_py.runtime.foreign_regex import SlowRegexError, matching
 from connect_py.runtime.plugin_keys import converter_key, converter_version_key, step_keys
 from connect_py.runtime.plugins import Plugins
+from connect_py.runtime.redact import SANITIZE_FLAGS, SANITIZE_PATTERN
 from connect_py.runtime.sink_keys import SINK
 from connect_py.runtime.source_keys import SOURCE
 
@@ -75,13 +76,29 @@ def sink_topic_errors(config: Mapping[str, str | None]) -> list[tuple[str, str]]
         shown = ", ".join(topics)
         text = f"The DLQ topic '{dead_letters}' may not be included in the list of topics ('{TOPICS}=[{shown}]') consumed by the connector"
         errors.append((TOPICS, text))
-    if pattern.strip() and _matches(pattern, dead_letters):
-        text = (
-            f"The DLQ topic '{dead_letters}' may not be matched by the regex for the topics ('{TOPICS_REGEX}={pattern}') "
-            "consumed by the connector"
-        )
-        errors.append((TOPICS_REGEX, text))
+    try:
+        if pattern.strip() and matching(pattern, [dead_letters]):
+            text = (
+                f"The DLQ topic '{dead_letters}' may not be matched by the regex for the topics ('{TOPICS_REGEX}={pattern}') "
+                "consumed by the connector"
+            )
+            errors.append((TOPICS_REGEX, text))
+    except SlowRegexError as error:
+        errors.append((TOPICS_REGEX, f"Invalid value for configuration {TOPICS_REGEX}: {error}"))
+    except ConfigError:
+        pass  # the property's own check says it
     return errors
+
+
+def sanitize_errors(config: Mapping[str, str | None]) -> list[tuple[str, str]]:
+    """(key, error) pairs of Debezium's regex for names of secrets, which the worker itself matches."""
+    try:
+        matching(config.get(SANITIZE_PATTERN) or "", config, SANITIZE_FLAGS)
+    except SlowRegexError as error:
+        return [(SANITIZE_PATTERN, f"Invalid value for configuration {SANITIZE_PATTERN}: {error}")]
+    except ConfigError:
+        pass  # it hides nothing, as in Debezium
+    return []
 
 
 def sink_group(connector: str, config: Mapping[str, str | None]) -> str:
@@ -115,10 +132,3 @@ def _workers_converter(worker: Mapping[str, str], key: str) -> str | None:
 
 def _aliases(config: Mapping[str, str | None], key: str) -> list[str]:
     return list(dict.fromkeys(parse_value(key, config.get(key) or "", ConfigType.LIST)))
-
-
-def _matches(pattern: str, topic: str) -> bool:
-    try:
-        return compile_java_regex(pattern).fullmatch(topic) is not None
-    except ConfigError:
-        return False

@@ -18,14 +18,14 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 
 from connect_py.runtime.log_repeats import RepeatFilter
-from connect_py.runtime.redact import PROVIDED, Redactor, scrub
+from connect_py.runtime.redact import MIN_LENGTH, PROVIDED, Redactor, redactor, scrub
 
 #: ``text`` or ``json``; a task's process inherits it.
 FORMAT_VARIABLE = "CONNECT_PY_LOG_FORMAT"
@@ -33,8 +33,11 @@ FORMAT_VARIABLE = "CONNECT_PY_LOG_FORMAT"
 #: The connector and scope that the present work belongs to, such as ``inventory|worker``.
 context: contextvars.ContextVar[str] = contextvars.ContextVar("connect_py_log_context", default="")
 
-#: Secrets of the connectors that this process has to do with.
+#: Secrets of the connectors that this process runs.
 SECRETS = Redactor()
+
+#: Takes out the secrets of the request that the present work belongs to.
+_of_request: contextvars.ContextVar[Callable[[str], str]] = contextvars.ContextVar("connect_py_log_secrets", default=lambda text: text)
 
 _LEVEL_NAMES = {"WARNING": "WARN", "CRITICAL": "FATAL", "Level 5": "TRACE", "Level 1": "TRACE"}
 
@@ -70,7 +73,7 @@ class LineFormatter(logging.Formatter):
 
     def clean(self, text: str) -> str:
         """A text without secrets."""
-        return scrub(SECRETS(PROVIDED(self.redact(text))))
+        return scrub(SECRETS(PROVIDED(_of_request.get()(self.redact(text)))))
 
     def context_of(self, record: logging.LogRecord) -> str:
         """Connector and scope of an event."""
@@ -128,6 +131,17 @@ def scope(connector: str, name: str) -> Iterator[None]:
         yield
     finally:
         context.reset(token)
+
+
+@contextlib.contextmanager
+def hiding(secrets: Iterable[str]) -> Iterator[None]:
+    """What is logged inside, by this thread, has these secrets taken out as well."""
+    outer, own = _of_request.get(), redactor(secret for secret in secrets if len(secret) >= MIN_LENGTH)
+    token = _of_request.set(lambda text: outer(own(text)))
+    try:
+        yield
+    finally:
+        _of_request.reset(token)
 
 
 def forwarder(context_name: str, environ: Mapping[str, str] = os.environ) -> Callable[[str], None]:

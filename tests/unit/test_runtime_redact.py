@@ -1,12 +1,13 @@
 """Secrets do not leave the process."""
 
 import base64
+import threading
 import time
 
 import pytest
 
 from connect_py.api import ConfigDef, ConfigKey, ConfigType
-from connect_py.runtime.redact import redactor, scrub, secret_values
+from connect_py.runtime.redact import Redactor, redactor, scrub, secret_values
 
 DEFINITION = ConfigDef([ConfigKey("database.password", ConfigType.PASSWORD), ConfigKey("auth", ConfigType.PASSWORD)])
 
@@ -63,6 +64,19 @@ def test_the_credentials_that_a_client_sends_are_known() -> None:
         ("host=h password='a b' dbname=d", "host=h password=[hidden] dbname=d"),
         ('required username="u" password="pw";', 'required username="u" password=[hidden];'),
         ("url?user=u&password=pw&x=1", "url?user=u&password=[hidden]&x=1"),
+        ('{"database.password": "pw", "x": 1}', '{"database.password": "[hidden]", "x": 1}'),
+        ("{'password': 'p\\'w', 'user': 'u'}", "{'password': '[hidden]', 'user': 'u'}"),
+        ('"{\\"api_key\\":\\"pw\\"}"', '"{\\"api_key\\":\\"[hidden]\\"}"'),
+        ("GET /x?token=abc&y=1", "GET /x?token=[hidden]&y=1"),
+        ("api_key=abc, region=eu", "api_key=[hidden], region=eu"),
+        ("aws_secret_access_key=AbC/123", "aws_secret_access_key=[hidden]"),
+        ("fs.s3a.secret.key=AbC", "fs.s3a.secret.key=AbC"),  # a property's value is known from the configuration
+        ("CREATE USER u IDENTIFIED BY 'it''s' REQUIRE SSL", "CREATE USER u IDENTIFIED BY [hidden] REQUIRE SSL"),
+        ("identified with mysql_native_password as '*ABC'", "identified with mysql_native_password as [hidden]"),
+        ("ALTER ROLE u PASSWORD 'pw' LOGIN", "ALTER ROLE u PASSWORD [hidden] LOGIN"),
+        ("SET PASSWORD = 'pw'", "SET PASSWORD = [hidden]"),
+        (r'required password="a\"tail";', "required password=[hidden];"),
+        (r'jaas="required password=\"a\\\"tail\";"', r'jaas="required password=[hidden];"'),
     ],
 )
 def test_what_looks_like_a_secret_is_taken_out_though_nobody_knows_it(text: str, shown: str) -> None:
@@ -79,6 +93,8 @@ def test_what_looks_like_a_secret_is_taken_out_though_nobody_knows_it(text: str,
         "listening on http://127.0.0.1:8083 and http://[::1]:8083",
         "jdbc:postgresql://db:5432/inventory@main",
         "offset 2026-03-01 12:00:00 of connect-configs-0: ok",
+        '{"database.password": "${file:/run/secrets:db}", "token": null}',
+        "The 'database.password' is needed, and 'database.user' too",
     ],
 )
 def test_sentences_that_only_speak_of_secrets_stay_as_they_are(text: str) -> None:
@@ -91,3 +107,86 @@ def test_a_long_text_of_many_dots_is_looked_through_at_once() -> None:
     assert scrub(text) == "a." * 10_000 + "http://svc:[hidden]@host"
     assert secret_values({"x": text}, DEFINITION) == {"hunter2xyz"}
     assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize(
+    "text", ['"' * 20_000, '"a' * 20_000, "'" + "a" * 100_000, '"password":"' * 5_000, "\\" * 50_000 + '"', "password='" * 5_000]
+)
+def test_hostile_texts_are_looked_through_at_once(text: str) -> None:
+    began = time.monotonic()
+    scrub(text)
+    secret_values({"x": text})
+    assert time.monotonic() - began < 2
+
+
+def test_a_password_of_a_jaas_line_is_known_to_its_end() -> None:
+    line = r'PlainLoginModule required username="u" password="first\"second";'
+    assert secret_values({"producer.sasl.jaas.config": line}) >= {r"first\"second", 'first"second'}
+
+
+@pytest.mark.parametrize(
+    "name", ["config.providers.secret.class", "transforms.token.type", "sasl.login.class", "transforms.password.field"]
+)
+def test_an_alias_and_the_name_of_a_class_are_no_secrets(name: str) -> None:
+    assert secret_values({name: "com.example.Vault"}) == set()
+
+
+def test_parameters_of_a_provider_are_secrets_by_their_own_names() -> None:
+    assert secret_values({"config.providers.secret.param.token": "hunter2xyz"}) == {"hunter2xyz"}
+
+
+def test_a_slow_regex_for_names_of_secrets_does_not_hold_up_the_process() -> None:
+    """It is matched elsewhere, for a second; this process's other threads run meanwhile."""
+    config = {"custom.sanitize.pattern": "(a+)+$", "a" * 60 + "b": "hunter2xyz"}
+    ticks = 0
+    ended = threading.Event()
+
+    def tick() -> None:
+        nonlocal ticks
+        while not ended.wait(0.01):
+            ticks += 1
+
+    ticker = threading.Thread(target=tick)
+    ticker.start()
+    began = time.monotonic()
+    try:
+        assert secret_values(config) == set()
+        assert time.monotonic() - began < 30
+        assert ticks > 10
+        began = time.monotonic()
+        assert secret_values(config) == set()
+        assert time.monotonic() - began < 0.1
+    finally:
+        ended.set()
+        ticker.join()
+
+
+def test_a_regex_for_names_of_secrets_is_matched_whole_and_in_any_case() -> None:
+    config = {"custom.sanitize.pattern": r".*\.(?:pin|phrase)$", "my.PIN": "hunter2xyz", "pin.other": "visible-one"}
+    assert secret_values(config) == {"hunter2xyz"}
+    assert secret_values({**config, "custom.sanitize.pattern": "("}) == set()
+
+
+def test_what_is_learnt_is_forgotten_with_its_owner() -> None:
+    known = Redactor()
+    known.learn({"hunter2xyz", "failed"}, "orders")
+    known.learn({"hunter2xyz", "swordfish"}, "stock")
+    assert known("hunter2xyz swordfish") == "[hidden] [hidden]"
+    known.forget("orders")
+    assert known("hunter2xyz failed") == "[hidden] failed"
+    known.forget("stock")
+    assert known("hunter2xyz swordfish") == "hunter2xyz swordfish"
+
+
+def test_short_values_are_not_hidden_in_every_line_of_the_process() -> None:
+    known = Redactor()
+    known.learn({"error", "sixsix"}, "orders")
+    assert known("an error of sixsix") == "an error of [hidden]"
+
+
+def test_one_owner_cannot_fill_the_memory() -> None:
+    known = Redactor()
+    for number in range(3000):
+        known.learn({f"secret-{number:05}"}, "orders")
+    assert len(known.secrets) == 500
+    assert known("secret-02999 secret-00000") == "[hidden] secret-00000"

@@ -22,7 +22,7 @@ from connect_py.errors import ConfigError, ConnectError
 from connect_py.runtime import loggers
 from connect_py.runtime import logging as line_logging
 from connect_py.runtime.config import WorkerConfig
-from connect_py.runtime.connector_config import CONNECTOR_CLASS, TASK_CLASS, TOPICS, TOPICS_REGEX
+from connect_py.runtime.connector_config import CONNECTOR_CLASS, NAME, TASK_CLASS, TOPICS, TOPICS_REGEX
 from connect_py.runtime.herder.assignment import Assignment
 from connect_py.runtime.herder.ending import Ending
 from connect_py.runtime.herder.offsets import GroupAdmin
@@ -206,12 +206,14 @@ class HerderCore:
         config = snapshot.connectors.get(name)
         if config is None or not self._assignment.owns_connector(name):
             return None
-        self._secrets_of(config)
+        self._secrets_of(name, config)
         return self._connectors.run(name, config, snapshot.target_state(name), restarting=restarting)
 
     def _remove(self, name: str) -> None:
         if name in self._configs.snapshot().connectors:
             return  # it has been created again; that record's event follows
+        for known in (line_logging.SECRETS, PROVIDED):
+            known.forget(name)
         self._connectors.remove(name)
         self._tasks.want(name, {})
         self._tasks.pause(name, False)
@@ -270,7 +272,8 @@ class HerderCore:
         return TaskSpec(name, number, self._incarnations, version, start, policy)
 
     def _spawn(self, start: Mapping[str, Any], on_event: Callable[[Event], None]) -> TaskProcess:
-        redact = redactor(self._secrets_of(start["config"]) | self._secrets_of(start["task_config"]))
+        name = start["connector"]
+        redact = redactor(self._secrets_of(name, start["config"]) | self._secrets_of(name, start["task_config"]))
         return TaskProcess(
             [*self._task_command, f"{start['connector']}-{start['task']}"],
             start,
@@ -342,10 +345,10 @@ class HerderCore:
         return Status(state, self._worker_id, self._assignment.generation, trace, version)
 
     def _explain(self, error: Exception, config: Mapping[str, str]) -> str:
-        return scrub(PROVIDED(redactor(self._secrets_of(config))(trace_of(error))))
+        return scrub(PROVIDED(redactor(self._secrets_of(config.get(NAME, ""), config))(trace_of(error))))
 
-    def _secrets_of(self, config: Mapping[str, str | None]) -> set[str]:
-        """Secrets of a connector's configuration and of the worker's; the log of this process hides them from now on."""
+    def _secrets_of(self, name: str, config: Mapping[str, str | None]) -> set[str]:
+        """Secrets of a stored configuration and of the worker's; the log of this process hides them until the connector is deleted."""
         found = secrets_of(self._plugins, config)
-        line_logging.SECRETS.learn(found)
+        line_logging.SECRETS.learn(found, name)
         return found | secret_values(self._worker.raw)

@@ -36,6 +36,7 @@ from connect_py.runtime.herder.cluster import ClusterHerder
 from connect_py.runtime.herder.hiding import hidden, restored
 from connect_py.runtime.metrics.worker import ConnectorKind
 from connect_py.runtime.plugins import KINDS, kinds_of
+from connect_py.runtime.secrets import secrets_of
 
 #: The release of Kafka Connect whose behaviour this worker has.
 VERSION = "4.3.1"
@@ -148,8 +149,7 @@ class DistributedHerder(ClusterHerder):
         return self._validated(self._meant(config.get(NAME) or "", config))
 
     def _validated(self, config: Mapping[str, str | None]) -> ConfigInfos:
-        self._secrets_of(config)
-        with line_logging.scope(config.get(NAME) or "", "validate"):
+        with line_logging.scope(config.get(NAME) or "", "validate"), line_logging.hiding(secrets_of(self._plugins, config)):
             return validation.validate(self._plugins, self._worker.raw, config, self._variables)
 
     # -- requests: changing
@@ -334,7 +334,7 @@ class DistributedHerder(ClusterHerder):
     def _resolved(self, config: Mapping[str, str]) -> Mapping[str, str]:
         """A configuration with the values behind its variables. Raises BadRequestError."""
         try:
-            return self._variables.resolve(config).values
+            return self._variables.resolve(config, owner=config.get(NAME)).values
         except ConfigError as error:
             raise BadRequestError(str(error)) from error
 

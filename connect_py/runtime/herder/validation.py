@@ -21,12 +21,14 @@ from connect_py.runtime.connector_config import (
     connector_definition,
     enriched_definition,
     refused_definition,
+    sanitize_errors,
     sink_group,
     sink_topic_errors,
 )
 from connect_py.runtime.extension_keys import extension_keys
 from connect_py.runtime.herder.base import ConfigInfos
 from connect_py.runtime.herder.override_entries import Entry, override_entries
+from connect_py.runtime.logging import hiding
 from connect_py.runtime.plugin_versions import VersionNotFoundError
 from connect_py.runtime.plugins import Plugins
 from connect_py.runtime.providers.resolver import Resolved, Resolver
@@ -64,10 +66,11 @@ def validate(
         BadRequestError: there is no ``connector.class``, or no such class, or a provider cannot read what it is asked for.
     """
     try:
-        resolved = (variables or Resolver()).resolve(written)
+        resolved = (variables or Resolver()).resolve(written, owner=None)
     except ConfigError as error:
         raise BadRequestError(str(error)) from error
-    infos = _check(plugins, worker, written, resolved.values)
+    with hiding(resolved.secrets):
+        infos = _check(plugins, worker, written, resolved.values)
     if resolved.values != dict(written):
         _show_variables(infos, written, resolved)
     return infos
@@ -97,6 +100,8 @@ def _check(plugins: Plugins, worker: Mapping[str, str], written: Mapping[str, st
     converters = {key: _converter_entries(plugins, config, key, values[key]) for key in CONVERTERS}
     own = connector.config_def()
     values |= {value.name: value for value in _own_values(connector, config)}
+    for name, problem in sanitize_errors(config):
+        values.setdefault(name, ConfigValue(name, config[name])).errors.append(problem)
     definitions = {**framework.keys, **own.keys}
     entries: list[Entry] = [(None, value) for name, value in in_java_order(values).items() if name not in definitions]
     entries += [(definition, values.get(name) or ConfigValue(name)) for name, definition in definitions.items()]

@@ -41,7 +41,7 @@ class Reloads:
         Raises:
             ConfigError: a provider cannot read what it is asked for.
         """
-        resolved = self._resolver.resolve(config)
+        resolved = self._resolver.resolve(config, owner=name)
         for key, variable in resolved.missing:
             log.warning("%s in the property %s stays as it is: %s", variable.text, key, self._resolver.explain_missing(variable))
         if resolved.ttl_ms is not None and (config.get("config.action.reload") or "restart").strip() != "none":

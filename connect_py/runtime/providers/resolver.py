@@ -2,7 +2,8 @@
 
 Where this happens, and nowhere else: the worker's own properties when it starts; a connector's in memory, to check it and to start its
 instance in the worker; and again inside each task's process. What is stored, shown and logged has the variables. Every value that a
-provider gave is told to `connect_py.runtime.redact.PROVIDED`, so no log line of this process and no trace repeats it.
+provider gave a stored configuration is learnt by `connect_py.runtime.redact.PROVIDED`, so no log line of this process and no trace repeats
+it.
 """
 
 from __future__ import annotations
@@ -59,10 +60,12 @@ class Resolver:
         names = dict.fromkeys(name for name in parse_value(PROVIDERS, properties.get(PROVIDERS, ""), ConfigType.LIST) if name)
         return cls({name: _provider(name, properties, load) for name in names})
 
-    def resolve(self, config: Mapping[str, str | None], *, shown: Collection[str] = ()) -> Resolved:
+    def resolve(self, config: Mapping[str, str | None], *, shown: Collection[str] = (), owner: str | None = "") -> Resolved:
         """Replace the variables of a configuration.
 
         Args:
+            owner: whose secrets the values are from now on, a connector's name, or "" for the process's own; None for what is only asked
+                about, whose answer the caller redacts.
             shown: properties that hold no secret, so what only these take from a provider may stand in the log.
 
         Raises:
@@ -74,7 +77,8 @@ class Resolver:
         values, ttl_ms = self._ask({variable for found in wanted.values() for variable in found})
         hidden = {variable[:3] for key, found in wanted.items() if key not in shown for variable in found}
         secrets = frozenset(value for variable, value in values.items() if variable in hidden)
-        PROVIDED.learn(secrets)
+        if owner is not None:
+            PROVIDED.learn(secrets, owner)
         resolved = {
             key: replace_variables(value, lambda variable: values.get(variable[:3])) if key in wanted and value is not None else value
             for key, value in config.items()
