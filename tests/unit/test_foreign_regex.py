@@ -34,5 +34,5 @@ def test_a_sink_whose_topics_regex_is_too_slow_for_its_dead_letter_topic_is_refu
 
 @pytest.mark.parametrize("pattern", ["(" * 500 + "a" + ")" * 500, "(" * 5000 + "a" + ")" * 5000, "a" * (MAX_LENGTH + 1), "a{99999999999}"])
 def test_a_regex_that_cannot_be_compiled_is_an_error_of_the_configuration(pattern: str) -> None:
-    with pytest.raises(ConfigError, match="near index|too large"):
+    with pytest.raises(ConfigError, match=r"near index|too large"):
         compile_java_regex(pattern)
