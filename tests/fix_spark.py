@@ -257,8 +257,10 @@ class DeltaLake(Lake):
 
 LAKES = {lake.format: lake for lake in (Lake, DeltaLake)}
 
-#: For tests that every table format must pass.
+#: For tests of what a table format does; they are the contract of both, and run in every run.
 both_formats = pytest.mark.parametrize("lake", list(LAKES), indirect=True)
+#: For tests of what does not depend on the format: in Iceberg in every run, in Delta with the long tests.
+iceberg_and_long_delta = pytest.mark.parametrize("lake", ["iceberg", pytest.param("delta", marks=pytest.mark.long)], indirect=True)
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.fix_spark import INT, TEXT, Lake, both_formats, event
+from tests.fix_spark import INT, TEXT, Lake, event, iceberg_and_long_delta
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -17,7 +17,7 @@ NUMBERS = list(PLACEHOLDER.encode())
 UUIDS = ["b68a35a7-17ad-35b3-af2a-ae46edb4545a"]  # as PostgreSQL's connector has it (spec, postgres.md §12.4)
 
 
-@both_formats
+@iceberg_and_long_delta
 @pytest.mark.parametrize("delete_mode", ["hard", "soft"])
 def test_a_thousand_changes_of_a_key_and_chains_of_deletes_leave_what_came_last(lake: Lake, delete_mode: str) -> None:
     def of(op: str, key: int, number: int | None) -> tuple[bytes | None, bytes | None]:

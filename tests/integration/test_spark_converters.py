@@ -10,7 +10,7 @@ import pytest
 from connect_py.converters.avro.converter import AvroConverter
 from connect_py.converters.json import JsonConverter
 from tests.fix_registry import SchemaRegistry
-from tests.fix_spark import INT, TEXT, Lake, both_formats, event
+from tests.fix_spark import INT, TEXT, Lake, event, iceberg_and_long_delta
 from tests.integration.test_spark_sink import assert_equals_the_source, recorded
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
@@ -39,7 +39,7 @@ def as_avro(records: list[tuple[bytes | None, bytes | None]], topic: str, regist
     return [(converted(key, is_key=True), converted(value, is_key=False)) for key, value in records]
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_avro_with_a_registry_leaves_the_table_equal_to_its_source(lake: Lake, schema_registry: SchemaRegistry) -> None:
     topic = lake.topic("everyday")
     lake.produce(topic, as_avro(recorded(), topic, schema_registry))

@@ -10,7 +10,7 @@ import pytest
 from spark_sink.maintenance import Policy
 from spark_sink.routing import TableName
 from spark_sink.task import SparkLakehouseSinkTask
-from tests.fix_spark import INT, TEXT, Lake, both_formats, event
+from tests.fix_spark import INT, TEXT, Lake, event, iceberg_and_long_delta
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -29,7 +29,7 @@ def of(prefix: str, found: dict[str, Any]) -> dict[str, int]:
     return {name.removeprefix(prefix + ":"): value for name, value in found.items() if name.startswith(prefix + ":")}
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_figures_say_what_the_sink_has_done_to_each_table(lake: Lake) -> None:
     kept, log = lake.topic("kept"), lake.topic("log")
     config = lake.config(kept, log, control_commit_threads="2") | {
@@ -90,7 +90,7 @@ def test_figures_say_what_the_sink_has_done_to_each_table(lake: Lake) -> None:
     assert whole["batch-seconds-total"] > whole["batch-read-seconds-total"] > 0
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_events_that_are_older_than_their_rows_are_counted_as_stale(lake: Lake) -> None:
     topic = lake.topic("t")
     task = lake.start(lake.config(topic, tables_ordering="column:n"))
@@ -107,7 +107,7 @@ def test_events_that_are_older_than_their_rows_are_counted_as_stale(lake: Lake) 
     assert figures(task, "public.t")["records-stale-total"] == 2, "of each key the newest event of the batch is compared"
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_values_that_events_did_not_hold_are_counted(lake: Lake) -> None:
     topic, columns = lake.topic("t"), {"a": TEXT, "b": TEXT}
     unavailable = "__debezium_unavailable_value"

@@ -6,7 +6,7 @@ import pytest
 
 from connect_py.errors import FatalTaskError, RetriableError
 from spark_sink import lanes
-from tests.fix_spark import INT, TEXT, Lake, both_formats, event
+from tests.fix_spark import INT, TEXT, Lake, event, iceberg_and_long_delta
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -18,7 +18,7 @@ def notes(table: str, *numbers: int) -> list[tuple[bytes | None, bytes]]:
     return [event("c", None, {"n": number, "of": table}, {"n": INT, "of": TEXT}, table) for number in numbers]
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_of_tables_written_at_once_each_has_its_own_rows_and_offsets_and_an_error_is_one_tables(lake: Lake) -> None:
     topics = {table: lake.topic(table) for table in TABLES}
     config = lake.config(*topics.values(), control_commit_threads="3") | {"lakehouse.table.public.c.evolve-schema-enabled": "false"}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from connect_py.errors import FatalTaskError
-from tests.fix_spark import BIGINT, ID, INT, TEXT, Lake, both_formats, event, struct
+from tests.fix_spark import BIGINT, ID, INT, TEXT, Lake, event, iceberg_and_long_delta, struct
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -41,7 +41,7 @@ NEW_ROW = {
 }
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_fields_are_added_and_widened_within_columns_whatever_the_order_of_old_and_new_events(lake: Lake) -> None:
     topic = lake.topic("t")
     task = lake.start(lake.config(topic))
@@ -104,7 +104,7 @@ def test_objects_without_schemas_get_new_fields_too_and_keep_the_types_of_those_
     }
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_a_column_that_may_be_null_or_is_gone_in_the_source_loses_its_not_null(lake: Lake) -> None:
     topic = lake.topic("t")
     config = lake.config(topic, tables_schema__force__optional="false")

@@ -13,7 +13,7 @@ from spark_sink.config import parse
 from spark_sink.decode import decode_sql
 from spark_sink.records import read_schemas
 from spark_sink.types import TypeOptions
-from tests.fix_spark import BIGINT, ID, TEXT, Lake, both_formats, struct, with_schema
+from tests.fix_spark import BIGINT, ID, TEXT, Lake, iceberg_and_long_delta, struct, with_schema
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -46,7 +46,7 @@ HISTORY = [
 ]
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_by_the_sources_positions_every_order_and_division_of_the_log_leaves_the_same(lake: Lake) -> None:
     seed = random.randrange(1_000_000)
     rng = random.Random(seed)

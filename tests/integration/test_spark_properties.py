@@ -15,7 +15,7 @@ from connect_py.api.record import TopicPartition
 from connect_py.errors import FatalTaskError
 from spark_sink import documents, geometry
 from spark_sink.types import literal
-from tests.fix_spark import BIGINT, ID, INT, TEXT, Lake, both_formats, event, struct, with_schema
+from tests.fix_spark import BIGINT, ID, INT, TEXT, Lake, event, iceberg_and_long_delta, struct, with_schema
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -70,7 +70,7 @@ def of_collection(recorded: Mapping[str, Any]) -> tuple[list[tuple[bytes | None,
     return [(whole(record["key"]), whole(record["value"])) for record in records], envelopes
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_mongodbs_own_events_become_documents_by_their_ids(lake: Lake) -> None:
     records, envelopes = of_collection(json.loads(RECORDED.read_text()))
     topic = lake.topic("items")
@@ -129,7 +129,7 @@ def shape(wkb: str | None, srid: int | None = 4326) -> dict[str, Any]:
     return {"wkb": None if wkb is None else base64.b64encode(bytes.fromhex(wkb)).decode(), "srid": srid}
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_geometries_are_texts_and_broken_ones_are_bad_records(lake: Lake) -> None:
     topics = [lake.topic(name) for name in ("one", "two")]
     config = lake.config(*topics, geometry_mode="wkt", control_commit_threads="2")
@@ -173,7 +173,7 @@ def test_records_without_a_key_can_be_bad_records(lake: Lake) -> None:
     assert [(TopicPartition(bad.topic, bad.partition), bad.offset) for bad in lake.context.rejected] == [(TopicPartition(topic, 0), 0)]
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_writers_do_as_they_are_told_whatever_the_table_says(lake: Lake) -> None:
     topic, name = lake.topic("t"), {"iceberg": "write.parquet.compression-codec", "delta": "compression"}[lake.format]
     config = lake.config(topic) | {f"lakehouse.tables.write-props.{name}": "gzip"}

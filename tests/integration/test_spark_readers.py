@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fix_spark import INT, Lake, both_formats, event
+from tests.fix_spark import INT, Lake, event, iceberg_and_long_delta
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -25,7 +25,7 @@ def run(name: str, *arguments: object) -> str:
     return done.stdout
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_every_example_shows_a_table_with_its_deletes_and_offsets(lake: Lake) -> None:
     topic = lake.topic("t")
     task = lake.start(lake.config(topic))

@@ -10,7 +10,7 @@ from connect_py.api.record import TopicPartition
 from connect_py.errors import FatalTaskError
 from spark_sink.offsets import alter_tables
 from spark_sink.routing import TableName
-from tests.fix_spark import BIGINT, ID, INT, TEXT, Lake, both_formats, struct, with_schema
+from tests.fix_spark import BIGINT, ID, INT, TEXT, Lake, iceberg_and_long_delta, struct, with_schema
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -48,7 +48,7 @@ def alive(lake: Lake) -> set[int]:
     return {row["id"] for row in lake.whole_rows("t") if not row.get("__deleted")}
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_rows_that_went_unseen_leave_with_the_next_snapshot_whatever_the_batches_and_restarts(lake: Lake) -> None:
     topic = lake.topic("t")
     config = lake.config(topic, snapshot_reconcile="true", max__offsets__per__trigger="3")
@@ -79,7 +79,7 @@ def test_rows_that_went_unseen_leave_with_the_next_snapshot_whatever_the_batches
     assert rows(lake) == {1: 0, 9: 0}
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_rows_that_came_and_went_in_the_snapshots_own_batch_do_not_come_back(lake: Lake) -> None:
     topic = lake.topic("t")
     lake.produce(topic, [event("c", 1, 0), event("c", 2, 0), *snapshot({1: 1, 3: 1}), event("u", 1, 2), *snapshot({1: 2, 4: 1})])
@@ -87,7 +87,7 @@ def test_rows_that_came_and_went_in_the_snapshots_own_batch_do_not_come_back(lak
     assert rows(lake) == {1: 2, 4: 1}
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_under_soft_deletes_rows_that_were_not_seen_are_marked(lake: Lake) -> None:
     topic = lake.topic("t")
     config = lake.config(topic, snapshot_reconcile="true", tables_delete__mode="soft")
@@ -103,7 +103,7 @@ def test_under_soft_deletes_rows_that_were_not_seen_are_marked(lake: Lake) -> No
     assert alive(lake) == {1, 2, 4}
 
 
-@both_formats
+@iceberg_and_long_delta
 @pytest.mark.parametrize(
     "records",
     [
@@ -134,7 +134,7 @@ def test_without_the_property_nothing_is_deleted_and_nothing_is_kept_of_it(lake:
     assert "__offset" not in lake.whole_rows("t")[0]
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_offsets_that_were_altered_within_a_snapshot_end_it(lake: Lake) -> None:
     topic = lake.topic("t")
     config, tp = lake.config(topic, snapshot_reconcile="true"), TopicPartition(topic, 0)
@@ -149,7 +149,7 @@ def test_offsets_that_were_altered_within_a_snapshot_end_it(lake: Lake) -> None:
     assert set(rows(lake)) == {1, 2, 3, 4}
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_a_rolled_back_table_knows_the_snapshot_that_was_under_way(lake: Lake) -> None:
     topic = lake.topic("t")
     config = lake.config(topic, snapshot_reconcile="true")

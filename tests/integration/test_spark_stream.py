@@ -21,7 +21,7 @@ from spark_sink.routing import TableName
 from spark_sink.tables.base import Writer
 from spark_sink.tables.open import open_tables
 from spark_sink.task import SparkLakehouseSinkTask
-from tests.fix_spark import TEXT, Lake, both_formats, event
+from tests.fix_spark import TEXT, Lake, event, iceberg_and_long_delta
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -51,7 +51,7 @@ def run(lake: Lake, config: dict[str, str]) -> SparkLakehouseSinkTask:
     return task
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_batches_of_a_stream_reach_the_table_once_and_its_checkpoint_goes_on_after_a_restart(lake: Lake) -> None:
     topic = lake.topic("t", partitions=2)
     config = streaming(lake, topic, max__offsets__per__trigger="2")
@@ -106,7 +106,7 @@ def test_a_checkpoint_that_is_gone_or_does_not_stand_where_the_table_does_repeat
     assert found(lake) == "abcde"
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_altered_offsets_hold_for_a_stream_back_and_forth(lake: Lake) -> None:
     topic = lake.topic("t")
     config = streaming(lake, topic)
@@ -164,7 +164,7 @@ def broken(*args: object) -> None:
     raise RuntimeError("storage is away")
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_of_two_streams_alive_at_once_the_older_one_cannot_commit(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = lake.topic("t")
     config = streaming(lake, topic)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from connect_py.errors import FatalTaskError
-from tests.fix_spark import INT, TEXT, Lake, both_formats, event
+from tests.fix_spark import INT, TEXT, Lake, event, iceberg_and_long_delta
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -38,7 +38,7 @@ def versions(lake: Lake) -> list[tuple[Any, ...]]:
     return sorted(rows, key=lambda row: row[:2])
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_every_version_is_kept_with_its_times_and_unsent_values_are_those_before(lake: Lake) -> None:
     topic = lake.topic("t")
     config = lake.config(topic, tables_write__mode="scd2")

@@ -16,7 +16,7 @@ from connect_py.testing.services.mysql import MySqlAddress
 from connect_py.testing.services.postgres import PostgresAddress
 from tests import mongo_task
 from tests.fix_postgres import postgres_source
-from tests.fix_spark import Lake, both_formats
+from tests.fix_spark import Lake, iceberg_and_long_delta
 from tests.lake_pump import MongoPump, MySqlPump, PostgresPump
 from tests.mysql_task import mysql_source
 
@@ -80,7 +80,7 @@ def found(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int
     return code, [json.loads(line) for line in said.out.splitlines()]
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_every_type_of_postgresql_is_found_equal_and_each_kind_of_difference_is_told_with_its_values(
     lake: Lake, postgres: PostgresAddress, database: str, tag: str, files: Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -115,7 +115,7 @@ def test_every_type_of_postgresql_is_found_equal_and_each_kind_of_difference_is_
             assert (code, again["equal"]) == (0, True), again
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_every_type_of_mysql_is_found_equal(
     lake: Lake, mysql: MySqlAddress, tag: str, files: Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -164,7 +164,7 @@ def _untombstoned(source: dict[str, str]) -> dict[str, str]:
     return source | {"tombstones.on.delete": "false"}
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_what_a_changelog_has_left_is_held_against_the_source_with_values_that_were_not_sent(
     lake: Lake, postgres: PostgresAddress, database: str, tag: str, files: Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -287,7 +287,7 @@ def test_rows_of_a_mysql_table_without_a_key_are_counted(
     assert (code, other["extra"], other["missing"]) == (3, 1, 0)
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_documents_as_mongodb_sends_them_are_compared_by_id(
     lake: Lake, mongo: MongoAddress, files: Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
