@@ -1,7 +1,10 @@
 """From a range of Kafka's log to typed rows: read by Spark in the JVM, decoded by expressions made from the records' own schemas.
 
 A batch is read once. The rows that stay are kept without their schemas: each record's two schema texts become fingerprints, and the driver
-fetches and parses the text of one record for every fingerprint that it has not met. One thread, the task's, uses this module.
+fetches and parses the text of one record for every fingerprint that it has not met.
+
+One thread at a time uses a `Reader`: the task's, or the one that reads ahead while the task does not (`spark_sink.ahead`). Lanes, several
+at once, call the methods of a `Batch` that make frames; only the task's thread shares, rejects and closes it.
 """
 
 from __future__ import annotations
@@ -242,6 +245,7 @@ class Reader:
         self._learn({fingerprint: place for fingerprint, place in places.items() if fingerprint not in self._known})
         self._format.counted(counts)
         groups: list[Group] = []
+        misnamed: set[Fingerprint] = set()
         for kind in kinds:
             fingerprint = kind.fingerprint
             meaning = self._known[fingerprint]
@@ -249,7 +253,11 @@ class Reader:
                 self._with_envelope.add(fingerprint.topic)
             if fingerprint.value is None and fingerprint.topic in self._with_envelope:
                 meaning = Meaning(RecordSchema(Form.IGNORED))
-            tables = self._tables_of(kind, meaning)
+            try:
+                tables = self._tables_of(kind, meaning)
+            except DataError as error:
+                tables, meaning = (), replace(meaning, problem=self._tolerated(kind, error))
+                misnamed.add(fingerprint)
             if tables and self._want_keys(tables, meaning.schema):
                 tables, meaning = (), replace(meaning, problem=self._without_key(kind))
             groups.append(
@@ -267,6 +275,8 @@ class Reader:
                     kind.marks,
                 )
             )
+        for fingerprint in misnamed:  # other records with these schemas may name other tables
+            del self._known[fingerprint]
         return groups
 
     def _tables_of(self, kind: Kind, meaning: Meaning) -> tuple[TableName, ...] | None:
@@ -293,13 +303,16 @@ class Reader:
 
     def _without_key(self, kind: Kind) -> str:
         """Why records without a key are bad."""
-        why = "it has no key, and lakehouse.tables.no-key=dlq"
+        return self._tolerated(kind, "it has no key, and lakehouse.tables.no-key=dlq")
+
+    def _tolerated(self, kind: Kind, why: object) -> str:
+        """Why records are bad. Raises FatalTaskError where bad records are not tolerated."""
         if not self._config.tolerates:
             raise FatalTaskError(
                 f"The record at {describe_record(*kind.place)} is bad: {why}. Nothing of this batch was written. "
                 "With errors.tolerance=all such records go to the dead letter queue."
             )
-        return why
+        return str(why)
 
     def _rule(self, value: str | None, meaning: Meaning) -> str:
         config = self._config
@@ -355,20 +368,28 @@ class Reader:
         if schema.form is Form.IGNORED:
             return Meaning(schema)
         topic = record["routed"] or fingerprint.topic
-        source = _source_of(bytes(record["value"]).decode()) if schema.form is Form.ENVELOPE else {}
+        source: dict[str, str | None] = _source_of(record["value"]) if schema.form is Form.ENVELOPE else {}
         parts = routing.parts_of_topic(topic) | routing.parts_of_source(topic, source)
-        route = {name: source[name] for name in ("db", "schema", "table", "collection") if source.get(name) is not None}
+        route = {name: text for name in ("db", "schema", "table", "collection") if (text := source.get(name)) is not None}
         one_table = not (self._config["tables"] or self._config["tables.dynamic-enabled"])
         return Meaning(schema, topic, parts, route if one_table else {})
 
 
 def _payload_of(text: bytes) -> Any:
-    return json.loads(bytes(text)).get("payload")
+    try:
+        return json.loads(bytes(text)).get("payload")
+    except (ValueError, RecursionError, AttributeError):
+        raise DataError("the text is not JSON with a schema and a payload, or is nested too deeply") from None
 
 
-def _source_of(value: str) -> dict[str, Any]:
-    payload = json.loads(value).get("payload") or {}
-    return dict(payload.get("source") or {})
+def _source_of(value: bytes) -> dict[str, str | None]:
+    """What names the table, out of an envelope's source block."""
+    payload = _payload_of(value)
+    source = payload.get("source") if isinstance(payload, dict) else None
+    names = {name: source.get(name) for name in ("name", "db", "schema", "table", "collection")} if isinstance(source, dict) else {}
+    if any(not isinstance(text, str | None) for text in names.values()):
+        raise DataError("the names in its source block are no texts")
+    return names
 
 
 def _equals(column: str, fingerprint: int | None) -> str:

@@ -9,6 +9,10 @@ from __future__ import annotations
 #: Spark's and both table formats' widest decimal.
 MAX_PRECISION = 38
 
+#: PostgreSQL's NUMERIC, the widest, has up to 131,072 digits before and 16,383 after the point (its manual, "Numeric Types"). A scale is
+#: also a number of zeros that are written, so that one of a billion would fill the memory.
+MAX_SCALE = 131_072 + 16_383
+
 #: Bytes that surely have no more than `MAX_PRECISION` digits.
 _SURE_BYTES = 15
 

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
-from connect_py.errors import ConfigError, RetriableError
+from connect_py.errors import ConfigError, FatalTaskError, RetriableError
 
 #: Versions that were found to work together (Java 17, Scala 2.13). `spark-token-provider-kafka-0-10_2.13` has no 4.1.3 on Maven Central;
 #: 4.0.0 has the same interface. Everything else that these need ships with Spark, so nothing is resolved transitively.
@@ -33,6 +33,18 @@ SINK_JARS = (
     "org.apache.kafka:kafka-clients:3.9.1",
     "org.apache.commons:commons-pool2:2.12.1",
 )
+
+#: SHA-256 of the sink's libraries, as they were when they were tested. Maven Central's own checksums come from the server that the
+#: libraries come from.
+SHA256 = {
+    "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0": "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82",
+    "io.delta:delta-spark_4.1_2.13:4.4.0": "75a9400986853c061f5109f012547de2545a5759e5e752e5ef633dabe16a4f10",
+    "io.delta:delta-storage:4.4.0": "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.3": "cb31ffd9c8f5527dba061db8af671d295562092e4f3f5ff42fc249fab8a8fde6",
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0": "f2be3b76f9e6cbe63379d4e4e0dc14f59dbf056ae2ad16ff15ac108004c86767",
+    "org.apache.kafka:kafka-clients:3.9.1": "7568b998572d256f0b7bc0afdc1b7a2588b8b08415c62ce314c864a6851ae9d9",
+    "org.apache.commons:commons-pool2:2.12.1": "5273c8bc8c0dca2211175c0d27efbd7228efae99689aac001a8e1ef8e872e9ef",
+}
 
 #: A cold download of the sink's libraries (70 MB) took 20 s; ten minutes are for slow lines.
 RESOLVE_TIMEOUT_SECONDS = 600.0
@@ -100,19 +112,42 @@ def resolve(coordinates: Iterable[str], target: Path, excludes: Iterable[str] = 
     Raises:
         ConfigError: pyspark or Java is missing, or a coordinate is malformed.
         RetriableError: the download failed; nothing was left behind.
+        FatalTaskError: a library is not the one that was tested (`SHA256`); nothing was left behind.
     """
     if not target.is_dir():
         target.parent.mkdir(parents=True, exist_ok=True)
         with _one_at_a_time(), tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as scratch:
             if target.is_dir():
                 return sorted(target.glob("*.jar"))
-            _download(list(coordinates), list(excludes), transitive, Path(scratch))
+            coordinates = list(coordinates)
+            _download(coordinates, list(excludes), transitive, Path(scratch))
+            verify(coordinates, Path(scratch) / "jars")
             try:
                 os.rename(Path(scratch) / "jars", target)
             except OSError:
                 if not target.is_dir():  # else another process was faster, and its directory is as good
                     raise
     return sorted(target.glob("*.jar"))
+
+
+def verify(coordinates: Iterable[str], directory: Path) -> None:
+    """Compare the libraries that have a known checksum with it.
+
+    Raises:
+        FatalTaskError: one is another.
+    """
+    for coordinate in coordinates:
+        group, artifact, version = _parts(coordinate, 3)
+        if (wanted := SHA256.get(coordinate)) is None:
+            continue
+        file = directory / f"{group}_{artifact}-{version}.jar"
+        with file.open("rb") as content:
+            found = hashlib.file_digest(content, "sha256").hexdigest()
+        if found != wanted:
+            raise FatalTaskError(
+                f"{coordinate} from Maven Central has the SHA-256 {found} and not {wanted}: it is not the library that this version was "
+                f"tested with. Nothing was kept. Look at what is between this machine and repo1.maven.org, and at {cache_directory()}/ivy."
+            )
 
 
 @contextlib.contextmanager

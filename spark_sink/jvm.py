@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connect_py.errors import FatalTaskError
@@ -28,6 +30,12 @@ _LOCAL_JVM_OPTIONS = ("-XX:+UseParallelGC", "-XX:ReservedCodeCacheSize=256m")
 #: A JVM does not start with two collectors: one that was chosen elsewhere stays.
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 _ELSEWHERE = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS")
+
+#: What pyspark gives to `spark-submit`.
+_SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
+
+#: Of Java's properties; every other character that is not plain goes by its number.
+_ESCAPES = {"\\": "\\\\", "=": "\\=", ":": "\\:", "#": "\\#", "!": "\\!"}
 
 _LOGGING = """\
 rootLogger.level = error
@@ -109,6 +117,9 @@ class Jvm:
 def start(settings: Mapping[str, str], name: str) -> Jvm:
     """A new JVM with a context of some settings.
 
+    Spark would put each setting into the JVM's command line, which every user of the machine can read. They go by a file that only this
+    user can read and that is gone when the context has started; only options of the JVM itself are in its command line.
+
     Raises:
         ConfigError: Spark or Java is missing.
         FatalTaskError: Spark does not start.
@@ -126,15 +137,42 @@ def start(settings: Mapping[str, str], name: str) -> Jvm:
     more = settings.get("spark.driver.extraJavaOptions", "")
     options += local_options(more, os.environ) if settings["spark.master"].startswith("local") else []
     options += [more]
-    builder = SparkSession.builder.appName(name).config("spark.driver.extraJavaOptions", " ".join(options).rstrip())
-    for key, value in settings.items():
-        if key != "spark.driver.extraJavaOptions":
-            builder = builder.config(key, value)
+    # The catalog that no table is in would put a directory into whatever the process's working directory is.
+    all_settings = {"spark.sql.warehouse.dir": str(scratch.path / "warehouse")} | dict(settings)
+    all_settings |= {"spark.app.name": name, "spark.driver.extraJavaOptions": " ".join(options).rstrip()}
+    file = scratch.path / "spark.properties"
+    before = os.environ.get(_SUBMIT_ARGUMENTS)
     try:
-        return Jvm(builder.getOrCreate(), scratch)
+        _write_properties(file, all_settings)
+        given = f"--properties-file {shlex.quote(str(file))} --load-spark-defaults"
+        os.environ[_SUBMIT_ARGUMENTS] = f"{given} {before or 'pyspark-shell'}"
+        return Jvm(SparkSession.builder.getOrCreate(), scratch)
     except Exception as error:
         scratch.remove()
         raise FatalTaskError(f"Spark did not start ({settings['spark.master']}): {error}") from error
+    finally:
+        file.unlink(missing_ok=True)
+        if before is None:
+            os.environ.pop(_SUBMIT_ARGUMENTS, None)
+        else:
+            os.environ[_SUBMIT_ARGUMENTS] = before
+
+
+def _write_properties(file: Path, settings: Mapping[str, str]) -> None:
+    """Write a file of Java's properties that nobody else can read."""
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
+        out.writelines(f"{escape_property(key)}={escape_property(value)}\n" for key, value in settings.items())
+
+
+def escape_property(text: str) -> str:
+    """A key or a value as `java.util.Properties` reads it back; Spark cuts blanks off the ends of values."""
+    escaped = "".join(_ESCAPES.get(character) or character for character in text)
+    return "".join(character if " " < character < "\x7f" else _unicode(character) for character in escaped)
+
+
+def _unicode(character: str) -> str:
+    units = character.encode("utf-16-be")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
 
 def _end(process: subprocess.Popen[bytes], seconds: float) -> None:

@@ -22,6 +22,10 @@ NOT_ROWS = re.compile(
 )
 
 
+#: BSON documents are nested 100 deep at most ("MongoDB Limits and Thresholds"); rows of other sources are far flatter.
+MAX_DEPTH = 100
+
+
 class Form(enum.Enum):
     """What a record's value is."""
 
@@ -87,11 +91,42 @@ def parse_head(head: str | None) -> SchemaJson | None:
         return None
     try:
         schema = json.loads(head + "}")["schema"]
+    except RecursionError:
+        raise _too_deep() from None
     except (ValueError, KeyError, TypeError):
         raise DataError(f"the text is not JSON that begins with a schema: {head[:60]}…") from None
-    if schema is not None and not isinstance(schema, dict):
-        raise DataError(f"the schema is not an object: {head[:60]}…")
-    return schema
+    if schema is None:
+        return None
+    _check_schema(schema, 0)
+    return dict(schema)
+
+
+def _check_schema(schema: object, depth: int) -> None:
+    """That all parts of a schema are there and of the kinds that JsonConverter writes. Raises DataError."""
+    if depth > MAX_DEPTH:
+        raise _too_deep()
+    if not isinstance(schema, dict) or not isinstance(schema.get("type"), str):
+        raise DataError(f"a schema is not an object with a type: {str(schema)[:60]}")
+    for name, kind in (("name", str), ("doc", str), ("parameters", dict)):
+        if not isinstance(schema.get(name), kind | None):
+            raise DataError(f"the {name} of a schema is {schema[name]!r:.60}")
+    for name in _PARTS.get(schema["type"], ()):
+        _check_schema(schema.get(name), depth + 1)
+    if schema["type"] == "struct":
+        if not isinstance(fields := schema.get("fields"), list):
+            raise DataError("the schema of a struct has no list of fields")
+        for field in fields:
+            _check_schema(field, depth + 1)
+            if not isinstance(field.get("field"), str) or not field["field"]:
+                raise DataError(f"a field of a struct has no name: {field.get('field')!r:.60}")
+
+
+def _too_deep() -> DataError:
+    return DataError(f"the schema is nested more than {MAX_DEPTH} deep")
+
+
+#: The other schemas of schemas of types with parts.
+_PARTS = {"array": ("items",), "map": ("keys", "values")}
 
 
 def read_schemas(key: SchemaJson | None, value: SchemaJson | None, *, tombstone: bool, options: TypeOptions) -> RecordSchema:
@@ -115,6 +150,8 @@ def read_schemas(key: SchemaJson | None, value: SchemaJson | None, *, tombstone:
         return RecordSchema(Form.IGNORED)
     fields: dict[str, Any] = {field["field"]: field for field in value["fields"]}
     if {"op", "after", "source"} <= fields.keys():
+        if fields["source"]["type"] != "struct":
+            raise DataError(f"the event's source is {fields['source']['type']}, not a struct")
         source = frozenset(field["field"] for field in fields["source"]["fields"])
         if documents.are_in(fields):
             if "id" not in {column.field for column in keys}:
@@ -141,6 +178,8 @@ def _with_keys(keys: tuple[Column, ...], columns: tuple[Column, ...]) -> tuple[C
 
 
 def _columns(schema: SchemaJson, options: TypeOptions) -> tuple[Column, ...]:
+    if schema["type"] != "struct":
+        raise DataError(f"the row is {schema['type']}, not a struct, so it has no columns")
     found: list[Column] = []
     for field in schema["fields"]:
         name = field["field"]

@@ -11,7 +11,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from connect_py.errors import DataError
 from spark_sink.config import SinkConfig
+from spark_sink.properties.checks import is_part_of_a_name
 from spark_sink.types import literal
 
 
@@ -81,6 +83,9 @@ def destinations(topic: str, parts: Mapping[str, str], value: str | None, config
 
     Returns:
         Empty when the lists leave its table out; None when no rule gives it one.
+
+    Raises:
+        DataError: what the record says cannot be a table's name.
     """
     value = topic if config["tables.route-field"] == "__topic" else value
     if config["tables"]:
@@ -101,11 +106,14 @@ def of_topic(topic: str, config: SinkConfig) -> tuple[TableName, ...]:
     """Tables of a topic's records, as far as its name alone tells."""
     if by_value(config):
         return ()
-    return destinations(topic, parts_of_topic(topic), None, config) or ()
+    try:
+        return destinations(topic, parts_of_topic(topic), None, config) or ()
+    except DataError:
+        return ()
 
 
 def resolve(parts: Mapping[str, str], config: SinkConfig) -> TableName | None:
-    """The table's name by the pattern, or None when a placeholder has no value."""
+    """The table's name by the pattern, or None when a placeholder has no value. Raises as `destinations`."""
     parts = dict(parts)
     if config["tables.route-topic-regex"] and (found := re.fullmatch(config["tables.route-topic-regex"], parts["topic"])):
         parts |= {str(number): text for number, text in enumerate(found.groups(), 1) if text}
@@ -122,7 +130,14 @@ def _finished(pieces: list[str], config: SinkConfig) -> TableName:
         pieces = [*config["tables.namespace"].split("."), *pieces]
     pieces[-1] = config["tables.prefix"] + pieces[-1]
     case = config["tables.name-case"]
-    return TableName(tuple(piece if case == "keep" else piece.upper() if case == "upper" else piece.lower() for piece in pieces))
+    name = TableName(tuple(piece if case == "keep" else piece.upper() if case == "upper" else piece.lower() for piece in pieces))
+    for part in name.parts:
+        if not is_part_of_a_name(part):
+            raise DataError(
+                f"{part!r} cannot be a part of a table's name, of which the whole is {str(name)!r}: it is empty, . or .., or has a slash, "
+                "a backslash, a colon or a control character"
+            )
+    return name
 
 
 def _chosen(name: str, config: SinkConfig) -> bool:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from pathlib import Path
 
 from spark_sink import jars
 from spark_sink.config import SinkConfig
@@ -43,8 +41,6 @@ def context_settings(config: SinkConfig) -> dict[str, str]:
         "spark.sql.codegen.cache.maxEntries": "1000",
         # Tables that are written at once share the cores: a small one does not wait for the jobs of a large one.
         "spark.scheduler.mode": "FAIR",
-        # Every table has its own catalog: this one would put a directory into whatever the process's working directory is.
-        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "connect-py-spark-warehouse"),
     }
     if master.startswith("local"):
         settings["spark.driver.host"] = "127.0.0.1"
@@ -53,7 +49,11 @@ def context_settings(config: SinkConfig) -> dict[str, str]:
 
 
 def session_settings(config: SinkConfig) -> dict[str, str]:
-    """Settings of one task's session. The time zone and ANSI mode are not the user's to choose: conversions rely on them."""
+    """Settings of one task's session.
+
+    The time zone and ANSI mode are not the user's to choose: conversions rely on them. Neither is the substitution of variables: Spark
+    replaces ``${env:X}`` in a statement before it parses it, also within quotes, and records name columns and comments.
+    """
     settings = {
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 2) if _is_local(config) else _CLUSTER_PARTITIONS,
         # A file a task of the write; two tiny batches a second must not each leave a file for every core.
@@ -69,7 +69,7 @@ def session_settings(config: SinkConfig) -> dict[str, str]:
         settings["spark.sql.streaming.stopTimeout"] = "5s"
     settings.update(_of_delta(config) if config["format"] == "delta" else _of_iceberg(config))
     settings.update({k: v for k, v in config.spark_conf.items() if of_session(k)})
-    settings.update({"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"})
+    settings.update({"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true", "spark.sql.variable.substitute": "false"})
     return settings
 
 

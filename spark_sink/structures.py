@@ -68,6 +68,19 @@ def type_text(type_: Type) -> str:
             return type_
 
 
+def leaves(type_: Type) -> set[str]:
+    """The types without parts that a type is made of."""
+    match type_:
+        case Struct(fields):
+            return set().union(*map(leaves, fields.values()))
+        case Array(element):
+            return leaves(element)
+        case Map(key, value):
+            return leaves(key) | leaves(value)
+        case _:
+            return {type_}
+
+
 def path_sql(path: Path) -> str:
     """A path for ALTER TABLE."""
     return ".".join(quote(name) for name in path)

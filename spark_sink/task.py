@@ -247,7 +247,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         if not new:
             return
         committed = self._context.committed()
-        claim, self._claimed = not self._claimed, True
+        claim = not self._claimed
         for tp in new:
             first, following = log[tp]
             fresh = first if self._config["starting-offsets"] == "earliest" else following
@@ -262,6 +262,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
                 if applied is None or applied < position:
                     _log.warning("Table %s has %s-%d only up to %s, behind the group's %d: reading again", table, *tp, applied, group)
             self._positions[tp] = max(position, first) if group is None else position
+        self._claimed = True
 
     # -- batches -------------------------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from connect_py.errors import DataError
 from spark_sink import decimals, geometry
-from spark_sink.decimals import MAX_PRECISION
+from spark_sink.decimals import MAX_PRECISION, MAX_SCALE
 
 #: A parsed schema, as JsonConverter writes it.
 SchemaJson = Mapping[str, Any]
@@ -117,7 +117,7 @@ def _type_of(schema: SchemaJson, options: TypeOptions, depth: int) -> ColumnType
     if name == "org.apache.kafka.connect.data.Decimal":
         return _decimal(schema, options)
     if name == "io.debezium.data.Bits" and options.bits == "bigint":
-        return _bits(int((schema.get("parameters") or {}).get("length", 0)))
+        return _bits(_parameter(schema, "length", 0))
     if name in _LOGICAL:
         return _LOGICAL[name](options)
     if kind in _PLAIN:
@@ -201,9 +201,9 @@ def struct_type(fields: Mapping[str, ColumnType]) -> ColumnType:
 
 
 def _decimal(schema: SchemaJson, options: TypeOptions) -> ColumnType:
-    parameters = schema.get("parameters") or {}
-    scale = int(parameters.get("scale", 0))
-    precision = int(parameters.get("connect.decimal.precision", MAX_PRECISION))
+    scale, precision = _parameter(schema, "scale", 0), _parameter(schema, "connect.decimal.precision", MAX_PRECISION)
+    if abs(scale) > MAX_SCALE or not 1 <= precision <= MAX_SCALE:
+        raise DataError(f"no decimal has a scale of {scale} and a precision of {precision}")
     if scale < 0:
         precision, zeros, scale = precision - scale, -scale, 0
     else:
@@ -225,9 +225,19 @@ def _decimal(schema: SchemaJson, options: TypeOptions) -> ColumnType:
     return ColumnType("binary", spark, lambda value: decimals.scaled(value, precision, scale))
 
 
+def _parameter(schema: SchemaJson, name: str, default: int) -> int:
+    value = (schema.get("parameters") or {}).get(name, default)
+    try:
+        return int(value)
+    except (ValueError, TypeError):
+        raise DataError(f"its parameter {name} is no whole number: {value!r:.60}") from None
+
+
 def _variable_scale(options: TypeOptions) -> ColumnType:
     def convert(value: str) -> str:
         text = decimals.text(f"{value}.`value`", f"{value}.`scale`")
+        too_long = f"{value}.`scale` NOT BETWEEN -{MAX_SCALE} AND {MAX_SCALE}"
+        text = f"IF({too_long}, raise_error(concat('no decimal has a scale of ', {value}.`scale`)), {text})"
         return text if options.variable_decimal == "string" else f"CAST({text} AS {options.variable_decimal})"
 
     return ColumnType("struct<`scale`:int,`value`:binary>", options.variable_decimal, convert)

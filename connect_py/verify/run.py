@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from connect_py.errors import ConfigError
+from connect_py.errors import ConfigError, DataError
 from connect_py.verify.changelog import Changelog
 from connect_py.verify.compare import Comparison
 from connect_py.verify.keyless import KeylessComparison
@@ -61,7 +61,11 @@ def _pairs(tables: SourceTables, config: SinkConfig) -> dict[TableName, list[str
         source = tables.source(name)
         by = config["tables.route-field"] or ""
         value = source.get(by.removeprefix("__source.")) if by.startswith("__source.") else None
-        for table in routing.destinations(topic, routing.parts_of_source(topic, source), value, config) or ():
+        try:
+            destinations = routing.destinations(topic, routing.parts_of_source(topic, source), value, config) or ()
+        except DataError:  # such records are bad, and are in no table
+            continue
+        for table in destinations:
             found.setdefault(table, []).append(name)
     if not found:
         raise ConfigError(

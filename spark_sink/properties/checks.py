@@ -11,6 +11,14 @@ from spark_sink.properties.key import PREFIX
 from spark_sink.structures import Array, Map, Struct, Type, parse_type
 from spark_sink.tables.layout import parse_partitions
 
+#: Parts of a table's name become directories, out of which these would lead.
+_NOT_IN_A_NAME = re.compile(r"[/\\:\x00-\x1f\x7f-\x9f]")
+
+
+def is_part_of_a_name(text: str) -> bool:
+    """Whether a text can be a part of a table's name: a table of such parts is always within its warehouse."""
+    return text not in ("", ".", "..") and not _NOT_IN_A_NAME.search(text)
+
 
 def check_routing(values: Mapping[str, Any], of_tables: Mapping[str, Mapping[str, Any]]) -> None:
     """Choices of routing that go together. Raises ConfigError."""
@@ -23,6 +31,9 @@ def check_routing(values: Mapping[str, Any], of_tables: Mapping[str, Mapping[str
         raise ConfigError(f"{PREFIX}tables.route-field needs {PREFIX}tables, or {PREFIX}tables.dynamic-enabled=true.")
     if static and by and (lacking := [name for name in static if "route-regex" not in of_tables.get(name, {})]):
         raise ConfigError(f"{PREFIX}table.{lacking[0]}.route-regex is missing: it says which records go to the table.")
+    for name in (*(static or ()), *([values["tables.namespace"]] if values["tables.namespace"] else ())):
+        if not all(map(is_part_of_a_name, name.split("."))):
+            raise ConfigError(f"{name} cannot be a table's name or namespace: a part is empty, or has a slash, a backslash or a colon.")
     patterns = [*(values["tables.include.list"] or ()), *(values["tables.exclude.list"] or ()), values["tables.route-topic-regex"] or ""]
     for pattern in (*patterns, *(own["route-regex"] for own in of_tables.values() if "route-regex" in own)):
         try:

@@ -23,6 +23,7 @@ from spark_sink.evolve import Evolution
 from spark_sink.maintenance import Policy
 from spark_sink.merge import Shape, append_sql, merge_sql, overwrite_sql
 from spark_sink.routing import TableName
+from spark_sink.structures import leaves, parse_type
 from spark_sink.tables.activity import Activity, of_metrics
 from spark_sink.tables.base import Extent, TableState, Writer
 from spark_sink.tables.catalog import evolution_sql, state_of, tables_of_catalog
@@ -45,6 +46,10 @@ _NEW_TABLE = {"delta.enableDeletionVectors": "true"}
 
 #: Delta turns this into a table feature that readers must know, so a table gets it with the first column that needs it.
 _WIDENING = "delta.enableTypeWidening"
+
+#: Types that a table has only with a feature of its protocol (PROTOCOL.md, "Valid Feature Names in Table Features"): CREATE TABLE adds
+#: it by itself, and ALTER TABLE … ADD COLUMNS refuses the column without.
+_FEATURES = {"timestamp_ntz": "timestampNtz", "variant": "variantType"}
 
 _NOT_THERE = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "PATH_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST")
 
@@ -172,8 +177,12 @@ class DeltaTables:
     def evolve(self, name: TableName, evolution: Evolution) -> None:
         """See `Tables.evolve`."""
         table = self._quoted(name)
-        if evolution.widened:
-            self._spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({literal(_WIDENING)} = 'true')")
+        added = set().union(*(leaves(parse_type(type_)) for type_ in evolution.added.values()))
+        properties = {f"delta.feature.{feature}": "supported" for type_, feature in _FEATURES.items() if type_ in added}
+        properties |= {_WIDENING: "true"} if evolution.widened else {}
+        if properties:
+            pairs = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
+            self._spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({pairs})")
         for statement in evolution_sql(table, evolution):
             self._spark.sql(statement)
 

@@ -13,16 +13,18 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import logging
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from connect_py.errors import ConnectError
 from spark_sink.evolve import Evolution
 from spark_sink.maintenance import Policy
 from spark_sink.merge import Shape, append_sql, merge_sql
 from spark_sink.routing import TableName
+from spark_sink.structures import leaves, parse_type
 from spark_sink.tables.activity import OF_SUMMARIES, Activity, line_of, of_snapshots
 from spark_sink.tables.base import Extent, TableState, Writer
 from spark_sink.tables.catalog import evolution_sql, state_of, tables_of_catalog
@@ -34,6 +36,8 @@ from spark_sink.watermark import Watermark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_log = logging.getLogger("io.github.connectpy.spark.SparkLakehouseSinkTask")
 
 _SNAPSHOT_PROPERTY = "spark.sql.iceberg.snapshot-property."
 
@@ -48,6 +52,9 @@ _NEW_TABLE = {
     "write.metadata.delete-after-commit.enabled": "true",
 }
 
+
+#: The first version of the format that has VARIANT.
+_VARIANTS_SINCE = 3
 
 #: Smaller data files are compacted, as a part of the target (`SizeBasedFileRewritePlanner.MIN_FILE_SIZE_DEFAULT_RATIO`).
 _SMALL = 0.75
@@ -153,8 +160,8 @@ class IcebergTables:
         alone = {"write.merge.distribution-mode": "none", "write.delete.granularity": "partition"}
         spread = {"write.distribution-mode": "hash"} if layout.partitions else alone
         chosen = spread | self._properties
-        if "variant" in columns.values():
-            chosen["format-version"] = str(max(3, int(chosen["format-version"])))  # older ones have no such type
+        if _has_variant(columns):
+            chosen["format-version"] = str(max(_VARIANTS_SINCE, int(chosen["format-version"])))
         properties = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in chosen.items())
         parts = f"PARTITIONED BY ({', '.join(partition_sql(partition) for partition in layout.partitions)})" if layout.partitions else ""
         self._spark.sql(f"CREATE TABLE {self._quoted(name)} ({', '.join(lines)}) USING iceberg {parts} TBLPROPERTIES ({properties})")
@@ -168,6 +175,11 @@ class IcebergTables:
 
     def evolve(self, name: TableName, evolution: Evolution) -> None:
         """See `Tables.evolve`."""
+        if _has_variant(evolution.added):
+            rows = self._spark.sql(f"SHOW TBLPROPERTIES {self._quoted(name)}").collect()
+            version = next((int(row["value"]) for row in rows if row["key"] == "format-version"), 1)
+            if version < _VARIANTS_SINCE:
+                self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES ('format-version' = '{_VARIANTS_SINCE}')")
         for statement in evolution_sql(self._quoted(name), evolution):
             self._spark.sql(statement)
 
@@ -276,7 +288,13 @@ class IcebergTables:
             with self._identity(watermark, generation):
                 for statement in statements(f"{self._quoted(name)}.{quote('branch_' + branch)}"):
                     self._spark.sql(statement)
-            head = self._publish(name, branch)
+            try:
+                head = self._publish(name, branch)
+            except Exception as error:
+                if (published := self._published(name, branch)) is None:
+                    raise
+                _log.warning("The catalog's answer to a commit of table %s was lost; the commit is there: %s", name, error)
+                head = published
         except BaseException as error:
             del self._known[name]
             moved: ConnectError | None = None
@@ -299,6 +317,13 @@ class IcebergTables:
             f"to => {literal(branch)})"
         )
         return int(moved.collect()[0]["updated_ref"])
+
+    def _published(self, name: TableName, branch: str) -> int | None:
+        """The table's head if it is the branch's, although publishing that failed; None when it is not, or cannot be asked for."""
+        with contextlib.suppress(Exception):  # what failed is the error to show
+            refs = self._refs(name)
+            return refs.get(branch) if refs.get(branch) == refs.get(self._head_of(name)) else None
+        return None
 
     def _moved(self, name: TableName, head: int | None) -> ConnectError | None:
         """The error if the table is no longer at `head`: the task ends when a younger one of the same connector changed it."""
@@ -340,6 +365,10 @@ class IcebergTables:
 
     def _quoted(self, name: TableName) -> str:
         return ".".join(quote(part) for part in (self._catalog, *name.parts))
+
+
+def _has_variant(types: Mapping[Any, str]) -> bool:
+    return any("variant" in leaves(parse_type(type_)) for type_ in types.values())
 
 
 def _nothing(table: str) -> str:

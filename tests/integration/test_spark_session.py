@@ -33,14 +33,20 @@ def jvms():
 
 bootstrap, warehouse, topic = sys.argv[1:]
 lake = Lake(bootstrap, Path(warehouse), "x")
-first = lake.start(lake.config(topic))
+secret = {"lakehouse.hadoop.fs.s3a.secret.key": " S3SECRET = ü\\n: "}
+first = lake.start(lake.config(topic) | secret)
+commands = [Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") for pid in jvms()]
+print([b"SECRET" in argument for command in commands for argument in command].count(True), "arguments hold the secret")
+hadoop = first._spark.sparkContext._jsc.hadoopConfiguration()
+print([hadoop.get("fs.s3a.secret.key")])
+print([path.name for path in Path(tempfile.gettempdir()).rglob("*.properties")])
 os.kill(jvms()[0], signal.SIGKILL)
 try:
     first.step()
 except FatalTaskError as error:
     print(error)
 print(sum(path.stat().st_size for path in Path(tempfile.gettempdir()).rglob("*") if path.is_file()))
-second = lake.start(lake.config(topic))
+second = lake.start(lake.config(topic) | secret)
 first.close()
 print(lake.drain(second), "batch,", len(lake.rows("t")), "rows")
 second.close()
@@ -57,7 +63,10 @@ def test_a_task_that_starts_after_the_jvm_died_gets_a_new_one_and_the_last_leave
     env = os.environ | {"PYTHONPATH": str(root), "TMPDIR": str(scratch)}
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=300, cwd=root, env=env)
     assert done.returncode == 0, done.stderr[-3000:]
-    said = done.stdout.splitlines()
+    commands, kept, files, *said = done.stdout.splitlines()
+    assert commands == "0 arguments hold the secret"
+    assert kept == repr(["S3SECRET = ü\n:"])
+    assert files == repr(["log4j2.properties"]), "the file that held it is gone"
     assert re.match(r"Spark ended while .*: killed by SIGKILL, which is what the kernel does when memory is short", said[0])
     assert said[2:] == ["1 batch, 1 rows", "0 left"]
     assert int(said[1]) > 50_000_000, "what the killed one had on disk"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from connect_py.errors import ConfigError
+from connect_py.errors import ConfigError, FatalTaskError
 from spark_sink import jars
 from spark_sink.config import CONFIG_DEF, parse
 from spark_sink.connector import SparkLakehouseSink
@@ -139,6 +140,30 @@ def test_a_java_that_is_too_old_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pa
 def test_a_missing_pyspark_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jars.importlib.util, "find_spec", lambda name: None)
     assert "connect-py-worker[spark]" in errors(GOOD)["lakehouse.spark.master"][0]
+
+
+def test_a_library_that_is_not_the_one_that_was_tested_is_refused_and_not_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CONNECT_PY_CACHE", str(tmp_path))
+    assert set(jars.SHA256) == set(jars.SINK_JARS)
+
+    def download(coordinates: list[str], excludes: list[str], transitive: bool, scratch: Path) -> None:
+        (scratch / "jars").mkdir()
+        for coordinate in coordinates:
+            (scratch / "jars" / (coordinate.replace(":", "_", 1).replace(":", "-") + ".jar")).write_bytes(b"other")
+
+    monkeypatch.setattr(jars, "_download", download)
+    other = hashlib.sha256(b"other").hexdigest()
+    with pytest.raises(FatalTaskError, match=f"io.delta:delta-storage:4.4.0 from Maven Central has the SHA-256 {other}"):
+        jars.resolve(["io.delta:delta-storage:4.4.0"], tmp_path / "jars" / "x")
+    assert not list((tmp_path / "jars").iterdir())
+    assert len(jars.resolve(["some:other:1"], tmp_path / "jars" / "y")) == 1
+
+
+def test_the_libraries_that_are_here_are_those_that_were_tested() -> None:
+    here = jars.cached(jars.SINK_JARS, "spark-sink")
+    if not here.is_dir():
+        pytest.skip("they have not been fetched yet")
+    jars.verify(jars.SINK_JARS, here)
 
 
 def test_libraries_that_cannot_be_had_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

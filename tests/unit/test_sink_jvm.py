@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_sink.jvm import local_options
+from spark_sink.jvm import _write_properties, local_options
 from spark_sink.scratch import Scratch, remove_left_behind
 
 CODE_CACHE = "-XX:ReservedCodeCacheSize=256m"
@@ -27,6 +27,13 @@ CODE_CACHE = "-XX:ReservedCodeCacheSize=256m"
 )
 def test_a_collector_that_was_chosen_elsewhere_is_the_only_one(more: str, environment: dict[str, str], options: list[str]) -> None:
     assert local_options(more, environment) == options
+
+
+def test_settings_for_the_jvm_are_in_a_file_that_nobody_else_can_read(tmp_path: Path) -> None:
+    file = tmp_path / "spark.properties"
+    _write_properties(file, {"spark.hadoop.fs.s3a.secret.key": "a=b:c#d\\e ü\n😀"})
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.read_text() == "spark.hadoop.fs.s3a.secret.key=a\\=b\\:c\\#d\\\\e\\u0020\\u00fc\\u000a\\ud83d\\ude00\n"
 
 
 def test_what_a_killed_process_leaves_on_disk_goes_with_the_next_start_and_what_is_in_use_stays(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 from dataclasses import replace
@@ -22,7 +23,7 @@ from spark_sink.heads import Fingerprint, Heads
 from spark_sink.maintenance import Schedule
 from spark_sink.merge import VERSION_COLUMNS, Shape, merge_sql, overwrite_sql
 from spark_sink.planning import offsets_json, plan_ranges, waiting_ranges
-from spark_sink.records import Form, parse_head, read_schemas
+from spark_sink.records import MAX_DEPTH, Form, parse_head, read_schemas
 from spark_sink.routing import TableName
 from spark_sink.structures import parse_type, type_text
 from spark_sink.tables.catalog import evolution_sql
@@ -200,6 +201,28 @@ def test_a_record_goes_where_the_rules_say(more: dict[str, str], value: str | No
     assert routed(more, value) == tables
 
 
+@pytest.mark.parametrize("part", ["", ".", "..", "a/b", "../../x", "a\\b", "s3:", "a\0b", "a\nb", "\x1b[2J", "a\x85b"])
+def test_no_record_names_a_table_outside_of_the_warehouse(part: str) -> None:
+    sources: list[tuple[dict[str, str], dict[str, str | None]]] = [
+        ({}, {"schema": part, "table": "t"}),
+        ({"route_pattern": "{db}.{table}"}, {"db": "d", "table": part}),
+    ]
+    for more, source in sources if part else []:  # a placeholder without a text is none
+        with pytest.raises(DataError, match="cannot be a part of a table's name"):
+            routing.resolve(routing.parts_of_source("any.topic", source), config(**more))
+    if part not in (".", ".."):  # of which the points separate
+        with pytest.raises(DataError, match="cannot be a part of a table's name"):
+            routed(DYNAMIC, f"a.{part}.b")
+    by_topic = {"tables.route-topic-regex": "(?s)p[|](.*)[|]t", "tables.route-pattern": "raw.{1}"}
+    with pytest.raises(DataError, match="cannot be a part of a table's name") if part else contextlib.nullcontext():
+        routed(by_topic, topic=f"p|{part}|t")
+    with pytest.raises(ConfigError, match="cannot be a table's name or namespace"):
+        routed({"tables": f"a.{part}"})
+    if part:
+        with pytest.raises(ConfigError, match="cannot be a table's name or namespace"):
+            routed({"tables.namespace": f"a.{part}"})
+
+
 @pytest.mark.parametrize(
     ("more", "why"),
     [
@@ -271,6 +294,81 @@ def test_options_choose_types() -> None:
     assert column_type(named("org.apache.kafka.connect.data.Timestamp", "int64"), options).spark == "timestamp_ntz"
     number = named("org.apache.kafka.connect.data.Decimal", "bytes", scale="2", **{"connect.decimal.precision": "9"})
     assert column_type(number, options).read == "decimal(9,2)"
+
+
+def parsed(text: str) -> Any:
+    return read_schemas(None, parse_head('{"schema":' + text), tombstone=False, options=TypeOptions())
+
+
+def of_column(text: str) -> Any:
+    return parsed('{"type":"struct","fields":[' + text + "]}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"type":"struct"}',
+        '{"type":"struct","fields":{}}',
+        '{"type":"struct","fields":[5]}',
+        '{"type":"struct","fields":[{"type":"int32","field":5}]}',
+        '{"type":"struct","fields":[{"type":"int32","field":""}]}',
+        '{"type":"struct","fields":[{"type":"int32"}]}',
+        '{"type":["struct"],"fields":[]}',
+        '{"type":"struct","name":{},"fields":[]}',
+        "5",
+        '{"type":"struct","fields":[{"type":"string","field":"op"},{"type":"int32","field":"after"},{"type":"int32","field":"source"}]}',
+        '{"type":"struct","fields":[{"type":"string","field":"op"},{"type":"int32","field":"after"},'
+        '{"type":"struct","fields":[],"field":"source"}]}',
+    ],
+)
+def test_a_schema_that_is_none_makes_a_bad_record(text: str) -> None:
+    with pytest.raises(DataError):
+        parsed(text)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        '{"type":"array","field":"a"}',
+        '{"type":"map","keys":{"type":"string"},"field":"a"}',
+        '{"type":"array","items":[],"field":"a"}',
+        '{"type":"int32","doc":5,"field":"a"}',
+        '{"type":"bytes","name":"org.apache.kafka.connect.data.Decimal","parameters":{"scale":"x"},"field":"a"}',
+        '{"type":"bytes","name":"org.apache.kafka.connect.data.Decimal","parameters":[],"field":"a"}',
+        '{"type":"bytes","name":"org.apache.kafka.connect.data.Decimal","parameters":{"scale":{}},"field":"a"}',
+        '{"type":"bytes","name":"io.debezium.data.Bits","parameters":{"length":"x"},"field":"a"}',
+    ],
+)
+def test_a_column_whose_schema_is_none_makes_a_bad_record(column: str) -> None:
+    with pytest.raises(DataError):
+        read_schemas(
+            None,
+            parse_head('{"schema":{"type":"struct","fields":[' + column + "]}"),
+            tombstone=False,
+            options=TypeOptions(bits="bigint"),
+        )
+
+
+def test_schemas_are_nested_a_hundred_deep_at_most() -> None:
+    nested = {"type": "string"}
+    for _ in range(MAX_DEPTH - 1):
+        nested = {"type": "array", "items": nested}
+    assert len(of_column(json.dumps(nested | {"field": "a"})).columns) == 1
+    with pytest.raises(DataError, match="nested more than 100 deep"):
+        of_column(json.dumps({"type": "array", "items": nested, "field": "a"}))
+    with pytest.raises(DataError, match="nested more than 100 deep"):
+        of_column('{"field":"a","type":"array","items":' * 2000 + '{"type":"string"}' + "}" * 2000)
+
+
+@pytest.mark.parametrize(
+    ("precision", "scale"),
+    [("-200000000", "-200000010"), ("5", "-2000000000"), ("5", "2000000000"), ("0", "0"), ("200000", "0"), ("9" * 5000, "0")],
+)
+def test_decimals_have_bounds_in_which_no_value_fills_the_memory(precision: str, scale: str) -> None:
+    with pytest.raises(DataError):
+        column_type(
+            named("org.apache.kafka.connect.data.Decimal", "bytes", scale=scale, **{"connect.decimal.precision": precision}), TypeOptions()
+        )
 
 
 def test_what_has_no_rule_is_refused_with_its_column() -> None:
