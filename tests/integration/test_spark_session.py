@@ -35,7 +35,7 @@ bootstrap, warehouse, topic = sys.argv[1:]
 lake = Lake(bootstrap, Path(warehouse), "x")
 secret = {"lakehouse.hadoop.fs.s3a.secret.key": " S3SECRET = ü\\n: "}
 first = lake.start(lake.config(topic) | secret)
-commands = [Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") for pid in jvms()]
+commands = [Path(f"/proc/{pid}/cmdline").read_bytes().split(bytes(1)) for pid in jvms()]
 print([b"SECRET" in argument for command in commands for argument in command].count(True), "arguments hold the secret")
 hadoop = first._spark.sparkContext._jsc.hadoopConfiguration()
 print([hadoop.get("fs.s3a.secret.key")])
