@@ -19,7 +19,7 @@ from connect_py.api.config import (
     one_of,
     one_of_ignoring_case,
 )
-from connect_py.api.connector import Connector, SinkConnector, SourceConnector
+from connect_py.api.connector import Connector, ConnectorContext, SinkConnector, SourceConnector
 from connect_py.api.converter import Converter, HeaderConverter
 from connect_py.api.custom import Conversion, ConvertedColumn, CustomConverter, PostProcessor
 from connect_py.api.metrics import MetricGroup, MetricValue
@@ -51,6 +51,7 @@ __all__ = [
     "ConfigType",
     "ConfigValue",
     "Connector",
+    "ConnectorContext",
     "Conversion",
     "ConvertedColumn",
     "Converter",

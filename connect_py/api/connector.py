@@ -7,15 +7,47 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from connect_py.api.config import ConfigDef, ConfigValue
 from connect_py.api.offset import SourceOffset, SourcePartition
 from connect_py.api.task import BatchSinkTask, SinkTask, SourceTask
 
 
+class ConnectorContext(Protocol):
+    """What a connector may ask of the runtime (`org.apache.kafka.connect.connector.ConnectorContext`). Any thread may call its methods."""
+
+    @property
+    def connector(self) -> str:
+        """The connector's name."""
+        ...
+
+    def request_task_reconfiguration(self) -> None:
+        """Ask for `Connector.task_configs` to be called again soon, because the work is to be divided otherwise: a table is new, say.
+
+        When the answer differs from the tasks that run, all of the connector's tasks are started again with the new configurations.
+        """
+        ...
+
+    def raise_error(self, error: Exception) -> None:
+        """Report an error that a thread of the connector's own has found: the connector is stopped and becomes FAILED; its tasks resume
+        their work."""
+        ...
+
+    def offset(self, partition: SourcePartition) -> SourceOffset | None:
+        """The committed offset of a source partition now, None if there is none (`SourceConnectorContext.offsetStorageReader`).
+
+        Raises:
+            RetriableError: the offsets topic cannot be read just now.
+        """
+        ...
+
+
 class Connector(ABC):
     """Base of source and sink connectors.
+
+    Attributes:
+        context: what the connector may ask of the runtime; set before `start`.
 
     Class attributes:
         java_name: the name by which configurations know the connector.
@@ -29,6 +61,11 @@ class Connector(ABC):
     java_task_name: ClassVar[str]
     version: ClassVar[str]
     open_prefixes: ClassVar[tuple[str, ...]] = ()
+    context: ConnectorContext
+
+    def initialize(self, context: ConnectorContext) -> None:
+        """Called by the runtime before `start`, on an instance that is to run (not on those that only validate)."""
+        self.context = context
 
     @classmethod
     @abstractmethod

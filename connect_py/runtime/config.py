@@ -18,6 +18,12 @@ from connect_py.errors import ConfigError
 from connect_py.runtime.override_policy import override_policy
 from connect_py.runtime.restart_policy import RestartPolicy
 
+#: A task is a process of about 35 MB: one request must not exhaust a machine. More than Connect's users commonly have.
+MAX_TASKS_OF_CONNECTOR = 100
+MAX_TASKS_OF_WORKER = 1000
+TASKS_OF_CONNECTOR = "tasks.max.per.connector"
+TASKS_OF_WORKER = "tasks.max.per.worker"
+
 _HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 
 _BOTH = (
@@ -33,6 +39,17 @@ _BOTH = (
     ),
     ConfigKey(
         "task.shutdown.graceful.timeout.ms", ConfigType.LONG, 5000, _LOW, "How long tasks may take to end before they are killed.", None, -1
+    ),
+    ConfigKey(
+        TASKS_OF_CONNECTOR,
+        ConfigType.INT,
+        MAX_TASKS_OF_CONNECTOR,
+        _MEDIUM,
+        "The most tasks that a connector may have, whatever its tasks.max: each is a process.",
+        validator=between(1),
+    ),
+    ConfigKey(
+        TASKS_OF_WORKER, ConfigType.INT, MAX_TASKS_OF_WORKER, _MEDIUM, "The most tasks that run on this worker.", validator=between(1)
     ),
     ConfigKey("offset.flush.interval.ms", ConfigType.LONG, 60000, _LOW, "Time between two commits of a source task's offsets."),
     ConfigKey("offset.flush.timeout.ms", ConfigType.LONG, 5000, _LOW, "How long a commit may take."),
@@ -146,6 +163,8 @@ class WorkerConfig:
     group_id: str | None
     redact_secrets: bool
     plugin_path: Sequence[str]
+    max_tasks_of_connector: int = MAX_TASKS_OF_CONNECTOR
+    max_tasks: int = MAX_TASKS_OF_WORKER
 
     @classmethod
     def parse(cls, properties: Mapping[str, str], definition: ConfigDef = DISTRIBUTED) -> WorkerConfig:
@@ -177,6 +196,8 @@ class WorkerConfig:
             group_id=values.get("group.id"),
             redact_secrets=values["rest.redact.secrets"],
             plugin_path=values["plugin.path"] or (),
+            max_tasks_of_connector=values[TASKS_OF_CONNECTOR],
+            max_tasks=values[TASKS_OF_WORKER],
         )
 
     def worker_id(self, bound: Sequence[str] = ()) -> str:

@@ -27,6 +27,7 @@ from typing import Any
 
 from connect_py.api.storage import Status, StatusStore
 from connect_py.errors import ConnectError
+from connect_py.runtime.config import MAX_TASKS_OF_CONNECTOR, MAX_TASKS_OF_WORKER, TASKS_OF_CONNECTOR, TASKS_OF_WORKER
 from connect_py.runtime.metrics.worker import WorkerMetrics
 from connect_py.runtime.restart_policy import RestartPolicy, Restarts
 from connect_py.runtime.task_process import Event, Exited, TaskProcess
@@ -94,6 +95,8 @@ class TaskHost:
         spawn: starts a process, given its ``start`` message and where its events go.
         store_offsets: keeps offsets that a task reports by its pipe (standalone).
         status: builds a `Status` of this worker.
+        max_tasks_of_connector: the worker's ``tasks.max.per.connector``.
+        max_tasks: the worker's ``tasks.max.per.worker``.
         metrics: hears of starts and states, and gets what the tasks report.
         notified: gets what a connector's task shows to clients.
     """
@@ -109,6 +112,8 @@ class TaskHost:
         store_offsets: Callable[[str, Sequence[Any]], None],
         status: Callable[[str, str | None, str | None], Status],
         stop_timeout: float,
+        max_tasks_of_connector: int = MAX_TASKS_OF_CONNECTOR,
+        max_tasks: int = MAX_TASKS_OF_WORKER,
         metrics: WorkerMetrics | None = None,
         notified: Callable[[TaskId, Mapping[str, Any]], None] = lambda task_id, notification: None,
     ) -> None:
@@ -120,6 +125,8 @@ class TaskHost:
         self._store_offsets = store_offsets
         self._status = status
         self._stop_timeout = stop_timeout
+        self._max_tasks_of_connector = max_tasks_of_connector
+        self._max_tasks = max_tasks
         self._metrics = metrics or WorkerMetrics()
         self._notified = notified
         self._signals = TaskSignals()
@@ -235,6 +242,10 @@ class TaskHost:
     def _launch(self, task_id: TaskId, spec: TaskSpec, restarts: Restarts, deaths: int = 0) -> None:
         paused = task_id[0] in self._paused
         hosted = self._hosted[task_id] = _Hosted(spec, _Phase.LAUNCHING, paused=paused, deaths=deaths, restarts=restarts)
+        refusal = self._too_many(task_id)
+        if refusal is not None:
+            self._fail(task_id, hosted, refusal)
+            return
 
         def work() -> None:
             try:
@@ -246,6 +257,19 @@ class TaskHost:
                 self._post(lambda: self._on_launched(task_id, hosted, process))
 
         self._pool.submit(work)
+
+    def _too_many(self, task_id: TaskId) -> str | None:
+        """Why a task must not have a process; it is among the hosted ones already."""
+        if task_id[1] >= self._max_tasks_of_connector:
+            name, limit, what = TASKS_OF_CONNECTOR, self._max_tasks_of_connector, "a connector may have"
+        elif sum(hosted.phase is not _Phase.ENDED for hosted in self._hosted.values()) > self._max_tasks:
+            name, limit, what = TASKS_OF_WORKER, self._max_tasks, "this worker runs"
+        else:
+            return None
+        return (
+            f"Task {task_id[0]}-{task_id[1]} was not started: {what} at most {limit} tasks, because each is a process. Nothing was read or "
+            f"written. Stop other connectors or lower tasks.max, then restart the task; or have the worker's operator raise {name}.\n"
+        )
 
     def _on_launched(self, task_id: TaskId, hosted: _Hosted, process: TaskProcess) -> None:
         hosted.process = process

@@ -18,7 +18,7 @@ API = {
     "Importance", "JsonEncoding", "MetricGroup", "MetricValue", "Password", "PostProcessor", "Predicate", "REQUIRED", "Route",
     "SinkConnector", "SinkRecord", "SinkTask", "SinkTaskContext", "SourceConnector", "SourceOffset", "SourcePartition", "SourceRecord",
     "SourceTask", "SourceTaskContext", "TopicPartition", "Transform", "Validator", "Width", "all_of", "between", "non_empty", "one_of",
-    "one_of_ignoring_case", "RecordMetadata",
+    "one_of_ignoring_case", "ConnectorContext", "RecordMetadata",
 }  # fmt: skip
 
 

@@ -351,8 +351,9 @@ def test_a_stored_connector_whose_version_is_not_there_any_more_fails_with_what_
             statuses,
             pool,
             post=thread.post,
+            post_later=thread.post_later,
             status=lambda state, trace, version: Status(state, "w:1", 1, trace, version),
-            on_task_configs=lambda name, configs: None,
+            on_task_configs=lambda name, config, configs: None,
             explain=lambda error, config: str(error),
         )
         config = {"name": "c", "connector.class": FILE_SOURCE, "topic": "t", "connector.plugin.version": "[5,)"}

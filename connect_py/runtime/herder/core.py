@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from connect_py.api import SinkConnector
+from connect_py.api import SinkConnector, SourceOffset, SourcePartition
 from connect_py.api.metrics import MetricValue
 from connect_py.api.storage import ClusterConfig, ConfigStore, OffsetStore, RestartRequest, Status, StatusStore, TargetState
 from connect_py.data.java_map import in_java_order
@@ -26,7 +26,7 @@ from connect_py.runtime.connector_config import CONNECTOR_CLASS, NAME, TASK_CLAS
 from connect_py.runtime.herder.assignment import Assignment
 from connect_py.runtime.herder.ending import Ending
 from connect_py.runtime.herder.offsets import GroupAdmin
-from connect_py.runtime.herder.task_start import start_message
+from connect_py.runtime.herder.task_start import OFFSETS_SECONDS, start_message
 from connect_py.runtime.herder.thread import HerderThread
 from connect_py.runtime.hosted_connectors import ConnectorHost, TaskConfigs
 from connect_py.runtime.hosted_tasks import TaskHost, TaskSpec
@@ -92,6 +92,8 @@ class HerderCore:
         self._pool = ThreadPoolExecutor(_POOL_SIZE, "start-stop")
         self._ready = threading.Event()
         self._incarnations = 0
+        self._publications: dict[str, object] = {}
+        self._modifying: set[str] = set()
         self._metrics = WorkerMetrics(self._rebalances)
         self._notifications = Notifications()
         self._variables = Resolver.from_worker(worker.raw, plugins.load)
@@ -101,11 +103,14 @@ class HerderCore:
             statuses,
             self._pool,
             post=self._thread.post,
+            post_later=self._thread.post_later,
             status=self._status,
             on_task_configs=self._publish_tasks,
             explain=self._explain,
             metrics=self._metrics,
             resolve=self._reloads.resolve,
+            read_offsets=self._read_offsets,
+            max_tasks_of_connector=worker.max_tasks_of_connector,
         )
         self._tasks = TaskHost(
             statuses,
@@ -116,6 +121,8 @@ class HerderCore:
             store_offsets=offsets.put,
             status=self._status,
             stop_timeout=worker.graceful_shutdown_seconds,
+            max_tasks_of_connector=worker.max_tasks_of_connector,
+            max_tasks=worker.max_tasks,
             metrics=self._metrics,
             notified=lambda task_id, notification: self._notifications.add(*task_id, notification),
         )
@@ -215,6 +222,7 @@ class HerderCore:
         for known in (line_logging.SECRETS, PROVIDED):
             known.forget(name)
         self._connectors.remove(name)
+        self._publications.pop(name, None)
         self._tasks.want(name, {})
         self._tasks.pause(name, False)
         self._statuses.delete_connector(name)
@@ -282,11 +290,23 @@ class HerderCore:
             redact=lambda text: scrub(PROVIDED(redact(text))),
         )
 
-    def _publish_tasks(self, name: str, configs: TaskConfigs, attempt: int = 0) -> None:
-        """Store a started connector's task configurations, unless they are what is stored already for the very same configuration."""
+    def _read_offsets(self, name: str) -> Iterable[tuple[SourcePartition, SourceOffset]]:
+        self._offsets.refresh(OFFSETS_SECONDS)
+        return self._offsets.of_connector(name)
+
+    def _publish_tasks(self, name: str, made_of: Mapping[str, str], configs: TaskConfigs) -> None:
+        """Store a started connector's task configurations in place of what is still being stored of it."""
+        publication = self._publications[name] = object()
+        self._publish(name, made_of, configs, publication)
+
+    def _publish(self, name: str, made_of: Mapping[str, str], configs: TaskConfigs, publication: object, attempt: int = 0) -> None:
+        """Store task configurations, unless they are what is stored already for the very same configuration, or are outdated: newer ones
+        follow or have been stored, or the connector has been changed, stopped or deleted meanwhile."""
+        if self._publications.get(name) is not publication:
+            return
         snapshot = self._configs.snapshot()
         config = snapshot.connectors.get(name)
-        if config is None or snapshot.target_state(name) is not TargetState.STARTED:
+        if config is None or dict(config) != dict(made_of) or snapshot.target_state(name) is not TargetState.STARTED:
             return
         connector = self._plugins.connector(config.get(CONNECTOR_CLASS, ""))
         wanted = [self._task_config(connector, config, made) for made in configs]
@@ -298,7 +318,7 @@ class HerderCore:
         except ConnectError as error:
             delay = min(_PUBLISH_RETRY_SECONDS[1], _PUBLISH_RETRY_SECONDS[0] * 2**attempt)
             log.warning("Task configurations of %s could not be stored; tried again in %.2f s: %s", name, delay, error)
-            self._thread.post_later(delay, lambda: self._publish_tasks(name, configs, attempt + 1))
+            self._thread.post_later(delay, lambda: self._publish(name, made_of, configs, publication, attempt + 1))
 
     @staticmethod
     def _task_config(connector: Any, config: Mapping[str, str], made: Mapping[str, str]) -> dict[str, str]:

@@ -6,8 +6,9 @@ something goes through the herder's thread, which has the rest (`connect_py.runt
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any
@@ -43,9 +44,8 @@ VERSION = "4.3.1"
 
 _HEALTH_SECONDS = 10.0
 
-#: The answer is 202, accepted: in Connect the reset shows once the status topic has been read back, and a GET sent right after the answer
-#: still sees the topics. This is long enough for the same GET to see the same here.
-_TOPICS_RESET_SECONDS = 0.1
+#: How long the status topic may take to forget topics.
+_TOPICS_RESET_SECONDS = 30.0
 
 
 class DistributedHerder(ClusterHerder):
@@ -192,6 +192,7 @@ class DistributedHerder(ClusterHerder):
 
         def work() -> None:
             self._config_of(self._configs.snapshot(), name)
+            self._require_unmodified(name)
             self._configs.remove_connector(name)
 
         self._thread.call(work, doing=f"removing connector {name}")
@@ -202,6 +203,8 @@ class DistributedHerder(ClusterHerder):
         def work() -> None:
             if name not in self._configs.snapshot().connectors:
                 raise NotFoundError(f"Unknown connector {name}")
+            if state is not TargetState.STOPPED:
+                self._require_unmodified(name)
             if state is TargetState.STOPPED:
                 self._configs.put_task_configs(name, [])
             self._configs.put_target_state(name, state)
@@ -257,16 +260,21 @@ class DistributedHerder(ClusterHerder):
         self._thread.call(work, doing=f"restarting task {name}-{task}")
 
     def reset_topics(self, name: str) -> None:
-        """Forget the topics in use, soon; running tasks report theirs anew. Raises RestError 403 when that is not allowed."""
+        """Forget the topics in use, which shows when this returns; running tasks report theirs again with their next record.
+
+        Connect returns before: there, a request that follows may still see the topics.
+
+        Raises:
+            RestError: 403, that is not allowed.
+            RetriableError: Kafka did not take it in time; it follows when it can.
+        """
         self._require_topic_tracking()
         if not self._worker.topic_tracking_reset:
             raise RestError("Topic tracking reset is disabled.", 403)
-
-        def work() -> None:
-            self._statuses.delete_topics(name)
-            self._tasks.forget_topics(name)
-
-        self._thread.post(lambda: self._thread.post_later(_TOPICS_RESET_SECONDS, work))
+        self._statuses.delete_topics(name)
+        self._statuses.flush(_TOPICS_RESET_SECONDS)
+        self._statuses.refresh(_TOPICS_RESET_SECONDS)
+        self._thread.call(lambda: self._tasks.forget_topics(name), doing=f"resetting the topics of connector {name}")
 
     # -- requests: signals and notifications
 
@@ -292,25 +300,51 @@ class DistributedHerder(ClusterHerder):
         return offset_requests.source_offsets(self._offsets, name)
 
     def alter_offsets(self, name: str, offsets: Sequence[OffsetEntry]) -> str:
-        """Set offsets of a stopped connector; returns the answer's message. Raises NotFoundError, BadRequestError, RestError."""
-        config = self._stopped(name)
-        connector = self._plugins.connector(config.get(CONNECTOR_CLASS, ""))()
-        if isinstance(connector, SinkConnector):
-            return offset_requests.alter_sink(self._admin, sink_group(name, config), name, connector, config, offsets)
-        assert isinstance(connector, SourceConnector)
-        return offset_requests.alter_source(self._offsets, name, connector, config, offsets)
+        """Set offsets of a stopped connector; returns the answer's message.
+
+        Raises:
+            NotFoundError: there is no such connector.
+            BadRequestError: it is not stopped, or an entry is malformed.
+            ConflictError: its tasks have not ended yet, or another request changes its offsets.
+            RestError: the connector refuses them.
+        """
+        with self._offsets_to_modify(name) as config:
+            connector = self._plugins.connector(config.get(CONNECTOR_CLASS, ""))()
+            if isinstance(connector, SinkConnector):
+                return offset_requests.alter_sink(self._admin, sink_group(name, config), name, connector, config, offsets)
+            assert isinstance(connector, SourceConnector)
+            return offset_requests.alter_source(self._offsets, name, connector, config, offsets)
 
     def reset_offsets(self, name: str) -> str:
         """Remove offsets of a stopped connector; returns the answer's message. Raises as `alter_offsets`."""
-        config = self._stopped(name)
-        connector = self._plugins.connector(config.get(CONNECTOR_CLASS, ""))()
-        if isinstance(connector, SinkConnector):
-            return offset_requests.reset_sink(self._admin, sink_group(name, config), name, connector, config)
-        assert isinstance(connector, SourceConnector)
-        return offset_requests.reset_source(self._offsets, name, connector, config)
+        with self._offsets_to_modify(name) as config:
+            connector = self._plugins.connector(config.get(CONNECTOR_CLASS, ""))()
+            if isinstance(connector, SinkConnector):
+                return offset_requests.reset_sink(self._admin, sink_group(name, config), name, connector, config)
+            assert isinstance(connector, SourceConnector)
+            return offset_requests.reset_source(self._offsets, name, connector, config)
 
-    def _stopped(self, name: str) -> Mapping[str, str]:
-        """The configuration of a connector of which nothing runs any more; waits for tasks that are just ending."""
+    @contextlib.contextmanager
+    def _offsets_to_modify(self, name: str) -> Iterator[Mapping[str, str]]:
+        """Give the resolved configuration of a connector of which nothing runs, nor will run before the context ends; wait for tasks that
+        are ending. The herder's thread looks and sets the mark, so that no request comes in between."""
+        seconds = self._worker.graceful_shutdown_seconds + 1.0
+        deadline = time.monotonic() + seconds
+        doing = f"preparing to modify the offsets of connector {name}"
+        while (config := self._thread.call(lambda: self._begin_to_modify(name), doing=doing)) is None:
+            if time.monotonic() >= deadline:
+                raise ConflictError(
+                    f"The offsets of connector {name} were not modified, because its tasks have not stopped within {seconds:g} s. Please "
+                    "retry."
+                )
+            time.sleep(0.05)
+        try:
+            yield self._resolved(config)
+        finally:
+            self._thread.post(lambda: self._modifying.discard(name), f"ending a change of the offsets of connector {name}")
+
+    def _begin_to_modify(self, name: str) -> Mapping[str, str] | None:
+        """The configuration, when the offsets may be modified from now on; None while tasks are ending. On the herder's thread."""
         snapshot = self._configs.snapshot()
         config = self._config_of(snapshot, name)
         if snapshot.target_state(name) is not TargetState.STOPPED or snapshot.tasks(name):
@@ -318,10 +352,16 @@ class DistributedHerder(ClusterHerder):
                 "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for the specified "
                 f"connector by issuing a 'PUT' request to the '/connectors/{name}/stop' endpoint"
             )
-        deadline = time.monotonic() + self._worker.graceful_shutdown_seconds + 1.0
-        while self._thread.call(lambda: self._tasks.is_hosting(name)) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        return self._resolved(config)
+        self._require_unmodified(name)
+        if self._tasks.is_hosting(name):
+            return None
+        self._modifying.add(name)
+        return config
+
+    def _require_unmodified(self, name: str) -> None:
+        """Raise ConflictError while a request modifies the connector's offsets. On the herder's thread."""
+        if name in self._modifying:
+            raise ConflictError(f"Another request modifies the offsets of connector {name} just now. Nothing was changed. Please retry.")
 
     # -- helpers
 

@@ -13,7 +13,7 @@ from connect_py.runtime.connector_config import CONNECTOR_CLASS
 from connect_py.runtime.plugins import Plugins
 
 #: How long the committed offsets may take to be read.
-_OFFSETS_SECONDS = 90.0
+OFFSETS_SECONDS = 90.0
 
 
 def start_message(
@@ -37,7 +37,7 @@ def start_message(
     found = plugins.connector(config.get(CONNECTOR_CLASS, ""))
     offsets: list[tuple[dict[str, Any], dict[str, Any]]] = []
     if issubclass(found, SourceConnector):
-        store.refresh(_OFFSETS_SECONDS)
+        store.refresh(OFFSETS_SECONDS)
         offsets = [(dict(partition), dict(offset)) for partition, offset in store.of_connector(connector)]
     return {
         "type": "start",

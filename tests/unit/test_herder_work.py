@@ -1,0 +1,470 @@
+"""What a herder does between its stores and its connectors: scripted connectors and tasks, stores in memory."""
+
+import sys
+import textwrap
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from connect_py.api import ConfigDef, ConfigKey, ConfigType, SourceConnector
+from connect_py.api.storage import TargetState
+from connect_py.errors import BadRequestError, ConflictError, RetriableError
+from connect_py.runtime.config import WorkerConfig
+from connect_py.runtime.herder.assignment import SoleWorker
+from connect_py.runtime.herder.distributed import DistributedHerder
+from connect_py.runtime.plugins import Plugins
+from offsets.memory import MemoryConfigStore, MemoryOffsetStore, MemoryStatusStore
+from tests.waiting import eventually
+
+CLASS = "test.Scripted"
+
+#: Speaks the protocol of `connect_py.runtime.task_main`; takes its time to end when its configuration says so.
+TASK = textwrap.dedent(
+    """
+    import json, sys, time
+    start = json.loads(sys.stdin.readline())
+    print(json.dumps({"type": "state", "state": "RUNNING"}), flush=True)
+    for line in sys.stdin:
+        if json.loads(line)["type"] == "stop":
+            if "stay" in start["task_config"]:
+                continue
+            print('{"type":"stopped"}', flush=True)
+            break
+    """
+)
+
+
+class Scripted(SourceConnector):
+    """Does what `script` says; notes what happens to all its instances."""
+
+    java_name = CLASS
+    java_task_name = "test.ScriptedTask"
+    version = "1"
+    script: ClassVar["Script"]
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        return ConfigDef([ConfigKey("v", ConfigType.STRING, "")])
+
+    def start(self, config: Mapping[str, str]) -> None:
+        self.config = config
+        self.script.note("start", self)
+        self.script.starting(self)
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        self.script.asked.append(max_tasks)
+        return self.script.divide(self, max_tasks)
+
+    def task_class(self) -> Any:
+        raise AssertionError("tasks run in processes of their own")
+
+    def stop(self) -> None:
+        self.script.note("stop begins", self)
+        self.script.stopping(self)
+        self.script.note("stop", self)
+
+    def alter_offsets(self, config: Mapping[str, str], offsets: Sequence[Any]) -> bool:
+        self.script.altering()
+        return True
+
+
+class Script:
+    def __init__(self) -> None:
+        self.notes: list[tuple[str, int]] = []
+        self.instances: list[Scripted] = []
+        self.asked: list[int] = []
+        self.starting: Callable[[Scripted], None] = lambda connector: None
+        self.stopping: Callable[[Scripted], None] = lambda connector: None
+        self.altering: Callable[[], None] = lambda: None
+        self.divide: Callable[[Scripted, int], list[dict[str, str]]] = lambda connector, count: [{"v": connector.config.get("v", "")}]
+
+    def note(self, what: str, connector: Scripted) -> None:
+        if connector not in self.instances:
+            self.instances.append(connector)
+        self.notes.append((what, self.instances.index(connector)))
+
+
+class Configs(MemoryConfigStore):
+    """Refuses task configurations as often as it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refusals = 0
+        self.stored: list[list[str]] = []
+
+    def put_task_configs(self, connector: str, configs: Sequence[Mapping[str, str]]) -> None:
+        if self.refusals:
+            self.refusals -= 1
+            raise RetriableError("Kafka is away")
+        self.stored.append([config.get("v", "") for config in configs])
+        super().put_task_configs(connector, configs)
+
+
+class Work:
+    def __init__(self, tmp_path: Path, **properties: str) -> None:
+        self.script = Scripted.script = Script()
+        self.configs, self.statuses, self.offsets = Configs(), MemoryStatusStore(), MemoryOffsetStore()
+        plugins = Plugins({CLASS: "x:y"})
+        plugins._loaded[CLASS] = Scripted
+        json = "org.apache.kafka.connect.json.JsonConverter"
+        worker = WorkerConfig.parse(
+            {
+                "bootstrap.servers": "none:1",
+                "group.id": "g",
+                "key.converter": json,
+                "value.converter": json,
+                "config.storage.topic": "c",
+                "offset.storage.topic": "o",
+                "status.storage.topic": "s",
+                "task.shutdown.graceful.timeout.ms": "300",
+                **properties,
+            }
+        )
+        task = tmp_path / "task.py"
+        task.write_text(TASK)
+        self.herder = DistributedHerder(
+            worker,
+            plugins,
+            self.configs,
+            self.statuses,
+            self.offsets,
+            admin=None,  # type: ignore[arg-type]  # no sink is asked about
+            assignment=SoleWorker(),
+            worker_id="w:1",
+            cluster_id="k",
+            task_command=[sys.executable, str(task)],
+        )
+        self.herder.start()
+
+    def put(self, name: str = "c", **config: str) -> None:
+        """As a request would, but for the validation."""
+        full = {"name": name, "connector.class": CLASS, **{key.replace("_", "."): value for key, value in config.items()}}
+        self.herder._thread.call(lambda: self.configs.put_connector(name, full))
+
+    def state(self, name: str = "c") -> str | None:
+        status = self.statuses.connector(name)
+        return status.state if status else None
+
+    def await_state(self, wanted: str, name: str = "c") -> None:
+        eventually(lambda: self.state(name) == wanted, lambda: f"{name} is {self.state(name)}, not {wanted}", 10, 0.01)
+
+    def tasks(self, name: str = "c") -> list[str]:
+        return [status.state for _, status in sorted(self.statuses.tasks(name).items())]
+
+    def await_tasks(self, *wanted: str, name: str = "c") -> None:
+        eventually(lambda: self.tasks(name) == list(wanted), lambda: f"tasks are {self.tasks(name)}", 10, 0.01)
+
+    def noted(self, *what: tuple[str, int]) -> None:
+        eventually(lambda: self.script.notes == list(what), lambda: f"what happened is {self.script.notes}", 10, 0.01)
+
+    def later(self) -> None:
+        """Everything that waits for its time on the herder's thread happens now."""
+
+        def now() -> None:
+            waiting, self.herder._thread._later = self.herder._thread._later, []
+            for _, _, work in waiting:
+                work()
+
+        self.herder._thread.call(now)
+
+
+@pytest.fixture
+def make_work(tmp_path: Path) -> Iterator[Callable[..., Work]]:
+    made: list[Work] = []
+
+    def make(**properties: str) -> Work:
+        made.append(Work(tmp_path, **properties))
+        return made[-1]
+
+    yield make
+    for work in made:
+        work.herder.stop()
+
+
+@pytest.fixture
+def work(make_work: Callable[..., Work]) -> Work:
+    return make_work()
+
+
+def test_old_task_configurations_are_not_stored_over_newer_ones(work: Work) -> None:
+    work.configs.refusals = 1
+    work.put(v="1")
+    eventually(lambda: work.configs.refusals == 0, "refusal", 10, 0.01)
+    work.put(v="2")
+    eventually(lambda: work.configs.stored == [["2"]], lambda: f"{work.configs.stored}", 10, 0.01)
+    work.later()
+    assert work.configs.stored == [["2"]]
+
+
+def test_only_the_newest_division_of_an_unchanged_connector_is_stored(work: Work) -> None:
+    answers = iter(["a", "b"])
+    work.script.divide = lambda connector, count: [{"v": next(answers)}]
+    work.configs.refusals = 1
+    work.put()
+    eventually(lambda: work.configs.refusals == 0, "refusal", 10, 0.01)
+    work.script.instances[0].context.request_task_reconfiguration()
+    eventually(lambda: work.configs.stored == [["b"]], lambda: f"{work.configs.stored}", 10, 0.01)
+    work.later()
+    assert work.configs.stored == [["b"]]
+
+
+def test_task_configurations_that_could_not_be_stored_are_stored_later(work: Work) -> None:
+    work.configs.refusals = 1
+    work.put(v="1")
+    eventually(lambda: work.configs.stored == [["1"]], lambda: f"{work.configs.stored}", 10, 0.01)
+
+
+def test_a_connector_that_fails_after_its_start_is_stopped(work: Work) -> None:
+    def divide(connector: Scripted, count: int) -> list[dict[str, str]]:
+        raise RetriableError("the tables cannot be listed")
+
+    work.script.divide = divide
+    work.put()
+    work.await_state("FAILED")
+    work.noted(("start", 0), ("stop begins", 0), ("stop", 0))
+
+
+def test_a_connector_that_does_not_start_is_not_stopped(work: Work) -> None:
+    def fail(connector: Scripted) -> None:
+        raise RetriableError("away")
+
+    work.script.starting = fail
+    work.put()
+    work.await_state("FAILED")
+    assert work.script.notes == [("start", 0)]
+
+
+def test_a_connectors_next_instance_starts_when_the_last_ones_stop_has_ended(work: Work) -> None:
+    stopping, may_stop = threading.Event(), threading.Event()
+
+    def stop(connector: Scripted) -> None:
+        stopping.set()
+        assert may_stop.wait(10)
+
+    work.put(v="1")
+    work.await_tasks("RUNNING")
+    work.script.stopping = stop
+    work.put(v="2")
+    assert stopping.wait(10)
+    work.put(v="3")
+    work.herder._thread.call(lambda: None)
+    assert work.script.notes == [("start", 0), ("stop begins", 0)]
+    may_stop.set()
+    eventually(lambda: ["3"] in work.configs.stored, "tasks of the newest configuration", 10, 0.01)
+    assert work.script.notes == [("start", 0), ("stop begins", 0), ("stop", 0), ("start", 1)], "the one in between was never started"
+
+
+def test_a_stop_that_fails_is_logged_and_holds_nothing_up(work: Work, caplog: pytest.LogCaptureFixture) -> None:
+    def stop(connector: Scripted) -> None:
+        raise SystemExit(3)
+
+    work.put(v="1")
+    work.await_tasks("RUNNING")
+    work.script.stopping = stop
+    work.put(v="2")
+    eventually(lambda: ["2"] in work.configs.stored, "tasks of the newest configuration", 10, 0.01)
+    assert "Connector c could not be stopped in order" in caplog.text
+
+
+def test_a_connector_that_asks_to_end_the_worker_is_failed(work: Work) -> None:
+    def leave(connector: Scripted) -> None:
+        raise SystemExit(3)
+
+    work.script.starting = leave
+    work.put()
+    work.await_state("FAILED")
+
+
+def test_a_connector_may_ask_for_its_tasks_to_be_divided_again(work: Work) -> None:
+    tables = ["a"]
+    work.script.divide = lambda connector, count: [{"v": table} for table in tables]
+    work.put(tasks_max="2")
+    work.await_tasks("RUNNING")
+    tables.append("b")
+    work.script.instances[0].context.request_task_reconfiguration()
+    work.await_tasks("RUNNING", "RUNNING")
+    assert (work.configs.stored, work.state()) == ([["a"], ["a", "b"]], "RUNNING")
+
+
+def test_a_request_for_tasks_within_the_start_is_not_lost(work: Work) -> None:
+    tables = ["a"]
+
+    def divide(connector: Scripted, count: int) -> list[dict[str, str]]:
+        found = [{"v": table} for table in tables]
+        if len(tables) == 1:
+            tables.append("b")
+            connector.context.request_task_reconfiguration()
+        return found
+
+    work.script.divide = divide
+    work.put(tasks_max="2")
+    eventually(lambda: work.configs.stored == [["a"], ["a", "b"]], lambda: f"{work.configs.stored}", 10, 0.01)
+
+
+def test_a_connector_that_cannot_say_its_tasks_keeps_those_it_has_and_is_asked_again(work: Work) -> None:
+    work.put()
+    work.await_tasks("RUNNING")
+    failures = [RetriableError("away")]
+
+    def divide(connector: Scripted, count: int) -> list[dict[str, str]]:
+        if failures:
+            raise failures.pop()
+        return [{"v": "new"}]
+
+    work.script.divide = divide
+    work.script.instances[0].context.request_task_reconfiguration()
+    eventually(lambda: work.configs.stored[-1] == ["new"], lambda: f"{work.configs.stored}", 10, 0.01)
+    assert work.state() == "RUNNING"
+
+
+def test_a_connector_that_raises_an_error_is_failed_and_stopped_and_its_tasks_run(work: Work) -> None:
+    work.put()
+    work.await_tasks("RUNNING")
+    work.script.instances[0].context.raise_error(RetriableError("the monitor has lost its connection"))
+    work.await_state("FAILED")
+    status = work.statuses.connector("c")
+    assert status is not None and "the monitor has lost its connection" in (status.trace or "")
+    work.noted(("start", 0), ("stop begins", 0), ("stop", 0))
+    assert work.tasks() == ["RUNNING"]
+    work.herder.restart_connector("c")
+    work.await_state("RUNNING")
+
+
+def test_the_context_of_an_instance_that_was_replaced_asks_for_nothing(work: Work) -> None:
+    work.put(v="1")
+    work.await_tasks("RUNNING")
+    work.put(v="2")
+    eventually(lambda: ["2"] in work.configs.stored, "tasks of the newest configuration", 10, 0.01)
+    old = work.script.instances[0].context
+    asked = len(work.script.asked)
+    old.raise_error(RetriableError("too late"))
+    old.request_task_reconfiguration()
+    work.herder._thread.call(lambda: None)
+    assert (work.state(), len(work.script.asked)) == ("RUNNING", asked)
+
+
+def test_a_connector_reads_its_offsets(work: Work) -> None:
+    work.put()
+    work.await_tasks("RUNNING")
+    context = work.script.instances[0].context
+    assert context.offset({"a": 1, "b": 2}) is None
+    work.offsets.put("c", [({"b": 2, "a": 1}, {"pos": 3})])
+    assert context.offset({"a": 1, "b": 2}) == {"pos": 3}
+
+
+def test_a_connector_that_wants_more_tasks_than_the_operator_allows_is_failed(make_work: Callable[..., Work]) -> None:
+    work = make_work(**{"tasks.max.per.connector": "2"})
+    work.script.divide = lambda connector, count: [{"v": str(number)} for number in range(count)]
+    work.put(tasks_max="1000000")
+    work.await_state("FAILED")
+    status = work.statuses.connector("c")
+    assert status is not None and "tasks.max.per.connector" in (status.trace or "")
+    assert (work.script.asked, work.configs.stored) == ([3], [])
+    work.put(tasks_max="2")
+    work.await_tasks("RUNNING", "RUNNING")
+
+
+def test_a_connector_that_divides_into_too_many_later_keeps_its_tasks_and_is_failed(make_work: Callable[..., Work]) -> None:
+    work = make_work(**{"tasks.max.per.connector": "1"})
+    work.put(tasks_max="5")
+    work.await_tasks("RUNNING")
+    work.script.divide = lambda connector, count: [{"v": str(number)} for number in range(count)]
+    work.script.instances[0].context.request_task_reconfiguration()
+    work.await_state("FAILED")
+    assert (work.tasks(), len(work.configs.stored)) == (["RUNNING"], 1)
+
+
+def test_tasks_beyond_what_the_worker_may_run_are_failed_until_others_have_ended(make_work: Callable[..., Work]) -> None:
+    work = make_work(**{"tasks.max.per.worker": "2"})
+    work.script.divide = lambda connector, count: [{"v": str(number)} for number in range(count)]
+    work.put("a", tasks_max="2")
+    work.await_tasks("RUNNING", "RUNNING", name="a")
+    work.put("b", tasks_max="1")
+    work.await_tasks("FAILED", name="b")
+    status = work.statuses.task("b", 0)
+    assert status is not None and "tasks.max.per.worker" in (status.trace or "")
+    work.herder.delete_connector("a")
+    work.await_tasks(name="a")
+    work.herder.restart_task("b", 0)
+    work.await_tasks("RUNNING", name="b")
+
+
+def test_tasks_that_are_stored_already_are_held_to_the_operators_limit(make_work: Callable[..., Work]) -> None:
+    work = make_work(**{"tasks.max.per.connector": "1"})
+    work.put()
+    work.await_tasks("RUNNING")
+    work.configs.put_task_configs("c", [{"v": "1"}, {"v": "2"}])  # as a worker without the limit has left them
+    work.await_tasks("RUNNING", "FAILED")
+
+
+def stop(work: Work) -> None:
+    work.herder.set_target_state("c", TargetState.STOPPED)
+    work.await_state("STOPPED")
+
+
+def test_a_connector_is_not_resumed_or_deleted_while_its_offsets_are_modified(work: Work) -> None:
+    altering, may_alter = threading.Event(), threading.Event()
+
+    def alter() -> None:
+        altering.set()
+        assert may_alter.wait(10)
+
+    work.put()
+    work.await_tasks("RUNNING")
+    stop(work)
+    work.await_tasks()
+    work.script.altering = alter
+    answers: list[str] = []
+    request = threading.Thread(target=lambda: answers.append(work.herder.alter_offsets("c", [({"p": 1}, {"o": 2})])))
+    request.start()
+    assert altering.wait(10)
+    for other in (
+        lambda: work.herder.set_target_state("c", TargetState.STARTED),
+        lambda: work.herder.set_target_state("c", TargetState.PAUSED),
+        lambda: work.herder.delete_connector("c"),
+        lambda: work.herder.reset_offsets("c"),
+    ):
+        with pytest.raises(ConflictError, match="Another request modifies the offsets of connector c just now"):
+            other()
+    work.herder.set_target_state("c", TargetState.STOPPED)
+    may_alter.set()
+    request.join(10)
+    assert answers == ["The offsets for this connector have been altered successfully"]
+    work.herder.set_target_state("c", TargetState.STARTED)
+    work.await_tasks("RUNNING")
+
+
+def test_offsets_are_not_modified_while_a_task_has_not_ended(make_work: Callable[..., Work]) -> None:
+    work = make_work(**{"task.shutdown.graceful.timeout.ms": "4000"})
+    work.script.divide = lambda connector, count: [{"v": "", "stay": "yes"}]
+    work.put()
+    work.await_tasks("RUNNING")
+    stop(work)
+    work.herder._worker = WorkerConfig.parse({**work.herder._worker.raw, "task.shutdown.graceful.timeout.ms": "0"})
+    with pytest.raises(ConflictError, match="its tasks have not stopped within 1 s"):
+        work.herder.alter_offsets("c", [({"p": 1}, {"o": 2})])
+    assert work.herder.offsets("c") == []
+
+
+def test_a_refused_change_of_offsets_leaves_the_connector_free(work: Work) -> None:
+    work.put()
+    work.await_tasks("RUNNING")
+    with pytest.raises(BadRequestError, match="must be in the STOPPED state"):
+        work.herder.reset_offsets("c")
+    stop(work)
+    work.await_tasks()
+    for _ in range(2):
+        assert work.herder.reset_offsets("c").startswith("The offsets for this connector have been reset")
+    work.herder.set_target_state("c", TargetState.STARTED)
+
+
+def test_topics_are_forgotten_when_the_request_is_answered(work: Work) -> None:
+    work.put()
+    work.await_tasks("RUNNING")
+    work.statuses.put_topic("c", 0, "t")
+    assert work.herder.topics("c") == ["t"]
+    work.herder.reset_topics("c")
+    assert work.herder.topics("c") == []
