@@ -6,7 +6,9 @@ A connection belongs to the task's thread. Waiting is done in slices so that a s
 from __future__ import annotations
 
 import logging
+import os
 import select
+import socket
 import time
 from collections.abc import Callable, Sequence
 
@@ -20,6 +22,9 @@ log = logging.getLogger(__name__)
 
 #: How long one wait for the server lasts before a stop is looked for.
 WAIT_SLICE_SECONDS = 0.2
+
+#: After a statement's time is up, the server has this long to answer the request to give it up, and then to give it up.
+CANCEL_SECONDS = 10.0
 
 Row = tuple[str | None, ...]
 
@@ -46,11 +51,14 @@ class Connection:
         settings: where to.
         application: what the server's `pg_stat_activity` shows.
         should_stop: asked while waiting.
-        query_seconds: how long a statement may take before the server is asked to give it up; None is for ever.
+        query_seconds: how long a statement may take before the server is asked to give it up, and how long a COPY may wait for data; None
+            is for ever.
+        cancel_seconds: how long the server may take to answer that request, and then to give the statement up.
         connect_seconds: how long the server may take to answer at all.
 
     Raises:
         ServerError: it cannot be opened.
+        Stopped: a stop was asked for.
     """
 
     def __init__(
@@ -61,15 +69,13 @@ class Connection:
         replication: bool = False,
         should_stop: Callable[[], bool] = lambda: False,
         query_seconds: float | None = None,
+        cancel_seconds: float = CANCEL_SECONDS,
         connect_seconds: float = CONNECT_TIMEOUT_SECONDS,
     ) -> None:
         self._should_stop = should_stop
         self._query_seconds = query_seconds
-        self.pgconn = pq.PGconn.connect(settings.conninfo(application, replication=replication, connect_seconds=connect_seconds))
-        if self.pgconn.status != pq.ConnStatus.OK:
-            message = self.pgconn.error_message.decode("utf-8", "replace")
-            self.pgconn.finish()
-            raise connect_error(message)
+        self._cancel_seconds = cancel_seconds
+        self.pgconn = _connect(settings, application, replication=replication, seconds=connect_seconds, should_stop=should_stop)
         self.pgconn.nonblocking = 1
         self.socket = self.pgconn.socket
         self._poll = select.poll()
@@ -121,13 +127,17 @@ class Connection:
 
     def _next_result(self, while_waiting: Callable[[], None] | None = None) -> pq.abc.PGresult | None:
         give_up = time.monotonic() + self._query_seconds if self._query_seconds else None
+        is_cancelled = False
         while self.pgconn.is_busy():
             if self._should_stop():
                 raise Stopped
             if give_up is not None and time.monotonic() >= give_up:
+                if is_cancelled:
+                    raise ServerError("08006", "the server does not answer, not even to the request to give up a statement")
                 log.warning("A statement took longer than database.query.timeout.ms, and the server is asked to give it up")
                 self.cancel()
-                give_up = None
+                give_up = time.monotonic() + self._cancel_seconds
+                is_cancelled = True
             if self.wait_readable(WAIT_SLICE_SECONDS):
                 self.consume_input()
             elif while_waiting is not None:
@@ -209,17 +219,21 @@ class Connection:
         self._send(sql)
         result = self._next_result(while_waiting)
         lines: list[bytes] = []
+        data_at = time.monotonic()
         if result is not None and result.status == pq.ExecStatus.COPY_OUT:
             try:
                 while (found := self.pgconn.get_copy_data(1))[0] >= 0:
                     if found[0]:
                         lines.append(bytes(found[1]))
+                        data_at = time.monotonic()
                     elif self.wait_readable(WAIT_SLICE_SECONDS):
                         self.consume_input()
                     elif self._should_stop():
                         raise Stopped
-                    elif while_waiting is not None:
-                        while_waiting()
+                    else:
+                        self.check_silence(time.monotonic() - data_at)
+                        if while_waiting is not None:
+                            while_waiting()
             except psycopg.Error:
                 raise self.copy_failed() from None
             self.end_copy()
@@ -232,6 +246,11 @@ class Connection:
             while self._next_result() is not None:
                 pass
         raise ServerError("XX000", f"the server sent no rows to {sql.split('(')[0].strip()}")
+
+    def check_silence(self, seconds: float) -> None:
+        """Raise ServerError when a COPY was waited for longer than `query_seconds`."""
+        if self._query_seconds and seconds > self._query_seconds:
+            raise ServerError("08006", f"no row has come for {self._query_seconds:.0f} s (database.query.timeout.ms)")
 
     def end_copy(self) -> None:
         """Take the results that follow a COPY's last row. Raises ServerError when the COPY failed."""
@@ -248,13 +267,79 @@ class Connection:
     def cancel(self) -> None:
         """Ask the server, over a connection of its own, to give up the statement that runs. Best effort: a failure is logged."""
         try:
-            self.pgconn.get_cancel().cancel()
-        except psycopg.Error as error:
-            log.warning("The server could not be asked to give up a statement: %s", error)
+            request = self.pgconn.cancel_conn()
+            try:
+                request.start()
+                _finish(request.poll, lambda: request.socket, self._cancel_seconds)
+            finally:
+                request.finish()
+        except (psycopg.Error, TimeoutError) as error:
+            log.warning("The server could not be asked to give up a statement: %s", error or "it does not answer")
 
     def close(self) -> None:
         """Close without waiting; the server ends the session and frees an active slot."""
         self.pgconn.finish()
+
+
+def _connect(
+    settings: ConnectionSettings, application: str, *, replication: bool, seconds: float, should_stop: Callable[[], bool]
+) -> pq.abc.PGconn:
+    """Try each address of the host, each for `seconds`. Waits without the interpreter's lock, which `PQconnectdb` would hold.
+
+    Raises:
+        ServerError: none answers; the reason is the last one's.
+        Stopped: a stop was asked for.
+    """
+    # libpq reads the environment for what is not given: passwords, services and certificates of the worker's own user would go to any host
+    # that a connector names. `os.environ` keeps them for config providers.
+    for variable in [name for name in os.environ if name.startswith("PG")]:
+        os.unsetenv(variable)
+    failure = connect_error("")
+    for host in settings.host.split(","):
+        try:
+            found = socket.getaddrinfo(host.strip(), settings.port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            failure = connect_error(f'could not translate host name "{host}" to address: {reason}')
+            continue
+        for address in dict.fromkeys(str(entry[4][0]) for entry in found):
+            pgconn = pq.PGconn.connect_start(settings.conninfo(host.strip(), address, application, replication=replication))
+            try:
+                if pgconn.status != pq.ConnStatus.BAD:
+                    _finish(pgconn.connect_poll, lambda at=pgconn: at.socket, seconds, should_stop)  # type: ignore[misc]
+                if pgconn.status == pq.ConnStatus.OK:
+                    return pgconn
+                failure = connect_error(pgconn.error_message.decode("utf-8", "replace"))
+            except TimeoutError:
+                failure = connect_error(f'connection to server at "{host}" ({address}), port {settings.port} failed: timeout expired')
+            except BaseException:
+                pgconn.finish()
+                raise
+            pgconn.finish()
+    raise failure
+
+
+def _finish(step: Callable[[], int], at: Callable[[], int], seconds: float, should_stop: Callable[[], bool] = lambda: False) -> None:
+    """Take libpq's steps until it is done or has failed. Raises TimeoutError, and Stopped."""
+    deadline = time.monotonic() + seconds
+    wanted = select.POLLOUT
+    while True:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        if should_stop():
+            raise Stopped
+        ready = select.poll()
+        ready.register(at(), wanted)
+        if not ready.poll(min(left, WAIT_SLICE_SECONDS) * 1000):
+            continue
+        match step():
+            case pq.PollingStatus.READING:
+                wanted = select.POLLIN
+            case pq.PollingStatus.WRITING:
+                wanted = select.POLLOUT
+            case _:
+                return
 
 
 def _rows(result: pq.abc.PGresult) -> list[Row]:

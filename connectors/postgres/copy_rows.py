@@ -67,6 +67,7 @@ class CopyRows:
         if statement is not None:
             name = f"({statement.rstrip().rstrip(';')}\n) AS chosen"
         self._done = False
+        self._silent_seconds = 0.0
         connection.start_copy(f"COPY (SELECT {columns} FROM {name}{where}) TO STDOUT")
 
     def read(self) -> list[bytes] | None:
@@ -87,13 +88,15 @@ class CopyRows:
         size = 0
         most = self._rows_together
         waited = False
-        deadline = time.monotonic() + READ_WAIT_SECONDS
+        began = time.monotonic()
+        deadline = began + READ_WAIT_SECONDS
         while True:
             length, data = get(1)
             if length > 0:
                 append(bytes(data))
                 size += length
                 if len(rows) >= most or size > MAX_BYTES:
+                    self._silent_seconds = 0.0
                     return rows
             elif length == 0:
                 self._connection.consume_input()
@@ -103,6 +106,8 @@ class CopyRows:
                     size += length
                 elif length == 0:
                     if waited or time.monotonic() > deadline:
+                        self._silent_seconds = 0.0 if rows else self._silent_seconds + time.monotonic() - began
+                        self._connection.check_silence(self._silent_seconds)
                         return rows
                     waited = not self._connection.wait_readable(FILL_WAIT_SECONDS if rows else READ_WAIT_SECONDS)
                 else:

@@ -39,6 +39,8 @@ _ORIGIN = 0x4F
 _KINDS = frozenset((STREAM_START, STREAM_COMMIT, STREAM_ABORT))
 #: Bytes of a file that are in memory while it is handed out.
 BLOCK_BYTES = 1 << 20
+#: Messages that are kept before the stream may look at the clock.
+KEPT_TOGETHER = 1024
 
 #: What the connection has: a length (0: nothing now, below 0: the end) and a message.
 Get = Callable[[int], tuple[int, "memoryview | bytes"]]
@@ -140,6 +142,9 @@ class SegmentedMessages:
         memory_bytes: how much all open transactions may hold in memory, before one goes to a file.
         directory: of the files; None is the system's for temporary ones.
         sends_empty: whether the server sends begin and commit of a transaction of which it sends nothing else (before version 15).
+
+    Attributes:
+        has_kept: whether messages were kept since the owner reset it.
     """
 
     def __init__(self, get: Get, *, memory_bytes: int, directory: str | None = None, sends_empty: bool = False) -> None:
@@ -151,6 +156,7 @@ class SegmentedMessages:
         self._in_memory = 0
         self._segment: OpenTransaction | None = None
         self._replay: Iterator[bytes] | None = None
+        self.has_kept = False
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -158,18 +164,23 @@ class SegmentedMessages:
         return len(self._open), self._in_memory, sum(found.written for found in self._open.values())
 
     def get(self, asynchronous: int = 1) -> tuple[int, memoryview | bytes]:
-        """As the connection's own. Raises FatalTaskError: a transaction cannot be kept."""
+        """As the connection's own; after many messages that were kept it says that there is none, so that the stream looks at the clock.
+
+        Raises:
+            FatalTaskError: a transaction cannot be kept.
+        """
         if self._replay is not None:
             message = next(self._replay, None)
             if message is not None:
                 return len(message), message
             self._replay = None
-        while True:
+        for _ in range(KEPT_TOGETHER):
             length, data = self._get(asynchronous)
             if length <= _KIND or data[0] != 0x77:
                 return length, data
             kind = data[_KIND]
             if self._segment is not None:
+                self.has_kept = True
                 if kind == STREAM_STOP:
                     self._segment = None
                 else:
@@ -180,6 +191,7 @@ class SegmentedMessages:
                 found = self._boundary(kind, bytes(data))
                 if found is not None:
                     return len(found), found
+        return 0, b""
 
     def close(self) -> None:
         """Give up what is open."""

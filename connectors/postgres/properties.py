@@ -201,6 +201,7 @@ EXTENSIONS: Final = {
     known.key.name: known
     for known in (
         *OWN,
+        prop("connection.silence.timeout.ms", L, "60000", LOW, WS, "Silence of the server", "How long the server may say nothing on the replication connection, although it is asked to, before the connection is made again; 0 is for ever.", non_negative_long),
         prop("large.transaction.streaming", B, "false", LOW, WS, "Stream large transactions", "Whether the server sends large transactions while they are open (protocol version 2 of pgoutput, server version 14 and later), so that they wait here and not on its disk."),
         prop("large.transaction.memory.bytes", L, "16777216", LOW, WM, "Memory for open transactions", "How much of open transactions is kept in memory before the largest goes to a temporary file.", positive_long),
         prop("large.transaction.directory", S, None, LOW, WL, "Directory of open transactions", "Where those files are; the system's directory for temporary files without it.", _directory),

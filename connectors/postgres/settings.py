@@ -8,6 +8,11 @@ from connect_py.api import Password
 
 #: TCP connects that get no answer end after this; the server may be behind a firewall that drops packets.
 CONNECT_TIMEOUT_SECONDS = 10
+#: The connection ends when what was sent is not acknowledged for this long, and an idle one when the peer's machine does not answer probes
+#: (sent after 20 s without traffic, then each 10 s) for as long: a failed-over server or a firewall that forgot the flow sends no reset.
+TCP_TIMEOUT_MS = 60_000
+#: A path that is no file: libpq then looks into no ~/.pgpass.
+NO_PASSWORD_FILE = "/dev/null/none"  # noqa: S105  # a path
 #: Text forms that the row encoders read; the timeouts of the role or database must not cut a long COPY; a watermark must be in the log when
 #: its commit returns, because the stream waits for it (where commits are asynchronous it would wait 200 ms for the log's writer).
 SESSION = (
@@ -28,20 +33,29 @@ class ConnectionSettings:
     database: str
     more: tuple[tuple[str, str | Password], ...] = field(default=())
 
-    def conninfo(self, application: str, *, replication: bool = False, connect_seconds: float = CONNECT_TIMEOUT_SECONDS) -> bytes:
-        """The connection string; holds the password. libpq takes whole seconds, two at least, to connect."""
+    def conninfo(self, host: str, address: str, application: str, *, replication: bool = False) -> bytes:
+        """The connection string; holds the password, which is given although there is none: libpq would look elsewhere for it.
+
+        Args:
+            host: the name, for certificates and messages.
+            address: the number of the host, so that libpq does not look it up; it would block every thread.
+        """
         parts: list[tuple[str, str]] = [
-            ("host", self.host),
+            ("host", host),
+            ("hostaddr", address),
             ("port", str(self.port)),
             ("user", self.user),
             ("dbname", self.database),
             ("application_name", application),
             ("client_encoding", "UTF8"),
             ("options", SESSION),
-            ("connect_timeout", str(max(2, round(connect_seconds)))),
+            ("password", "" if self.password is None else self.password.reveal()),
+            ("passfile", NO_PASSWORD_FILE),
+            ("tcp_user_timeout", str(TCP_TIMEOUT_MS)),
+            ("keepalives_idle", "20"),
+            ("keepalives_interval", "10"),
+            ("keepalives_count", "4"),
         ]
-        if self.password is not None:
-            parts.append(("password", self.password.reveal()))
         if replication:
             parts.append(("replication", "database"))
         parts += [(name, value.reveal() if isinstance(value, Password) else value) for name, value in self.more]

@@ -15,6 +15,7 @@ from connectors.postgres.catalog import ServerState
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.connection import Connection
 from connectors.postgres.errors import ServerError
+from connectors.postgres.feedback import Silence
 from connectors.postgres.lsn import format_lsn
 from connectors.postgres.messages import MessageEncoder
 from connectors.postgres.offset import PostgresOffset
@@ -70,6 +71,7 @@ class StreamOpener:
         self._general = general
         self._general_anew = general_anew
         self._should_stop = should_stop
+        self._silence = Silence(config.seconds("connection.silence.timeout.ms"))
         seconds = config.seconds("xmin.fetch.interval.ms")
         self._xmin: Callable[[], int | None] = SlotXmin(general, config.slot, seconds) if seconds > 0 else lambda: None
         self._messages = MessageEncoder(
@@ -112,6 +114,7 @@ class StreamOpener:
             skipped=config.skipped,
             tombstones=config.flag("tombstones.on.delete"),
             status_seconds=status,
+            silence=self._silence,
             headers=self._factory.headers,
             pending=self._side.pending,
             taps=self._side.taps,

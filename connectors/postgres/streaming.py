@@ -25,7 +25,7 @@ from connectors.postgres import pgoutput
 from connectors.postgres.connection import Connection
 from connectors.postgres.encode.table import KeyChange
 from connectors.postgres.errors import ServerError
-from connectors.postgres.feedback import Feedback
+from connectors.postgres.feedback import Feedback, Silence
 from connectors.postgres.messages import COLLECTION, MessageEncoder
 from connectors.postgres.offset import PostgresOffset
 from connectors.postgres.open_transactions import SegmentedMessages
@@ -37,6 +37,9 @@ from connectors.postgres.taps import Taps
 log = logging.getLogger(__name__)
 
 _LSN = Struct(">q")
+#: After this many messages the clock is looked at: a database whose changes make no records would else never let the task do anything else.
+#: 1,024 of them take a few milliseconds.
+CLOCK_MESSAGES = 1024
 
 
 class ChangeStream:
@@ -50,6 +53,7 @@ class ChangeStream:
         skipped: operations of `skipped.operations`.
         tombstones: whether a delete is followed by a null value.
         status_seconds: how often the server hears from us.
+        silence: how long the server may say nothing.
         headers: the context headers.
         metrics: where events are counted.
         pending: takes the rows; what others put there goes with them.
@@ -73,6 +77,7 @@ class ChangeStream:
         skipped: frozenset[str],
         tombstones: bool,
         status_seconds: float,
+        silence: Silence | None = None,
         headers: tuple[tuple[str, str], ...],
         pending: PendingRows,
         taps: Taps,
@@ -95,7 +100,7 @@ class ChangeStream:
         self._tables = StreamTables(resolve, taps, on_structure)
         self._moved = MovedRows(tombstones, headers)
         self._place = StreamPlace(stored, xmin)
-        self._feedback = Feedback(connection, self._place, status_seconds)
+        self._feedback = Feedback(connection, self._place, status_seconds, silence)
         self.until: int | None = None
         self._beyond: bytes | None = None
 
@@ -190,7 +195,15 @@ class ChangeStream:
                 return None
             message, self._beyond = self._beyond, None
             self._begin(pgoutput.decode_begin(message), unpack(message, 1)[0])
+        messages = 0
         while size < MAX_BYTES and len(rows) < MAX_ROWS:
+            messages += 1
+            if messages > CLOCK_MESSAGES:
+                messages = 0
+                feedback.heard()
+                feedback.keep_alive()
+                if time.monotonic() >= deadline:
+                    break
             length, data = get(1)
             if length <= 0:
                 if length < 0:
@@ -203,7 +216,12 @@ class ChangeStream:
                 if length <= 0:
                     if length < 0:
                         continue
-                    feedback.keep_alive()
+                    if messages > 1 or (self._segments is not None and self._segments.has_kept):
+                        feedback.heard()
+                        if self._segments is not None:
+                            self._segments.has_kept = False
+                    messages = 0
+                    feedback.listen()
                     left = deadline - time.monotonic()
                     if rows or left <= 0:
                         break
@@ -291,6 +309,7 @@ class ChangeStream:
         feedback.after_batch()
         if last is None:
             return None
+        feedback.progressed()
         seen = len(rows) - others - self._pending.beside
         self._metrics.events(seen, created=seen - updates - deletes, updated=updates, deleted=deletes)
         lsn, _, _, xid, commit_us, _ = last

@@ -1,0 +1,91 @@
+"""The clock of a stream whose server always has something to send, of which no record is made."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, cast
+
+import pytest
+
+from connectors.engine.pending import PendingRows
+from connectors.postgres import pgoutput
+from connectors.postgres.connection import Connection
+from connectors.postgres.errors import ServerError
+from connectors.postgres.feedback import Feedback, Silence
+from connectors.postgres.offset import PostgresOffset
+from connectors.postgres.place import StreamPlace
+from connectors.postgres.streaming import ChangeStream
+from connectors.postgres.taps import Taps
+
+#: An insert into a relation that nobody knows.
+INSERT = b"w" + (100).to_bytes(8, "big") * 3 + b"I" + (7).to_bytes(4, "big") + b"N\x00\x00"
+
+
+class Endless:
+    """A server that always has a change of an excluded table; ends after more than a read of a tenth of a second can take."""
+
+    def __init__(self, messages: int = 3_000_000) -> None:
+        self.left = messages
+        self.pgconn = self
+        self.sent: list[bytes] = []
+
+    def get_copy_data(self, _: int) -> tuple[int, bytes]:
+        self.left -= 1
+        return (len(INSERT), INSERT) if self.left > 0 else (0, b"")
+
+    def put_copy_data(self, message: bytes) -> None:
+        self.sent.append(message)
+
+    def consume_input(self) -> None:
+        pass
+
+    def wait_readable(self, seconds: float) -> bool:
+        return False
+
+
+def stream(server: Endless, **more: Any) -> ChangeStream:
+    return ChangeStream(
+        cast(Connection, server),
+        PostgresOffset(),
+        lambda *_: None,
+        messages=None,
+        skipped=frozenset(),
+        tombstones=True,
+        headers=(),
+        pending=PendingRows(),
+        taps=Taps(),
+        **{"status_seconds": 0.02, **more},
+    )
+
+
+def test_a_read_ends_in_time_and_the_server_hears_from_us_although_it_never_stops_sending() -> None:
+    server = Endless()
+    began = time.monotonic()
+    assert stream(server).read(0.1) is None
+    assert time.monotonic() - began < 0.6
+    assert server.left > 0
+    assert len(server.sent) >= 3
+
+
+def test_a_server_that_answers_no_request_is_lost_and_the_next_one_gets_more_time() -> None:
+    server, silence, now = Endless(0), Silence(30), [0.0]
+    feedback = Feedback(cast(Connection, server), StreamPlace(PostgresOffset(), lambda: None), 100, silence, lambda: now[0])
+
+    def listen(seconds: int) -> None:
+        for _ in range(seconds):
+            feedback.listen()
+            now[0] += 1
+
+    for _ in range(3):
+        listen(15)
+        assert server.sent[-1][-1] == 1, "a reply is asked for"
+        feedback.heard()
+    with pytest.raises(ServerError, match="has said nothing"):
+        listen(40)
+    assert silence.seconds == 60
+    feedback.progressed()
+    assert silence.seconds == 30
+
+
+def test_a_status_that_asks_for_a_reply_says_so() -> None:
+    assert pgoutput.encode_status(1, 1, 0, wants_reply=True)[-1] == 1
