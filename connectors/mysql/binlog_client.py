@@ -29,13 +29,11 @@ from connectors.mysql.binlog.events import (
 from connectors.mysql.binlog.zstd import unpack_transaction
 from connectors.mysql.connection import Connection, quote_literal
 from connectors.mysql.errors import LostConnectionError, server_error
-from connectors.mysql.settings import ConnectionSettings
+from connectors.mysql.settings import USUAL_HEARTBEATS, ConnectionSettings, Heartbeats
 
 _RECEIVE_BYTES = 1 << 18
 _WHOLE_PACKET = 0xFFFFFF
 _OK, _END, _ERROR = 0, 0xFE, 0xFF
-#: An idle server tells that it is alive so often.
-_HEARTBEAT_SECONDS = 10
 _THROUGH_GTID = 0x04
 #: MariaDB: statements are sent before the rows that they changed, where the server logs them.
 _ANNOTATE_ROWS = 0x02
@@ -52,6 +50,7 @@ class BinlogClient:
 
     Args:
         server_id: ours; no other replica of the server may have it.
+        heartbeats: which are asked for, and awaited.
         timeouts: of the server's side of the connection, as `net_write_timeout` and seconds; none leaves its own.
         annotated: whether statements come before their rows from MariaDB: they count as events of their transaction.
 
@@ -67,6 +66,7 @@ class BinlogClient:
         mariadb: bool = False,
         annotated: bool = False,
         timeouts: Mapping[str, int] | None = None,
+        heartbeats: Heartbeats = USUAL_HEARTBEATS,
     ) -> None:
         self._where = f"{settings.host}:{settings.port}"
         self._server_id = server_id
@@ -77,7 +77,7 @@ class BinlogClient:
         self._connection = Connection(settings)
         self._connection.execute("SET @master_binlog_checksum = @@global.binlog_checksum")
         self._connection.execute("SET @source_binlog_checksum = @@global.binlog_checksum")
-        self._connection.execute(f"SET @master_heartbeat_period = {_HEARTBEAT_SECONDS * 10**9}")
+        self._connection.execute(f"SET @master_heartbeat_period = {round(heartbeats.period * 10**9)}")
         for name, seconds in (timeouts or {}).items():
             self._connection.execute(f"SET SESSION {name} = {seconds}")
         if mariadb:
@@ -86,6 +86,8 @@ class BinlogClient:
         self._checksum = checksum.upper() == "CRC32"
         self._buffer = bytearray()
         self._socket: socket.socket | None = None
+        self._heartbeats = heartbeats
+        self._heard = self._read_at = time.monotonic()
 
     def dump_from(self, file: str, position: int) -> None:
         """Begin at a place. Raises ServerError."""
@@ -119,6 +121,7 @@ class BinlogClient:
         except (pymysql.MySQLError, OSError) as error:
             raise server_error(error, f"{self._where} does not dump its binlog") from error
         self._socket = self._connection.driver._sock
+        self._heard = self._read_at = time.monotonic()
 
     def read(self, seconds: float) -> list[tuple[Header, Body]]:
         """Events that are there, waiting so long for the first of them. Compressed transactions are unpacked: their events have no place
@@ -126,6 +129,7 @@ class BinlogClient:
 
         Raises:
             ServerError: the server ended the dump, or the connection broke.
+            LostConnectionError: not even heartbeats come any more.
             MalformedEventError: an event cannot be decoded.
         """
         events: list[tuple[Header, Body]] = []
@@ -165,19 +169,35 @@ class BinlogClient:
     def _fill(self, seconds: float) -> bool:
         """Whether a whole packet is in the buffer."""
         assert self._socket is not None
-        deadline = time.monotonic() + seconds
+        now = time.monotonic()
+        deadline = now + seconds
+        if self._heartbeats.limit is not None and now - self._read_at > self._heartbeats.period:
+            # nobody read for a while: the server may have been heard, had anybody listened
+            self._heard = max(self._heard, now - self._heartbeats.limit + self._heartbeats.period)
         while not self._holds_packet():
             self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
             try:
                 data = self._socket.recv(_RECEIVE_BYTES)
             except (TimeoutError, BlockingIOError):
+                self._check_silence()
                 return False
             except OSError as error:
                 raise server_error(error, f"The connection to {self._where} broke") from error
+            finally:
+                self._read_at = time.monotonic()
             if not data:
                 raise LostConnectionError(f"{self._where} closed the connection")
             self._buffer += data
+            self._heard = self._read_at
         return True
+
+    def _check_silence(self) -> None:
+        silence = time.monotonic() - self._heard
+        if self._heartbeats.limit is not None and silence > self._heartbeats.limit:
+            raise LostConnectionError(
+                f"{self._where} has sent nothing for {silence:.0f} s, not even the heartbeats that it was asked for: the connection is "
+                "taken for lost and made again. What was read is kept. The limit is connect.keep.alive.interval.ms"
+            )
 
     def _holds_packet(self) -> bool:
         at = 0

@@ -25,7 +25,7 @@ from connectors.engine.topic_naming import DATABASE_STRATEGY
 from connectors.engine.without_effect import warn_of_unused
 from connectors.mysql.modes import MODES, MySqlMode, configuration_based, of_custom
 from connectors.mysql.properties import EXTENSIONS, MARIADB_PROPERTIES, PROPERTIES, UNLISTED, WITHOUT_EFFECT, properties_of
-from connectors.mysql.settings import ConnectionSettings
+from connectors.mysql.settings import ConnectionSettings, Heartbeats, heartbeats_within
 from connectors.mysql.types.base import ValueOptions
 
 log = logging.getLogger(__name__)
@@ -75,6 +75,10 @@ def validate_config(config: Config, connector: str = "mysql") -> list[ConfigValu
     return found
 
 
+#: Connector/J's property, under either of the prefixes by which Debezium passes it on.
+_PUBLIC_KEY: Final = ("driver.allowPublicKeyRetrieval", "database.allowPublicKeyRetrieval")
+
+
 @dataclass(frozen=True)
 class MySqlConfig(ParsedConfig):
     """A valid configuration, parsed. `raw` has the present names and every default that is a text.
@@ -110,6 +114,11 @@ class MySqlConfig(ParsedConfig):
         """`binlog.net.write.timeout` and `binlog.net.read.timeout`, where they are given, by the server's names."""
         seconds = {f"net_{side}_timeout": self.number(f"binlog.net.{side}.timeout") for side in ("write", "read")}
         return {name: value for name, value in seconds.items() if value > 0}
+
+    @property
+    def heartbeats(self) -> Heartbeats:
+        """`connect.keep.alive` and its interval."""
+        return heartbeats_within(self.number("connect.keep.alive.interval.ms") / 1000, limited=self.flag("connect.keep.alive"))
 
     @property
     def read_only(self) -> bool:
@@ -236,6 +245,7 @@ def _settings(raw: Mapping[str, str]) -> ConnectionSettings:
         ssl_ca_password=secret("database.ssl.truststore.password"),
         ssl_cert=raw.get("database.ssl.keystore"),
         ssl_cert_password=secret("database.ssl.keystore.password"),
+        allows_public_key=any(raw[name].strip().lower() == "true" for name in _PUBLIC_KEY),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import ssl
 from collections.abc import Sequence
 from typing import Any
@@ -14,12 +15,15 @@ from pymysql.converters import escape_string
 from connect_py.errors import ConfigError
 from connectors.engine.certificates import pem_file
 from connectors.mysql.errors import LostConnectionError, server_error
+from connectors.mysql.login import GuardedConnection
 from connectors.mysql.result import TextResult
 from connectors.mysql.settings import ConnectionSettings
 
 log = logging.getLogger(__name__)
 
 Row = tuple[bytes | None, ...]
+#: Seconds of silence before the first probe, and between two; milliseconds that bytes or probes may stay without an answer.
+_PROBES = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6, "TCP_USER_TIMEOUT": 120_000}
 
 
 class Connection:
@@ -149,7 +153,8 @@ def quote_literal(text: str) -> str:
 
 
 def _connect(settings: ConnectionSettings) -> pymysql.connections.Connection[Any]:
-    driver = pymysql.connect(
+    driver = GuardedConnection(
+        allows_public_key=settings.allows_public_key,
         host=settings.host,
         port=settings.port,
         user=settings.user,
@@ -175,7 +180,17 @@ def _connect(settings: ConnectionSettings) -> pymysql.connections.Connection[Any
         driver._ssl_required = False
         driver.client_flag &= ~CLIENT.SSL
     driver.connect()
+    notice_silence(driver._sock)
     return driver
+
+
+def notice_silence(connected: socket.socket) -> None:
+    """Let the system notice a peer that is gone without a word, in about two minutes in place of two hours: while an answer is awaited,
+    and while one is sent."""
+    for name, value in _PROBES.items():
+        option = getattr(socket, name, None)
+        if option is not None:
+            connected.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def _tls(settings: ConnectionSettings) -> ssl.SSLContext | None:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import time
+
 from connectors.mysql import server
-from connectors.mysql.binlog.events import Query, Rotate
+from connectors.mysql.binlog.events import Heartbeat, Query, Rotate
 from connectors.mysql.binlog_client import BinlogClient
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.connection import Connection
 from connectors.mysql.log_place import LogPlace
 from connectors.mysql.mariadb_gtid import MariadbGtidSet
 from connectors.mysql.offset import MySqlOffset
+from connectors.mysql.settings import Heartbeats
 from connectors.mysql.statement_kinds import Kind, kind_of, without_settings
 
-#: A log that says nothing for so many seconds is at its end: all that is left was filtered by the server.
-_SILENCE_SECONDS = 3.0
+#: The server tells by a heartbeat where the log ends, where all that is left was filtered by it.
+_HEARTBEATS = Heartbeats(period=1.0)
+#: Seconds of nothing but heartbeats after which the log is at its end, whatever they say: old servers cut places beyond 4 GB.
+_ONLY_HEARTBEATS = 30.0
 
 #: Text, default database, and the session's modes.
 Statement = tuple[str, str, int]
@@ -24,6 +29,7 @@ def statements_behind(connection: Connection, config: MySqlConfig, offset: MySql
 
     Raises:
         ServerError: the log cannot be read, or no longer from there on.
+        LostConnectionError: the connection broke, or nothing comes any more.
         MalformedEventError: an event cannot be decoded.
     """
     end = server.log_status(connection, config)
@@ -31,7 +37,10 @@ def statements_behind(connection: Connection, config: MySqlConfig, offset: MySql
     gtids = server.left_out(connection, config, offset)
     # the connector's own number would end its dump
     client = BinlogClient(
-        config.connection, config.server_id + config.number("database.server.id.offset"), mariadb=server.is_mariadb(config)
+        config.connection,
+        config.server_id + config.number("database.server.id.offset"),
+        mariadb=server.is_mariadb(config),
+        heartbeats=_HEARTBEATS,
     )
     found: list[Statement] = []
     file = offset.file
@@ -42,8 +51,15 @@ def statements_behind(connection: Connection, config: MySqlConfig, offset: MySql
             client.dump_after(gtids.encode())
         else:
             client.dump_from(offset.file, offset.pos)
-        while events := client.read(_SILENCE_SECONDS):
-            for header, body in events:
+        moved = time.monotonic()
+        while True:
+            for header, body in client.read(_HEARTBEATS.period):
+                if isinstance(body, Heartbeat):
+                    at_end = not LogPlace(body.file, body.position or header.end) < limit
+                    if at_end or time.monotonic() - moved > _ONLY_HEARTBEATS:
+                        return found
+                    continue
+                moved = time.monotonic()
                 if isinstance(body, Rotate):
                     file = body.file
                 elif isinstance(body, Query):
@@ -52,6 +68,5 @@ def statements_behind(connection: Connection, config: MySqlConfig, offset: MySql
                         found.append((without_settings(sql), body.schema, body.sql_mode or 0))
                 if header.timestamp and header.end and not LogPlace(file, header.end) < limit:
                     return found
-        return found
     finally:
         client.close()

@@ -69,8 +69,8 @@ _OWN = (
     prop("database.protocol", S, "jdbc:mysql", LOW, WM, "JDBC Protocol", "Accepted and not used."),
     prop("database.ssl.mode", S, "preferred", MED, WM, "SSL mode", "Whether connections are encrypted, and whose certificate is accepted.", values=("verify_identity", "disabled", "preferred", "required", "verify_ca")),
     prop("connect.timeout.ms", I, "30000", MED, WS, "Connection Timeout (ms)", "How long a connection may take, in ms.", positive_int),
-    prop("connect.keep.alive", B, "true", LOW, WS, "Keep connection alive (true/false)", "Accepted; a broken connection to the log is always noticed and made again.", is_boolean),
-    prop("connect.keep.alive.interval.ms", L, "60000", LOW, WS, "Keep alive interval (ms)", "Accepted; the server's heartbeats come every ten seconds.", positive_int),
+    prop("connect.keep.alive", B, "true", LOW, WS, "Keep connection alive (true/false)", "Whether a connection to the log on which nothing comes any more, not even the server's heartbeats, is given up and made again.", is_boolean),
+    prop("connect.keep.alive.interval.ms", L, "60000", LOW, WS, "Keep alive interval (ms)", "How long nothing may come on the connection to the log, in ms. The server is asked for a heartbeat every ten seconds, or three times in this time where that is shorter.", positive_int),
     prop("use.nongraceful.disconnect", B, "false", MED, WS, "Use Non-graceful Disconnect", "Accepted; connections to the log are always just closed."),
     prop("binlog.net.write.timeout", L, "0", MED, WS, "Binlog Net Write Timeout", "Server's limit in seconds for sending to us; 0 leaves it as it is.", non_negative_long),
     prop("binlog.net.read.timeout", L, "0", MED, WS, "Binlog Net Read Timeout", "Server's limit in seconds for hearing from us; 0 leaves it as it is.", non_negative_long),
@@ -231,13 +231,13 @@ UNLISTED: Final = {
         prop("binary.handling.mode", S, "bytes", LOW, WM, "Binary Handling", "How binary columns look: bytes, base64, base64-url-safe or hex."),
         prop("unavailable.value.placeholder", S, "__debezium_unavailable_value", MED, WM, "Unavailable value placeholder", "Stands for a value that the log does not have; after `hex:` come octets."),
         prop("resolve.create.table.like.schema", S, "false", LOW, WS, "Resolve CREATE TABLE LIKE", "Accepted; the structure of a table that was made like an unknown one is always looked up."),
+        *(prop(name, S, "false", LOW, WM, "Allow Public Key Retrieval", "Whether the password may be sent under a public key that the server sends over a connection without TLS.") for name in ("driver.allowPublicKeyRetrieval", "database.allowPublicKeyRetrieval")),
         prop("snapshot.locking.mode.custom.name", S, None, MED, WM, "Snapshot Locking Mode Custom Name", "Accepted; snapshot.locking.mode=custom is refused."),
         *UNLISTED_NAMES,
     )
 }  # fmt: skip
 
 _STREAMS = "results are streamed as they are read"
-_KEEP_ALIVE = "the server's heartbeats come every ten seconds, and a broken connection to the log is made again at once"
 _PRODUCER = "records of a snapshot go to the history without an answer to each; all are awaited at its end"
 _HISTORY_WAITS = "a broker that says nothing for a minute is a passing failure, after which the task tries again"
 #: What is accepted and changes nothing.
@@ -247,8 +247,6 @@ WITHOUT_EFFECT: Final[WithoutEffect] = {
     "database.jdbc.driver": (True, CLASS),
     "database.protocol": (False, "the connector speaks the server's protocol itself"),
     "ddl.parser.type": (False, "there is one parser, for statements of both kinds of servers"),
-    "connect.keep.alive": (False, _KEEP_ALIVE),
-    "connect.keep.alive.interval.ms": (False, _KEEP_ALIVE),
     "use.nongraceful.disconnect": (False, "connections to the log are always just closed"),
     "poll.interval.ms": (False, "events are passed on as they arrive"),
     "binlog.buffer.size": (False, "the server logs a transaction when it is committed, so that none has to be held back"),

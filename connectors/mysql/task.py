@@ -337,6 +337,7 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
             mariadb=server.is_mariadb(config),
             annotated=config.flag("include.query"),
             timeouts=config.log_timeouts,
+            heartbeats=config.heartbeats,
         )
         try:
             if isinstance(gtids, MariadbGtidSet):

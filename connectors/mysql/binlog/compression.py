@@ -7,6 +7,8 @@ import zlib
 from connectors.mysql.binlog.cursor import Cursor
 from connectors.mysql.binlog.errors import MalformedEventError
 
+#: MariaDB's largest `slave_max_allowed_packet`, which holds for a whole event.
+MAX_UNPACKED = 1 << 30
 _DEFLATE, _RAW, _SIZE_BITS = 8, 8, 7
 
 
@@ -16,11 +18,7 @@ def unpacked(cursor: Cursor) -> bytes:
     if head >> 4 & 7:
         raise MalformedEventError(f"{head >> 4 & 7} is no known compression")
     size = int.from_bytes(cursor.take(head & 7), "big")
-    worker = zlib.decompressobj()
-    found = worker.decompress(cursor.rest(), size)
-    if len(found) != size or worker.unconsumed_tail:
-        raise MalformedEventError(f"a compressed event unpacks to other than {size} bytes")
-    return found
+    return _inflated(cursor.rest(), size, zlib.MAX_WBITS, "event")
 
 
 def unpacked_value(data: bytes) -> bytes:
@@ -39,11 +37,17 @@ def unpacked_value(data: bytes) -> bytes:
     if method >> 4 != _DEFLATE or not 1 <= size_bytes <= 4:
         raise MalformedEventError(f"{method} is no known compression of a value")
     size = int.from_bytes(data[1 : 1 + size_bytes], "big")
-    worker = zlib.decompressobj(-zlib.MAX_WBITS if method & _RAW else zlib.MAX_WBITS)
+    return _inflated(data[1 + size_bytes :], size, -zlib.MAX_WBITS if method & _RAW else zlib.MAX_WBITS, "value")
+
+
+def _inflated(data: bytes, size: int, window: int, what: str) -> bytes:
+    """Never more than a byte over what is announced: a megabyte of zlib may stand for a gigabyte, and a limit of 0 is none to zlib."""
+    if size > MAX_UNPACKED:
+        raise MalformedEventError(f"a compressed {what} unpacks to {size} bytes, more than {MAX_UNPACKED}")
     try:
-        found = worker.decompress(data[1 + size_bytes :], size + 1)
+        found = zlib.decompressobj(window).decompress(data, size + 1)
     except zlib.error as error:
-        raise MalformedEventError(f"a compressed value could not be unpacked: {error}") from error
+        raise MalformedEventError(f"a compressed {what} could not be unpacked: {error}") from error
     if len(found) != size:
-        raise MalformedEventError(f"a compressed value unpacks to other than {size} bytes")
+        raise MalformedEventError(f"a compressed {what} unpacks to other than {size} bytes")
     return found
