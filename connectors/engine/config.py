@@ -197,6 +197,15 @@ def with_present_names(config: Config, old_names: Mapping[str, str]) -> tuple[di
     return present, warnings
 
 
+def with_present_mode(present: dict[str, str | None], old_modes: Mapping[str, str]) -> list[str]:
+    """Replace an old name of a `snapshot.mode`, and warn of it: tutorials and configurations of releases before 2.6 have them."""
+    mode = (present.get("snapshot.mode") or "").strip().lower()
+    if mode not in old_modes:
+        return []
+    present["snapshot.mode"] = old_modes[mode]
+    return [f"snapshot.mode '{mode}' is the old name of '{old_modes[mode]}'; it was taken as that, please rename it"]
+
+
 def with_defaults(properties: Mapping[str, Property], present: Config) -> dict[str, str]:
     """What is given, and the defaults of what is not, where they are texts."""
     raw = {name: p.key.default for name, p in properties.items() if isinstance(p.key.default, str)}

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from connect_py.api import SourceOffset, SourcePartition
 from connect_py.errors import BadRequestError, ConfigError
+
+#: `snapshot` of an offset that an initial snapshot sent, or a blocking one.
+INITIAL: Final = "INITIAL"
+BLOCKING: Final = "BLOCKING"
+#: Of an offset that a window of an incremental snapshot sent: streaming goes on, and the window's progress stands in fields of its own.
+_INCREMENTAL: Final = "INCREMENTAL"
 
 
 def check_offsets(
@@ -58,3 +64,31 @@ def whole_number(stored: SourceOffset, name: str) -> int | None:
             f"The field '{name}' of the stored offset is {value!r}, not a whole number. Nothing was read. Set the offset anew "
             "(PATCH offsets while the connector is stopped), or delete it to begin with a snapshot."
         ) from None
+
+
+def flag(stored: SourceOffset, name: str) -> bool:
+    """A truth value of a stored offset, which older versions and clients write as a text."""
+    value = stored.get(name)
+    return value is True or (isinstance(value, str) and value.strip().lower() == "true")
+
+
+def stored_snapshot(stored: SourceOffset) -> str | None:
+    """`snapshot` of a relational connector's offset: INITIAL or BLOCKING, or None where changes were streamed (`SnapshotType.java`).
+
+    True was INITIAL before Debezium 3.0. INCREMENTAL is None here: that snapshot runs beside the stream.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    value = stored.get("snapshot")
+    if flag(stored, "snapshot"):
+        return INITIAL
+    kind = "" if value in (None, False) else str(value).strip().upper()
+    if kind in (INITIAL, BLOCKING):
+        return kind
+    if kind in ("", "FALSE", _INCREMENTAL):
+        return None
+    raise ConfigError(
+        f"The field 'snapshot' of the stored offset is {value!r}, not one of {INITIAL}, {BLOCKING}, {_INCREMENTAL}, true and false. "
+        "Nothing was read. Set the offset again (PATCH offsets while the connector is stopped), or delete it to start with a snapshot."
+    )

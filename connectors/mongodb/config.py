@@ -9,7 +9,15 @@ from typing import Final
 
 from connect_py.api.config import ConfigType, ConfigValue, parse_value
 from connect_py.errors import ConfigError
-from connectors.engine.config import OLD_NAMES, ParsedConfig, skipped_operations, validate_own, with_defaults, with_present_names
+from connectors.engine.config import (
+    OLD_NAMES,
+    ParsedConfig,
+    skipped_operations,
+    validate_own,
+    with_defaults,
+    with_present_mode,
+    with_present_names,
+)
 from connectors.engine.properties import Config, validate
 from connectors.engine.snapshot.modes import MODES, SnapshotMode, configuration_based, custom
 from connectors.engine.topic_naming import DATABASE_STRATEGY
@@ -54,12 +62,19 @@ _OLD_NAMES: Final = {
     "mongodb.name": "topic.prefix",
     "field.blacklist": "field.exclude.list",
 }
+_OLD_MODES: Final = {"never": "no_data"}
 _OVERRIDES: Final = "snapshot.collection.filter.overrides"
+
+
+def present_config(config: Config) -> tuple[dict[str, str | None], list[str]]:
+    """The configuration in present names and modes, and a warning for each that was old."""
+    present, warnings = with_present_names(config, _OLD_NAMES)
+    return present, warnings + with_present_mode(present, _OLD_MODES)
 
 
 def validate_config(config: Config) -> list[ConfigValue]:
     """Every property's value and problems, without asking the server. Does not raise."""
-    present = with_present_names(config, _OLD_NAMES)[0]
+    present = present_config(config)[0]
     found = [*validate(PROPERTIES, present), *validate_own(present)]
     by_name = {value.name: value for value in found}
     for name in ("database.include.list", "database.exclude.list", "collection.include.list", "collection.exclude.list"):
@@ -119,7 +134,7 @@ def parse_config(config: Config) -> MongoConfig:
     Raises:
         ConfigError: with every problem.
     """
-    present, warnings = with_present_names(config, _OLD_NAMES)
+    present, warnings = present_config(config)
     problems = [error for value in validate_config(present) for error in value.errors]
     if problems:
         raise ConfigError("Error configuring an instance of MongoDbConnectorTask: " + " ".join(problems))

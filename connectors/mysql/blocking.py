@@ -19,8 +19,9 @@ from connectors.engine.notification.events import InitialEvents
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.initial import ChunkedSnapshot, whole_tables
 from connectors.engine.snapshot.progress import Chunk
+from connectors.engine.stored_offsets import BLOCKING
 from connectors.mysql.connection import Connection
-from connectors.mysql.offset import BLOCKING, MySqlOffset
+from connectors.mysql.offset import MySqlOffset
 from connectors.mysql.place import StreamPlace
 from connectors.mysql.schema import Schema
 from connectors.mysql.structure_check import StructureCheck

@@ -11,7 +11,7 @@ from typing import Final
 from connect_py.api import Password
 from connect_py.api.config import ConfigType, ConfigValue, parse_value
 from connect_py.errors import ConfigError
-from connectors.engine.config import OLD_NAMES, ParsedConfig, skipped_operations, with_defaults, with_present_names
+from connectors.engine.config import OLD_NAMES, ParsedConfig, skipped_operations, with_defaults, with_present_mode, with_present_names
 from connectors.engine.custom_converters import CustomConverters
 from connectors.engine.plugin_checks import add_problems, plugin_problems
 from connectors.engine.properties import Config, validate
@@ -46,7 +46,8 @@ _OLD_NAMES: Final = {
 _OLD_HISTORY: Final = "database.history."
 _OVERRIDES: Final = "snapshot.select.statement.overrides"
 _HISTORY: Final = "schema.history.internal."
-_OLD_MODES: Final = {"never": "never", "schema_only": "no_data", "schema_only_recovery": "recovery"}
+#: `never` read the log from its beginning; the structures that this needs are those of the present, as of `no_data`.
+_OLD_MODES: Final = {"never": "no_data", "schema_only": "no_data", "schema_only_recovery": "recovery"}
 _KAFKA_HISTORY: Final = ("io.debezium.storage.kafka.history.KafkaSchemaHistory", "io.debezium.relational.history.KafkaDatabaseHistory")
 
 
@@ -59,11 +60,7 @@ def present_config(config: Config) -> tuple[dict[str, str | None], list[str]]:
     warnings += [
         f"'{name}' is the old name of '{_HISTORY}{name.removeprefix(_OLD_HISTORY)}'" for name in config if name.startswith(_OLD_HISTORY)
     ]
-    mode = (present.get("snapshot.mode") or "").strip().lower()
-    if mode in _OLD_MODES and _OLD_MODES[mode] != mode:
-        present["snapshot.mode"] = _OLD_MODES[mode]
-        warnings.append(f"snapshot.mode '{mode}' is the old name of '{_OLD_MODES[mode]}'")
-    return present, warnings
+    return present, warnings + with_present_mode(present, _OLD_MODES)
 
 
 def validate_config(config: Config, connector: str = "mysql") -> list[ConfigValue]:

@@ -18,11 +18,8 @@ from connect_py.api import SourceOffset
 from connect_py.errors import ConfigError
 from connectors.engine.snapshot.new_tables import FIELD as TABLES
 from connectors.engine.snapshot.progress import FIELD as PROGRESS
-from connectors.engine.stored_offsets import whole_number
+from connectors.engine.stored_offsets import BLOCKING, flag, stored_snapshot, whole_number
 
-#: `snapshot` of an offset that an initial snapshot sent, or a blocking one.
-INITIAL: Final = "INITIAL"
-BLOCKING: Final = "BLOCKING"
 #: The last signal that came by the log and set the place: it is there to be read again.
 MOVED_BY: Final = "set_binlog_position_signal"
 _MORE = ("incremental_snapshot_", "transaction_", TABLES, MOVED_BY)
@@ -54,15 +51,14 @@ class MySqlOffset:
 
     @classmethod
     def load(cls, stored: SourceOffset) -> MySqlOffset:
-        """From the offsets topic; `"snapshot": true` of older versions is INITIAL.
+        """From the offsets topic, in the forms of any version of Debezium.
 
         Raises:
-            ConfigError: the file is missing, or a number is none.
+            ConfigError: the file is missing, a number is none, or there is no such kind of snapshot.
         """
         file = stored.get("file")
         if not isinstance(file, str):
             raise ConfigError("Source offset 'file' parameter is missing")
-        snapshot = stored.get("snapshot")
         gtids = stored.get("gtids")
         return cls(
             file=file,
@@ -72,7 +68,7 @@ class MySqlOffset:
             server_id=whole_number(stored, "server_id") or 0,
             event=whole_number(stored, "event") or 0,
             row=whole_number(stored, "row") or 0,
-            snapshot=None if snapshot in (None, False, "false", "") else INITIAL if snapshot in (True, "true") else str(snapshot),
+            snapshot=None if flag(stored, "snapshot_completed") else stored_snapshot(stored),
             progress=str(stored[PROGRESS]) if stored.get(PROGRESS) else None,
             more={name: value for name, value in stored.items() if name.startswith(_MORE) and not isinstance(value, float)},
         )

@@ -33,6 +33,7 @@ from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.notification.events import InitialEvents
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.progress import SnapshotProgress
+from connectors.engine.stored_offsets import INITIAL
 from connectors.mysql import server
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.connection import Connection
@@ -40,7 +41,7 @@ from connectors.mysql.gtid import covers, parse_transactions
 from connectors.mysql.locks import SnapshotLocks
 from connectors.mysql.log_place import LogPlace
 from connectors.mysql.moment import prepare_session, take_moment
-from connectors.mysql.offset import INITIAL, MySqlOffset
+from connectors.mysql.offset import MySqlOffset
 from connectors.mysql.place import StreamPlace
 from connectors.mysql.snapshot_rows import SnapshotReaders, SnapshotRows
 from connectors.mysql.tables import CapturedTables

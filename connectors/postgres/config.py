@@ -10,7 +10,7 @@ from typing import Final
 from connect_py.api import ConfigType, ConfigValue, Password
 from connect_py.api.config import parse_value
 from connect_py.errors import ConfigError
-from connectors.engine.config import OLD_NAMES, ParsedConfig, skipped_operations, with_defaults, with_present_names
+from connectors.engine.config import OLD_NAMES, ParsedConfig, skipped_operations, with_defaults, with_present_mode, with_present_names
 from connectors.engine.custom_converters import CustomConverters
 from connectors.engine.plugin_checks import add_problems, plugin_problems
 from connectors.engine.properties import Config, validate
@@ -58,11 +58,7 @@ def _refusals(config: Config) -> dict[str, str]:
 def present_config(config: Config) -> tuple[dict[str, str | None], list[str]]:
     """The configuration in present names and modes, and a warning for each that was old."""
     present, warnings = with_present_names(config, _OLD_NAMES)
-    mode = (present.get("snapshot.mode") or "").strip().lower()
-    if mode in _OLD_MODES:
-        present["snapshot.mode"] = _OLD_MODES[mode]
-        warnings.append(f"snapshot.mode '{mode}' is the old name of '{_OLD_MODES[mode]}'")
-    return present, warnings
+    return present, warnings + with_present_mode(present, _OLD_MODES)
 
 
 def validate_config(config: Config) -> list[ConfigValue]:

@@ -14,16 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from connect_py.api import SourceOffset
 from connectors.engine.snapshot.new_tables import FIELD as TABLES
 from connectors.engine.snapshot.progress import FIELD as PROGRESS
-from connectors.engine.stored_offsets import whole_number
+from connectors.engine.stored_offsets import BLOCKING, flag, stored_snapshot, whole_number
 
-#: `snapshot` of an offset that an initial snapshot sent, or a blocking one.
-INITIAL: Final = "INITIAL"
-BLOCKING: Final = "BLOCKING"
 _MORE = ("incremental_snapshot_", "transaction_", TABLES)
 
 
@@ -57,13 +53,11 @@ class PostgresOffset:
         """From the offsets topic; Debezium's older forms too (`"snapshot": true` is INITIAL, a missing `lsn_commit` is `lsn_proc`).
 
         Raises:
-            ConfigError: a number is none.
+            ConfigError: a number is none, or there is no such kind of snapshot.
         """
         lsn_proc = whole_number(stored, "lsn_proc")
         lsn_commit = whole_number(stored, "lsn_commit")
-        snapshot = stored.get("snapshot")
-        in_snapshot = snapshot not in (None, False, "false", "")
-        old_form = in_snapshot and "snapshot_completed" not in stored
+        last = flag(stored, "last_snapshot_record")
         message_type = stored.get("messageType")
         return cls(
             lsn=whole_number(stored, "lsn"),
@@ -74,9 +68,9 @@ class PostgresOffset:
             lsn_commit=lsn_proc if lsn_commit is None else lsn_commit,
             message_type=None if message_type is None else str(message_type),
             events_processed=whole_number(stored, "lsn_events_processed") or 0,
-            snapshot=(INITIAL if snapshot in (True, "true") else str(snapshot)) if in_snapshot else None,
-            snapshot_completed=bool(stored.get("last_snapshot_record" if old_form else "snapshot_completed")),
-            last_snapshot_record=bool(stored.get("last_snapshot_record")),
+            snapshot=stored_snapshot(stored),
+            snapshot_completed=last or flag(stored, "snapshot_completed"),
+            last_snapshot_record=last,
             progress=str(stored[PROGRESS]) if stored.get(PROGRESS) else None,
             more={name: value for name, value in stored.items() if name.startswith(_MORE) and not isinstance(value, float)},
         )

@@ -24,6 +24,7 @@ from connectors.engine.snapshot.parallel import ParallelSnapshot, ReaderTable
 from connectors.engine.snapshot.plan import NEVER_CUT, ChunkPlan, chunk_rows
 from connectors.engine.snapshot.progress import Chunk, SnapshotProgress
 from connectors.engine.snapshot.reading import SnapshotReading
+from connectors.engine.stored_offsets import BLOCKING, INITIAL
 from connectors.postgres import snapshot_reader
 from connectors.postgres.catalog import read_tables
 from connectors.postgres.chunk_plan import TableCuts, ordered, read_sizes
@@ -33,7 +34,7 @@ from connectors.postgres.connection import Connection, quote_literal, quote_name
 from connectors.postgres.copy_rows import CopyRows, Moment, snapshot_encoder
 from connectors.postgres.errors import ServerError, translate
 from connectors.postgres.lsn import format_lsn, parse_lsn
-from connectors.postgres.offset import BLOCKING, INITIAL, PostgresOffset
+from connectors.postgres.offset import PostgresOffset
 from connectors.postgres.tables import TableFactory
 
 log = logging.getLogger(__name__)

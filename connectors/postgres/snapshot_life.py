@@ -48,10 +48,11 @@ from connectors.engine.relational.filters import compile_java_regex
 from connectors.engine.relational.table import TableId
 from connectors.engine.signal.actions import BlockingRequest
 from connectors.engine.snapshot.progress import SnapshotProgress
+from connectors.engine.stored_offsets import BLOCKING, INITIAL
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.connection import Connection
 from connectors.postgres.lsn import format_lsn
-from connectors.postgres.offset import BLOCKING, INITIAL, PostgresOffset
+from connectors.postgres.offset import PostgresOffset
 from connectors.postgres.preparation import Start, open_general
 from connectors.postgres.snapshot import PostgresSnapshot, SnapshotRequest
 from connectors.postgres.tables import TableFactory

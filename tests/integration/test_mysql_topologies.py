@@ -248,6 +248,8 @@ def test_a_user_with_caching_sha2_is_let_in_by_each_mode_of_encryption(
         f"GRANT ALL ON *.* TO {mode}",
     )
     settings = {"database.user": mode, "database.password": "secret", "database.ssl.mode": mode}
+    if mode == "disabled":
+        settings["driver.allowPublicKeyRetrieval"] = "true"
     if mode == "verify_ca":
         settings["database.ssl.truststore"] = str(data / "ca.pem")
     with DirectTask(task_config(chain.primary, kafka, f"tls_{mode}", **settings)) as task:

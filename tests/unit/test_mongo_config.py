@@ -1,5 +1,6 @@
 """The MongoDB connector's configuration: what is refused, in whose words, and what becomes of it."""
 
+import logging
 from typing import Any
 
 import pytest
@@ -20,6 +21,15 @@ def errors(**more: str | None) -> dict[str, list[str]]:
 
 def test_a_good_configuration_has_no_errors() -> None:
     assert errors() == {}
+
+
+def test_the_mode_of_old_tutorials_is_taken_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    assert errors(snapshot__mode="never") == {}
+    with caplog.at_level(logging.WARNING):
+        mode = parse_config({**GOOD, "snapshot.mode": "never"}).snapshot_mode
+    assert (mode.name, mode.without_offset, mode.streams) == ("no_data", False, True)
+    assert "snapshot.mode 'never' is the old name of 'no_data'" in caplog.text
+    assert "snapshot.mode" in errors(snapshot__mode="exported")
 
 
 def test_field_lists_are_refused_entry_by_entry_under_the_name_that_the_reference_uses() -> None:

@@ -155,17 +155,22 @@ def test_statements_that_the_filter_names_match_as_a_whole_over_several_lines() 
     assert parse_config(GIVEN).unread_statements == ()
 
 
-@pytest.mark.parametrize("mode", ["never", "sometimes"])
-def test_a_mode_that_debezium_no_longer_has_is_refused_as_there(mode: str) -> None:
+@pytest.mark.parametrize("mode", ["exported", "sometimes"])
+def test_a_mode_that_debezium_never_had_is_refused_as_there(mode: str) -> None:
     with pytest.raises(ConfigError, match="Value must be one of always, initial_only"):
         parse_config({**GIVEN, "snapshot.mode": mode})
 
 
-@pytest.mark.parametrize(("old", "new"), [("schema_only", "no_data"), ("schema_only_recovery", "recovery")])
+@pytest.mark.parametrize(
+    ("old", "new"), [("schema_only", "no_data"), ("schema_only_recovery", "recovery"), ("never", "no_data"), ("Never", "no_data")]
+)
 def test_an_old_mode_is_taken_with_a_warning_that_names_the_new_one(old: str, new: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         assert parse_config({**GIVEN, "snapshot.mode": old}).snapshot_mode.name == new
-    assert f"snapshot.mode '{old}' is the old name of '{new}'" in caplog.text
+    assert f"snapshot.mode '{old.lower()}' is the old name of '{new}'" in caplog.text
+    assert not [
+        value.errors for value in validate_config({**GIVEN, "snapshot.mode": old}) if value.name == "snapshot.mode" and value.errors
+    ]
 
 
 def test_a_placeholder_may_be_given_as_octets() -> None:
