@@ -18,6 +18,7 @@ usage: connect-py COMMAND ...
   standalone worker.properties [connector ...]    a worker with its connectors on the command line (.properties or .json files)
   history verify|repair connector.json ...        whether the schema history of a MySQL or MariaDB connector tells what its server has
   verify source.json sink.json ...                whether the sink's lakehouse tables equal their source
+  password USER                                   a line for the file of users of the REST API, with a hash of the password
   spark-archive                                   an archive of classes, made once, with which the sink's JVM starts with half of the CPU
   demo [--keep | --stop]                          the tutorial on servers of its own: PostgreSQL, Kafka, a worker, Spark
 
@@ -33,6 +34,7 @@ _COMMANDS = {
     "standalone": ("connect_py.commands.worker", "standalone"),
     "history": ("connect_py.commands.history", "history"),
     "verify": ("connect_py.commands.verify", "verify"),
+    "password": ("connect_py.commands.password", "password"),
     "spark-archive": ("connect_py.commands.spark_archive", "spark_archive"),
     "demo": ("connect_py.commands.demo", "demo"),
 }

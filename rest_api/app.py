@@ -24,6 +24,7 @@ from rest_api.errors import CONNECT_ERRORS, container_error, error_response, on_
 from rest_api.gate import WAITING_REQUESTS
 from rest_api.jaxrs import JaxRs
 from rest_api.openapi import describe
+from rest_api.origins import Origins
 from rest_api.response_headers import ResponseHeaders
 from rest_api.routes import loggers, metrics
 
@@ -40,6 +41,7 @@ def create_app(herder: Herder, config: RestConfig | None = None) -> FastAPI:
     app = _application(config, routers, pages=True)
     app.add_middleware(JaxRs, routes=[route for owner in (app.router, *routers) for route in owner.routes], auth=config.auth)
     app.openapi = cache(partial(describe, app, with_passwords=config.auth is not None))  # type: ignore[method-assign]  # as FastAPI's own documentation has it
+    app.add_middleware(Origins, hosts=config.allowed_hosts, origins=config.cors_origins)
     if config.cors_origins:
         headers = ("Content-Type", "Authorization") if config.auth else ("Content-Type",)
         app.add_middleware(Cors, origins=config.cors_origins, methods=config.cors_methods, headers=headers)
@@ -54,6 +56,7 @@ def create_admin_app(herder: Herder, config: RestConfig) -> FastAPI:
     routers = [loggers.routes(herder, config)]
     app = _application(config, routers, pages=False)
     app.add_middleware(JaxRs, routes=[route for owner in routers for route in owner.routes])
+    app.add_middleware(Origins, hosts=config.allowed_hosts, origins=config.cors_origins)
     app.add_middleware(AccessLog)
     return app
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hmac
 import logging
 import re
 from collections.abc import Mapping, Sequence
@@ -42,20 +41,10 @@ class BasicAuth:
     """Users and their passwords. Has no text form that shows a password.
 
     Attributes:
-        users: passwords by user; none at all means that everybody may do everything.
+        users: passwords by user, or what `rest_api.logins.hashed` made of them; none at all means that everybody may do everything.
     """
 
     users: Mapping[str, str] = field(repr=False)
-
-    def admits(self, authorization: str | None) -> bool:
-        """Whether an `Authorization` header names a user and this user's password. Takes as long for an unknown user as for a wrong
-        password."""
-        if not self.users:
-            return True
-        name, password = _credentials(authorization)
-        expected = self.users.get(name)
-        same = hmac.compare_digest((expected or "\0").encode(), password.encode())
-        return same and expected is not None
 
 
 def is_internal(method: str, path: str) -> bool:
@@ -63,7 +52,7 @@ def is_internal(method: str, path: str) -> bool:
     return any(method == verb and pattern.fullmatch(path) for verb, pattern in _INTERNAL)
 
 
-def _credentials(header: str | None) -> tuple[str, str]:
+def credentials(header: str | None) -> tuple[str, str]:
     """User and password; empty when the header has another form."""
     scheme, _, encoded = (header or "").partition(" ")
     if scheme.lower() != "basic":

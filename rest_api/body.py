@@ -22,7 +22,11 @@ _MAX_DEPTH = 100
 
 
 async def _read(request: Request) -> bytes:
-    limit: int = request.app.state.config.max_body_bytes
+    return await read_body(request, request.app.state.config.max_body_bytes)
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """The body, of at most `limit` bytes. Raises RestError."""
     body = bytearray()
     chunks = request.stream().__aiter__()
     try:

@@ -12,6 +12,7 @@ from connect_py.runtime.loggers import PROCESS, Loggers
 from rest_api import basic_auth
 from rest_api.basic_auth import BasicAuth
 from rest_api.listeners import Listener, parse_listeners
+from rest_api.origins import ALLOWED_HOSTS
 from rest_api.response_headers import HeaderRule, parse_rules
 
 #: Far above any configuration (Kafka refuses records over 1 MiB by default) and any usual list of offsets; keeps one client from
@@ -38,6 +39,7 @@ class RestConfig:
         header_rules: headers of every answer of the main listeners (`response.http.headers.config`).
         cors_origins: pages of these origins may call (`access.control.allow.origin`); ``*`` means all.
         cors_methods: what they may do (`access.control.allow.methods`).
+        allowed_hosts: names by which clients may call (`rest.allowed.hosts`); none means any.
     """
 
     listeners: tuple[Listener, ...] = ()
@@ -49,6 +51,7 @@ class RestConfig:
     header_rules: tuple[HeaderRule, ...] = ()
     cors_origins: tuple[str, ...] = ()
     cors_methods: tuple[str, ...] = CORS_METHODS
+    allowed_hosts: tuple[str, ...] = ()
     loggers: Loggers = PROCESS
 
     @classmethod
@@ -69,6 +72,7 @@ class RestConfig:
             auth=basic_auth.from_worker(properties, environment),
             header_rules=parse_rules(properties.get("response.http.headers.config", "")),
             cors_origins=_listed(properties.get("access.control.allow.origin")),
+            allowed_hosts=_listed(properties.get(ALLOWED_HOSTS)),
             cors_methods=_methods(properties.get("access.control.allow.methods")),
         )
 

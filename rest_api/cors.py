@@ -27,7 +27,7 @@ class Cors:
 
     def __init__(self, app: ASGIApp, origins: Sequence[str], methods: Sequence[str], headers: Sequence[str]) -> None:
         self._app = app
-        self._origins = [re.compile(re.escape(origin).replace(r"\*", ".*"), re.IGNORECASE) for origin in origins]
+        self._origins = origin_patterns(origins)
         self._methods = ",".join(methods)
         self._headers = ",".join(headers)
 
@@ -37,7 +37,7 @@ class Cors:
             return
         headers = Headers(scope=scope)
         origin = headers.get("origin", "")
-        allowed = bool(origin) and any(pattern.fullmatch(origin) for pattern in self._origins)
+        allowed = allowed_origin(origin, self._origins)
         preflight = allowed and is_preflight(scope["method"], headers)
         if preflight:
             scope["preflight"] = True
@@ -55,6 +55,16 @@ class Cors:
             await send(message)
 
         await self._app(scope, receive, with_headers)
+
+
+def origin_patterns(origins: Sequence[str]) -> list[re.Pattern[str]]:
+    """Origins as the operator writes them, to be matched in full."""
+    return [re.compile(re.escape(origin).replace(r"\*", ".*"), re.IGNORECASE) for origin in origins]
+
+
+def allowed_origin(origin: str, patterns: Sequence[re.Pattern[str]]) -> bool:
+    """Whether pages of this origin may call."""
+    return bool(origin) and any(pattern.fullmatch(origin) for pattern in patterns)
 
 
 def is_preflight(method: str, headers: Headers) -> bool:

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rest_api.basic_auth import BasicAuth, is_internal
 from rest_api.errors import container_error, error_response
+from rest_api.logins import Logins
 
 #: The order in which the reference lists methods (that of a Java hash set).
 _METHODS = ("HEAD", "DELETE", "POST", "GET", "OPTIONS", "PUT", "PATCH")
@@ -29,6 +30,9 @@ _PAGES = ("/docs", "/metrics")
 _MAX_HEAD_BYTES = 8192
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _BAD_WEIGHT = re.compile(r";\s*q\s*=(?!\s*[01](\.\d*)?\s*($|[,;]))", re.IGNORECASE)
+#: A connector's name may hold a slash, a backslash and a percent sign, which Jetty lets nobody send: what has been created can be stopped.
+_NAME = re.compile(r"(?<=^/connectors/)[^/;]+")
+_OF_NAMES = re.compile(r"%2f|%5c|%25", re.IGNORECASE)
 #: What Jetty refuses as ambiguous or suspicious.
 _AMBIGUOUS = re.compile(r"%2f|%5c|%25|/(?:%2e|\.)*%2e(?:%2e|\.)*(?=[/;]|$)|/\.\.?;", re.IGNORECASE)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -47,7 +51,7 @@ class JaxRs:
 
     def __init__(self, app: ASGIApp, routes: Iterable[BaseRoute], auth: BasicAuth | None = None) -> None:
         self._app = app
-        self._auth = auth
+        self._logins = None if auth is None else Logins(auth)
         found: dict[str, tuple[re.Pattern[str], set[str]]] = {}
         for route in routes:
             if isinstance(route, Route):
@@ -58,14 +62,19 @@ class JaxRs:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        answer = self._decide(scope)
+        answer = await self._decide(scope)
         if scope["method"] == "HEAD":
             scope, send = {**scope, "method": "GET"}, _without_body(send)
         await (answer or self._app)(scope, receive, send)
 
-    def _decide(self, scope: Scope) -> Response | None:
+    async def _decide(self, scope: Scope) -> Response | None:
         """An answer, or None when the application shall give it; `scope` then has the path to match."""
         raw: bytes = scope.get("raw_path") or scope["path"].encode()
+        if _two_lengths(scope):
+            text = "The request has both Transfer-Encoding and Content-Length, which proxies read in different ways."
+            answer = error_response(400, text)
+            answer.headers["connection"] = "close"
+            return answer
         too_long = _too_long(raw, scope)
         if too_long:
             return error_response(too_long, f"HTTP {too_long} {http.HTTPStatus(too_long).phrase}")
@@ -84,7 +93,13 @@ class JaxRs:
         refusal = None if scope["method"] == "OPTIONS" else _refusal(path, Headers(scope=scope))
         if refusal is not None:
             return refusal
-        if not self._may_call(scope, path):
+        verdict = await self._login(scope, path)
+        if verdict == 429:
+            text = "Too many logins from this address have failed. Try again in some seconds."
+            answer = error_response(429, text)
+            answer.headers["retry-after"] = "2"
+            return answer
+        if verdict != 200:
             content_type = "text/plain" if scope["method"] == "OPTIONS" else "application/json"
             headers = {"content-type": content_type, "www-authenticate": _CHALLENGE}
             return Response("User cannot access the resource.", 401, headers)
@@ -94,17 +109,24 @@ class JaxRs:
         scope["path"] = path
         return None
 
-    def _may_call(self, scope: Scope, path: str) -> bool:
+    async def _login(self, scope: Scope, path: str) -> int:
         """Browsers send no credentials when they ask if they may ask, and learn no more than the names of methods."""
-        if self._auth is None or scope.get("preflight") or is_internal(scope["method"], path):
-            return True
-        return self._auth.admits(Headers(scope=scope).get("authorization"))
+        if self._logins is None or scope.get("preflight") or is_internal(scope["method"], path):
+            return 200
+        client = scope["client"][0] if scope.get("client") else ""
+        return await self._logins.check(Headers(scope=scope).get("authorization"), client, f"{scope['method']} {path}")
 
     def _methods(self, path: str) -> set[str] | None:
         for pattern, methods in self._resources:
             if pattern.match(path):
                 return methods
         return None
+
+
+def _two_lengths(scope: Scope) -> bool:
+    """RFC 9112, 6.3: an attempt at request smuggling, or a mistake."""
+    names = {name for name, _ in scope["headers"]}
+    return b"transfer-encoding" in names and b"content-length" in names
 
 
 def _too_long(raw: bytes, scope: Scope) -> int | None:
@@ -120,7 +142,7 @@ def _problem(path: str) -> str | None:
         return "The path holds a % that does not begin an escape of two hexadecimal digits."
     if "//" in path:
         return "The path holds an empty segment."
-    if _AMBIGUOUS.search(path):
+    if _AMBIGUOUS.search(_NAME.sub(lambda found: _OF_NAMES.sub("", found[0]) or "-", path)):
         return "The path holds an escape (of /, \\, % or a dot) by which it could mean another one."
     try:
         text = unquote_to_bytes(path).decode()

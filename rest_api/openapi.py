@@ -14,8 +14,9 @@ from fastapi.openapi.utils import get_openapi
 
 from rest_api.schemas import CONFIG_EXAMPLE, ERROR_EXAMPLES, NOTIFICATIONS_EXAMPLE, SCHEMAS, STATUS_EXAMPLE, Shape
 
-#: A path that cannot be read, a head that is too long, a client that may not call or wants no JSON, a request that took too long.
-_ALWAYS = (400, 401, 406, 414, 431, 500)
+#: A path that cannot be read, a head that is too long, a client that may not call or wants no JSON, a page of a foreign origin, too many
+#: failed logins, a request that took too long.
+_ALWAYS = (400, 401, 403, 406, 414, 429, 431, 500)
 _BODY = (408, 413, 415)
 
 

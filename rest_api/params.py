@@ -1,4 +1,4 @@
-"""Parts of paths and query strings, by JAX-RS's rules."""
+"""Parts of paths and query strings, by JAX-RS's rules. These functions are coroutines because others would wait for a thread."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ def _decode(text: str) -> str:
     return unquote(text)  # the path is matched in its encoded form, so that a name may hold a slash
 
 
-def _connector(connector: Annotated[str, Path(description="The connector's name, percent-encoded")]) -> str:
+async def _connector(connector: Annotated[str, Path(description="The connector's name, percent-encoded")]) -> str:
     return _decode(connector)
 
 
-def _task(task: Annotated[str, Path(description="The task's number, from 0")]) -> int:
+async def _task(task: Annotated[str, Path(description="The task's number, from 0")]) -> int:
     if not re.fullmatch(r"[+-]?[0-9]{1,10}", task) or int(task) not in _INT:
         raise NotFoundError("HTTP 404 Not Found")
     return int(task)
 
 
-def _plugin(plugin: Annotated[str, Path(description="A plugin's class name or alias")]) -> str:
+async def _plugin(plugin: Annotated[str, Path(description="A plugin's class name or alias")]) -> str:
     return _decode(plugin)
 
 
-def _logger(logger: Annotated[str, Path(description="A logger's name")]) -> str:
+async def _logger(logger: Annotated[str, Path(description="A logger's name")]) -> str:
     return _decode(logger)
 
 

@@ -57,6 +57,8 @@ _BOTH = (
     ConfigKey("rest.advertised.host.name", ConfigType.STRING, None, _LOW, "Host name that other workers and clients should use."),
     ConfigKey("rest.advertised.port", ConfigType.INT, None, _LOW, "Port that other workers and clients should use."),
     ConfigKey("rest.advertised.listener", ConfigType.STRING, None, _LOW, "Scheme that other workers should use: http or https."),
+    ConfigKey("rest.allowed.hosts", ConfigType.LIST, None, _LOW, "Host names by which clients may call the REST API; by default any."),
+    ConfigKey("rest.basic.auth.file", ConfigType.STRING, None, _LOW, "File of users of the REST API."),
     ConfigKey("rest.redact.secrets", ConfigType.BOOLEAN, False, _LOW, "Whether answers show [hidden] in place of secrets."),
     ConfigKey("topic.tracking.enable", ConfigType.BOOLEAN, True, _LOW, "Whether topics in use are noted."),
     ConfigKey("topic.tracking.allow.reset", ConfigType.BOOLEAN, True, _LOW, "Whether the notes may be reset."),

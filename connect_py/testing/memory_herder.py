@@ -7,7 +7,7 @@ from a unit test to a property test. One lock; any thread may call.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -237,7 +237,9 @@ class MemoryHerder:
         """Those of a worker that has just begun."""
         return WorkerMetrics().groups({}, "0", "memory:0")
 
-    def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str | None]], signature: InternalSignature | None) -> None:
+    def put_task_configs(
+        self, name: str, configs: Callable[[], Sequence[Mapping[str, str | None]]], signature: InternalSignature | None
+    ) -> None:
         raise BadRequestError("Internal request missing required signature")
 
     def fence_zombies(self, name: str, signature: InternalSignature | None) -> None:

@@ -17,6 +17,7 @@ from rest_api.body import RawBody, config_map, parse_config, parse_object
 from rest_api.models import Json, json_response
 from rest_api.openapi import CONFIG_BODY, CREATE_BODY
 from rest_api.params import Connector, Flag, first, is_true, java_trim
+from rest_api.rooms import Room
 
 #: initial_state of KIP-980, by its texts.
 _INITIAL_STATES = {"RUNNING": TargetState.STARTED, "PAUSED": TargetState.PAUSED, "STOPPED": TargetState.STOPPED}
@@ -25,8 +26,8 @@ _INITIAL_STATES = {"RUNNING": TargetState.STARTED, "PAUSED": TargetState.PAUSED,
 _MAX_NAME = 4096
 
 
-def routes(herder: Herder) -> APIRouter:
-    """`/connectors` and what lies right below one."""
+def routes(herder: Herder, checks: Room) -> APIRouter:
+    """`/connectors` and what lies right below one. `checks` are the threads for what validates a configuration."""
     router = APIRouter(tags=["connectors"])
     views: dict[str, Callable[[str], Json]] = {
         "status": lambda name: models.connector_status(herder.connector_status(name)),
@@ -48,11 +49,14 @@ def routes(herder: Herder) -> APIRouter:
             return None  # deleted meanwhile, or not yet reported by any worker: the reference leaves it out too
 
     @router.post("/connectors", summary="Create a connector", status_code=201, openapi_extra=CREATE_BODY)
-    def create(request: Request, body: RawBody) -> Response:
-        name, config, state = _create_request(body)
-        _put_name(name, config)
-        _, info = herder.put_connector(name, config, may_replace=False, state=state)
-        return _created(request, info)
+    async def create(request: Request, body: RawBody) -> Response:
+        def work() -> Response:
+            name, config, state = _create_request(body)
+            _put_name(name, config)
+            _, info = herder.put_connector(name, config, may_replace=False, state=state)
+            return _created(request, info)
+
+        return await checks.run(work)
 
     @router.get("/connectors/{connector}", summary="A connector's configuration and tasks")
     def connector_info(connector: Connector) -> Response:
@@ -68,17 +72,23 @@ def routes(herder: Herder) -> APIRouter:
         return json_response(dict(herder.connector_info(connector).config))
 
     @router.put("/connectors/{connector}/config", summary="Create a connector or replace its configuration", openapi_extra=CONFIG_BODY)
-    def put_config(request: Request, connector: Connector, body: RawBody) -> Response:
-        config = parse_config(body)
-        _put_name(connector, config)
-        created, info = herder.put_connector(connector, config, may_replace=True)
-        return _created(request, info) if created else json_response(models.connector_info(info))
+    async def put_config(request: Request, connector: Connector, body: RawBody) -> Response:
+        def work() -> Response:
+            config = parse_config(body)
+            _put_name(connector, config)
+            created, info = herder.put_connector(connector, config, may_replace=True)
+            return _created(request, info) if created else json_response(models.connector_info(info))
+
+        return await checks.run(work)
 
     @router.patch("/connectors/{connector}/config", summary="Change some properties; null removes one (KIP-477)", openapi_extra=CONFIG_BODY)
-    def patch_config(connector: Connector, body: RawBody) -> Response:
-        if body.strip() in (b"", b"null"):
-            herder.connector_info(connector)  # the reference looks for the connector before it misses the changes
-        return json_response(models.connector_info(herder.patch_connector(connector, parse_config(body))))
+    async def patch_config(connector: Connector, body: RawBody) -> Response:
+        def work() -> Response:
+            if body.strip() in (b"", b"null"):
+                herder.connector_info(connector)  # the reference looks for the connector before it misses the changes
+            return json_response(models.connector_info(herder.patch_connector(connector, parse_config(body))))
+
+        return await checks.run(work)
 
     @router.get("/connectors/{connector}/status", summary="States of a connector and its tasks")
     def status(connector: Connector) -> Response:
@@ -128,6 +138,8 @@ def _create_request(body: bytes) -> tuple[str, dict[str, str | None], TargetStat
 
 def _name(given: Any) -> str:
     name = java_trim(("true" if given else "false") if isinstance(given, bool) else str(given or ""))
+    if name in (".", ".."):
+        raise BadRequestError(f"A connector cannot be called {name}: no path leads to it. Choose another name.")
     if len(quote(name)) > _MAX_NAME:
         raise BadRequestError(f"The connector's name is too long for its address: it may take {_MAX_NAME} characters, percent-encoded.")
     return name

@@ -1,23 +1,28 @@
 """What workers ask of each other (`InternalClusterResource.java`): a connector's new tasks, and the fencing of old ones.
 
-Not for clients, and not in /openapi.json. The requests are signed with the cluster's session key (KIP-507).
+Not for clients, and not in /openapi.json. The requests are signed with the cluster's session key (KIP-507), and nobody is asked for a
+password here. So a body without a signature is read only as far as a client's mistake is long, and a signed one is parsed once its
+signature has been found to be right.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from connect_py.errors import BadRequestError
 from connect_py.runtime.herder.base import Herder
 from connect_py.runtime.herder.session_key import InternalSignature
-from rest_api.body import RawBody, config_map, parse
+from rest_api.body import config_map, parse, read_body
 from rest_api.params import Connector
 
 #: `InternalRequestSignature.java`
 _MAC, _ALGORITHM = "x-connect-authorization", "x-connect-request-signature-algorithm"
+
+#: Enough to tell a client what it did wrong.
+_MAX_UNSIGNED_BYTES = 64 * 1024
 
 
 def routes(herder: Herder) -> APIRouter:
@@ -25,20 +30,38 @@ def routes(herder: Herder) -> APIRouter:
     router = APIRouter(include_in_schema=False)
 
     @router.post("/connectors/{connector}/tasks")
-    def put_task_configs(request: Request, connector: Connector, body: RawBody) -> Response:
-        parsed: Any = parse(body)
-        if parsed is not None and not isinstance(parsed, list):
-            raise BadRequestError("The request's body must be a JSON array of configurations.")
-        configs = [config_map(each, "Each task's configuration") for each in parsed or ()]
-        herder.put_task_configs(connector, configs, _signature(request, body))
+    def put_task_configs(request: Request, connector: Connector, body: SignedBody) -> Response:
+        signature = _signature(request, body)
+        if signature is None:
+            configs = _task_configs(body)  # the reference finds mistakes in a body before it misses the signature
+            herder.put_task_configs(connector, lambda: configs, None)
+        else:
+            herder.put_task_configs(connector, lambda: _task_configs(body), signature)
         return Response(status_code=204)
 
     @router.put("/connectors/{connector}/fence")
-    def fence(request: Request, connector: Connector, body: RawBody) -> Response:
+    def fence(request: Request, connector: Connector, body: SignedBody) -> Response:
         herder.fence_zombies(connector, _signature(request, body))
         return Response(status_code=204)
 
     return router
+
+
+async def _read_signed(request: Request) -> bytes:
+    is_signed = _MAC in request.headers and _ALGORITHM in request.headers
+    limit: int = request.app.state.config.max_body_bytes
+    return await read_body(request, limit if is_signed else min(limit, _MAX_UNSIGNED_BYTES))
+
+
+SignedBody = Annotated[bytes, Depends(_read_signed)]
+
+
+def _task_configs(body: bytes) -> list[dict[str, str | None]]:
+    """Raises BadRequestError."""
+    parsed: Any = parse(body)
+    if parsed is not None and not isinstance(parsed, list):
+        raise BadRequestError("The request's body must be a JSON array of configurations.")
+    return [config_map(each, "Each task's configuration") for each in parsed or ()]
 
 
 def _signature(request: Request, body: bytes) -> InternalSignature | None:

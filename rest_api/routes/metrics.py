@@ -11,6 +11,7 @@ from starlette.responses import Response
 from connect_py.errors import BadRequestError
 from connect_py.runtime.herder.base import Herder
 from connect_py.runtime.metrics.exposition import Names, render
+from rest_api.rooms import probes
 
 _PROCESS = (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR)
 
@@ -18,14 +19,15 @@ _PROCESS = (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR)
 def routes(herder: Herder) -> APIRouter:
     """`/metrics`."""
     router = APIRouter(tags=["metrics"])
+    room = probes()
 
     @router.get("/metrics", summary="Figures of this worker, its connectors and tasks, in Prometheus' text format")
-    def metrics(accept: Annotated[str, Header()] = "", names: Annotated[str, Query()] = Names.KAFKA.value) -> Response:
+    async def metrics(accept: Annotated[str, Header()] = "", names: Annotated[str, Query()] = Names.KAFKA.value) -> Response:
         try:
             style = Names(names)
         except ValueError:
             raise BadRequestError(f"There are no names called {names}: use {' or '.join(each.value for each in Names)}.") from None
-        body, content_type = render(herder.metrics(), accept, style, _PROCESS)
+        body, content_type = await room.run(lambda: render(herder.metrics(), accept, style, _PROCESS))
         return Response(body, media_type=content_type)
 
     return router

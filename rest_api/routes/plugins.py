@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -14,14 +15,18 @@ from rest_api.body import RawBody, parse_config
 from rest_api.models import json_response
 from rest_api.openapi import CONFIG_BODY
 from rest_api.params import Flag, Plugin, first, is_true
+from rest_api.rooms import Room
 
 _CONNECTORS = ("source", "sink")
+
+#: Values of the Warning header, and characters of one.
+_WARNINGS, _WARNING_LENGTH = 10, 300
 
 Version = Annotated[str | None, Query(description="A version, or a range such as `[1.0,2.0)`, that the plugin must have")]
 
 
-def routes(herder: Herder) -> APIRouter:
-    """`/connector-plugins`."""
+def routes(herder: Herder, checks: Room) -> APIRouter:
+    """`/connector-plugins`. `checks` are the threads for validation."""
     router = APIRouter(tags=["plugins"])
 
     @router.get("/connector-plugins", summary="Connectors that can be created; with `connectorsOnly=false` every kind of plugin")
@@ -39,23 +44,33 @@ def routes(herder: Herder) -> APIRouter:
         summary="Check a configuration; 200 also when it has errors",
         openapi_extra=CONFIG_BODY,
     )
-    def validate(plugin: Plugin, body: RawBody) -> Response:
-        config = parse_config(body)
+    async def validate(plugin: Plugin, body: RawBody) -> Response:
+        return await checks.run(lambda: answer(plugin, parse_config(body)))
+
+    def answer(plugin: str, config: dict[str, str | None]) -> Response:
         submitted = config.get("connector.class")
         if submitted is not None and not _short(submitted).endswith(_short(plugin)):
             raise BadRequestError(f"Included connector type {submitted} does not match request type {plugin}")
         infos = herder.validate(config)
         # the body is Connect's to the letter, so what is no error goes beside it (RFC 7234, section 5.5)
-        headers = {"warning": ", ".join(map(_warning, infos.warnings))} if infos.warnings else None
+        headers = {"warning": _warnings(infos.warnings)} if infos.warnings else None
         return json_response(models.config_infos(infos), headers=headers)
 
     return router
 
 
+def _warnings(texts: Sequence[str]) -> str:
+    """The Warning header. It has a bound: a proxy in front of the worker takes 4 to 8 kB of headers."""
+    shown = list(texts[:_WARNINGS])
+    if len(texts) > _WARNINGS:
+        shown[-1] = f"{len(texts) - _WARNINGS + 1} more warnings are not shown"
+    return ", ".join(map(_warning, shown))
+
+
 def _warning(text: str) -> str:
     """A value of the Warning header; it may hold names that a client chose."""
     plain = "".join(c if " " <= c <= "~" and c not in '"\\' else "?" for c in text)
-    return f'299 - "{plain}"'
+    return f'299 - "{plain if len(plain) <= _WARNING_LENGTH else plain[:_WARNING_LENGTH] + "..."}"'
 
 
 def _short(name: str) -> str:

@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from connect_py.runtime.herder.base import Herder
 from rest_api.models import json_response
+from rest_api.rooms import probes
 
 _HEALTH_STATUS = {"healthy": 200, "starting": 503}
 
@@ -14,6 +15,7 @@ _HEALTH_STATUS = {"healthy": 200, "starting": 503}
 def routes(herder: Herder) -> APIRouter:
     """The worker itself."""
     router = APIRouter(tags=["worker"])
+    room = probes()
 
     @router.get("/", summary="The worker's version and its Kafka cluster")
     def root() -> Response:
@@ -21,8 +23,8 @@ def routes(herder: Herder) -> APIRouter:
         return json_response({"version": info.version, "commit": info.commit, "kafka_cluster_id": info.kafka_cluster_id})
 
     @router.get("/health", summary="Whether the worker can handle requests (KIP-1017): 200, 503 while it starts, 500 when it is stuck")
-    def health() -> Response:
-        found = herder.health()
+    async def health() -> Response:
+        found = await room.run(herder.health)
         return json_response({"status": found.status, "message": found.message}, _HEALTH_STATUS.get(found.status, 500))
 
     return router

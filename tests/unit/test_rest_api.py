@@ -120,7 +120,9 @@ def test_patch_removes_what_is_null(client, connector):
     assert answer.body["config"] == {"connector.class": CLASS, "topic": "other", "name": "c"}
 
 
-@pytest.mark.parametrize("name", ["with space", "é漢", "semi;colon", "a?b#c", "plus+"])
+@pytest.mark.parametrize(
+    "name", ["with space", "é漢", "semi;colon", "a?b#c", "plus+", "team/a", "a%2Fb", "back\\slash", "100%", "/", "a/../b"]
+)
 def test_any_name_works_percent_encoded(client, name):
     created = client("POST", "/connectors", {"name": name, "config": CONFIG})
     assert created.status == 201
@@ -131,10 +133,16 @@ def test_any_name_works_percent_encoded(client, name):
     assert client("DELETE", path).status == 204
 
 
-@pytest.mark.parametrize("name", ["sl%2Fash", "perc%2525ent", "%2e%2e"])
-def test_a_path_that_could_mean_another_one_is_refused_as_jetty_does(client, name):
-    for method in ("GET", "DELETE"):
-        assert client(method, f"/connectors/{name}").status == 400
+@pytest.mark.parametrize(
+    "path", ["/connectors/%2e%2e", "/connectors/%2E", "/connectors/c/tasks%2F0", "/connector-plugins/a%2Fb/config", "/admin/loggers/a%25b"]
+)
+def test_a_path_that_could_mean_another_one_is_refused_as_jetty_does(client, path):
+    assert client("GET", path).status == 400
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_a_name_that_no_path_leads_to_is_refused(client, name):
+    assert client("POST", "/connectors", {"name": name, "config": CONFIG}).error[0] == 400
 
 
 def test_status_lists_tasks_by_number_without_traces(client, connector):

@@ -7,7 +7,7 @@ Methods block and may be called from any thread; a herder does its own work on i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -202,8 +202,13 @@ class Herder(Protocol):
         """Figures of this worker and of what runs on it; never waits for the herder's thread."""
         ...
 
-    def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str | None]], signature: InternalSignature | None) -> None:
+    def put_task_configs(
+        self, name: str, configs: Callable[[], Sequence[Mapping[str, str | None]]], signature: InternalSignature | None
+    ) -> None:
         """Store what another worker of the cluster has made of a connector: the configurations of its tasks.
+
+        Args:
+            configs: reads them, once the signature has been found to be right.
 
         Raises:
             RestError: the request is not signed by a worker of this cluster, or this worker takes no such requests.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from connect_py.errors import BadRequestError, ConnectError, NotFoundError, RestError
 from connect_py.runtime.connector_config import CONNECTOR_CLASS
@@ -26,10 +26,12 @@ _KEY_CHECK_SECONDS = 60.0
 class ClusterHerder(HerderCore):
     """See the module."""
 
-    def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str | None]], signature: InternalSignature | None) -> None:
+    def put_task_configs(
+        self, name: str, configs: Callable[[], Sequence[Mapping[str, str | None]]], signature: InternalSignature | None
+    ) -> None:
         """Store a connector's task configurations. Raises RestError, NotFoundError."""
         self._check_signature(signature)
-        kept = [{key: value for key, value in config.items() if value is not None} for config in configs]
+        kept = [{key: value for key, value in config.items() if value is not None} for config in configs()]
 
         def work() -> None:
             if name not in self._configs.snapshot().connectors:

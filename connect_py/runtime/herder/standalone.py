@@ -6,7 +6,7 @@ Its answers differ in a few places: a request that creates or changes a connecto
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from connect_py.api.storage import TargetState
@@ -43,7 +43,9 @@ class StandaloneHerder(DistributedHerder):
             raise NotFoundError(f"Task {name}-{task} not found")
         super().restart_task(name, task)
 
-    def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str | None]], signature: InternalSignature | None) -> None:
+    def put_task_configs(
+        self, name: str, configs: Callable[[], Sequence[Mapping[str, str | None]]], signature: InternalSignature | None
+    ) -> None:
         """Raises RestError: there is no other worker."""
         raise RestError("Kafka Connect in standalone mode does not support externally setting task configurations.", 500)
 
