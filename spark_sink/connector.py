@@ -24,6 +24,8 @@ class SparkLakehouseSink(SinkConnector):
     version: ClassVar[str] = __version__
     open_prefixes: ClassVar[tuple[str, ...]] = ("lakehouse.", "iceberg.")  # `validate` refuses what it does not know of these
 
+    client_prefixes: ClassVar[tuple[str, ...]] = ("lakehouse.kafka.", "iceberg.kafka.")
+
     @classmethod
     def config_def(cls) -> ConfigDef:
         """See `Connector.config_def`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from connect_py.errors import ConfigError, FatalTaskError
@@ -70,18 +71,19 @@ class TaskSession:
             self._release()
 
 
-def open_session(config: SinkConfig, name: str) -> TaskSession:
+def open_session(config: SinkConfig, name: str, kafka: Mapping[str, str] = MappingProxyType({})) -> TaskSession:
     """A session for a task; starts Spark if this process has none yet, which takes some seconds.
 
     Args:
         name: shown as the application's name.
+        kafka: the worker's settings of Kafka's client.
 
     Raises:
         ConfigError: Spark or Java is missing, or another task of this process runs with other settings of the context.
         RetriableError: the libraries could not be fetched, or the Spark Connect server does not answer.
         FatalTaskError: Spark does not start, or the server is not fit for the sink.
     """
-    session = _connected(config) if config["spark.remote"] else _started(config, name)
+    session = _connected(config) if config["spark.remote"] else _started(config, name, kafka)
     try:
         prepare(session.spark, config)
     except BaseException:
@@ -102,9 +104,9 @@ def _connected(config: SinkConfig) -> TaskSession:
     return TaskSession(spark, lambda: remote.close(spark), lambda _: None)
 
 
-def _started(config: SinkConfig, name: str) -> TaskSession:
+def _started(config: SinkConfig, name: str, kafka: Mapping[str, str]) -> TaskSession:
     global _shared
-    wanted = context_settings(config)
+    wanted = context_settings(config, kafka)
     with _lock:
         if _shared is not None and (_shared.jvm.ended() or _shared.jvm.is_stopped()):
             _shared.jvm.stop()

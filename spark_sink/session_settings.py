@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from spark_sink import jars
 from spark_sink.config import SinkConfig
@@ -26,8 +29,18 @@ EXTENSIONS = {
 _CLUSTER_PARTITIONS = "32"
 
 
-def context_settings(config: SinkConfig) -> dict[str, str]:
-    """Settings that all tasks of a process share."""
+#: What Kafka's Java client asks before it fetches a token or a key (CVE-2025-27817): addresses with commas between, none when empty.
+_ALLOWED_URLS = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
+_NAMES_OF_ADDRESSES = ("sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.jwks.endpoint.url")
+_JVM_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+
+
+def context_settings(config: SinkConfig, kafka: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+    """Settings that all tasks of a process share.
+
+    Args:
+        kafka: the worker's settings of Kafka's client. Its addresses of tokens are the only ones from which the JVM may fetch them.
+    """
     master = config["spark.master"]
     libraries = config["spark.jars"] or [str(jar) for jar in jars.resolve(jars.SINK_JARS, jars.cached(jars.SINK_JARS, "spark-sink"))]
     settings = {
@@ -45,6 +58,10 @@ def context_settings(config: SinkConfig) -> dict[str, str]:
     if master.startswith("local"):
         settings["spark.driver.host"] = "127.0.0.1"
     settings.update({k: v for k, v in config.spark_conf.items() if not of_session(k)})
+    client = {**kafka, **config.kafka}  # the worker's policy has been applied to what connectors set
+    addresses = ",".join(address for name in _NAMES_OF_ADDRESSES if (address := client.get(name)) and not re.search(r"[\s\"']", address))
+    for name in _JVM_OPTIONS[: 1 if master.startswith("local") else 2]:
+        settings[name] = f"-D{_ALLOWED_URLS}={addresses} {settings.get(name, '')}".rstrip()
     return settings
 
 

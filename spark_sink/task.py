@@ -77,7 +77,8 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         self._open()
 
     def _open(self) -> None:
-        self._opening = Opening(lambda: open_session(self._config, f"{self._context.connector}-{self._context.task}"))
+        name = f"{self._context.connector}-{self._context.task}"
+        self._opening = Opening(lambda: open_session(self._config, name, self._context.kafka_options))
         self._figures.session_starts()
 
     def ready(self, seconds: float = 0.0) -> bool:

@@ -55,12 +55,15 @@ class Connector(ABC):
         version: shown by ``GET /connector-plugins`` and in statuses.
         open_prefixes: beginnings of names that the connector takes beside those of its definition, such as ``driver.``; "" for all names.
             The worker warns of others.
+        client_prefixes: beginnings of names whose rest is a setting of a Kafka client of the connector's own, such as ``mine.kafka.``.
+            The worker's policy for client overrides applies to these as to ``consumer.override.``.
     """
 
     java_name: ClassVar[str]
     java_task_name: ClassVar[str]
     version: ClassVar[str]
     open_prefixes: ClassVar[tuple[str, ...]] = ()
+    client_prefixes: ClassVar[tuple[str, ...]] = ()
     context: ConnectorContext
 
     def initialize(self, context: ConnectorContext) -> None:

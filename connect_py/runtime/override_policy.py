@@ -102,7 +102,11 @@ def clients_of(connector: type[Connector], worker: Mapping[str, str], config: Ma
 
 def overrides_of(config: Mapping[str, str | None], kind: ClientKind) -> dict[str, str | None]:
     """A connector's overrides for a kind of client, without prefix, in the order of Java's map."""
-    prefix = override_prefix(kind)
+    return overrides_under(config, override_prefix(kind))
+
+
+def overrides_under(config: Mapping[str, str | None], prefix: str) -> dict[str, str | None]:
+    """As `overrides_of`, of properties whose names begin with a prefix."""
     own = {key.removeprefix(prefix): value for key, value in in_java_order(config, copied=True).items() if key.startswith(prefix)}
     return in_java_order(own)
 
@@ -123,8 +127,13 @@ def override_error(policy: OverridePolicy, setting: str, value: str | None) -> s
     return refused
 
 
-def require_allowed(worker: Mapping[str, str], config: Mapping[str, str], kinds: Iterable[ClientKind]) -> None:
+def require_allowed(
+    worker: Mapping[str, str], config: Mapping[str, str], kinds: Iterable[ClientKind], prefixes: Iterable[str] = ()
+) -> None:
     """Check a connector's overrides once more where its clients are made: a stored configuration may be older than the policy.
+
+    Args:
+        prefixes: of settings of clients that the connector makes itself (`Connector.client_prefixes`).
 
     Raises:
         ConfigError: an override is not allowed. No client was made.
@@ -132,8 +141,8 @@ def require_allowed(worker: Mapping[str, str], config: Mapping[str, str], kinds:
     policy = override_policy(worker)
     refused = [
         error
-        for kind in kinds
-        for setting, value in overrides_of(config, kind).items()
+        for prefix in (*map(override_prefix, kinds), *prefixes)
+        for setting, value in overrides_under(config, prefix).items()
         if (error := override_error(policy, setting, value))
     ]
     if refused:

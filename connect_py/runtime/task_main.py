@@ -165,7 +165,8 @@ def _run(
     connector = plugins.load(start["class"])()
     task_class = connector.task_class()
     used = clients_of(type(connector), start["worker"], start["config"])
-    require_allowed(start["worker"], start["config"], [*used, ClientKind.ADMIN] if issubclass(task_class, BatchSinkTask) else used)
+    kinds = [*used, ClientKind.ADMIN] if issubclass(task_class, BatchSinkTask) else used
+    require_allowed(start["worker"], start["config"], kinds, connector.client_prefixes)
     if issubclass(task_class, SourceTask):
         _run_source(start, plugins, control, channel, offset_writer, task_class())
     elif issubclass(task_class, BatchSinkTask):

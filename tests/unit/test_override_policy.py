@@ -13,6 +13,7 @@ from connect_py.runtime.herder.override_entries import override_entries
 from connect_py.runtime.override_policy import ALLOWLIST, HARMLESS, POLICY, clients_of, override_policy, require_allowed
 from connectors.file.sink import FileStreamSinkConnector
 from connectors.file.source import FileStreamSourceConnector
+from spark_sink.connector import SparkLakehouseSink
 
 _CLASSES = "org.apache.kafka.connect.connector.policy."
 WORKER = {"group.id": "g"}
@@ -89,6 +90,24 @@ def test_a_login_module_that_kafka_does_not_allow_is_refused_under_every_policy(
     with pytest.raises(ConfigError, match=r"com\.sun\.security\.auth\.module\.JndiLoginModule is not allowed") as caught:
         require_allowed({POLICY: "All"}, {"consumer.override.sasl.jaas.config": line}, [ClientKind.CONSUMER])
     assert "s3cr3t" not in str(caught.value)
+
+
+@pytest.mark.parametrize("prefix", ["lakehouse.kafka.", "iceberg.kafka."])
+def test_the_policy_holds_for_clients_that_a_connectors_jvm_makes(prefix: str) -> None:
+    config = {
+        f"{prefix}bootstrap.servers": "evil:9092",
+        f"{prefix}sasl.oauthbearer.token.endpoint.url": "http://169.254.169.254/latest/meta-data",
+        f"{prefix}max.poll.records": "10",
+    }
+    found = {value.name: value.errors for _, value in override_entries(SparkLakehouseSink, WORKER, config)}
+    assert {name.removeprefix(prefix): bool(errors) for name, errors in found.items()} == {
+        "bootstrap.servers": True,
+        "sasl.oauthbearer.token.endpoint.url": True,
+        "max.poll.records": False,
+    }
+    with pytest.raises(ConfigError, match=r"does not allow 'bootstrap\.servers' to be overridden"):
+        require_allowed({}, config, [], SparkLakehouseSink.client_prefixes)
+    require_allowed({POLICY: "All"}, config, [], SparkLakehouseSink.client_prefixes)
 
 
 def test_overrides_of_clients_that_a_connector_does_not_use_are_not_looked_at() -> None:

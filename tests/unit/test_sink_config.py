@@ -13,6 +13,7 @@ from connect_py.errors import ConfigError, FatalTaskError
 from spark_sink import jars
 from spark_sink.config import CONFIG_DEF, parse
 from spark_sink.connector import SparkLakehouseSink
+from spark_sink.session_settings import context_settings
 
 GOOD = {"topics": "a.b.c, d.e.f", "lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": "/tmp/w"}
 
@@ -228,6 +229,18 @@ def test_a_setting_that_could_run_code_is_refused_at_its_property_unless_the_ope
         SparkLakehouseSink().start(config)  # as the task does: a stored configuration may be older than the rule
     monkeypatch.setenv("CONNECT_PY_SPARK_SETTINGS", found[f"lakehouse.{name}"][0].partition("CONNECT_PY_SPARK_SETTINGS=")[2].split()[0])
     assert not errors(config)
+
+
+def test_the_jvm_fetches_tokens_from_the_workers_addresses_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    def option(config: dict[str, str], kafka: dict[str, str]) -> str:
+        settings = context_settings(parse(GOOD | {"lakehouse.spark.jars": "x.jar"} | config), kafka)
+        return settings["spark.driver.extraJavaOptions"]
+
+    monkeypatch.setenv("CONNECT_PY_SPARK_SETTINGS", "spark.jars")
+    name = "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls="
+    assert option({}, {}) == name
+    assert option({"lakehouse.spark.conf.spark.driver.extraJavaOptions": "-Xss2m"}, {}) == f"{name} -Xss2m"
+    assert option({}, {"sasl.oauthbearer.token.endpoint.url": "https://login/token"}) == f"{name}https://login/token"
 
 
 @pytest.mark.parametrize("type_", ["int) OR java_method('java.lang.System', 'exit', 1", "struct<a:int>>", "decimal(3", "array<int'>"])
