@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from connect_py.errors import DataError
 from connectors.mysql.mariadb_gtid import MariadbGtidSet
 
-_INTERVAL = re.compile(r"(\d+)(?:-(\d+))?").fullmatch
+#: Numbers end at 2^63 - 2 (`GNO_END`).
+_INTERVAL = re.compile(r"(\d{1,19})(?:-(\d{1,19}))?", re.ASCII).fullmatch
 _TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}").fullmatch
 _TAGGED_FORMAT = 1
-_OF_MARIADB = re.compile(r"\s*\d+-\d+-\d+\s*(,|$)").match
+_OF_MARIADB = re.compile(r"\s*\d+-\d+-\d+\s*(,|$)", re.ASCII).match
 
 #: First and last number, both inside.
 Interval = tuple[int, int]

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from connect_py.errors import DataError
 
-_GTID = re.compile(r"(\d+)-(\d+)-(\d+)").fullmatch
+#: Domains and servers have 32 bits, sequences 64.
+_GTID = re.compile(r"(\d{1,10})-(\d{1,10})-(\d{1,20})", re.ASCII).fullmatch
 _SOURCE = re.compile(r"(\d+)-(\d+)").fullmatch
 
 

@@ -20,7 +20,9 @@ from connectors.mysql.mariadb_gtid import MariadbGtidSet
 from connectors.mysql.offset import MySqlOffset
 
 NAME = "set-binlog-position"
-_FILE = re.compile(r"[A-Za-z0-9_-]+\.\d{6}")
+_FILE = re.compile(r"[A-Za-z0-9_-]+\.\d{6}", re.ASCII)
+#: COM_BINLOG_DUMP has four bytes for it.
+_LAST_POSITION = (1 << 32) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ def target_of(data: Mapping[str, Any]) -> Target:
         raise ConfigError("Binlog position must be specified when filename is provided")
     if position < 0:
         raise ConfigError("Binlog position must be non-negative")
+    if position > _LAST_POSITION:
+        raise ConfigError(f"Binlog position must be at most {_LAST_POSITION}, which is all that a server can be asked for")
     if not _FILE.fullmatch(str(file)):
         raise ConfigError(f"Invalid binlog filename format: {file}")
     return Target(str(file), position)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from connect_py.errors import ConfigError
+from connectors.mysql.gtid import parse_transactions
+from connectors.mysql.mariadb_gtid import MariadbGtidSet
 from connectors.mysql.position_signal import Target, target_of
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -43,9 +49,52 @@ def test_a_place(data: dict[str, object], target: Target) -> None:
         ({"binlog_filename": "my.host.000001", "binlog_position": 4}, "Invalid binlog filename format: my.host.000001"),
         ({"gtid_set": "x:1"}, "Invalid GTID set format: x:1"),
         ({"gtid_set": f"{UUID}:"}, f"Invalid GTID set format: {UUID}:"),
+        ({"gtid_set": f"{UUID}:{'9' * 5000}"}, f"Invalid GTID set format: {UUID}:{'9' * 5000}"),
+        ({"gtid_set": f"0-1-{'9' * 5000}"}, f"Invalid GTID set format: 0-1-{'9' * 5000}"),
+        (
+            {"binlog_filename": "b.000001", "binlog_position": 1 << 32},
+            "Binlog position must be at most 4294967295, which is all that a server can be asked for",
+        ),
     ],
 )
 def test_what_is_no_place(data: dict[str, object], words: str) -> None:
     with pytest.raises(ConfigError) as error:
         target_of(data)
     assert str(error.value) == words
+
+
+NUMBERS = st.integers() | st.floats() | st.sampled_from([1 << 32, 1 << 64, -1, 10**400])
+TEXTS = st.sampled_from(
+    [
+        "",
+        " ",
+        "\0",
+        "b.000001",
+        "b.00000\u0663",
+        f"{UUID}:1-3",
+        f"{UUID}:{'9' * 19}",
+        f"{UUID}:{'9' * 5000}",
+        f"{UUID}:3-1",
+        "0-1-2",
+        "::",
+        ",",
+        "{}",
+    ]
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | NUMBERS | TEXTS | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS | st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.fixed_dictionaries({}, optional=dict.fromkeys(("binlog_filename", "binlog_position", "gtid_set"), JSON)))
+def test_any_data_is_a_place_that_a_server_can_be_asked_for_or_is_refused(data: dict[str, object]) -> None:
+    try:
+        target = target_of(data)
+    except ConfigError:
+        return
+    struct.pack("<I", target.position)
+    transactions = parse_transactions(target.gtids)
+    assert isinstance(transactions, MariadbGtidSet) or transactions.encode()

@@ -1,0 +1,81 @@
+"""What the connectors use of their drivers without having been promised it: private names, by file, and that the installed driver has them.
+
+A new release of a driver that renames one makes a test here fail with the name, and not a connector at a rare moment. The upper bounds of
+pyproject.toml keep such a release away until these tests have seen it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+from pymongo.command_cursor import CommandCursor
+from pymysql.connections import MySQLResult
+from pymysql.protocol import MysqlPacket
+
+from connectors.mysql.login import GuardedConnection
+
+ROOT = Path(__file__).parents[2]
+#: Folder, and the variables and attributes by which its code calls the driver's objects.
+PYMYSQL = ("connectors/mysql", {"driver", "_driver"})
+PYMONGO = ("connectors/mongodb", {"_cursor", "cursor", "_client", "client"})
+
+
+def private_names(folder: str, receivers: set[str]) -> dict[str, set[str]]:
+    """Private attributes that are asked of these variables or attributes, and the files that ask."""
+    found: dict[str, set[str]] = {}
+    for file in sorted((ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Attribute) and node.attr.startswith("_") and _name(node.value) in receivers:
+                found.setdefault(node.attr, set()).add(file.name)
+    return found
+
+
+def _name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def missing(names: dict[str, set[str]], owner: object) -> dict[str, set[str]]:
+    return {name: files for name, files in names.items() if not hasattr(owner, name)}
+
+
+def test_pymysql_has_the_private_names_that_are_used() -> None:
+    used = private_names(*PYMYSQL)
+    assert {"_read_packet", "_execute_command", "_force_close", "_sock", "_rfile", "_result", "_read_timeout", "_secure"} <= used.keys()
+    connection = GuardedConnection(allows_public_key=False, defer_connect=True)
+    # the stream is there from the login on
+    connection._rfile = None
+    assert missing(used, connection) == {}, f"PyMySQL {pymysql.__version__} lacks these"
+    assert missing({"unbuffered_active": set(), "connection": set()}, MySQLResult(connection)) == {}
+    assert missing({"is_ok_packet": set(), "check_error": set()}, MysqlPacket) == {}
+
+
+def test_pymysql_looks_for_the_servers_key_where_the_guard_stands() -> None:
+    """Its plugins read and set `server_public_key`, a parameter of the connection, and refuse nothing themselves."""
+    connection: Any = GuardedConnection(allows_public_key=False, defer_connect=True, password="x")
+    with pytest.raises(pymysql.OperationalError, match="Public Key Retrieval"):
+        connection.server_public_key  # noqa: B018
+    with pytest.raises(pymysql.OperationalError, match="Public Key Retrieval"):
+        connection.server_public_key = b"key"
+    source = Path(pymysql.__file__).with_name("_auth.py").read_text()
+    assert source.count("conn.server_public_key") >= 5
+    assert connection._auth_plugin_map.keys() == {"mysql_clear_password", "mysql_old_password", "dialog"}
+
+
+def test_pymongo_has_the_private_names_that_are_used() -> None:
+    used = private_names(*PYMONGO)
+    assert {"_has_next", "_next_batch", "_post_batch_resume_token"} <= used.keys()
+    assert missing(used, CommandCursor) == {}, "this release of pymongo lacks these"
+
+
+@pytest.mark.parametrize("driver", ["pymysql", "pymongo"])
+def test_a_driver_whose_private_names_are_used_has_an_upper_bound(driver: str) -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    bounds = [line for lines in extras.values() for line in lines if re.match(rf"{driver}\b", line)]
+    assert bounds
+    assert all(re.search(r",<\d", line) for line in bounds)
