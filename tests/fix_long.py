@@ -16,8 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
-from tests.seeds import RUN
+from tests.seeds import LONG, RUN
 
 #: Seconds by test file, and by long test, of an earlier run; `tests/lanes.py --record` writes them.
 DURATIONS = Path(__file__).with_name("durations.json")
@@ -57,6 +58,12 @@ def chosen(tests: list[str], seconds: float, seed: str | None, known: dict[str, 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slice-seconds", type=float, default=None, help="run a choice of the selected tests that takes this long")
+
+
+def pytest_configure() -> None:
+    if os.environ.get(LONG):
+        settings.register_profile("long", max_examples=3 * settings().max_examples, deadline=None)
+        settings.load_profile("long")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -22,10 +22,11 @@ from connect_py.testing.services.process import wait_until
 from connect_py.testing.services.worker import Worker
 from tests.fix_kafka import Kafka
 from tests.folding import fold, payload
+from tests.seeds import size
 from tests.waiting import eventually
 
 #: In each test; more by hand.
-KILLS = int(os.environ.get("FAULTS_KILLS", "3"))
+KILLS = size("FAULTS_KILLS", 2, 6)
 
 
 def new_dice() -> random.Random:

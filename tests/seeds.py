@@ -8,9 +8,16 @@ import random
 
 #: Names the run; `tests/lanes.py` sets it.
 RUN = "CONNECT_PY_SEEDS"
+#: Set in `make test-long`.
+LONG = "CONNECT_PY_LONG"
 
 
 def seeds(count: int) -> list[int]:
     """So many numbers below a million."""
     chance = random.Random(os.environ.get(RUN) or None)
     return [chance.randrange(1_000_000) for _ in range(count)]
+
+
+def size(name: str, short: int, long: int) -> int:
+    """How much a test tries: what the variable says, otherwise the short or (in `make test-long`) the long form."""
+    return int(os.environ.get(name) or (long if os.environ.get(LONG) else short))

@@ -29,10 +29,11 @@ from connect_py.testing.services.worker import Worker
 from tests.fix_kafka import Kafka
 from tests.folding import payload
 from tests.mongo_task import config, database, signal
+from tests.seeds import size
 from tests.waiting import eventually
 
 #: In each test; more by hand.
-KILLS = int(os.environ.get("FAULTS_KILLS", "2"))
+KILLS = size("FAULTS_KILLS", 2, 6)
 pytestmark = [pytest.mark.services, pytest.mark.timeout(600 + 60 * KILLS)]
 
 DOCUMENTS = 4000 + 2000 * KILLS

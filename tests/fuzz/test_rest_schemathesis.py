@@ -24,8 +24,9 @@ from schemathesis.specs.openapi.checks import response_schema_conformance, statu
 
 from connect_py.testing.memory_herder import MemoryHerder
 from rest_api import RestConfig, create_app, serve
+from tests.seeds import size
 
-EXAMPLES = int(os.environ.get("REST_FUZZ_EXAMPLES", "12"))
+EXAMPLES = size("REST_FUZZ_EXAMPLES", 6, 40)
 SEED = int(os.environ.get("REST_FUZZ_SEED", "20261121"))
 URL = os.environ.get("REST_FUZZ_URL")
 SECRET = "s3cr3t-that-nobody-may-see"

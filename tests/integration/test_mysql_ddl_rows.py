@@ -32,10 +32,11 @@ from connectors.mysql.tables import TableFactory
 from tests.binlog_task import DirectTask, task_config
 from tests.ddl_changes import SAME, TYPES, actions, key
 from tests.fix_kafka import Kafka
+from tests.seeds import size
 
 pytestmark = pytest.mark.services
 
-SEQUENCES = int(os.environ.get("CONNECT_PY_DDL_SEQUENCES", "24"))
+SEQUENCES = size("CONNECT_PY_DDL_SEQUENCES", 10, 48)
 STATEMENTS = 6
 #: Rows that are never deleted, and those that come and go.
 STAYING, ALL = 5, 40

@@ -29,11 +29,12 @@ from connectors.mysql.settings import ConnectionSettings
 from connectors.mysql.table_stream import TableStream
 from connectors.mysql.tables import CapturedTable, CapturedTables, TableFactory
 from tests.binlog_tables import Generated, tables
+from tests.seeds import size
 
 pytestmark = pytest.mark.services
 
 #: 100 make some 20,000 images, each in every way below.
-TABLES = int(os.environ.get("CONNECT_PY_FUSED_TABLES", "25"))
+TABLES = size("CONNECT_PY_FUSED_TABLES", 10, 50)
 ROWS = 60
 WAYS: tuple[tuple[Mapping[str, str], JsonEncoding], ...] = (
     ({}, JsonEncoding(True, True)),

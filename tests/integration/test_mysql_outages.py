@@ -3,7 +3,6 @@ of a structure."""
 
 from __future__ import annotations
 
-import os
 import random
 import uuid
 from collections.abc import Iterator
@@ -19,10 +18,11 @@ from connect_py.testing.services.process import ServiceError
 from tests.binlog_task import DirectTask, task_config
 from tests.fix_kafka import Kafka
 from tests.mysql_replicas import purge, run
+from tests.seeds import size
 
 pytestmark = pytest.mark.services
 
-KILLS = int(os.environ.get("OUTAGE_KILLS", "2"))
+KILLS = size("OUTAGE_KILLS", 2, 6)
 
 
 @pytest.fixture(scope="module", params=["mysql", "mariadb"])

@@ -29,12 +29,13 @@ from connectors.mysql.types.base import ValueOptions
 from connectors.mysql.values import is_text, meaning_of
 from tests.binlog_peer import KNOWN, is_same, is_same_document, is_what_the_server_has, known, peer_changes, value_of
 from tests.binlog_tables import Generated, Kind, tables
+from tests.seeds import size
 
 # the other reader names parameters of its driver as they were named once
 pytestmark = [pytest.mark.services, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 #: 200 make 30,000 changes of rows.
-TABLES = int(os.environ.get("CONNECT_PY_BINLOG_TABLES", "80"))
+TABLES = size("CONNECT_PY_BINLOG_TABLES", 30, 200)
 ROWS = 100
 #: Dates inside of JSON as the server prints them.
 OPTIONS = ValueOptions(unified=True)

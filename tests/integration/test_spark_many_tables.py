@@ -19,10 +19,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from connect_py.kafka.admin import KafkaAdmin
 from tests.fix_kafka import Kafka
 from tests.fix_spark import INT, TEXT, Lake, event
+from tests.seeds import size
 
 pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.timeout(3600)]
 
-TABLES = int(os.environ.get("MANY_TABLES", "5"))
+TABLES = size("MANY_TABLES", 5, 20)
 #: A tenth of the tables change their schemas while data flows.
 CHANGING = max(2, TABLES // 10)
 BOUND = 10 * TABLES

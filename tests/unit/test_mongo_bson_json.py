@@ -25,6 +25,7 @@ from connectors.mongodb.bson_json import MAX_DEPTH, bson_json
 from connectors.mongodb.bson_tree import decode_tree, encode_tree
 from connectors.mongodb.errors import MalformedBsonError
 from tests.bson_documents import document
+from tests.seeds import size
 
 GOLDEN: dict[str, Any] = json.loads(
     gzip.decompress((Path(__file__).parent / "golden/bson_json.json.gz").read_bytes()).decode("utf-8", "surrogatepass")
@@ -115,7 +116,7 @@ def folded(value: Any) -> Any:
 def test_a_broken_document_is_a_text_or_the_named_error(writer: Any) -> None:
     """`BSON_MUTATIONS=1000000` is the long form."""
     rng = Random(SEED)
-    count = int(os.environ.get("BSON_MUTATIONS", "20000")) // 4
+    count = size("BSON_MUTATIONS", 8000, 200000) // 4
     refused = 0
     for index in range(count):
         if index % 50 == 0:

@@ -30,6 +30,7 @@ from connectors.mysql.binlog.row_metadata import described_columns
 from connectors.mysql.binlog.rows import read_images, read_pairs, row_reader
 from connectors.mysql.binlog.table_map import StoredColumn, TableMap
 from connectors.mysql.binlog.zstd import unpack_transaction
+from tests.seeds import size
 
 EVENTS = [bytes.fromhex(event) for event in json.loads(Path(__file__).with_name("mysql_binlog_events.json").read_text())["events"]]
 UTF8, PLAIN, UNSIGNED = Meaning(charset="utf8mb4"), Meaning(), Meaning(unsigned=True)
@@ -109,7 +110,7 @@ def test_damaged_events_give_a_value_or_the_one_error():
     reader_of = functools.lru_cache(100)(functools.partial(row_reader, columns, MEANINGS))
     readers = Counter()
     before = signal.signal(signal.SIGVTALRM, hangs)
-    count = int(os.environ.get("CONNECT_PY_MUTATIONS", "25000"))
+    count = size("CONNECT_PY_MUTATIONS", 10000, 250000)
     grown_from = 0
     try:
         for number in range(count):
