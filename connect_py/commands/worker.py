@@ -138,18 +138,22 @@ def _run(build: _Build, properties: Mapping[str, str], connector_files: Sequence
         if metrics_server.urls:
             metrics_server.start(create_metrics_app(herder, rest))
             log.info("Metrics: %s", ", ".join(f"{url}/metrics" for url in metrics_server.urls))
+        # the words for which scripts that start Kafka Connect wait (`RestServer`, `Connect`)
+        log.info("REST resources initialized; server is started and ready to handle requests")
+        log.info("Kafka Connect started")
         log.info("Worker ready: %s (cluster %s)", ", ".join(urls), worker.group_id or "standalone")
         code = _create_connectors(herder, connector_files)
         if code == 0:
             stop.wait()
             code = 1 if is_deaf.is_set() else 0
+            log.info("Kafka Connect stopping")
             log.info("Stopping: tasks have %.0f s to finish", worker.graceful_shutdown_seconds)
     finally:
         herder.begin_stop()
         metrics_server.stop(1.0)
         server.stop(5.0)
         herder.stop()
-    log.info("Stopped")
+    log.info("Kafka Connect stopped")
     return code
 
 

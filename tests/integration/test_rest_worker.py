@@ -12,6 +12,7 @@ import pytest
 import requests
 
 from connect_py.testing.services.process import free_port
+from connect_py.testing.services.worker import Worker
 from tests.certificates import Identity
 from tests.waiting import eventually
 
@@ -114,3 +115,14 @@ def test_a_worker_serves_http_https_and_admin_listeners_at_once(make_worker, tmp
     assert requests.get(f"{worker.url}/admin/loggers", timeout=30).status_code == 404
     assert "root" in requests.get(f"http://127.0.0.1:{admin}/admin/loggers", timeout=30).json()
     assert "store-pass" not in log_of(worker)
+
+
+def test_the_log_says_in_kafkas_words_that_the_worker_serves(worker: Worker) -> None:
+    lines = worker.log.read_text()
+    for said in (
+        "Kafka Connect worker initializing ...",
+        "] Joined group at generation 1",
+        "REST resources initialized; server is started and ready to handle requests",
+        "Kafka Connect started",
+    ):
+        assert said in lines

@@ -145,6 +145,7 @@ class HerderCore:
             ConfigError: an internal topic is not as it must be.
             RetriableError: Kafka does not answer.
         """
+        log.info("%sHerder starting", self._log_prefix)
         self._offsets.start()
         self._statuses.start()
         self._configs.start(self)
@@ -162,13 +163,40 @@ class HerderCore:
 
     def _start_everything(self) -> None:
         snapshot = self._configs.snapshot()
+        if self._worker.group_id is not None:
+            log.info("%sJoined group at %s", self._log_prefix, self._described_assignment(snapshot))
+        log.info("%sHerder started", self._log_prefix)
+        log.info("%sStarting connectors and tasks using config offset %d", self._log_prefix, snapshot.offset)
         for name in snapshot.connectors:
             self._forget_surplus_tasks(name, snapshot)
             self._run_connector(name)
             self._run_tasks(name)
+        log.info("%sFinished starting connectors and tasks", self._log_prefix)
         if snapshot.connectors:
             log.info("Starting %d connector(s): %s", len(snapshot.connectors), ", ".join(sorted(snapshot.connectors)))
         self._ready.set()
+
+    @property
+    def _log_prefix(self) -> str:
+        """What begins the lines for which scripts wait (`DistributedHerder`'s LogContext)."""
+        if self._worker.group_id is None:
+            return ""
+        client = self._worker.raw.get("client.id") or f"connect-{self._worker_id}"
+        return f"[Worker clientId={client}, groupId={self._worker.group_id}] "
+
+    def _described_assignment(self, snapshot: ClusterConfig) -> str:
+        """As the reference says it: scripts wait for its beginning, people look for their connectors in it."""
+        version = {"eager": 0, "compatible": 1}.get(self._worker.raw.get("connect.protocol", "").strip().lower(), 2)
+        connectors = [name for name in snapshot.connectors if self._assignment.owns_connector(name)]
+        tasks = [
+            f"{name}-{task}" for name in snapshot.connectors for task in snapshot.tasks(name) if self._assignment.owns_task(name, task)
+        ]
+        return (
+            f"generation {self._assignment.generation} with protocol version {version} and got assignment: Assignment{{error=0, "
+            f"leader='connect-{self._worker_id}', leaderUrl='{self._worker.advertised_scheme}://{self._worker_id}/', "
+            f"offset={snapshot.offset}, connectorIds=[{', '.join(connectors)}], taskIds=[{', '.join(tasks)}], revokedConnectorIds=[], "
+            "revokedTaskIds=[], delay=0} with rebalance delay: 0"
+        )
 
     def _forget_surplus_tasks(self, name: str, snapshot: ClusterConfig) -> None:
         for number in set(self._statuses.tasks(name)) - set(snapshot.tasks(name)):
