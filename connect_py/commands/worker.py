@@ -112,6 +112,7 @@ def _run(build: _Build, properties: Mapping[str, str], connector_files: Sequence
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     definition = DISTRIBUTED if build is _distributed else STANDALONE
+    log.info("Kafka Connect worker initializing ...")
     properties = _with_values(properties, definition)
     if definition is STANDALONE:
         properties = {FILE_PATHS: os.getcwd(), **properties}
