@@ -10,11 +10,11 @@ import asyncio
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rest_api.errors import error_response
+from rest_api.errors import ENDING, error_response
 
 
 class Deadline:
-    """Answers 500 `Request timed out` when the application has not begun to answer in time.
+    """Answers 500 `Request timed out` when the application has not begun to answer in time, and 503 when the worker ends before.
 
     Args:
         seconds: after which the client gets its answer.
@@ -43,9 +43,13 @@ class Deadline:
         task = asyncio.create_task(run())
         try:
             await asyncio.wait({task}, timeout=self._seconds)
-        except asyncio.CancelledError:
+        except asyncio.CancelledError:  # the server ends, and has waited for requests as long as it may
             task.cancel()
-            raise
+            if begun:
+                raise
+            expired = True
+            await error_response(503, ENDING)(scope, receive, send)
+            return
         if task.done() or begun:
             await task
             return

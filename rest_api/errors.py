@@ -16,6 +16,9 @@ from connect_py.errors import ConfigError, ConnectError, RestError
 from connect_py.runtime.redact import scrub
 from rest_api.models import json_response
 
+#: What a request gets that waits while the worker ends.
+ENDING = "The worker is shutting down. What was asked for may have been done or not; ask again when a worker answers."
+
 
 def error_response(status: int, message: str) -> Response:
     """The answer of a resource that refuses."""

@@ -13,7 +13,7 @@ import anyio.to_thread
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from connect_py.runtime.herder.base import REQUEST_TIMEOUT_SECONDS
-from rest_api.errors import error_response
+from rest_api.errors import ENDING, error_response
 from rest_api.models import json_response
 
 #: A request may wait 90 s for its herder. Two hundred clients can wait at the same time (Jetty's default pool has as many threads) and
@@ -47,11 +47,17 @@ class Gate:
             body = {"status": "starting", "message": f"Worker is still starting up. {self._stage()}"}
             await json_response(body, 503)(scope, receive, send)
             return
+        await (await self._answer())(scope, receive, send)
+
+    async def _answer(self) -> ASGIApp:
+        """The application, as soon as it is there."""
         deadline = time.monotonic() + self._seconds
-        while self._app is None and time.monotonic() < deadline:
-            await asyncio.sleep(_LOOK_SECONDS)
-        answer = self._app or error_response(500, f"Request timed out. {self._stage()}")
-        await answer(scope, receive, send)
+        try:
+            while self._app is None and time.monotonic() < deadline:
+                await asyncio.sleep(_LOOK_SECONDS)
+        except asyncio.CancelledError:  # the worker ends before it has started
+            return error_response(503, ENDING)
+        return self._app or error_response(500, f"Request timed out. {self._stage()}")
 
     def _stage(self) -> str:
         began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._began))

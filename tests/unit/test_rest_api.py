@@ -12,6 +12,8 @@ from connect_py.runtime.herder.base import Health
 from connect_py.runtime.loggers import Loggers
 from connect_py.testing.memory_herder import CLASS, MemoryHerder
 from rest_api import RestConfig, Server, create_app, serve
+from rest_api.errors import ENDING
+from rest_api.gate import Gate
 from rest_api.listeners import parse_listeners
 
 CONFIG = {"connector.class": CLASS, "topic": "lines", "tasks.max": "2"}
@@ -579,3 +581,35 @@ def test_a_server_that_ends_by_itself_says_so_and_one_that_is_stopped_does_not()
             assert ended.wait(10)
         server.stop()
         assert ended.is_set() is by_itself
+
+
+@pytest.mark.parametrize("is_starting", [False, True])
+def test_a_request_that_waits_while_the_worker_ends_is_503_and_leaves_no_trace_in_the_log(is_starting, caplog):
+    waiting, release = threading.Event(), threading.Event()
+
+    class Busy(MemoryHerder):
+        def connector_info(self, name):
+            waiting.set()
+            release.wait(30)
+            return super().connector_info(name)
+
+    class Watched(Gate):
+        async def _answer(self):
+            waiting.set()
+            return await super()._answer()
+
+    gate = Watched()
+    if not is_starting:
+        gate.open(create_app(Busy(), RestConfig()))
+    server = serve(gate, ["http://127.0.0.1:0"])
+    answers = []
+    client = Client(int(server.urls[0].rpartition(":")[2]))
+    request = threading.Thread(target=lambda: answers.append(client("GET", "/connectors/c")))
+    request.start()
+    assert waiting.wait(10)
+    server.stop(0.5)
+    request.join(10)
+    release.set()
+    (answer,) = answers
+    assert answer.error == (503, ENDING)
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == []
