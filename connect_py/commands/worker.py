@@ -73,10 +73,12 @@ def _worker(build: _Build, arguments: Sequence[str]) -> int:
 
 
 def _properties(path: str | None) -> dict[str, str]:
-    from connect_py.runtime.environment import worker_properties
+    from connect_py.runtime.environment import environment_warnings, worker_properties
     from connect_py.runtime.properties import parse_properties
 
     if path is None:
+        for warning in environment_warnings(os.environ):
+            log.warning("%s", warning)
         return worker_properties(os.environ)
     try:
         return parse_properties(Path(path).read_text(encoding="utf-8"))

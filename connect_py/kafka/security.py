@@ -19,6 +19,9 @@ _JAAS_TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"|\'((?:[^\'\\]|\\.)*)\'|([=;])|([^
 #: them; a configuration that holds one is refused all the same, as Kafka's clients refuse it.
 _DISALLOWED_MODULES = frozenset({"com.sun.security.auth.module.JndiLoginModule", "com.sun.security.auth.module.LdapLoginModule"})
 
+#: What may stand in a shell's command line: the default of `sasl.kerberos.kinit.cmd` has the principal bare and the key tab in quotes.
+_PLAIN = {"principal": re.compile(r"[\w./@-]+", re.ASCII), "keyTab": re.compile(r"[\w./@ :=+,-]+", re.ASCII)}
+
 _CONVERT = "Convert it to PEM (keytool -exportcert -rfc, or openssl pkcs12 -nodes) and set {prefix}.type=PEM."
 
 
@@ -80,7 +83,7 @@ def _sasl(properties: Mapping[str, str]) -> dict[str, object]:
         found["sasl.kerberos.service.name"] = properties.get("sasl.kerberos.service.name") or options.get("serviceName") or "kafka"
         for option, setting in (("principal", "sasl.kerberos.principal"), ("keyTab", "sasl.kerberos.keytab")):
             if option in options:
-                found[setting] = options[option]
+                found[setting] = _plain(option, options[option])
     elif mechanism == "OAUTHBEARER":
         found.update(_oauth(properties, options))
     else:
@@ -89,6 +92,16 @@ def _sasl(properties: Mapping[str, str]) -> dict[str, object]:
                 raise ConfigError(f"sasl.mechanism={mechanism} needs the option '{option}' in sasl.jaas.config.")
             found[setting] = options[option]
     return found
+
+
+def _plain(option: str, value: str) -> str:
+    """A value that librdkafka puts into the command line of `kinit` (`sasl.kerberos.kinit.cmd`). Raises ConfigError."""
+    if not _PLAIN[option].fullmatch(value):
+        raise ConfigError(
+            f"The option '{option}' of sasl.jaas.config holds a character that has a meaning in a command line. Letters, digits and "
+            "_ . / @ - are allowed (in keyTab also blanks and : = + ,)."
+        )
+    return value
 
 
 def _oauth(properties: Mapping[str, str], options: Mapping[str, str]) -> dict[str, object]:

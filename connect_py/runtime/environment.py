@@ -104,6 +104,21 @@ def worker_properties(environ: Mapping[str, str]) -> dict[str, str]:
     return properties
 
 
+#: Variables of the Debezium image that have no effect, and why.
+_NO_EFFECT = {
+    "ENABLE_DEBEZIUM_KC_REST_EXTENSION": "Debezium's REST extension (/debezium/…) is a Java class, and this worker loads none. To check a "
+    "configuration, use PUT /connector-plugins/{class}/config/validate",
+    "ENABLE_JOLOKIA": "there is no JMX; GET /metrics shows the figures",
+}
+
+
+def environment_warnings(environ: Mapping[str, str]) -> list[str]:
+    """A sentence for each variable that asks for something that is passed over."""
+    return [
+        f"The variable {name} has no effect: {why}." for name, why in _NO_EFFECT.items() if environ.get(name, "").strip().lower() == "true"
+    ]
+
+
 def property_name(variable: str) -> str:
     """`CONNECT_FOO_BAR__BAZ___QUX` → `foo.bar_baz-qux`."""
     return re.sub("_{1,3}", lambda found: _ESCAPES[found.group()], variable.removeprefix(_PREFIX)).lower()

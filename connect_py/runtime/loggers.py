@@ -63,17 +63,21 @@ class Loggers:
         return end
 
     def all(self) -> dict[str, LoggerLevel]:
-        """Loggers with a level of their own and `root`, sorted by name."""
+        """Loggers with a level of their own, Java's names of this project's packages, and `root`, sorted by name."""
         found = {name: self._of(name, logger) for name, logger in self._known().items() if logger.level != logging.NOTSET}
+        found |= {name: self._of_java(name) for name in JAVA_NAMES}
         found["root"] = self._of("root", logging.getLogger())
         return dict(sorted({**found, **self._changed}.items()))
 
     def level(self, name: str) -> LoggerLevel | None:
-        """A logger's effective level, None when there is no such logger. `root` may be written in any case."""
+        """A logger's effective level, None when there is no such logger. `root` may be written in any case; below Java's names of this
+        project's packages there is every logger."""
         if name.lower() == "root":
             return self._of("root", logging.getLogger())
         if name in self._changed:
             return self._changed[name]
+        if len(_targets(name)) > 1:
+            return self._of_java(name)
         logger = self._known().get(name)
         return None if logger is None else self._of(name, logger)
 
@@ -109,10 +113,13 @@ class Loggers:
     def _of(self, name: str, logger: logging.Logger) -> LoggerLevel:
         return self._changed.get(name) or LoggerLevel(_level_name(logger.getEffectiveLevel()))
 
+    def _of_java(self, name: str) -> LoggerLevel:
+        return self._changed.get(name) or LoggerLevel(_level_name(self._effective(name)))
+
     def _effective(self, name: str) -> int:
         if name in self._changed:
             return LEVELS[self._changed[name].level]
-        return logging.getLogger(_targets(name)[0] if name != "root" else None).getEffectiveLevel()
+        return logging.getLogger(_targets(name)[:2][-1] if name != "root" else None).getEffectiveLevel()
 
     @staticmethod
     def _known() -> dict[str, logging.Logger]:

@@ -25,7 +25,7 @@ from typing import Any
 import orjson
 
 from connect_py.runtime.log_repeats import RepeatFilter
-from connect_py.runtime.redact import MIN_LENGTH, PROVIDED, Redactor, redactor, scrub
+from connect_py.runtime.redact import MIN_LENGTH, PROVIDED, Redactor, readable, redactor, scrub
 
 #: ``text`` or ``json``; a task's process inherits it.
 FORMAT_VARIABLE = "CONNECT_PY_LOG_FORMAT"
@@ -73,7 +73,7 @@ class LineFormatter(logging.Formatter):
 
     def clean(self, text: str) -> str:
         """A text without secrets."""
-        return scrub(SECRETS(PROVIDED(_of_request.get()(self.redact(text)))))
+        return readable(scrub(SECRETS(PROVIDED(_of_request.get()(self.redact(text))))))
 
     def context_of(self, record: logging.LogRecord) -> str:
         """Connector and scope of an event."""

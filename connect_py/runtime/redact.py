@@ -62,6 +62,10 @@ _AUTHORIZATION = re.compile(r"(?P<before>\b(?:basic|bearer) )(?P<secret>[a-z0-9+
 MIN_LENGTH = 4
 #: Shorter values are not hidden in what the whole process says: words of others' lines would go.
 MIN_SHARED_LENGTH = 6
+#: Characters of a message, a trace or an error.
+_MAX_LENGTH = 32_768
+#: All but tab and line ends; a carriage return before a line feed is a part of one.
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029]|\r(?!\n)")
 #: Secrets of one owner that are remembered; older ones are of configurations that it no longer has.
 _MAX_OWNED = 500
 
@@ -97,6 +101,14 @@ def redactor(secrets: Iterable[str]) -> Callable[[str], str]:
         return re.sub("|".join(map(re.escape, present)), HIDDEN, text) if present else text
 
     return redact
+
+
+def readable(text: str, length: int = _MAX_LENGTH) -> str:
+    """A text without what changes a terminal (control characters are shown as `\\x1b`), and cut when it is longer than a person reads. A
+    server's error may be of any length and hold anything."""
+    if len(text) > length:
+        text = f"{text[:length]}… ({len(text) - length} more characters)"
+    return text if text.isprintable() else _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def scrub(text: str) -> str:

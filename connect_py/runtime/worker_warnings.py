@@ -12,7 +12,7 @@ from connect_py.api import ConfigDef
 from connect_py.api.config import ConfigType, parse_value
 from connect_py.kafka.definitions import client_definitions
 from connect_py.kafka.settings import ClientKind, is_client_property
-from connect_py.runtime.config import DISTRIBUTED, STANDALONE
+from connect_py.runtime.config import DISTRIBUTED, STANDALONE, split_listener
 from connect_py.runtime.override_policy import override_policy
 from connect_py.runtime.providers.resolver import PROVIDERS
 from connect_py.runtime.restart_policy import DEFINITION as RESTARTS
@@ -67,6 +67,16 @@ _OF_PRINCIPAL = (
     "connector.client.config.override.allowlist=sasl.jaas.config,sasl.mechanism,security.protocol, which is the same."
 )
 
+#: Hosts of listeners that are every interface.
+_EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104
+
+#: Provider → the parameter that limits it, and what it may read without.
+_LIMITS = {
+    "FileConfigProvider": ("allowed.paths", "every file of key=value lines that the worker may read"),
+    "DirectoryConfigProvider": ("allowed.paths", "every file that the worker may read"),
+    "EnvVarConfigProvider": ("allowlist.pattern", "every environment variable of the worker"),
+}
+
 #: Families in which the converter, the broker or the provider knows what a name means.
 _OPEN = (
     "key.converter.",
@@ -84,17 +94,41 @@ _CLIENTS = {f"{kind.value}.": kind for kind in ClientKind}
 
 
 def worker_warnings(properties: Mapping[str, str], definition: ConfigDef) -> list[str]:
-    """A sentence for each property that has no effect.
+    """A sentence for each property that has no effect, and for each that leaves a door open.
 
     Args:
         definition: of the mode in which the worker starts; properties of the other mode are passed over, as one file may serve both.
     """
     known = {*DISTRIBUTED.keys, *STANDALONE.keys, *definition.keys, *RESTARTS.keys, *_READ_ELSEWHERE}
     sentences = [_OF_PRINCIPAL] if override_policy(properties).name == "Principal" else []
+    sentences += _open_doors(properties)
     for name in properties:
         sentence = _sentence(name, properties, known)
         if sentence:
             sentences.append(sentence)
+    return sentences
+
+
+def _open_doors(properties: Mapping[str, str]) -> list[str]:
+    """A sentence for each thing that anybody can reach, or have, by the worker's configuration."""
+    sentences = []
+    has_users = bool(properties.get("rest.basic.auth.file", "").strip() or properties.get("rest.extension.classes", "").strip())
+    for name, default, asks in (("listeners", "http://:8083", has_users), ("admin.listeners", "", False)):
+        for listener in parse_value(name, properties.get(name) or default, ConfigType.LIST):
+            scheme, host, _ = split_listener(listener)
+            if scheme == "http" and host in _EVERYWHERE and not asks:
+                who = "change log levels" if name == "admin.listeners" else "create connectors, which act with this worker's rights"
+                sentences.append(
+                    f"Anybody who reaches {listener} may {who}. Let {name} be a loopback address or https, set rest.basic.auth.file, or "
+                    "put a proxy in front; see SECURITY.md."
+                )
+    for alias in parse_value(PROVIDERS, properties.get(PROVIDERS, ""), ConfigType.LIST):
+        kind = properties.get(f"{PROVIDERS}.{alias}.class", "").strip().rpartition(".")[2]
+        if kind in _LIMITS and not properties.get(f"{PROVIDERS}.{alias}.param.{_LIMITS[kind][0]}", "").strip():
+            limit, what = _LIMITS[kind]
+            sentences.append(
+                f"Any connector may read {what} by the config provider '{alias}'. Set {PROVIDERS}.{alias}.param.{limit} to limit it."
+            )
     return sentences
 
 

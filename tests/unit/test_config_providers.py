@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
@@ -306,3 +307,35 @@ def test_a_value_of_many_colons_is_looked_through_at_once() -> None:
     began = time.monotonic()
     assert variables_in("${" + ":" * 1000) == []
     assert time.monotonic() - began < 1, "Java's pattern takes ten seconds, and the whole worker waits"
+
+
+@pytest.mark.parametrize("name", ["transforms", "predicates", "topic.creation.groups"])
+def test_what_names_other_properties_shows_nothing_of_a_provider(secrets: Path, name: str) -> None:
+    resolver, variable = resolver_of(secrets)
+    infos = validate(PLUGINS, WORKER, {**SOURCE, "topic": "t", name: variable("password")}, resolver)
+    everything = repr(infos.configs) + repr(infos.groups) + repr(infos.warnings)
+    assert "s3cr3t value" not in everything
+    assert variable("password") in everything
+
+
+def test_names_of_properties_are_redacted_too(secrets: Path) -> None:
+    resolver, variable = resolver_of(secrets)
+    config = {**SOURCE, "topic": variable("password"), "transforms": "s3cr3t value", "transforms.s3cr3t value.type": "Nothing"}
+    infos = validate(PLUGINS, WORKER, config, resolver)
+    names = [(key and (key.name, key.display_name, key.group), value.name) for key, value in infos.configs]
+    assert "transforms.[hidden].type" in repr(names)
+    assert "s3cr3t value" not in repr(names) + repr(infos.groups)
+
+
+def test_a_class_may_not_come_from_a_provider(secrets: Path) -> None:
+    resolver, variable = resolver_of(secrets)
+    with pytest.raises(BadRequestError, match=re.escape(variable("password"))):
+        validate(PLUGINS, WORKER, {**SOURCE, "connector.class": variable("password")}, resolver)
+
+
+def test_a_validation_teaches_the_process_nothing(secrets: Path, provided: Redactor) -> None:
+    resolver, variable = resolver_of(secrets)
+    validate(PLUGINS, WORKER, {**SOURCE, "topic": variable("password")}, resolver)
+    assert not provided.secrets
+    resolver.resolve({"topic": variable("password")}, owner="lines")
+    assert provided.secrets == {"s3cr3t value"}

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_py.errors import ConfigError
-from connect_py.runtime.environment import property_name, worker_properties
+from connect_py.runtime.environment import environment_warnings, property_name, worker_properties
 
 TUTORIAL = {
     "BOOTSTRAP_SERVERS": "kafka:9092",
@@ -167,3 +167,9 @@ def test_apicurio_is_refused_with_what_to_do() -> None:
 
 def test_nothing_of_the_rest_of_the_environment_gets_in() -> None:
     assert worker_properties(TUTORIAL | {"PATH": "/bin", "AWS_SECRET_ACCESS_KEY": "x", "CONNECTX": "y"}) == worker_properties(TUTORIAL)
+
+
+def test_a_variable_of_the_image_that_does_nothing_is_said_to() -> None:
+    (warning,) = environment_warnings({"ENABLE_DEBEZIUM_KC_REST_EXTENSION": "TRUE", "ENABLE_JOLOKIA": "false"})
+    assert warning.startswith("The variable ENABLE_DEBEZIUM_KC_REST_EXTENSION has no effect: ")
+    assert environment_warnings({}) == []

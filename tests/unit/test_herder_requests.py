@@ -132,3 +132,43 @@ def test_a_request_that_times_out_says_what_the_worker_is_busy_with_or_did_last(
     thread.stop()
     wanted = r"^The last operation the worker completed was handling a request, which began at 20\S+Z and completed at 20\S+Z\.$"
     assert re.match(wanted, thread.stage())
+
+
+STORED = {
+    "database.password": "s3cret99",
+    "database.hostname": "db",
+    "database.port": "5432",
+    "database.sslmode": "verify-full",
+    "topic": "t",
+}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"database.hostname": "evil.example"},
+        {"database.port": "28397"},
+        {"database.port": None},
+        {"database.sslmode": "disable"},
+        {"database.user": "root"},
+        {"schema.registry.url": "http://evil.example"},
+        {"producer.override.bootstrap.servers": "evil.example:9092"},
+        {"connector.class": "com.example.Other"},
+    ],
+)
+def test_a_hidden_secret_is_not_sent_to_another_server(change: dict[str, str | None]) -> None:
+    shown: dict[str, str | None] = {**STORED, "database.password": "[hidden]"}
+    name = next(iter(change))
+    with pytest.raises(BadRequestError, match=f"These have changed: .*{name}"):
+        restored({**shown, **change}, STORED)
+    with pytest.raises(BadRequestError, match=name):
+        restored({"database.password": "[hidden]", **change}, STORED, partial=True)
+    assert restored({**STORED, **change}, STORED) == {**STORED, **change}
+
+
+def test_a_hidden_secret_stays_where_anything_else_changes() -> None:
+    shown: dict[str, str | None] = {**STORED, "database.password": "[hidden]", "topic": "u", "transforms.route.type": "X"}
+    assert restored(shown, STORED)["database.password"] == "s3cret99"
+    assert restored({"database.password": "[hidden]", "topic": "u"}, STORED, partial=True)["database.password"] == "s3cret99"
+    with pytest.raises(BadRequestError, match=r"database\.sslmode"):
+        restored({name: value for name, value in shown.items() if name != "database.sslmode"}, STORED)

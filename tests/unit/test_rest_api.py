@@ -1,6 +1,7 @@
 """The REST API over a herder in memory: statuses, headers and bodies as Kafka Connect 4.3 gives them."""
 
 import json
+import logging
 import socket
 import threading
 from http.client import HTTPConnection
@@ -613,3 +614,17 @@ def test_a_request_that_waits_while_the_worker_ends_is_503_and_leaves_no_trace_i
     (answer,) = answers
     assert answer.error == (503, ENDING)
     assert [record.getMessage() for record in caplog.records if record.exc_info] == []
+
+
+def test_javas_names_of_packages_are_loggers_from_the_start(client):
+    known = client("GET", "/admin/loggers").body
+    assert {"io.debezium", "org.apache.kafka.connect", "io.debezium.connector.postgresql"} <= known.keys()
+    name = "io.debezium.connector.postgresql.PostgresConnector"
+    assert client("GET", f"/admin/loggers/{name}").body["last_modified"] is None
+    level = logging.getLogger("connectors.postgres").level
+    try:
+        logging.getLogger("connectors.postgres").setLevel(logging.ERROR)
+        assert client("GET", f"/admin/loggers/{name}").body["level"] == "ERROR"
+        assert client("GET", "/admin/loggers").body["io.debezium.connector.postgresql"]["level"] == "ERROR"
+    finally:
+        logging.getLogger("connectors.postgres").setLevel(level)

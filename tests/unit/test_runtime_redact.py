@@ -7,7 +7,7 @@ import time
 import pytest
 
 from connect_py.api import ConfigDef, ConfigKey, ConfigType
-from connect_py.runtime.redact import Redactor, redactor, scrub, secret_values
+from connect_py.runtime.redact import Redactor, readable, redactor, scrub, secret_values
 
 DEFINITION = ConfigDef([ConfigKey("database.password", ConfigType.PASSWORD), ConfigKey("auth", ConfigType.PASSWORD)])
 
@@ -190,3 +190,10 @@ def test_one_owner_cannot_fill_the_memory() -> None:
         known.learn({f"secret-{number:05}"}, "orders")
     assert len(known.secrets) == 500
     assert known("secret-02999 secret-00000") == "[hidden] secret-00000"
+
+
+def test_an_error_of_a_server_cannot_change_a_terminal_or_fill_a_log() -> None:
+    assert readable("a\x1b[31mred\x07\r over\r\nnext\tline\x9b") == "a\\x1b[31mred\\x07\\x0d over\r\nnext\tline\\x9b"
+    assert readable("é漢 \n ok") == "é漢 \n ok"
+    cut = readable("x" * 100_000)
+    assert cut == "x" * 32_768 + "… (67232 more characters)"

@@ -73,3 +73,34 @@ def test_what_has_no_effect_is_said_with_the_reason_or_the_name_that_was_meant(n
 def test_the_policy_that_kafka_has_deprecated_is_said_to_be() -> None:
     (sentence,) = worker_warnings({**WORKER, "connector.client.config.override.policy": "Principal"}, DISTRIBUTED)
     assert "connector.client.config.override.allowlist=sasl.jaas.config,sasl.mechanism,security.protocol" in sentence
+
+
+LOCAL = {**WORKER, "listeners": "http://127.0.0.1:8083"}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"listeners": "http://:8083"}, "Anybody who reaches http://:8083 may create connectors"),
+        ({"listeners": ""}, "Anybody who reaches http://:8083 may create connectors"),
+        ({"listeners": "https://:8443,http://0.0.0.0:8083"}, "Anybody who reaches http://0.0.0.0:8083 may create connectors"),
+        (
+            {"admin.listeners": "http://[::]:9999", "rest.basic.auth.file": "/users"},
+            "Anybody who reaches http://[::]:9999 may change log levels",
+        ),
+        ({"config.providers.file.param.allowed.paths": ""}, "Set config.providers.file.param.allowed.paths to limit it"),
+        (
+            {"config.providers": "env", "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider"},
+            "Any connector may read every environment variable of the worker by the config provider 'env'",
+        ),
+    ],
+)
+def test_a_door_that_is_open_is_said_to_be(change: dict[str, str], words: str) -> None:
+    assert any(words in warning for warning in worker_warnings({**LOCAL, **change}, DISTRIBUTED))
+
+
+@pytest.mark.parametrize(
+    "change", [{}, {"listeners": "http://:8083", "rest.basic.auth.file": "/users"}, {"listeners": "http://10.0.0.1:8083"}]
+)
+def test_a_door_that_is_shut_is_passed_over(change: dict[str, str]) -> None:
+    assert worker_warnings({**LOCAL, **change}, DISTRIBUTED) == []

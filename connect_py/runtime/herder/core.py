@@ -36,7 +36,7 @@ from connect_py.runtime.plugins import Plugins
 from connect_py.runtime.providers.reload import Reloads
 from connect_py.runtime.providers.resolver import Resolver
 from connect_py.runtime.providers.variables import with_variables_kept
-from connect_py.runtime.redact import PROVIDED, redactor, scrub, secret_values
+from connect_py.runtime.redact import PROVIDED, readable, redactor, scrub, secret_values
 from connect_py.runtime.restart_policy import RestartPolicy
 from connect_py.runtime.secrets import secrets_of
 from connect_py.runtime.task_process import Event, TaskProcess
@@ -46,6 +46,9 @@ log = logging.getLogger(__name__)
 
 #: DistributedHerder's START_STOP_THREAD_POOL_SIZE.
 _POOL_SIZE = 8
+
+#: Characters of a line of a task: its own events are bounded, and those of its children are not.
+_MAX_LINE = 200_000
 
 #: Delays between attempts to publish task configurations: 250 ms doubling to 60 s.
 _PUBLISH_RETRY_SECONDS = (0.25, 60.0)
@@ -315,7 +318,7 @@ class HerderCore:
             start,
             on_event,
             forward=line_logging.forwarder(f"{start['connector']}|task-{start['task']}"),
-            redact=lambda text: scrub(PROVIDED(redact(text))),
+            redact=lambda text: readable(scrub(PROVIDED(redact(text))), _MAX_LINE),
         )
 
     def _read_offsets(self, name: str) -> Iterable[tuple[SourcePartition, SourceOffset]]:
@@ -393,7 +396,7 @@ class HerderCore:
         return Status(state, self._worker_id, self._assignment.generation, trace, version)
 
     def _explain(self, error: Exception, config: Mapping[str, str]) -> str:
-        return scrub(PROVIDED(redactor(self._secrets_of(config.get(NAME, ""), config))(trace_of(error))))
+        return readable(scrub(PROVIDED(redactor(self._secrets_of(config.get(NAME, ""), config))(trace_of(error)))))
 
     def _secrets_of(self, name: str, config: Mapping[str, str | None]) -> set[str]:
         """Secrets of a stored configuration and of the worker's; the log of this process hides them until the connector is deleted."""

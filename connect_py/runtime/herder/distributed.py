@@ -181,7 +181,7 @@ class DistributedHerder(ClusterHerder):
     def patch_connector(self, name: str, patch: Mapping[str, str | None]) -> ConnectorInfo:
         """Overlay a configuration (KIP-477). Raises NotFoundError, BadRequestError."""
         stored = self._config_of(self._configs.snapshot(), name)
-        merged = {key: value for key, value in {**stored, **self._meant(name, patch)}.items() if value is not None}
+        merged = {key: value for key, value in {**stored, **self._meant(name, patch, partial=True)}.items() if value is not None}
         validation.raise_if_invalid(self._validated(merged))
         return self._thread.call(
             lambda: self._store_connector(name, merged, True, None), doing=f"writing the configuration of connector {name}"
@@ -392,11 +392,11 @@ class DistributedHerder(ClusterHerder):
             definition = None
         return hidden(config, definition)
 
-    def _meant(self, name: str, config: Mapping[str, str | None]) -> dict[str, str | None]:
+    def _meant(self, name: str, config: Mapping[str, str | None], *, partial: bool = False) -> dict[str, str | None]:
         """What a client that sees hidden secrets sends. Raises BadRequestError."""
         if not self._worker.redact_secrets:
             return dict(config)
-        return restored(config, self._configs.snapshot().connectors.get(name, {}))
+        return restored(config, self._configs.snapshot().connectors.get(name, {}), partial=partial)
 
     def _type_of(self, config: Mapping[str, str] | None) -> str:
         try:

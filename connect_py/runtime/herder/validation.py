@@ -33,7 +33,7 @@ from connect_py.runtime.plugin_versions import VersionNotFoundError
 from connect_py.runtime.plugins import Plugins
 from connect_py.runtime.providers.resolver import Resolved, Resolver
 from connect_py.runtime.providers.variables import variables_in
-from connect_py.runtime.redact import HIDDEN, MIN_LENGTH, is_secret_name, redactor
+from connect_py.runtime.redact import HIDDEN, MIN_LENGTH, is_secret_name, readable, redactor
 from connect_py.runtime.restart_policy import DEFINITION as RESTARTS
 from connect_py.runtime.unknown_keys import unknown_properties
 
@@ -44,6 +44,9 @@ _NO_OWN_BOUNDARIES = (
     "The connector does not support connector-defined transaction boundaries with the given configuration. "
     "Please reconfigure it to use a different transaction boundary definition."
 )
+#: Characters of an error, which may be what a server said.
+_MAX_ERROR = 4000
+
 _GROUP_OVERRIDE = "consumer.override.group.id"
 
 #: validateAllConverterConfigs.
@@ -72,7 +75,7 @@ def validate(
     with hiding(resolved.secrets):
         infos = _check(plugins, worker, written, resolved.values)
     if resolved.values != dict(written):
-        _show_variables(infos, written, resolved)
+        return _with_variables(infos, written, resolved)
     return infos
 
 
@@ -127,13 +130,20 @@ def _passed_on(plugins: Plugins, config: Mapping[str, str | None]) -> set[str]:
     return found
 
 
-def _show_variables(infos: ConfigInfos, written: Mapping[str, str | None], resolved: Resolved) -> None:
-    """Put the variables back where the answer has what is behind them, and take that out of the errors."""
+def _with_variables(infos: ConfigInfos, written: Mapping[str, str | None], resolved: Resolved) -> ConfigInfos:
+    """The answer with the variables where it had what is behind them, and without that in errors and names."""
     redact = redactor(secret for secret in resolved.secrets if len(secret) >= MIN_LENGTH)
-    for _, value in infos.configs:
+    entries: list[Entry] = []
+    for key, value in infos.configs:
         value.errors = [redact(error) for error in value.errors]
+        value.recommended_values = [redact(each) if isinstance(each, str) else each for each in value.recommended_values]
         if variables_in(written.get(value.name)) and not isinstance(value.value, Password):
             value.value = written[value.name]
+        value.name = redact(value.name)  # a part of it may be the value of another property
+        if key is not None and key.name != value.name:
+            key = replace(key, name=value.name, display_name=redact(key.display_name), group=key.group and redact(key.group))
+        entries.append((key, value))
+    return replace(infos, configs=entries, groups=[redact(group) for group in infos.groups])
 
 
 def raise_if_invalid(infos: ConfigInfos) -> None:
@@ -174,10 +184,13 @@ def _wrong_version(plugins: Plugins, connector: type[Connector], config: Mapping
 
 def _own_values(connector: type[Connector], config: Mapping[str, str | None]) -> Sequence[ConfigValue]:
     try:
-        return connector().validate(config)
+        found = connector().validate(config)
     except Exception as error:  # a connector's check must not turn a request into a 500
         log.warning("%s could not check a configuration", connector.java_name, exc_info=True)
-        return [ConfigValue(CONNECTOR_CLASS, connector.java_name, errors=[f"The configuration could not be checked: {error}"])]
+        found = [ConfigValue(CONNECTOR_CLASS, connector.java_name, errors=[f"The configuration could not be checked: {error}"])]
+    for value in found:
+        value.errors = [readable(error, _MAX_ERROR) for error in value.errors]
+    return found
 
 
 def _apply_rules(

@@ -16,7 +16,7 @@ from typing import Any
 from connect_py.api.config import ConfigType, parse_value
 from connect_py.api.provider import ConfigProvider
 from connect_py.errors import ConfigError
-from connect_py.runtime.providers.variables import Variable, replace_variables, variables_in
+from connect_py.runtime.providers.variables import Variable, replace_variables, takes_variables, variables_in
 from connect_py.runtime.redact import PROVIDED
 
 log = logging.getLogger(__name__)
@@ -60,10 +60,13 @@ class Resolver:
         names = dict.fromkeys(name for name in parse_value(PROVIDERS, properties.get(PROVIDERS, ""), ConfigType.LIST) if name)
         return cls({name: _provider(name, properties, load) for name in names})
 
-    def resolve(self, config: Mapping[str, str | None], *, shown: Collection[str] = (), owner: str | None = "") -> Resolved:
+    def resolve(
+        self, config: Mapping[str, str | None], *, shown: Collection[str] = (), owner: str | None = "", of_worker: bool = False
+    ) -> Resolved:
         """Replace the variables of a configuration.
 
         Args:
+            of_worker: these are the worker's own properties, of which nothing is shown; see `takes_variables`.
             owner: whose secrets the values are from now on, a connector's name, or "" for the process's own; None for what is only asked
                 about, whose answer the caller redacts.
             shown: properties that hold no secret, so what only these take from a provider may stand in the log.
@@ -71,7 +74,7 @@ class Resolver:
         Raises:
             ConfigError: a provider cannot read what it is asked for. Nothing was changed.
         """
-        wanted = {key: found for key, value in config.items() if (found := variables_in(value))}
+        wanted = {key: found for key, value in config.items() if (found := variables_in(value)) and (of_worker or takes_variables(key))}
         if not wanted:
             return Resolved(dict(config))
         values, ttl_ms = self._ask({variable for found in wanted.values() for variable in found})
@@ -130,7 +133,7 @@ def resolve_worker_properties(
     """
     resolver = Resolver.from_worker(properties, load)
     try:
-        resolved = resolver.resolve(properties, shown=shown)
+        resolved = resolver.resolve(properties, shown=shown, of_worker=True)
         for key, variable in resolved.missing if resolver.providers else ():
             log.warning("%s in the worker's property %s stays as it is: %s", variable.text, key, resolver.explain_missing(variable))
         return {key: value for key, value in resolved.values.items() if value is not None}

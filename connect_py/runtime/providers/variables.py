@@ -11,6 +11,16 @@ from typing import NamedTuple
 _VARIABLE = re.compile(r"\$\{([^}:]*):(?:([^}:]*):)?([^}]*)\}")
 
 
+#: Properties of connectors in which no variable is replaced: their values are classes, or become parts of other properties' names, and
+#: both are shown in answers. Kafka Connect replaces them there too.
+_SHOWN = re.compile(r"(?:.*\.)?(?:class|type)|transforms|predicates|converters|post\.processors|topic\.creation\.groups")
+
+
+def takes_variables(name: str) -> bool:
+    """Whether variables are replaced in a connector's property."""
+    return _SHOWN.fullmatch(name) is None
+
+
 class Variable(NamedTuple):
     """One variable; the path is "" when it has none."""
 
