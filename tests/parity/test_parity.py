@@ -198,6 +198,7 @@ SCENARIOS = [
     "mysql_type_spellings",
     "mysql_ddl_comments",
     "mysql_modes_of_values",
+    "mysql_adjusted_years",
     "mysql_naming_strategies",
     "mysql_offsets",
     "mysql_converters",

@@ -144,3 +144,17 @@ def mysql_ddl_comments(run: Run):
     fence(run, db)
     record_tables(run, "t")
     record_history(run, f"my_{run.tag}", f"history_my_{run.tag}")
+
+
+@scenario
+def mysql_adjusted_years(run: Run):
+    """Years 1 to 99 in tables that have other moments too, whatever column comes last; with the adjuster and without it."""
+    types = {"d": "DATE", "t": "TIME", "ts": "TIMESTAMP NULL", "m": "DATETIME", "m3": "DATETIME(3)", "m6": "DATETIME(6)", "t3": "TIME(3)", "y": "YEAR"}
+    tables = {"first": list(types), "last": list(types)[::-1], "alone": ["d"], "mixed": ["m6", "t", "d", "ts", "m", "y", "t3", "m3"]}
+    values = {"d": ["0001-01-01", "0069-12-31", "0070-01-01", "0099-12-31", "1999-12-31"], "t": ["-838:59:58"], "ts": ["1999-12-31 23:59:58"], "y": ["1999"], "t3": ["01:02:03.5"],
+              **dict.fromkeys(("m", "m3", "m6"), ["0001-01-01 01:02:03", "0069-12-31 23:59:59", "0070-01-01 00:00:00", "0099-12-31 23:59:59", "2024-02-29 12:00:00"])}
+    setup = [f"CREATE TABLE {name} (n INT AUTO_INCREMENT PRIMARY KEY, " + ", ".join(f"{column} {types[column]}" for column in columns) + ")" for name, columns in tables.items()]
+    rows = [f"INSERT INTO {name} ({', '.join(columns)}) VALUES (" + ", ".join(f"'{values[column][row % len(values[column])]}'" for column in columns) + ")"
+            for name, columns in tables.items() for row in range(5)]
+    both_ways(run, setup, rows, [f"UPDATE {name} SET d = '0042-02-03' WHERE n = 1" for name in tables], list(tables),
+              {"my": {}, "plain": {"enable.time.adjuster": False}, "connect": {"time.precision.mode": "connect"}})
