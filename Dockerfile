@@ -12,7 +12,7 @@ ENV CONNECT_PY_CACHE=/opt/connect/cache
 
 FROM base AS build
 WORKDIR /src
-COPY pyproject.toml README.md LICENSE NOTICE ./
+COPY pyproject.toml README.md LICENSE NOTICE constraints.txt ./
 COPY connect_py connect_py
 COPY connectors connectors
 COPY offsets offsets
@@ -20,7 +20,7 @@ COPY rest_api rest_api
 COPY spark_sink spark_sink
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels . \
  && python -m venv /opt/connect/venv \
- && /opt/connect/venv/bin/pip install --no-cache-dir "$(echo /wheels/*.whl)[postgres,mysql,mongodb,spark-connect,scripting,tracing,protobuf,verify]"
+ && /opt/connect/venv/bin/pip install --no-cache-dir --constraint constraints.txt "$(echo /wheels/*.whl)[postgres,mysql,mongodb,spark-connect,scripting,tracing,protobuf,verify]"
 RUN /opt/connect/venv/bin/python -c "from spark_sink.jars import SINK_JARS, cached, resolve; resolve(SINK_JARS, cached(SINK_JARS, 'spark-sink'))" \
  && rm -rf "$CONNECT_PY_CACHE/ivy"
 

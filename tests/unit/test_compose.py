@@ -5,6 +5,7 @@ The servers and the image themselves are not started here; the README says what 
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -17,6 +18,7 @@ from typing import Any, ClassVar
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 from connect_py.runtime.environment import worker_properties
 
@@ -188,3 +190,24 @@ def run_health_check(port: int) -> subprocess.CompletedProcess[str]:
         text=True,
         timeout=30,
     )
+
+
+def test_the_image_installs_the_versions_of_the_constraints_and_nothing_else() -> None:
+    path = ROOT / "docker" / "constraints.py"
+    spec = importlib.util.spec_from_file_location("image_constraints", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+    pinned = {name: version for name, _, version in (line.partition("==") for line in lines)}
+    assert all(pinned.values())
+    assert "--constraint constraints.txt" in DOCKERFILE
+    assert "constraints.txt" in next(line for line in DOCKERFILE.splitlines() if line.startswith("COPY pyproject.toml"))
+    needed = module.packages(module.image_extras())
+    assert set(needed) <= set(pinned), "make constraints.txt again: docker/constraints.py"
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = [text for extra in module.image_extras() for text in project["optional-dependencies"][extra]]
+    for requirement in map(Requirement, [*project["dependencies"], *extras]):
+        name = module.normal(requirement.name)
+        assert name == "connect-py-worker" or requirement.specifier.contains(pinned[name]), name
