@@ -54,6 +54,7 @@ _EXTRAS = {
     "psycopg": "postgres",
     "pymysql": "mysql",
     "sqlglot": "mysql",
+    "sqlalchemy": "jdbc",
     "pymongo": "mongodb",
     "bson": "mongodb",
     "pyspark": "spark",

@@ -26,6 +26,7 @@ from connect_py.runtime.sink_keys import SINK
 from connect_py.runtime.source_keys import SOURCE
 from connectors.file.sink import FileStreamSinkConnector
 from connectors.file.source import FileStreamSourceConnector
+from connectors.jdbc.connector import JdbcSinkConnector
 from connectors.mongodb import config as mongodb
 from connectors.mongodb.connector import MongoDbConnector
 from connectors.mongodb.properties import PROPERTIES as MONGODB_PROPERTIES
@@ -181,6 +182,9 @@ def test_example_configurations_are_valid(page: Path) -> None:
             case MongoDbConnector.java_name:
                 problems = {value.name: value.errors for value in mongodb.validate_config(config) if value.errors}
                 known = set(MONGODB_KEYS)
+            case JdbcSinkConnector.java_name:
+                problems = {value.name: value.errors for value in JdbcSinkConnector().validate(config) if value.errors}
+                known = set(JdbcSinkConnector.config_def().keys)
             case MongoDbSinkConnector.java_name:
                 problems = {value.name: value.errors for value in MongoDbSinkConnector().validate(config) if value.errors}
                 known = set(MongoDbSinkConnector.config_def().keys)

@@ -1,0 +1,1 @@
+"""The JDBC sink: change events into tables of PostgreSQL, MySQL, MariaDB and SQLite (`io.debezium.connector.jdbc`)."""

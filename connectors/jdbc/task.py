@@ -1,0 +1,183 @@
+"""The sink's task: records in, transactions out (`JdbcSinkConnectorTask.java`).
+
+Offsets are committed to Kafka after the database has committed, so nothing is lost; what was committed but not reported before a crash
+comes again, which ``insert.mode=upsert`` turns into the same rows. The reference takes records after a failed batch and reports the failure
+with the next one; here `put` fails itself, and a database that is away makes the runtime bring the same records again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+
+from sqlalchemy import Connection, Engine
+
+from connect_py.api import SinkRecord, SinkTask, SinkTaskContext, TopicPartition
+from connect_py.errors import ConnectError, DataError, FatalTaskError, RetriableError, noted
+from connectors.jdbc.config import SinkConfig, parse_config
+from connectors.jdbc.engine import dialect_of, open_engine, shown
+from connectors.jdbc.errors import BusyError, StaleTableError, database_error
+from connectors.jdbc.records import Change, ChangeReader
+from connectors.jdbc.writer import FAILURES, Writer
+
+log = logging.getLogger(__name__)
+
+_SCHEMA_CHANGE = (
+    "Schema change records are not supported by JDBC connector. Adjust `topics` or `topics.regex` to exclude schema change topic."
+)
+_NOTE = "Offsets stand before the records that are not written; these come again."
+
+
+class JdbcSinkTask(SinkTask):
+    """Writes into one database, through one connection."""
+
+    def __init__(self) -> None:
+        self._engine: Engine | None = None
+        self._writer: Writer | None = None
+        self._busy = 0
+        self._is_stale = False
+        self._applied: dict[TopicPartition, int] = {}
+        self._reported: set[tuple[str, int, int]] = set()
+
+    def start(self, config: Mapping[str, str], context: SinkTaskContext) -> None:
+        """Make an engine, which connects with the first records. Raises ConfigError."""
+        self._config: SinkConfig = parse_config(config)
+        self._context = context
+        self._tolerates = config.get("errors.tolerance", "none").strip().lower() == "all"
+        self._reader = ChangeReader(self._config)
+        self._engine = open_engine(self._config)
+
+    def open(self, partitions: Sequence[TopicPartition]) -> None:
+        """Partitions came: nothing of an earlier `put` counts any more."""
+        self._applied.clear()
+        self._reported.clear()
+
+    def close(self, partitions: Sequence[TopicPartition]) -> None:
+        """Partitions go."""
+        self._applied.clear()
+
+    def put(self, records: Sequence[SinkRecord]) -> None:
+        """Write the records.
+
+        Raises:
+            RetriableError: the database does not take them now; the same records are to come again.
+            DataError: a record has no schema or key, or the database refuses it, and nothing tolerates that.
+            FatalTaskError: the database will not take them.
+        """
+        changes = self._changes(records)
+        if not changes:
+            return
+        try:
+            with self._connection() as connection:
+                self._write(connection, changes)
+        except RetriableError as error:
+            raise self._later(error) from error
+        self._busy, self._is_stale = 0, False
+        self._applied.clear()
+        self._reported.clear()
+
+    def stop(self) -> None:
+        """Close the connections."""
+        if self._engine is not None:
+            self._engine.dispose()
+            self._engine = self._writer = None
+
+    def _changes(self, records: Sequence[SinkRecord]) -> list[Change]:
+        """The changes of records that an earlier, failed `put` of them has not written."""
+        found = []
+        for record in records:
+            if record.offset < self._applied.get(TopicPartition(record.topic, record.partition), 0):
+                continue
+            try:
+                change = self._reader.read(record)
+            except DataError as error:
+                self._report(record, error)
+                continue
+            if change is None:
+                log.warning("Ignored schema change event for topic '%s'. %s", record.topic, _SCHEMA_CHANGE)
+            else:
+                found.append(change)
+        return found
+
+    @contextlib.contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        """A connection of the pool; the first one tells what the server is. Raises as `put`."""
+        assert self._engine is not None
+        what = f"{shown(self._config)} cannot be reached"
+        try:
+            connection = self._engine.connect()
+        except FAILURES as error:
+            raise database_error(error, what) from error
+        try:
+            if self._writer is None:
+                self._writer = Writer(self._config, dialect_of(self._config, self._engine), shown(self._config))
+            yield connection
+        finally:
+            with contextlib.suppress(*FAILURES):
+                connection.close()
+
+    def _write(self, connection: Connection, changes: Sequence[Change]) -> None:
+        assert self._writer is not None
+        try:
+            self._writer.write(connection, changes)
+        except DataError as error:
+            self._undo(connection, changes)
+            if self._context.report_errant_record is None and not self._tolerates:
+                raise noted(error, _NOTE) from error
+            self._write_singly(connection, changes[self._writer.applied :])
+        except ConnectError:
+            self._undo(connection, changes)
+            raise
+
+    def _write_singly(self, connection: Connection, changes: Sequence[Change]) -> None:
+        """Find the records that the database refuses: each goes alone."""
+        assert self._writer is not None
+        for change in changes:
+            try:
+                self._writer.write(connection, [change])
+            except DataError as error:
+                self._undo(connection, ())
+                self._report(change.record, error)
+            except ConnectError:
+                self._undo(connection, ())
+                raise
+            record = change.record
+            self._applied[TopicPartition(record.topic, record.partition)] = record.offset + 1
+
+    def _undo(self, connection: Connection, changes: Sequence[Change]) -> None:
+        """Roll back, and remember what is committed nevertheless."""
+        assert self._writer is not None
+        with contextlib.suppress(*FAILURES):
+            connection.rollback()
+        for change in changes[: self._writer.applied]:
+            self._applied[TopicPartition(change.record.topic, change.record.partition)] = change.record.offset + 1
+
+    def _later(self, error: RetriableError) -> ConnectError:
+        """The error that `put` raises for a passing one, which may have lasted too long."""
+        if self._writer is not None:
+            self._writer.forget_tables()
+        if isinstance(error, StaleTableError):
+            if self._is_stale:
+                return FatalTaskError(str(error))
+            self._is_stale = True
+        if isinstance(error, BusyError):
+            self._busy += 1
+            if self._busy > self._config.max_retries:
+                return noted(
+                    FatalTaskError(f"Exceeded max retries {self._config.max_retries} times, failed to flush records: {error}"), _NOTE
+                )
+        self._context.retry_after(self._config.retry_seconds)
+        return noted(error, _NOTE)
+
+    def _report(self, record: SinkRecord, error: DataError) -> None:
+        report, place = self._context.report_errant_record, (record.topic, record.partition, record.offset)
+        if place in self._reported:
+            return  # by an earlier `put` of the same records
+        if report is not None:
+            report(record, error)
+            self._reported.add(place)
+        elif self._tolerates:
+            log.warning("A record of %s, partition %d, offset %d, was skipped: %s", *place, error)
+        else:
+            raise error
