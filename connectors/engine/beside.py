@@ -113,7 +113,10 @@ class Beside(ABC, Generic[R]):
         self._reader = reader
         self._start: tuple[bool, Collection[str] | None] | None = None
         self.blocking: deque[BlockingRequest] = deque()
-        actions = standard_actions(self.incremental, self.blocking.append, self.position, self.change_structures)
+        self._takes_conditions = config.choice("signal.conditions.enabled", "true") != "false"
+        actions = standard_actions(
+            self.incremental, self.blocking.append, self.position, self.change_structures, takes_conditions=self._takes_conditions
+        )
         self._processor = SignalProcessor({**actions, **self.actions()})
         self.signal: Callable[[SignalRecord], None] = self._processor.process
         self._takes_rest = takes_rest(config)
@@ -221,7 +224,7 @@ class Beside(ABC, Generic[R]):
         record = SignalRecord(signal["id"], signal["type"], json.dumps(signal["data"]), "rest", signal["additional-data"])
         self._processor.require(record)
         if record.type == "execute-snapshot":
-            require_snapshot(signal["data"], has_incremental=self.incremental is not None)
+            require_snapshot(signal["data"], has_incremental=self.incremental is not None, takes_conditions=self._takes_conditions)
         elif record.type == "stop-snapshot":
             require_stop(signal["data"])
         self._inbox.put(record, done)

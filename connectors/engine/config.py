@@ -140,6 +140,7 @@ COMMON: tuple[Property, ...] = (
 #: Properties that Debezium does not have, of every database connector that hosts incremental snapshots. Answers show one only where it is
 #: given, so that all others are Debezium's own.
 OWN: tuple[Property, ...] = (
+    prop("signal.conditions.enabled", B, "true", LOW, WS, "Conditions of signals", "Whether signals may choose rows by conditions and statements of their own, which the connector's user runs.", is_boolean),
     prop("snapshot.new.tables", S, "off", LOW, WM, "Snapshot of new tables", "Whether a table that a running connector begins to capture is read by an incremental snapshot.", new_tables, values=("off", "incremental")),
     prop("incremental.snapshot.chunk.time.ms", L, "0", LOW, WM, "Incremental snapshot chunk time", "How long reading a chunk should take, in ms: chunks become larger or smaller for it. 0 leaves them at incremental.snapshot.chunk.size.", non_negative_long),
 )  # fmt: skip

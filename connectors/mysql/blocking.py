@@ -128,11 +128,15 @@ class BlockingSnapshot:
         assert captured is not None
         self._events.in_progress(name, self._names)
         self._counts[name] = 0
+        statement = self._statements.get(name)
+        if statement is not None:
+            # a signal's text stands in parentheses, which it must not close
+            self._connection.parse(statement.rstrip().rstrip(";"))
         return TableRows(
             self._connection,
             captured,
             snapshot_encoder(captured, self._place, table_start_us()),
-            statement=self._statements.get(name),
+            statement=statement,
             scanned=lambda rows: self._scanned(name, rows),
         )
 

@@ -86,6 +86,7 @@ class MySqlChunks:
         self._shown = shown
         self._visible = GtidSet()
         self._structure: MyTable | None = None
+        self._expressions: set[tuple[TableId, str]] = set()
 
     @property
     def structure(self) -> object:
@@ -181,6 +182,7 @@ class MySqlChunks:
         try:
             connection.execute("START TRANSACTION READ ONLY")
             try:
+                self._require_expression(connection, captured, wanted.condition)
                 rows = connection.query(sql)
             except LostConnectionError as error:
                 if error.code != error_codes.LOCK_WAIT_TIMEOUT:
@@ -198,6 +200,17 @@ class MySqlChunks:
             connection.execute("ROLLBACK")
             raise
         return rows
+
+    def _require_expression(self, connection: Connection, captured: CapturedTable, condition: str | None) -> None:
+        """Let the server parse a condition where only an expression fits: one that closes the parentheses around it would be more than a
+        condition (`INTO OUTFILE`, `UNION`). In the query itself stands `(condition)`, and no text fits into both but an expression.
+
+        Raises:
+            ServerError: it is none.
+        """
+        if condition and (captured.id, condition) not in self._expressions:
+            connection.parse(f"SELECT 1 FROM {_name(captured.id)} WHERE CASE WHEN {condition}\nTHEN 1 END")  # noqa: S608  # not run
+            self._expressions = {(captured.id, condition)}
 
     def _await_visible(self) -> None:
         """See the module. Raises BusyError when it takes long."""

@@ -93,6 +93,11 @@ class Connection:
         self.execute("GET DIAGNOSTICS CONDITION 1 @connect_py_state = RETURNED_SQLSTATE")
         return self.texts("SELECT @connect_py_state")[0][0]
 
+    def parse(self, statement: str) -> None:
+        """Let the server parse one statement, which is not run. Raises ServerError: it is none."""
+        self.execute(f"PREPARE connect_py FROM {quote_literal(statement)}")
+        self.execute("DEALLOCATE PREPARE connect_py")
+
     def texts(self, statement: str) -> list[tuple[str, ...]]:
         """All rows as texts, NULL as an empty one. Raises ServerError."""
         return [tuple("" if value is None else value.decode("utf-8", "replace") for value in row) for row in self.query(statement)]

@@ -13,13 +13,15 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from connect_py.api.record import EncodedRow
-from connect_py.errors import ConfigError
+from connect_py.errors import ConfigError, ConnectError
 from connectors.engine.envelope import tail
 from connectors.engine.relational.table import Table, TableId
+from connectors.engine.signal.records import DEFECTS
 from connectors.engine.snapshot.chunks import ChunkQuery, Key, KeyColumn, SqlDialect, order_sql, where_sql
 from connectors.engine.snapshot.incremental_offset import StoredKey, WantedCollection
 from connectors.engine.snapshot.java_object import STRING, JavaValue
@@ -103,6 +105,7 @@ class PostgresChunks:
         self._streamed = streamed
         self._known: CapturedTable | None = None
         self._names: dict[str, TableId] = {}
+        self._expressions: set[tuple[TableId, str]] = set()
 
     @property
     def structure(self) -> object:
@@ -124,11 +127,14 @@ class PostgresChunks:
 
     def maximum(self, wanted: WantedCollection) -> StoredKey | None:
         """See `ChunkReader`."""
+        connection = self._general()
         try:
             table = self._structure(self._find(wanted))
             key = self._key(table, wanted)
             query = ChunkQuery(_key_columns(key), condition=wanted.condition, descending=True)
-            rows = self._general().query(self._select(table.id, [column.name for column in key], query), self._while_waiting)
+            with _reading(connection, "", self._while_waiting):
+                self._require_expression(connection, table.id, wanted.condition)
+                rows = connection.query_one(self._select(table.id, [column.name for column in key], query), self._while_waiting)
         except ServerError as error:
             raise self._translated(error, wanted) from None
         return _stored(key, rows[0]) if rows else None
@@ -138,12 +144,9 @@ class PostgresChunks:
         connection = self._general()
         try:
             id_ = self._find(wanted)
-            try:
-                plan = PLAN + (NO_COMPILER if connection.server_version >= COMPILER_VERSION else "")
-                connection.query(
-                    f"BEGIN READ ONLY; {plan} SET LOCAL lock_timeout = {LOCK_WAIT_MS}; LOCK TABLE {_name(id_)} IN ACCESS SHARE MODE",
-                    self._while_waiting,
-                )
+            plan = PLAN + (NO_COMPILER if connection.server_version >= COMPILER_VERSION else "")
+            lock = f"{plan} SET LOCAL lock_timeout = {LOCK_WAIT_MS}; LOCK TABLE {_name(id_)} IN ACCESS SHARE MODE"
+            with _reading(connection, lock, self._while_waiting):
                 self._await_streamed(connection, id_)
                 table = self._structure(id_)
                 captured = self._known = self._factory.build(table, self._known if self._known and self._known.id == id_ else None)
@@ -157,18 +160,11 @@ class PostgresChunks:
                 )
                 shown = [plan.name for plan in captured.encoder.columns]
                 hidden = [column.name for column in key if column.name not in shown]
+                self._require_expression(connection, id_, wanted.condition)
                 lines = connection.copy_lines(f"COPY ({self._select(id_, shown + hidden, query)}) TO STDOUT", self._while_waiting)
-                connection.query("COMMIT")
-            except ServerError as error:
-                if error.sqlstate[:2] not in ("08", "57"):
-                    connection.query("ROLLBACK")
-                if error.sqlstate == "55P03":
-                    raise BusyError(f"the table {id_} is locked by another session: {error.message}") from None
-                raise
-            except BusyError:
-                connection.query("ROLLBACK")
-                raise
         except ServerError as error:
+            if error.sqlstate == "55P03":
+                raise BusyError(f"the table {wanted.id} is locked by another session: {error.message}") from None
             raise self._translated(error, wanted) from None
         return self._chunk(captured, key, shown, hidden, lines)
 
@@ -213,6 +209,17 @@ class PostgresChunks:
         listed = ", ".join(quote_name(name) for name in columns)
         return f"SELECT {listed} FROM {_name(id_)}{where_sql(query, DIALECT)}{order_sql(query, DIALECT)}"
 
+    def _require_expression(self, connection: Connection, id_: TableId, condition: str | None) -> None:
+        """Let the server parse a condition where only an expression fits: one that closes the parentheses around it would be more than a
+        condition (`COPY … TO PROGRAM`, `UNION`). In the query itself stands `(condition)`, and no text fits into both but an expression.
+
+        Raises:
+            ServerError: it is none.
+        """
+        if condition and (id_, condition) not in self._expressions:
+            connection.parse(f"SELECT 1 FROM {_name(id_)} WHERE CASE WHEN {condition}\nTHEN true END")
+            self._expressions = {(id_, condition)}
+
     def _await_streamed(self, connection: Connection, id_: TableId) -> None:
         """See the module. Raises BusyError when it takes long."""
         streamed = self._streamed()
@@ -242,7 +249,32 @@ class PostgresChunks:
         return Chunk(rows, _stored(key, [_text(last[column.name]) for column in key]))
 
     def _translated(self, error: ServerError, wanted: WantedCollection) -> Exception:
+        if error.sqlstate == "25006":  # the transaction is one, and only a condition can try
+            return ConfigError(f"Cannot read a chunk of {wanted.id}: its condition may not write: {error.message}")
         return translate(error, f"Cannot read a chunk of {wanted.id}", user=self._config.user, database=self._config.database)
+
+
+@contextmanager
+def _reading(connection: Connection, more: str, while_waiting: Callable[[], None]) -> Iterator[None]:
+    """Be inside a transaction that can write nothing, whatever a condition calls.
+
+    Args:
+        more: statements after its begin.
+
+    Raises:
+        ServerError: the begin or the end failed.
+    """
+    try:
+        connection.query(f"BEGIN READ ONLY; {more}", while_waiting)
+        yield
+        connection.query("COMMIT")
+    except ServerError as error:
+        if error.sqlstate[:2] not in ("08", "57"):
+            connection.query("ROLLBACK")
+        raise
+    except (ConnectError, *DEFECTS):
+        connection.query("ROLLBACK")
+        raise
 
 
 def _name(id_: TableId) -> str:

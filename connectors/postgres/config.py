@@ -105,6 +105,13 @@ class PostgresConfig(ParsedConfig):
         return self.connection.user
 
     @property
+    def signal_operations(self) -> frozenset[str]:
+        """Operations on the signal table that the stream has to show, whatever `skipped.operations` leaves out."""
+        if self.signal_table is None:
+            return frozenset()
+        return frozenset("cd" if self.choice("incremental.snapshot.watermarking.strategy") == "insert_delete" else "c")
+
+    @property
     def offset_mismatch_strategy(self) -> str:
         """`offset.mismatch.strategy`; a name that nobody knows trusts the offset, as in Debezium."""
         found = self.choice("offset.mismatch.strategy")

@@ -167,6 +167,23 @@ class Connection:
             Stopped: a stop was asked for while waiting; the connection must be closed.
         """
         self._send(sql)
+        return self._rows(while_waiting)
+
+    def query_one(self, sql: str, while_waiting: Callable[[], None] | None = None) -> list[Row]:
+        """Run one statement: text of others in it cannot begin a second one (extended protocol). Raises as `query`."""
+        self._send(sql, only_one=True)
+        return self._rows(while_waiting)
+
+    def parse(self, sql: str) -> None:
+        """Let the server parse one statement, which is not run. Raises as `query`."""
+        try:
+            self.pgconn.send_prepare(b"", sql.encode())
+        except psycopg.Error:
+            raise self._lost() from None
+        self.flush()
+        self._results()
+
+    def _rows(self, while_waiting: Callable[[], None] | None) -> list[Row]:
         rows: list[Row] = []
         for result in self._results(while_waiting):
             if result.status == pq.ExecStatus.TUPLES_OK:
@@ -187,21 +204,25 @@ class Connection:
             raise failure
         return results
 
-    def _send(self, sql: str) -> None:
+    def _send(self, sql: str, *, only_one: bool = False) -> None:
         try:
-            self.pgconn.send_query(sql.encode())
+            if only_one:
+                self.pgconn.send_query_params(sql.encode(), None)
+            else:
+                self.pgconn.send_query(sql.encode())
         except psycopg.Error:
             raise self._lost() from None
         self.flush()
 
     def start_copy(self, sql: str) -> None:
-        """Run a `COPY … TO STDOUT` or START_REPLICATION up to the point where data flows.
+        """Run a `COPY … TO STDOUT` (one statement) or START_REPLICATION up to the point where data flows.
 
         Raises:
             ServerError: the server refused.
             Stopped: a stop was asked for.
         """
-        self._send(sql)
+        # replication connections know the simple protocol only
+        self._send(sql, only_one=sql.startswith("COPY "))
         result = self._next_result()
         if result is None:
             raise self._lost()
@@ -215,8 +236,8 @@ class Connection:
         raise ServerError("XX000", f"the server answered {pq.ExecStatus(result.status).name} to {sql.split('(')[0].strip()}")
 
     def copy_lines(self, sql: str, while_waiting: Callable[[], None] | None = None) -> list[bytes]:
-        """Every line of a `COPY … TO STDOUT` that is known to be short. Raises as `query`."""
-        self._send(sql)
+        """Every line of a `COPY … TO STDOUT` (one statement) that is known to be short. Raises as `query`."""
+        self._send(sql, only_one=True)
         result = self._next_result(while_waiting)
         lines: list[bytes] = []
         data_at = time.monotonic()

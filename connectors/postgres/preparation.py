@@ -19,7 +19,7 @@ from connectors.postgres.connection import Connection, quote_name
 from connectors.postgres.errors import ServerError, translate
 from connectors.postgres.lsn import format_lsn
 from connectors.postgres.offset import PostgresOffset
-from connectors.postgres.publication import ensure_publication, options_sql
+from connectors.postgres.publication import ensure_publication, options_sql, warn_of_hidden
 
 log = logging.getLogger(__name__)
 
@@ -116,11 +116,13 @@ def prepare(
         mode=config.publication_mode,
         tables=sorted(tables),
         options=options_sql(
-            config.skipped if config.skipped_explicitly else None, via_partition_root=config.flag("publish.via.partition.root")
+            config.skipped - config.signal_operations if config.skipped_explicitly else None,
+            via_partition_root=config.flag("publish.via.partition.root"),
         ),
         database=config.database,
         user=config.user,
     )
+    warn_of_hidden(general, config.publication, config.signal_operations)
     exported: slot.ExportedSnapshot | None = None
     if server.slot is None:
         failover = config.flag("slot.failover") and server.version >= 170000 and not server.is_standby

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from connect_py.errors import FatalTaskError, noted
 from connectors.engine.relational.table import TableId
@@ -15,6 +15,8 @@ log = logging.getLogger(__name__)
 
 #: Locks on the tables may have to be waited for; after this the statement is given up (Debezium's create.slot.command.timeout).
 STATEMENT_TIMEOUT_MS = 90_000
+#: Operations as publications call them.
+_NAMES = {"c": "insert", "u": "update", "d": "delete", "t": "truncate"}
 
 
 def options_sql(skipped: frozenset[str] | None, *, via_partition_root: bool) -> str:
@@ -23,8 +25,7 @@ def options_sql(skipped: frozenset[str] | None, *, via_partition_root: bool) -> 
     if via_partition_root:
         options.append("publish_via_partition_root = true")
     if skipped:
-        names = {"c": "insert", "u": "update", "d": "delete", "t": "truncate"}
-        options.append("publish = '" + ",".join(name for op, name in names.items() if op not in skipped) + "'")
+        options.append("publish = '" + ",".join(name for op, name in _NAMES.items() if op not in skipped) + "'")
     return f" WITH ({', '.join(options)})" if options else ""
 
 
@@ -95,6 +96,25 @@ def ensure_publication(
     what = "" if mode == "no_tables" else " FOR ALL TABLES"
     _run(connection, f"CREATE PUBLICATION {quoted}{what}{options}", name, user, database)
     return None
+
+
+def warn_of_hidden(connection: Connection, name: str, operations: Collection[str]) -> None:
+    """Warn when the publication hides operations (`c`, `d`) that signals and watermarks need; an older setting may have made it so.
+
+    Raises:
+        ServerError: the server cannot be asked.
+    """
+    rows = connection.query(f"SELECT pubinsert, pubdelete FROM pg_publication WHERE pubname = {quote_literal(name)}")
+    published = dict(zip("cd", rows[0], strict=True)) if rows else {}
+    missing = [_NAMES[operation] for operation in sorted(operations) if published.get(operation) == "f"]
+    if missing:
+        log.warning(
+            "The publication '%s' does not publish %s of the signal table: signals do not arrive, or incremental snapshots wait for ever. "
+            "Run ALTER PUBLICATION %s SET (publish = 'insert, update, delete, truncate');",
+            name,
+            " and ".join(missing),
+            quote_name(name),
+        )
 
 
 def _run(connection: Connection, statement: str, name: str, user: str, database: str) -> None:

@@ -182,12 +182,16 @@ class PostgresSnapshot:
     def _open(self, chunk: Chunk[TableId]) -> CopyRows:
         name = str(chunk.table)
         self._reading.begin_table(name)
+        statement = self._statement(chunk.table)
+        if statement is not None and self.is_blocking:
+            # a signal's text stands in parentheses, which it must not close
+            self._connection.parse(statement.rstrip().rstrip(";"))
         return CopyRows(
             self._connection,
             self._factory.build(self._structures[chunk.table]),
             self._moment,
             where=self._where(chunk),
-            statement=self._statement(chunk.table),
+            statement=statement,
             scanned=lambda rows: self._reading.scanned(name, rows),
         )
 

@@ -277,6 +277,8 @@ class ChangeStream:
                                 others += 1
                             size += len(value)
                             deletes += 1
+                        elif self._taps.signal_table == table.captured.id:
+                            table.delete(message, 30, source, deleted)
                     elif kind == 0x54:
                         self._truncate(rows, message, lsn, now_ns)
                         others += len(rows) - before

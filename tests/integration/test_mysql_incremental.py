@@ -6,6 +6,7 @@ import json
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -349,3 +350,42 @@ def test_events_of_a_transaction_beside_a_chunk_converge(source: Source) -> None
         source.run("INSERT INTO t VALUES (1000, 0)")
         task.poll_until(lambda: {"id": 1000} in [key for key, _ in task.of(source.topic("t"))], what="the stream")
         assert sorted(fold_events(task.of(source.topic("t"))).values(), key=lambda row: row["id"]) == source.rows("t ORDER BY id")
+
+
+HOSTILE = [
+    "1=1); DROP TABLE t; SELECT 1 WHERE (1=1",
+    "1=1) INTO OUTFILE '{file}' #",
+    "1=1) INTO OUTFILE '{file}' -- ",
+    "1=1) UNION SELECT 1, 'x', 1 INTO OUTFILE '{file}' FROM t WHERE (1=1",
+    "1=1) UNION SELECT id, v, id FROM secret WHERE (1=1",
+    "1=1 THEN 1 END AND CASE WHEN 1=1",
+    "1=1 /*",
+    "1=1 #",
+    "'",
+]
+
+
+@pytest.mark.parametrize("kind", ["incremental", "blocking"])
+def test_a_condition_is_nothing_but_a_condition(source: Source, kind: str, tmp_path: Path) -> None:
+    source.run("CREATE TABLE t (id INTEGER PRIMARY KEY, v VARCHAR(10))", "INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    source.run("CREATE TABLE secret (id INTEGER PRIMARY KEY, v VARCHAR(10))", "INSERT INTO secret VALUES (77, 's')")
+    source.cursor.execute("SELECT @@secure_file_priv")
+    folder = Path(source.cursor.fetchone()[0] or tmp_path)
+    file = folder / f"pwned_{uuid.uuid4().hex}"
+    with source.task() as task:
+        for number, text in enumerate(HOSTILE):
+            text = text.format(file=file)
+            if kind == "blocking":
+                text = f"SELECT * FROM t WHERE ({text})" if "INTO" not in text else f"SELECT id, v FROM t WHERE ({text})"
+            condition = [{"data-collection": f"{source.database}.t", "filter": text}]
+            source.execute("t", id_=f"h{number}", type=kind, additional_conditions=condition)
+            source.run(f"INSERT INTO t VALUES ({1000 + number}, 'later')")
+            task.poll_until(
+                lambda n=1000 + number: {"id": n} in [key for key, _ in task.of(source.topic("t"))], what=f"the row after {text}"
+            )  # type: ignore[misc]
+        assert not file.exists()
+        assert not [row for row in read(task, "t") if row["id"] == 77]
+        assert len(source.rows("t")) == 2 + len(HOSTILE)
+        if kind == "incremental":
+            task.poll_until(lambda: types(task).count("COMPLETED") == len(HOSTILE), what="the last notification")
+            assert [data["status"] for type_, data in notes(task) if type_ == "TABLE_SCAN_COMPLETED"] == ["SQL_EXCEPTION"] * len(HOSTILE)

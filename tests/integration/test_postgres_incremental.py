@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -500,3 +501,82 @@ def test_a_chunk_that_the_server_refuses_waits_for_somebody_to_look_at_it(source
         await_completed(task)
         assert sorted(row["id"] for row in read(task, "t")) == [1, 2, 3, 4, 5, 6]
         assert len(read(task, "u")) == 2
+
+
+@pytest.mark.parametrize("skipped", ["d", "c,d", "c,u,d,t"])
+@pytest.mark.parametrize("strategy", ["insert_insert", "insert_delete"])
+def test_an_incremental_snapshot_ends_whatever_operations_are_skipped(source: Source, strategy: str, skipped: str) -> None:
+    source.connection.execute("CREATE TABLE t (id integer PRIMARY KEY); INSERT INTO t SELECT generate_series(1, 5)")
+    settings = {"skipped_operations": skipped, "incremental_snapshot_watermarking_strategy": strategy}
+    with source.task(**settings) as task:
+        source.execute("public.t")
+        await_completed(task)
+        assert [row["id"] for row in read(task, "t")] == [1, 2, 3, 4, 5]
+        events = [value["op"] for topic, _, value in task.events if value is not None and topic.startswith("pg_")]
+        assert not set(events) & set(skipped.split(",")), "nothing that is to be skipped was sent"
+
+
+def test_a_publication_that_hides_what_watermarks_need_is_named(source: Source, caplog: pytest.LogCaptureFixture) -> None:
+    source.connection.execute("CREATE TABLE t (id integer PRIMARY KEY)")
+    source.connection.execute("CREATE PUBLICATION hides FOR ALL TABLES WITH (publish = 'insert')")
+    settings = {"publication_name": "hides", "incremental_snapshot_watermarking_strategy": "insert_delete"}
+    with source.task(**settings):
+        assert any("'hides' does not publish delete of the signal table" in line for line in caplog.messages)
+
+
+HOSTILE = [
+    "1=1); CREATE TABLE pwned AS SELECT current_user u; SELECT * FROM t WHERE (1=1",
+    "1=1)) TO PROGRAM 'touch {file}' --",
+    "1=1) TO PROGRAM 'touch {file}' --",
+    "1=1) UNION SELECT id, v FROM secret WHERE (1=1",
+    "1=1) UNION SELECT id, v FROM secret WHERE CASE WHEN (1=1",
+    "true THEN true END AND CASE WHEN true",
+    "1=1) INTO TEMPORARY pwned --",
+    "1=1 /*",
+    "1=1 --",
+    "'",
+    "nextval('counter') > 0",
+    "make_table() > 0",
+]
+
+
+@pytest.mark.parametrize("kind", ["incremental", "blocking"])
+def test_a_condition_is_nothing_but_a_condition(source: Source, kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Of somebody who may write to the signal table and nothing else, while the connector is a superuser."""
+    source.connection.execute("CREATE TABLE t (id integer PRIMARY KEY, v text); INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    source.connection.execute("CREATE TABLE secret (id integer PRIMARY KEY, v text); INSERT INTO secret VALUES (77, 'secret')")
+    source.connection.execute("CREATE SEQUENCE counter")
+    source.connection.execute(
+        "CREATE FUNCTION make_table() RETURNS integer LANGUAGE plpgsql AS 'BEGIN CREATE TABLE pwned (i integer); RETURN 1; END'"
+    )
+    file = tmp_path / "pwned"
+    with source.task(table_include_list="public.t,public.signal") as task:
+        for number, text in enumerate(HOSTILE):
+            text = text.format(file=file)
+            if kind == "blocking":
+                text = f"SELECT * FROM t WHERE ({text})"
+            source.execute("public.t", id_=f"h{number}", type=kind, additional_conditions=[{"data-collection": "public.t", "filter": text}])
+            source.connection.execute("INSERT INTO t VALUES (%s, 'later')", (1000 + number,))
+            task.poll_until(
+                lambda n=1000 + number: {"id": n} in [key for key, _ in task.of(source.topic("t"))], what=f"the row after {text}"
+            )  # type: ignore[misc]
+            if kind == "incremental":
+                await_completed(task, number + 1)
+        assert source.connection.execute("SELECT to_regclass('public.pwned'), (SELECT is_called FROM counter)").fetchone() == (None, False)
+        assert not file.exists()
+        if kind == "incremental":
+            assert not [row for row in read(task, "t") if row["id"] == 77]
+            statuses = [data["status"] for type_, _, data in notes(task) if type_ == "TABLE_SCAN_COMPLETED"]
+            assert statuses == ["SQL_EXCEPTION"] * len(HOSTILE)
+            assert any("leaves out public.t; streaming goes on" in line for line in caplog.messages)
+
+
+def test_conditions_of_signals_can_be_switched_off(source: Source, caplog: pytest.LogCaptureFixture) -> None:
+    source.connection.execute("CREATE TABLE t (id integer PRIMARY KEY); INSERT INTO t VALUES (1), (2)")
+    with source.task(signal_conditions_enabled="false") as task:
+        for kind in ("incremental", "blocking"):
+            source.execute("public.t", id_=kind, type=kind, additional_conditions=[{"data-collection": "public.t", "filter": "id = 1"}])
+        source.execute("public.t", id_="all")
+        await_completed(task)
+        assert len(read(task, "t")) == 2
+        assert sum("signal.conditions.enabled=false" in line for line in caplog.messages) == 2

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from connect_py.errors import ConfigError
+from connect_py.errors import ConfigError, RetriableError
 from connectors.engine.signal.actions import BlockingRequest, require_snapshot, require_stop, standard_actions
 from connectors.engine.signal.channels import FileChannel
 from connectors.engine.signal.processor import SignalProcessor
 from connectors.engine.signal.records import SignalRecord, parse_document
+from connectors.engine.snapshot.incremental import MOST_LOSSES
 from tests.snapshot_run import Run, Table
 
 # Python warns of nested character classes, which Java has
@@ -201,3 +202,22 @@ def test_a_good_line_of_the_signal_file_is_read_whatever_is_around_it(tmp_path: 
     file.write_bytes(b"\n".join([*lines, good, *lines]))
     found = FileChannel(file).read()
     assert [record.data for record in found if record.id == "good"] == [json.dumps({"message": "é\u2028x"})]
+
+
+def test_a_condition_that_ends_the_connection_each_time_pauses_the_snapshot() -> None:
+    source = Source()
+    run = source.run
+    run.table.failures = [RetriableError("the server closed the connection")] * 100
+    data = json.dumps({"data-collections": ["s.t"], "additional-conditions": [{"data-collection": "s.t", "filter": "f()"}]})
+    lost = 0
+    while not run.snapshot.is_paused:
+        try:
+            source.take("execute-snapshot", data)
+        except RetriableError:
+            lost += 1
+            assert lost < 10, "each start is given the signal again"
+            run.snapshot.restore({})
+    source.take("execute-snapshot", data)
+    run.batch()
+    assert lost == MOST_LOSSES
+    assert [note.additional_data["error"] for note in run.notes if note.type == "PAUSED"] == ["the server closed the connection"]

@@ -58,6 +58,8 @@ def standard_actions(
     begin_blocking: Callable[[BlockingRequest], None],
     offset: Callable[[], Mapping[str, Any]],
     change_structures: ChangeStructures,
+    *,
+    takes_conditions: bool = True,
 ) -> dict[str, Action]:
     """Actions by the type of signal.
 
@@ -66,10 +68,11 @@ def standard_actions(
         begin_blocking: asks for a blocking snapshot.
         offset: where the source stands, for the signal `log`.
         change_structures: takes what `schema-changes` says of tables.
+        takes_conditions: `signal.conditions.enabled`.
     """
     return {
         "log": lambda signal: _log(signal, offset),
-        "execute-snapshot": lambda signal: _execute(signal, incremental, begin_blocking),
+        "execute-snapshot": lambda signal: _execute(signal, incremental, begin_blocking, takes_conditions=takes_conditions),
         "stop-snapshot": lambda signal: _stop(signal, incremental),
         "pause-snapshot": lambda _: incremental.pause() if incremental else None,
         "resume-snapshot": lambda _: incremental.resume() if incremental else None,
@@ -87,11 +90,11 @@ def _log(signal: Signal, offset: Callable[[], Mapping[str, Any]]) -> None:
     log.info("%s", message.replace("{}", json.dumps(dict(offset())), 1))
 
 
-def require_snapshot(data: Mapping[str, Any], *, has_incremental: bool) -> None:
+def require_snapshot(data: Mapping[str, Any], *, has_incremental: bool, takes_conditions: bool = True) -> None:
     """Look at an `execute-snapshot` before it is carried out. Raises ConfigError: it will not be, with the reason."""
     if not _collections(data):
         raise ConfigError("'data-collections' is missing from data or is empty; it lists the collections to read.")
-    _conditions(data)
+    _conditions(data, allowed=takes_conditions)
     _surrogate(data)
     if _kind(data) == "INCREMENTAL" and not has_incremental:
         raise ConfigError(NOT_CONFIGURED)
@@ -105,7 +108,9 @@ def require_stop(data: Mapping[str, Any]) -> None:
         raise ConfigError(ONLY_INCREMENTAL)
 
 
-def _execute(signal: Signal, incremental: Incremental | None, begin_blocking: Callable[[BlockingRequest], None]) -> None:
+def _execute(
+    signal: Signal, incremental: Incremental | None, begin_blocking: Callable[[BlockingRequest], None], *, takes_conditions: bool
+) -> None:
     collections = _collections(signal.data)
     if not collections:
         log.warning(
@@ -115,7 +120,7 @@ def _execute(signal: Signal, incremental: Incremental | None, begin_blocking: Ca
         )
         return
     kind = _kind(signal.data)
-    conditions = _conditions(signal.data)
+    conditions = _conditions(signal.data, allowed=takes_conditions)
     surrogate = _surrogate(signal.data)
     if "additional-condition" in signal.data:
         log.warning(
@@ -176,7 +181,9 @@ def _kind(data: Mapping[str, Any]) -> str:
     return kind.upper()
 
 
-def _conditions(data: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _conditions(data: Mapping[str, Any], *, allowed: bool) -> list[tuple[str, str]]:
+    if data.get("additional-conditions") and not allowed:
+        raise ConfigError("'additional-conditions' are refused, since signal.conditions.enabled=false")
     try:
         return [(str(entry["data-collection"]), str(entry["filter"])) for entry in data.get("additional-conditions") or []]
     except (TypeError, KeyError):

@@ -37,6 +37,8 @@ from connectors.engine.snapshot.window import Window
 log = logging.getLogger(__name__)
 
 R = TypeVar("R")
+#: After this many lost connections in a row, each with a chunk under a condition, the snapshot pauses.
+MOST_LOSSES = 5
 
 
 class IncrementalSnapshot(Generic[R]):
@@ -78,6 +80,7 @@ class IncrementalSnapshot(Generic[R]):
         self._retries = Retries(clock)
         self._window: Window[R] = Window()
         self._queue = IncrementalQueue(reader.names)
+        self._losses = 0
         self.is_paused = False
 
     # -- state -------------------------------------------------------------------------------------------------------------------------
@@ -263,7 +266,9 @@ class IncrementalSnapshot(Generic[R]):
             self._watermarks.high(chunk)
             self._hooks.reached("after_high")
             self._retries.reset()
-        except RetriableError:
+            self._losses = 0
+        except RetriableError as error:
+            self._lost(error)
             raise
         except BusyError as error:
             log.info("A chunk waits: %s", error)
@@ -337,17 +342,27 @@ class IncrementalSnapshot(Generic[R]):
                 return found
         return None
 
+    def _lost(self, error: ConnectError) -> None:
+        """Pause where a condition may be what ends the connection each time (`pg_terminate_backend`), as it would after every restart."""
+        if self._queue and self._queue.first.condition:
+            self._losses += 1
+            if self._losses >= MOST_LOSSES:
+                self._losses = 0
+                self._pause_at(error)
+
     def _failed(self, error: ConnectError) -> None:
         """A chunk was refused, or its watermarks."""
-        current = self._queue.first.id
         if self._retries.failed():
-            log.warning("A chunk of %s could not be read and is tried again: %s", current, error)
+            log.warning("A chunk of %s could not be read and is tried again: %s", self._queue.first.id, error)
             return
+        self._pause_at(error)
+
+    def _pause_at(self, error: ConnectError) -> None:
         self.is_paused = True
         log.error(
             "The incremental snapshot pauses in %s, since a chunk of it could not be read; streaming goes on, and nothing is lost. Send "
             "the signal resume-snapshot when the cause is gone, or stop-snapshot to do without the rest of it. %s",
-            current,
+            self._queue.first.id,
             error,
         )
         self._tell.paused(self._queue.correlation, self.collections, str(error))
