@@ -23,14 +23,15 @@ from xml.sax.saxutils import quoteattr
 from connect_py.errors import ConfigError, FatalTaskError, RetriableError
 
 #: Versions that were found to work together (Java 17, Scala 2.13). `spark-token-provider-kafka-0-10_2.13` has no 4.1.3 on Maven Central;
-#: 4.0.0 has the same interface. Everything else that these need ships with Spark, so nothing is resolved transitively.
+#: 4.0.0 has the same interface. Spark is built with Kafka's client 3.9.1 and works with 4.1, which fetches OAuth tokens only from addresses
+#: that are allowed (CVE-2025-27817). Everything else that these need ships with Spark, so nothing is resolved transitively.
 SINK_JARS = (
     "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
     "io.delta:delta-spark_4.1_2.13:4.4.0",
     "io.delta:delta-storage:4.4.0",
     "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.3",
     "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
-    "org.apache.kafka:kafka-clients:3.9.1",
+    "org.apache.kafka:kafka-clients:4.1.1",
     "org.apache.commons:commons-pool2:2.12.1",
 )
 
@@ -42,7 +43,7 @@ SHA256 = {
     "io.delta:delta-storage:4.4.0": "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
     "org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.3": "cb31ffd9c8f5527dba061db8af671d295562092e4f3f5ff42fc249fab8a8fde6",
     "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0": "f2be3b76f9e6cbe63379d4e4e0dc14f59dbf056ae2ad16ff15ac108004c86767",
-    "org.apache.kafka:kafka-clients:3.9.1": "7568b998572d256f0b7bc0afdc1b7a2588b8b08415c62ce314c864a6851ae9d9",
+    "org.apache.kafka:kafka-clients:4.1.1": "00247122a572c3d3ae4eb60a50192a5811bc0181f51923d13018600f892e821d",
     "org.apache.commons:commons-pool2:2.12.1": "5273c8bc8c0dca2211175c0d27efbd7228efae99689aac001a8e1ef8e872e9ef",
 }
 

@@ -22,8 +22,8 @@ NOT_ROWS = re.compile(
 )
 
 
-#: BSON documents are nested 100 deep at most ("MongoDB Limits and Thresholds"); rows of other sources are far flatter.
-MAX_DEPTH = 100
+#: Spark's analyzer goes down an expression by recursion: with 4.1.3 and its default stack values 32 deep were read, and 100 overflowed it.
+MAX_DEPTH = 32
 
 
 class Form(enum.Enum):

@@ -129,6 +129,9 @@ class StreamDriver:
         self._release()
         # where Kafka has no longer what a position names, and that is accepted
         positions = {tp: waiting[tp][0] if tp in waiting else following for tp, (_, following) in log.items()}
+        if self._query is not None and not self._query.isActive:
+            why = self._query.exception()
+            _log.warning("The streaming query of %s ended between two batches and starts again: %s", self._connector, why)
         if self._query is None or self._partitions != log.keys() or not self._query.isActive:
             self._open(positions)
         patience = time.monotonic() + _PATIENCE_SECONDS

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from connect_py.data.logical import decimal_to_bytes
+from spark_sink.records import MAX_DEPTH
 from spark_sink.types import TypeOptions, column_type, literal
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
@@ -185,6 +186,25 @@ def test_options_choose_what_odd_values_become(held_spark: Any) -> None:
     assert str(converted(held_spark, json_schema, ['"[1,2]"'], TypeOptions(json="variant"))[0]) == "[1,2]"
     with pytest.raises(Exception, match="MALFORMED_RECORD_IN_PARSING"):
         converted(held_spark, json_schema, ['"[1,"'], TypeOptions(json="variant"))
+
+
+def test_values_as_deep_as_schemas_may_be_are_read(held_spark: Any) -> None:
+    schema: dict[str, Any] = {"type": "int32", "name": "io.debezium.time.Date"}
+    for number in range(MAX_DEPTH - 1):
+        array = {"type": "array", "items": schema}
+        schema = array if number % 2 else {"type": "struct", "fields": [{**schema, "field": "f"}]}
+    text = "1"
+    for number in range(MAX_DEPTH - 1):
+        text = f"[{text}]" if number % 2 else f'{{"f":{text}}}'
+    found = converted(held_spark, schema, [text])[0]
+    for number in reversed(range(MAX_DEPTH - 1)):
+        found = found[0] if number % 2 else found["f"]
+    assert found == datetime.date(1970, 1, 2)
+
+
+def test_a_scale_that_would_fill_the_memory_is_a_bad_value(held_spark: Any) -> None:
+    with pytest.raises(Exception, match="no decimal has a scale of -2000000000"):
+        converted(held_spark, {"type": "struct", "name": "io.debezium.data.VariableScaleDecimal"}, ['{"scale":-2000000000,"value":"AQ=="}'])
 
 
 def test_a_zoned_timestamp_that_is_none_fails(held_spark: Any) -> None:
