@@ -1,6 +1,6 @@
 """The REST API and an idle worker: `python tests/bench/bench_rest.py worker.properties [--connectors 100] [--running 0]`.
 
-Starts a worker of its own with these properties (its topics should be new), and prints
+Starts a worker of its own with these properties (its topics should be new; file.connectors.allowed.paths=/ among them), and prints
 
 - the time from the start of the process to the first answer of GET /, and the CPU time till then,
 - the resident memory and the share of a core of the idle worker, over `--idle` seconds, before and after the connectors,

@@ -134,3 +134,9 @@ def test_a_validations_warnings_are_in_a_header_and_the_body_is_connects() -> No
         connection.close()
     finally:
         server.stop(5)
+
+
+def test_a_hundred_unknown_names_are_enough() -> None:
+    found = warnings({**FILE, **{f"unknown.{number}": "x" for number in range(5000)}})
+    assert len(found) == 101
+    assert found[-1] == "No more names are looked at: 100 properties are not known."
