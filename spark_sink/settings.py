@@ -169,7 +169,7 @@ def _refusal(name: str, value: str, catalog: str, allowed: tuple[str, ...]) -> s
 
 _WHY = {
     "spark.jars": ": what a jar holds runs as the worker",
-    "spark.master": " with any value but local[…]: executors of a stranger's cluster decide what the worker's JVM deserializes",
+    "spark.master": " with a value other than local[…]: the worker's JVM deserializes what a cluster's executors send",
 }
 
 
@@ -184,10 +184,10 @@ def _judged(name: str, value: str, catalog: str) -> tuple[str | None, bool]:
         return f"spark.hadoop.{rest}", _is_of_file_system(rest, value)
     if prefix == "catalog":
         below_hadoop = rest.startswith("hadoop.")
-        is_harmless = _is_of_file_system(rest.removeprefix("hadoop."), value) if below_hadoop else _names_no_stranger(rest, value)
+        is_harmless = _is_of_file_system(rest.removeprefix("hadoop."), value) if below_hadoop else _names_no_other_class(rest, value)
         return f"spark.sql.catalog.{catalog}.{rest}", is_harmless
     if name.startswith("tables.auto-create-props."):
-        return name, _names_no_stranger(name, value)
+        return name, _names_no_other_class(name, value)
     if not name.startswith("spark.conf."):
         return None, True
     setting = name.removeprefix("spark.conf.")
@@ -209,6 +209,6 @@ def _is_of_file_system(name: str, value: str) -> bool:
     return any(pattern.fullmatch(name) for pattern in _FILE_SYSTEMS)
 
 
-def _names_no_stranger(name: str, value: str) -> bool:
+def _names_no_other_class(name: str, value: str) -> bool:
     """Whether a property of a catalog or a table names no class, or one that is known."""
     return not _NAMES_A_CLASS.search(name) or "." not in value or all(part.strip().startswith(_PACKAGES) for part in value.split(","))

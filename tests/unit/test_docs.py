@@ -167,7 +167,8 @@ def configurations(page: Path) -> Iterator[dict[str, Any]]:
 
 
 @EVERY_PAGE
-def test_example_configurations_are_valid(page: Path) -> None:
+def test_example_configurations_are_valid(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONNECT_PY_SPARK_SETTINGS", "spark.master")  # as the page on clusters says
     for config in configurations(page):
         match config["connector.class"]:
             case PostgresConnector.java_name:
