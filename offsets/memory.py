@@ -86,6 +86,9 @@ class MemoryConfigStore:
 class MemoryStatusStore(StatusLookups):
     """A `connect_py.api.storage.StatusStore` that forgets."""
 
+    def watch(self, superseded: Callable[[str], None]) -> None:
+        """There is no other worker."""
+
     def start(self) -> None:
         """There is nothing to read."""
 

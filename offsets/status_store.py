@@ -2,14 +2,18 @@
 
 What is read is the truth: a report shows up once it has come back from the topic, some milliseconds after it was put. Writes return at
 once; one that failed for a passing reason is sent again unless a newer report about the same thing was put meanwhile.
+
+Which of two workers that report RUNNING has the work is told by a number that each start of a worker raises, in a header that Kafka
+Connect passes over: the one that started later, wherever their records lie. A worker without the number (Java's) is always the later one.
 The lock guards the cache; the log's reader thread fills it.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from connect_py.api.storage import Status
 from connect_py.errors import ConnectError, DataError, RetriableError
@@ -22,6 +26,9 @@ from offsets.topics import STATUS_TOPIC
 
 log = logging.getLogger(__name__)
 
+#: The header with the number of a worker's start.
+START_HEADER = "connect-py.start"
+
 
 class KafkaStatusStore(StatusLookups):
     """A `connect_py.api.storage.StatusStore` on a compacted topic.
@@ -29,8 +36,8 @@ class KafkaStatusStore(StatusLookups):
     Args:
         worker: worker properties (`status.storage.topic`, `.partitions`, `.replication.factor`, client settings).
         admin: to be shared; the store makes its own otherwise.
-        worker_id: the name of the worker whose store this is. A live report by another one is logged: until workers of a group share
-            their work, a second one runs every connector once more.
+        worker_id: the name of the worker whose store this is. A live report by another one that started later takes the work from it,
+            see `watch`: until workers of a group share their work, the last one has all of it.
 
     Raises:
         ConfigError: no topic is named, or a client property cannot be used.
@@ -42,14 +49,22 @@ class KafkaStatusStore(StatusLookups):
         self._newest: dict[bytes, int] = {}
         self._puts = 0
         self._stopping = False
-        self._group = worker.get("group.id", "")
-        self._known_workers = {worker_id}
+        self._worker_id = worker_id
+        self._superseded: Callable[[str], None] | None = None
         self._looks_for_others = False
+        self._starts = 0
+        self._headers: list[tuple[str, bytes]] = []
+
+    def watch(self, superseded: Callable[[str], None]) -> None:
+        """Have something called, once, by the reader's thread, with the id of a worker that runs what this one does and started later."""
+        self._superseded = superseded
 
     def start(self) -> None:
         """Create the topic if it is missing, read it to the end, then follow it. Raises ConfigError, RetriableError."""
         self._log.start()
-        self._looks_for_others = self._known_workers != {None}  # what was there before may be a dead worker's
+        self._starts += 1
+        self._headers = [(START_HEADER, str(self._starts).encode())]
+        self._looks_for_others = self._worker_id is not None  # what was there before may be a dead worker's
 
     def stop(self) -> None:
         """Wait briefly for what was put, then stop following."""
@@ -114,34 +129,42 @@ class KafkaStatusStore(StatusLookups):
                 return
             if isinstance(error, RetriableError) and not self._stopping:
                 log.warning("%s; sending it again", error)
-                self._log.send(key, value, done)
+                self._log.send(key, value, done, self._headers)
             else:
                 log.error("Failed to write status update '%s': %s", key.decode(), error)
 
-        self._log.send(key, value, done)
+        self._log.send(key, value, done, self._headers)
 
     def _take(self, record: LogRecord) -> None:
+        start = _start_of(record.headers)
+        if self._looks_for_others:
+            self._look_for_others(record.key, record.value, math.inf if start is None else start)
+        else:
+            self._starts = max(self._starts, start or 0)
         try:
             with self._lock:
                 self._cache.apply(record.key, record.value)
-            if self._looks_for_others and record.value is not None:
-                self._look_for_others(record.key, record.value)
         except DataError as error:
             log.error("%s (offset %d of partition %d of the status topic)", error, record.offset, record.partition)
 
-    def _look_for_others(self, key: bytes | None, value: bytes) -> None:
+    def _look_for_others(self, key: bytes | None, value: bytes | None, start: float) -> None:
         """RUNNING is what only a living worker says; one that has just been replaced may still say its last words."""
-        about = records.parse_key(key)
-        if isinstance(about, records.TopicKey):
+        try:
+            if value is None or isinstance(records.parse_key(key), records.TopicKey):
+                return
+            status = records.decode_status(value)
+        except DataError:
             return
-        status = records.decode_status(value)
-        if status.state == "RUNNING" and status.worker_id not in self._known_workers:
-            self._known_workers.add(status.worker_id)
-            log.error(
-                "The worker %s has just started connector %s, and so has this worker: they have the same group.id '%s' and do not share "
-                "work yet, so both run every connector and records may be written twice. Stop one of them, or give it a group.id and "
-                "internal topics of its own.",
-                status.worker_id,
-                about.connector,
-                self._group,
-            )
+        if status.state != "RUNNING" or status.worker_id == self._worker_id or self._worker_id is None:
+            return
+        if (start, status.worker_id) > (self._starts, self._worker_id) and self._superseded is not None:
+            superseded, self._superseded = self._superseded, None
+            superseded(status.worker_id)
+
+
+def _start_of(headers: Sequence[tuple[str, bytes | None]]) -> int | None:
+    """The number of the start of the worker that wrote a record; None for another kind of worker."""
+    for name, value in headers:
+        if name == START_HEADER and value is not None and value.isdigit():
+            return int(value)
+    return None

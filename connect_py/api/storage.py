@@ -143,6 +143,10 @@ class Status:
 class StatusStore(Protocol):
     """Reported states and active topics. Writes return at once; failures are retried and logged."""
 
+    def watch(self, superseded: Callable[[str], None]) -> None:
+        """Have something called, once, with the id of a worker that has taken over from this one; called before `start`."""
+        ...
+
     def start(self) -> None: ...
     def stop(self) -> None: ...
     def flush(self, timeout: float) -> None:

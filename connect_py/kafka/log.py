@@ -46,6 +46,7 @@ class LogRecord:
     value: bytes | None
     partition: int
     offset: int
+    headers: Sequence[tuple[str, bytes | None]] = ()
 
 
 class KafkaLog:
@@ -179,13 +180,19 @@ class KafkaLog:
         if read_back:
             self._await(batch.ends, deadline, timeout)
 
-    def send(self, key: bytes, value: bytes | None, done: Callable[[ConnectError | None], None]) -> None:
+    def send(
+        self,
+        key: bytes,
+        value: bytes | None,
+        done: Callable[[ConnectError | None], None],
+        headers: Sequence[tuple[str, bytes | None]] = (),
+    ) -> None:
         """Write a record without waiting; `done` is called by the reader thread or by another writer's."""
 
         def delivered(error: KafkaError | None, message: Message) -> None:
             done(None if error is None else delivery_error(error, self.topic, len(value or b"")))
 
-        self._produce(key, value, delivered)
+        self._produce(key, value, delivered, headers)
 
     def flush(self, timeout: float) -> None:
         """Wait until what was sent is acknowledged or given up. Raises RetriableError after `timeout` seconds."""
@@ -194,10 +201,16 @@ class KafkaLog:
             self._has_given_up = True
             raise RetriableError(f"Topic '{self.topic}' did not take all records within {timeout:g} s.")
 
-    def _produce(self, key: bytes, value: bytes | None, delivered: Callable[[KafkaError | None, Message], None]) -> None:
+    def _produce(
+        self,
+        key: bytes,
+        value: bytes | None,
+        delivered: Callable[[KafkaError | None, Message], None],
+        headers: Sequence[tuple[str, bytes | None]] = (),
+    ) -> None:
         while True:
             try:
-                self._producer.produce(self.topic, value, key, on_delivery=delivered)
+                self._producer.produce(self.topic, value, key, on_delivery=delivered, headers=list(headers))
                 return
             except BufferError:
                 self._producer.poll(0.05)
@@ -266,7 +279,7 @@ class KafkaLog:
 
     def _give(self, message: Message) -> None:
         try:
-            self._on_record(LogRecord(message.key(), message.value(), message.partition(), message.offset()))
+            self._on_record(LogRecord(message.key(), message.value(), message.partition(), message.offset(), message.headers() or ()))
         except Exception:
             log.exception(
                 "Skipped the record at offset %d of partition %d of topic '%s'", message.offset(), message.partition(), self.topic

@@ -154,6 +154,13 @@ class ConnectorHost:
                 self._report(name, hosted, "UNASSIGNED")
         self._hosted.clear()
 
+    def surrender(self) -> None:
+        """Another worker has the connectors: end their instances here, and report nothing."""
+        for name, hosted in self._hosted.items():
+            self._retire(name, hosted)
+            self._metrics.connector_gone(name)
+        self._hosted.clear()
+
     def _enter(self, name: str, hosted: _Hosted, target: TargetState) -> None:
         hosted.after = self._ends.get(name)
         if target is TargetState.STARTED:

@@ -54,6 +54,7 @@ class TaskSpec:
         incarnation: grows whenever the task is to be started anew, even with the same configuration.
         start: makes the ``start`` message; reads the committed offsets, so it is called when the task's last process is gone.
         policy: whether the task is started again when it reports a failure.
+        is_source: whether it reads a source, so that no two processes may run it at once, on whichever worker.
     """
 
     connector: str
@@ -62,6 +63,7 @@ class TaskSpec:
     version: str | None
     start: Callable[[bool], Mapping[str, Any]]
     policy: RestartPolicy = field(default_factory=RestartPolicy)
+    is_source: bool = False
 
 
 class _Phase(enum.Enum):
@@ -99,6 +101,8 @@ class TaskHost:
         max_tasks: the worker's ``tasks.max.per.worker``.
         metrics: hears of starts and states, and gets what the tasks report.
         notified: gets what a connector's task shows to clients.
+        hold: for how many seconds the sources of a connector must not be started yet.
+        is_sure: whether this worker knows that its work is its own; what dies meanwhile is not reported.
     """
 
     def __init__(
@@ -116,6 +120,8 @@ class TaskHost:
         max_tasks: int = MAX_TASKS_OF_WORKER,
         metrics: WorkerMetrics | None = None,
         notified: Callable[[TaskId, Mapping[str, Any]], None] = lambda task_id, notification: None,
+        hold: Callable[[str], float] = lambda connector: 0.0,
+        is_sure: Callable[[], bool] = lambda: True,
     ) -> None:
         self._statuses = statuses
         self._pool = pool
@@ -129,6 +135,9 @@ class TaskHost:
         self._max_tasks = max_tasks
         self._metrics = metrics or WorkerMetrics()
         self._notified = notified
+        self._hold = hold
+        self._is_sure = is_sure
+        self._has_surrendered = False
         self._signals = TaskSignals()
         self._wanted: dict[TaskId, TaskSpec] = {}
         self._paused: set[str] = set()
@@ -139,6 +148,8 @@ class TaskHost:
 
     def want(self, connector: str, specs: Mapping[int, TaskSpec]) -> None:
         """These and no other tasks of a connector should run."""
+        if self._has_surrendered:
+            return
         for task_id in [key for key in self._wanted if key[0] == connector and key[1] not in specs]:
             del self._wanted[task_id]
             if task_id not in self._hosted:
@@ -156,6 +167,8 @@ class TaskHost:
 
     def restart(self, spec: TaskSpec) -> None:
         """Start one task anew; it shows RESTARTING until it runs."""
+        if self._has_surrendered:
+            return
         task_id = spec.connector, spec.task
         self._wanted[task_id] = spec
         self._report(task_id, "RESTARTING", None, spec.version)
@@ -207,6 +220,13 @@ class TaskHost:
             if hosted.process is not None:
                 hosted.process.kill()
 
+    def surrender(self) -> None:
+        """Another worker has the tasks: end them and report nothing. Sources end at once: none stores an offset after the other's."""
+        self._has_surrendered = True
+        self._wanted.clear()
+        for task_id in list(self._hosted):
+            self._reconcile(task_id)
+
     # -- making it so
 
     def _reconcile(self, task_id: TaskId) -> None:
@@ -223,12 +243,18 @@ class TaskHost:
             case _Phase.ALIVE:
                 assert hosted.process is not None
                 hosted.phase = _Phase.STOPPING
+                if self._has_surrendered and hosted.spec.is_source:
+                    hosted.process.kill()
+                    return
                 left = self._stop_timeout if self._closing is None else max(0.1, self._closing - time.monotonic())
                 hosted.process.stop(left)
             case _Phase.ENDED:
                 self._finished(task_id, hosted, ran=False)
             case _Phase.BACKING_OFF:
                 self._finished(task_id, hosted, ran=True)
+            case _Phase.STOPPING if self._has_surrendered and hosted.spec.is_source:
+                assert hosted.process is not None
+                hosted.process.kill()
             case _Phase.LAUNCHING | _Phase.STOPPING:
                 pass  # an event will follow
 
@@ -245,6 +271,13 @@ class TaskHost:
         refusal = self._too_many(task_id)
         if refusal is not None:
             self._fail(task_id, hosted, refusal)
+            return
+        held = self._hold(spec.connector) if spec.is_source else 0.0
+        if held > 0:
+            hosted.phase = _Phase.BACKING_OFF
+            if self._is_sure():
+                self._report(task_id, "RESTARTING", None, spec.version)
+            self._post_later(held, lambda: self._launch_again(task_id, hosted, deaths))
             return
 
         def work() -> None:
@@ -364,13 +397,14 @@ class TaskHost:
     def _back_off(self, task_id: TaskId, hosted: _Hosted) -> None:
         hosted.phase = _Phase.BACKING_OFF
         delay = RESTART_DELAYS[hosted.deaths]
-        self._report(task_id, "RESTARTING", None, hosted.spec.version)
+        if self._is_sure():
+            self._report(task_id, "RESTARTING", None, hosted.spec.version)
+        self._post_later(delay, lambda: self._launch_again(task_id, hosted, hosted.deaths + 1))
 
-        def again() -> None:
-            if self._hosted.get(task_id) is hosted and hosted.phase is _Phase.BACKING_OFF and self._closing is None:
-                self._launch(task_id, hosted.spec, hosted.restarts, hosted.deaths + 1)
-
-        self._post_later(delay, again)
+    def _launch_again(self, task_id: TaskId, hosted: _Hosted, deaths: int) -> None:
+        """A delay is over. The task may have been changed or deleted meanwhile."""
+        if self._hosted.get(task_id) is hosted and hosted.phase is _Phase.BACKING_OFF and self._closing is None:
+            self._launch(task_id, hosted.spec, hosted.restarts, deaths)
 
     def _fail(self, task_id: TaskId, hosted: _Hosted, trace: str, *, ended: bool = True) -> None:
         if ended:
@@ -395,6 +429,8 @@ class TaskHost:
         self._launch(task_id, hosted.spec, hosted.restarts)
 
     def _report(self, task_id: TaskId, state: str, trace: str | None, version: str | None) -> None:
+        if self._has_surrendered:
+            return
         self._metrics.task_state(task_id, state)
         hosted = self._hosted.get(task_id)
         restarts = hosted.restarts.report() if hosted is not None else None
@@ -410,7 +446,7 @@ class TaskHost:
             return
         del self._hosted[task_id]
         self._metrics.task_gone(task_id)
-        if task_id not in self._wanted:
+        if task_id not in self._wanted and not self._has_surrendered:
             self._statuses.delete_task(*task_id)
             self._signals.gone(task_id)
         self._reconcile(task_id)

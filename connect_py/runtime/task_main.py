@@ -4,11 +4,14 @@ The worker starts it (`connect_py.runtime.task_process`), sends one ``start`` me
 answers on what was its standard output. Both are JSON, one message a line:
 
     worker → task   start · pause · resume · stop {timeout} · forget_topics · log_level {logger, level} · offsets_written {id, error} ·
-                    signal {id, signal}
+                    signal {id, signal} · lease {until}
     task → worker   state {state} · failed {trace} · stopped · topic {topic} · metrics {…} · offsets {id, offsets} ·
                     answer {id, problem} · signal_done {id} · notification {notification}
 
 Standard output is moved aside before any plugin runs, so that nothing a library prints can be taken for a message.
+
+A source of a worker that has a group runs as long as it has a lease, and is killed by the kernel when that is over
+(`connect_py.runtime.lease`).
 
 When standard input ends, the worker is gone: the process kills its whole process group at once, itself included, because two tasks
 writing the same offsets would be worse than an unfinished batch. What was under way is read again after the restart.
@@ -37,6 +40,7 @@ from connect_py.api.storage import OffsetWriter
 from connect_py.errors import ConfigError
 from connect_py.runtime import logging as line_logging
 from connect_py.runtime.control import Report, TaskControl
+from connect_py.runtime.lease import LeaseTimer
 from connect_py.runtime.metrics.stats import MetricSettings
 from connect_py.runtime.metrics.task import SinkMetrics, SourceMetrics, TaskMetrics
 from connect_py.runtime.pipe_offsets import PipeOffsetWriter
@@ -47,6 +51,9 @@ from connect_py.runtime.secrets import secrets_of
 from connect_py.runtime.traces import headline, trace_of
 
 log = logging.getLogger(__name__)
+
+#: How soon a task that waits for its first lease sees that it is asked to stop.
+_LEASE_WAIT_SECONDS = 0.2
 
 #: (worker properties, connector, task) → a writer of source offsets.
 OffsetWriterFactory = Callable[[Mapping[str, str], str, int], OffsetWriter]
@@ -87,12 +94,15 @@ def main(offset_writer: OffsetWriterFactory) -> int:
     formatter.redact = redactor(secret_values(start["worker"]) | secret_values(start["config"]))
     control = TaskControl(paused=start["paused"])
     pipe_writer = PipeOffsetWriter(channel.report)
-    threading.Thread(target=_read_commands, args=(commands, control, pipe_writer), name="commands", daemon=True).start()
+    lease = LeaseTimer()
+    threading.Thread(target=_read_commands, args=(commands, control, pipe_writer, lease), name="commands", daemon=True).start()
     try:
         plugins = Plugins.from_message(start["plugins"])
         permit(start["worker"])
         start = _with_values(plugins, start)
         formatter.redact = redactor(_all_secrets(plugins, start))
+        while start.get("leased") and not lease.is_armed and not control.is_stopping:
+            lease.wait(_LEASE_WAIT_SECONDS)
         _run(start, plugins, control, channel, pipe_writer if start["offsets_by_pipe"] else offset_writer)
     except Exception as error:  # noqa: BLE001  # the last line of defence: whatever a plugin raises becomes a FAILED task with a trace
         trace = formatter.clean(trace_of(error))
@@ -103,14 +113,14 @@ def main(offset_writer: OffsetWriterFactory) -> int:
     return 0
 
 
-def _read_commands(commands: BinaryIO, control: TaskControl, pipe_writer: PipeOffsetWriter) -> None:
+def _read_commands(commands: BinaryIO, control: TaskControl, pipe_writer: PipeOffsetWriter, lease: LeaseTimer) -> None:
     """Hand on what the worker asks for until it is gone. Whatever ends the reading ends the process: the end of the input is the only way
     to learn of the worker's death."""
     try:
         for line in commands:
             if not line.endswith(b"\n"):
                 break  # the worker was killed while it wrote
-            _obey(orjson.loads(line), control, pipe_writer)
+            _obey(orjson.loads(line), control, pipe_writer, lease)
     except Exception:
         log.exception("The worker's commands cannot be read any longer; the task's process ends, and the worker starts another")
     finally:
@@ -119,7 +129,7 @@ def _read_commands(commands: BinaryIO, control: TaskControl, pipe_writer: PipeOf
         os._exit(1)
 
 
-def _obey(message: Mapping[str, Any], control: TaskControl, pipe_writer: PipeOffsetWriter) -> None:
+def _obey(message: Mapping[str, Any], control: TaskControl, pipe_writer: PipeOffsetWriter, lease: LeaseTimer) -> None:
     match message["type"]:
         case "pause":
             control.pause(True)
@@ -135,6 +145,8 @@ def _obey(message: Mapping[str, Any], control: TaskControl, pipe_writer: PipeOff
             pipe_writer.answer(message["id"], message["error"])
         case "signal":
             control.ask(message)
+        case "lease":
+            lease.extend(message["until"])
 
 
 def _with_values(plugins: Plugins, start: Mapping[str, Any]) -> dict[str, Any]:

@@ -125,6 +125,11 @@ class TaskProcess:
         if self._process.returncode is not None:  # its end may have been noticed first
             self._unfollow()
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether its end has not been noticed yet."""
+        return self._process.returncode is None
+
     def send(self, message: Mapping[str, Any]) -> None:
         """Send a message; a process that is gone is reported by its `Exited`, not here."""
         self._write(orjson.dumps(message) + b"\n")

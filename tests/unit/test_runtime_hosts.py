@@ -108,6 +108,8 @@ class Hosted:
         self.messages: list[Any] = []
         self.lines: list[str] = []
         self.delayed: list[Callable[[], None]] = []
+        self.held = 0.0
+        self.is_sure = True
         self.host = TaskHost(
             self.statuses,
             self.pool,
@@ -117,6 +119,8 @@ class Hosted:
             store_offsets=lambda connector, offsets: None,
             status=lambda state, trace, version: Status(state, "w:1", 1, trace, version),
             stop_timeout=0.5,
+            hold=lambda connector: self.held,
+            is_sure=lambda: self.is_sure,
         )
 
     def _post_later(self, seconds: float, work: Callable[[], None]) -> None:
@@ -135,11 +139,11 @@ class Hosted:
         specs = {n: self.spec(n, incarnation, **start) for n in tasks}
         self.thread.call(lambda: self.host.want("c", specs))
 
-    def spec(self, task: int, incarnation: int, policy: RestartPolicy | None = None, **start: Any) -> TaskSpec:
+    def spec(self, task: int, incarnation: int, policy: RestartPolicy | None = None, *, is_source: bool = False, **start: Any) -> TaskSpec:
         def message(paused: bool) -> dict[str, Any]:
             return {"type": "start", "paused": paused, **{name: made() if callable(made) else made for name, made in start.items()}}
 
-        return TaskSpec("c", task, incarnation, "1.0", message, policy or RestartPolicy())
+        return TaskSpec("c", task, incarnation, "1.0", message, policy or RestartPolicy(), is_source)
 
     def state(self, task: int = 0) -> str | None:
         status = self.statuses.task("c", task)
@@ -168,6 +172,54 @@ def test_a_wanted_task_runs_and_an_unwanted_one_ends_and_is_forgotten(hosted: Ho
     hosted.await_state(None, 1)
     assert hosted.state(0) == "RUNNING"
     assert sum(is_alive(process.pid) for process in hosted.processes) == 1
+
+
+def test_a_source_that_another_worker_may_be_running_is_held_back_and_shows_so(hosted: Hosted) -> None:
+    hosted.held = 0.2
+    hosted.want(0, is_source=True)
+    hosted.want(0, 1, is_source=True)
+    hosted.await_state("RESTARTING")
+    assert hosted.processes == []
+    hosted.held = 0.0
+    hosted.await_state("RUNNING")
+
+
+def test_a_source_that_is_held_back_can_be_given_up(hosted: Hosted) -> None:
+    hosted.held = 0.2
+    hosted.want(0, is_source=True)
+    hosted.await_state("RESTARTING")
+    hosted.want()
+    hosted.await_state(None)
+    assert hosted.processes == []
+
+
+def test_a_worker_that_lost_its_work_kills_its_sources_ends_its_sinks_and_reports_nothing_more(hosted: Hosted) -> None:
+    hosted.thread.call(lambda: hosted.host.want("c", {0: hosted.spec(0, 1, is_source=True), 1: hosted.spec(1, 1)}))
+    hosted.await_state("RUNNING", 0)
+    hosted.await_state("RUNNING", 1)
+    reported = list(hosted.statuses.reported)
+    hosted.thread.call(hosted.host.surrender)
+    eventually(lambda: not any(is_alive(process.pid) for process in hosted.processes))
+    eventually(lambda: not hosted.thread.call(lambda: hosted.host.is_hosting("c")))
+    ends = [event.code for event in hosted.messages if isinstance(event, Exited)]
+    assert sorted(ends) == [-signal.SIGKILL, 0]
+    hosted.want(0)
+    hosted.thread.call(lambda: hosted.host.restart(hosted.spec(0, 3)))
+    assert hosted.thread.call(lambda: not hosted.host.is_hosting("c"))
+    assert hosted.statuses.reported == reported
+    assert hosted.state() == "RUNNING", "it is the other worker's to change"
+
+
+def test_a_worker_that_does_not_know_whether_its_work_is_its_own_reports_no_death_and_starts_no_source(hosted: Hosted) -> None:
+    hosted.want(0, is_source=True)
+    hosted.await_state("RUNNING")
+    reported = list(hosted.statuses.reported)
+    hosted.is_sure, hosted.held = False, 0.05
+    os.kill(hosted.processes[0].pid, signal.SIGKILL)
+    eventually(lambda: len(hosted.delayed) > 3)
+    assert len(hosted.processes) == 1 and hosted.statuses.reported == reported
+    hosted.is_sure, hosted.held = True, 0.0
+    eventually(lambda: len(hosted.processes) == 2)
 
 
 def test_a_new_incarnation_starts_only_after_the_old_process_is_gone(hosted: Hosted) -> None:
@@ -465,6 +517,7 @@ COMMANDED = textwrap.dedent(
     import os, sys, threading, time
     from connect_py.runtime.control import TaskControl
     from connect_py.runtime.pipe_offsets import PipeOffsetWriter
+    from connect_py.runtime.lease import LeaseTimer
     from connect_py.runtime.task_main import _read_commands
     control = TaskControl()
     def stop():
@@ -473,7 +526,7 @@ COMMANDED = textwrap.dedent(
     control.on_stop(stop)
     control.on_stop(lambda: print("second", flush=True))
     commands = os.fdopen(0, "rb", closefd=False)
-    threading.Thread(target=_read_commands, args=(commands, control, PipeOffsetWriter(lambda m: None)), daemon=True).start()
+    threading.Thread(target=_read_commands, args=(commands, control, PipeOffsetWriter(lambda m: None), LeaseTimer()), daemon=True).start()
     print("ready", flush=True)
     time.sleep(600)
     """

@@ -26,27 +26,35 @@ class Assignment(Protocol):
 
     def owns_connector(self, connector: str) -> bool: ...
     def owns_task(self, connector: str, task: int) -> bool: ...
+    def lose_everything(self) -> None:
+        """Another worker has the work now."""
+        ...
+
     def rebalances(self) -> Mapping[str, MetricValue]:
         """Figures of ``connect-worker-rebalance-metrics`` but for leader-name and connect-protocol; any thread may ask."""
         ...
 
 
 class SoleWorker:
-    """A group of one. Its generation is 1, as a Java worker's first is."""
+    """A group of one. Its generation is 1, as a Java worker's first is. It has everything, or nothing once it has lost it."""
 
     generation = 1
-    is_leader = True
 
     def __init__(self) -> None:
         self._joined = time.monotonic()
+        self.is_leader = True
 
     def owns_connector(self, connector: str) -> bool:
-        """Always."""
-        return True
+        """Until everything is lost."""
+        return self.is_leader
 
     def owns_task(self, connector: str, task: int) -> bool:
-        """Always."""
-        return True
+        """Until everything is lost."""
+        return self.is_leader
+
+    def lose_everything(self) -> None:
+        """Another worker has the work now, for as long as this one lives."""
+        self.is_leader = False
 
     def rebalances(self) -> Mapping[str, MetricValue]:
         """One, at the start, in which nobody had to wait."""

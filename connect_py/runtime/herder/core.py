@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from connect_py.api import SinkConnector, SourceOffset, SourcePartition
+from connect_py.api import SinkConnector, SourceConnector, SourceOffset, SourcePartition
 from connect_py.api.metrics import MetricValue
 from connect_py.api.storage import ClusterConfig, ConfigStore, OffsetStore, RestartRequest, Status, StatusStore, TargetState
 from connect_py.data.java_map import in_java_order
-from connect_py.errors import ConfigError, ConnectError
+from connect_py.errors import ConfigError, ConflictError, ConnectError
 from connect_py.runtime import loggers
 from connect_py.runtime import logging as line_logging
 from connect_py.runtime.config import WorkerConfig
@@ -26,10 +26,12 @@ from connect_py.runtime.connector_config import CONNECTOR_CLASS, NAME, TASK_CLAS
 from connect_py.runtime.herder.assignment import Assignment
 from connect_py.runtime.herder.ending import Ending
 from connect_py.runtime.herder.offsets import GroupAdmin
+from connect_py.runtime.herder.takeover import Takeover
 from connect_py.runtime.herder.task_start import OFFSETS_SECONDS, start_message
 from connect_py.runtime.herder.thread import HerderThread
 from connect_py.runtime.hosted_connectors import ConnectorHost, TaskConfigs
 from connect_py.runtime.hosted_tasks import TaskHost, TaskSpec
+from connect_py.runtime.lease import Leases, lease_seconds, session_seconds
 from connect_py.runtime.metrics.worker import WorkerMetrics
 from connect_py.runtime.notifications import Notifications
 from connect_py.runtime.plugins import Plugins
@@ -101,6 +103,9 @@ class HerderCore:
         self._notifications = Notifications()
         self._variables = Resolver.from_worker(worker.raw, plugins.load)
         self._reloads = Reloads(self._variables, self._thread, self._reload)
+        self._leases = None if offsets_by_pipe else Leases(lease_seconds(worker.raw), statuses.refresh)
+        self._takeover = Takeover(worker_id, session_seconds(worker.raw), self._leases)
+        self._successor: str | None = None
         self._connectors = ConnectorHost(
             plugins,
             statuses,
@@ -128,6 +133,8 @@ class HerderCore:
             max_tasks=worker.max_tasks,
             metrics=self._metrics,
             notified=lambda task_id, notification: self._notifications.add(*task_id, notification),
+            hold=self._takeover.held,
+            is_sure=self._takeover.is_sure,
         )
         self._ending = Ending(
             self._thread,
@@ -149,9 +156,13 @@ class HerderCore:
             RetriableError: Kafka does not answer.
         """
         log.info("%sHerder starting", self._log_prefix)
+        self._statuses.watch(self._on_superseded)
         self._offsets.start()
         self._statuses.start()
         self._configs.start(self)
+        self._takeover.look(self._statuses, self._configs.snapshot().connectors)
+        if self._leases is not None:
+            self._leases.start()
         self._thread.start()
         self._thread.post(self._start_everything, "starting connectors and tasks")
 
@@ -162,6 +173,8 @@ class HerderCore:
     def stop(self) -> None:
         """Stop everything within ``task.shutdown.graceful.timeout.ms`` and report it UNASSIGNED. Called after a failed `start`, too."""
         self._ending.finish(self._pool)
+        if self._leases is not None:
+            self._leases.stop()
         self._variables.close()
 
     def _start_everything(self) -> None:
@@ -234,6 +247,32 @@ class HerderCore:
         else:
             log.warning("The log level %s for %s, asked for by another worker, is not known here and changes nothing", level, namespace)
 
+    # -- another worker takes over (called by the status store's reader)
+
+    def _on_superseded(self, worker_id: str) -> None:
+        """Another worker runs the connectors, and started later."""
+        if self._leases is not None:
+            self._leases.stop()
+        self._thread.post(lambda: self._surrender(worker_id), "giving its work to another worker")
+
+    def _surrender(self, worker_id: str) -> None:
+        log.error(
+            "The worker %s has started with the same group.id '%s' and runs the connectors now. This worker ends its tasks and starts no "
+            "more; workers of a group do not share work yet. Stop one of them, or give it a group.id and internal topics of its own; "
+            "restart this one to have the connectors back.",
+            worker_id,
+            self._worker.group_id,
+        )
+        self._successor = worker_id
+        self._assignment.lose_everything()
+        self._tasks.surrender()
+        self._connectors.surrender()
+
+    def _require_work(self) -> None:
+        """Raise ConflictError where another worker runs the connectors."""
+        if self._successor is not None:
+            raise ConflictError(f"This worker runs no connectors: {self._successor} has taken over. Send the request to that worker.")
+
     # -- on the herder's thread
 
     def _start_connector(self, name: str) -> None:
@@ -286,9 +325,10 @@ class HerderCore:
         config, task_config = snapshot.connectors.get(name, {}), snapshot.task_configs.get((name, number), {})
         self._incarnations += 1
         try:
-            version = self._plugins.connector(config.get(CONNECTOR_CLASS, "")).version
+            made = self._plugins.connector(config.get(CONNECTOR_CLASS, ""))
+            version, is_source = made.version, issubclass(made, SourceConnector)
         except ConnectError:
-            version = None
+            version, is_source = None, False
 
         def start(paused: bool) -> dict[str, Any]:
             return start_message(
@@ -308,18 +348,21 @@ class HerderCore:
         except ConfigError as error:  # written by another worker, which did not look at it
             log.warning("Failed tasks of %s are not restarted: %s", name, error)
             policy = RestartPolicy()
-        return TaskSpec(name, number, self._incarnations, version, start, policy)
+        return TaskSpec(name, number, self._incarnations, version, start, policy, is_source)
 
     def _spawn(self, start: Mapping[str, Any], on_event: Callable[[Event], None]) -> TaskProcess:
         name = start["connector"]
         redact = redactor(self._secrets_of(name, start["config"]) | self._secrets_of(name, start["task_config"]))
-        return TaskProcess(
+        process = TaskProcess(
             [*self._task_command, f"{start['connector']}-{start['task']}"],
             start,
             on_event,
             forward=line_logging.forwarder(f"{start['connector']}|task-{start['task']}"),
             redact=lambda text: readable(scrub(PROVIDED(redact(text))), _MAX_LINE),
         )
+        if start.get("leased") and self._leases is not None:
+            self._leases.add(process)
+        return process
 
     def _read_offsets(self, name: str) -> Iterable[tuple[SourcePartition, SourceOffset]]:
         self._offsets.refresh(OFFSETS_SECONDS)

@@ -217,6 +217,7 @@ class DistributedHerder(ClusterHerder):
         def work() -> Future[None] | None:
             if name not in self._configs.snapshot().connectors:
                 raise NotFoundError(f"Unknown connector: {name}")
+            self._require_work()
             return self._run_connector(name)
 
         self._wait(self._thread.call(work, doing=f"restarting connector {name}"))
@@ -255,6 +256,7 @@ class DistributedHerder(ClusterHerder):
                 )
             if task not in snapshot.tasks(name):
                 raise NotFoundError(f"Unknown task: {name}-{task}")
+            self._require_work()
             self._tasks.restart(self._spec(snapshot, name, task))
 
         self._thread.call(work, doing=f"restarting task {name}-{task}")

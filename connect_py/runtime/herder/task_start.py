@@ -50,6 +50,7 @@ def start_message(
         "plugins": plugins.references,
         "offsets": offsets,
         "offsets_by_pipe": offsets_by_pipe,
+        "leased": issubclass(found, SourceConnector) and not offsets_by_pipe,
         "flush_interval": worker.flush_interval_seconds,
         "flush_timeout": worker.flush_timeout_seconds,
         "topic_creation": worker.topic_creation,
