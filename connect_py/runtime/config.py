@@ -51,6 +51,13 @@ _BOTH = (
     ConfigKey(
         TASKS_OF_WORKER, ConfigType.INT, MAX_TASKS_OF_WORKER, _MEDIUM, "The most tasks that run on this worker.", validator=between(1)
     ),
+    ConfigKey(
+        "task.spare.process",
+        ConfigType.BOOLEAN,
+        True,
+        _LOW,
+        "Whether a process waits for the next task, so that it starts a few tenths of a second earlier; takes 30 MB.",
+    ),
     ConfigKey("offset.flush.interval.ms", ConfigType.LONG, 60000, _LOW, "Time between two commits of a source task's offsets."),
     ConfigKey("offset.flush.timeout.ms", ConfigType.LONG, 5000, _LOW, "How long a commit may take."),
     ConfigKey("listeners", ConfigType.LIST, "http://:8083", _LOW, "Addresses of the REST API."),
@@ -167,6 +174,7 @@ class WorkerConfig:
     plugin_path: Sequence[str]
     max_tasks_of_connector: int = MAX_TASKS_OF_CONNECTOR
     max_tasks: int = MAX_TASKS_OF_WORKER
+    has_spare_process: bool = True
 
     @classmethod
     def parse(cls, properties: Mapping[str, str], definition: ConfigDef = DISTRIBUTED) -> WorkerConfig:
@@ -200,6 +208,7 @@ class WorkerConfig:
             plugin_path=values["plugin.path"] or (),
             max_tasks_of_connector=values[TASKS_OF_CONNECTOR],
             max_tasks=values[TASKS_OF_WORKER],
+            has_spare_process=values["task.spare.process"],
         )
 
     def worker_id(self, bound: Sequence[str] = ()) -> str:

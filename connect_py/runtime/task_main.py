@@ -48,6 +48,7 @@ from connect_py.runtime.plugins import Plugins
 from connect_py.runtime.providers.resolver import Resolver
 from connect_py.runtime.redact import redactor, secret_values
 from connect_py.runtime.secrets import secrets_of
+from connect_py.runtime.spare_name import show_name
 from connect_py.runtime.traces import headline, trace_of
 
 log = logging.getLogger(__name__)
@@ -77,8 +78,12 @@ class _Channel:
             self._stream.flush()
 
 
-def main(offset_writer: OffsetWriterFactory) -> int:
-    """Run the task that the worker describes on standard input; returns the exit code of the process."""
+def main(offset_writer: OffsetWriterFactory, *, is_spare: bool = False) -> int:
+    """Run the task that the worker describes on standard input; returns the exit code of the process.
+
+    Args:
+        is_spare: whether the process was started before its task was known.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the worker, which then asks this process to stop
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     channel = _Channel(os.fdopen(os.dup(1), "wb"))
@@ -88,6 +93,8 @@ def main(offset_writer: OffsetWriterFactory) -> int:
     if not first:
         return 1
     start: dict[str, Any] = orjson.loads(first)
+    if is_spare:
+        show_name(f"{start['connector']}-{start['task']}")
     formatter = line_logging.configure(start["log_level"], default_context=f"{start['connector']}|task-{start['task']}")
     for name, level in start["log_levels"].items():
         logging.getLogger(name).setLevel(level)

@@ -73,6 +73,19 @@ class Exited:
 Event = Mapping[str, Any] | Exited
 
 
+def spawn(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Start a task's process, which waits for its ``start`` message. Raises OSError."""
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        bufsize=0,
+        env={**_MALLOC, **os.environ, **_SAFE_PATH},
+    )
+
+
 class TaskProcess:
     """One process of one task.
 
@@ -82,6 +95,7 @@ class TaskProcess:
         on_event: gets every message and at last an `Exited`; called from a thread of its own.
         forward: gets every line that the process writes to standard error.
         redact: takes secrets out of such a line: what a task's children print has not passed its own log.
+        spare: a process of `spawn` that waits already, to be used in place of a new one.
 
     Raises:
         OSError: the process cannot be started.
@@ -94,6 +108,7 @@ class TaskProcess:
         on_event: Callable[[Event], None],
         forward: Callable[[str], None] | None = None,
         redact: Callable[[str], str] = lambda text: text,
+        spare: subprocess.Popen[bytes] | None = None,
     ) -> None:
         self._on_event = on_event
         self._forward = forward or (lambda line: print(line, file=sys.stderr, flush=True))
@@ -103,15 +118,7 @@ class TaskProcess:
         self._kill_timer: threading.Timer | None = None
         self._unfollow: Callable[[], None] = lambda: None
         first = orjson.dumps(start) + b"\n"  # what cannot be written must not leave a process without a task
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            bufsize=0,
-            env={**_MALLOC, **os.environ, **_SAFE_PATH},
-        )
+        self._process = spare or spawn(command)
         self.pid = self._process.pid
         self._errors = threading.Thread(target=self._read_errors, name=f"stderr of {self.pid}", daemon=True)
         self._errors.start()

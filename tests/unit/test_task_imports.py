@@ -36,7 +36,7 @@ from connect_py import cli
 from connect_py.commands import task
 from connect_py.runtime import task_main
 
-def main(_):
+def main(_, **more):
     off = gc.isenabled()
     task_main._collect_garbage()
     print(off, gc.isenabled(), gc.get_freeze_count() > 10_000)

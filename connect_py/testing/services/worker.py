@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import connect_py
+from connect_py.runtime.spare_name import SPARE
 from connect_py.testing.services.jars import QUICK_START
 from connect_py.testing.services.process import Service, ServiceError, child_pids, free_port, wait_until
 
@@ -191,8 +192,8 @@ class Worker:
                 raise
 
     def children(self) -> list[int]:
-        """The ids of the worker's child processes: its tasks."""
-        return child_pids(self.pid)
+        """The ids of the worker's child processes that run tasks; the one that waits for the next task is none of them."""
+        return [pid for pid in child_pids(self.pid) if not _is_spare(pid)]
 
     def stop(self) -> None:
         """Ask the worker to end (SIGTERM) and wait."""
@@ -214,3 +215,10 @@ def _message(content: bytes) -> str:
         return str(json.loads(content)["message"])
     except (ValueError, KeyError, TypeError):
         return content.decode(errors="replace")
+
+
+def _is_spare(pid: int) -> bool:
+    try:
+        return SPARE.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
