@@ -114,15 +114,14 @@ def _run(build: _Build, properties: Mapping[str, str], connector_files: Sequence
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     definition = DISTRIBUTED if build is _distributed else STANDALONE
-    log.info("Kafka Connect worker initializing ...")
     properties = _with_values(properties, definition)
     if definition is STANDALONE:
         properties = {FILE_PATHS: os.getcwd(), **properties}
     permit(properties)
-    for warning in worker_warnings(properties, definition):
-        log.warning("%s", warning)
     worker = WorkerConfig.parse(properties, definition)
     rest = RestConfig.from_worker(properties)
+    for warning in worker_warnings(properties, definition):
+        log.warning("%s", warning)
     server, metrics_server = Server(rest.listeners, rest.admin_listeners or ()), Server(rest.metrics_listeners or ())
     urls = server.bind()
     metrics_server.bind()

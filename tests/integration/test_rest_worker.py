@@ -120,7 +120,6 @@ def test_a_worker_serves_http_https_and_admin_listeners_at_once(make_worker, tmp
 def test_the_log_says_in_kafkas_words_that_the_worker_serves(worker: Worker) -> None:
     lines = worker.log.read_text()
     for said in (
-        "Kafka Connect worker initializing ...",
         "] Joined group at generation 1",
         "REST resources initialized; server is started and ready to handle requests",
         "Kafka Connect started",
