@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import orjson
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from connect_py.api.record import TopicPartition as Place
 from connect_py.errors import ConnectError, RetriableError
@@ -95,6 +95,8 @@ class KafkaSchemaHistory:
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
             "auto.offset.reset": "earliest",
+            # the end of a topic may be the marker of a transaction, which is no record
+            "enable.partition.eof": True,
         }
         consumer = Consumer(settings, logger=ClientLog())
         try:
@@ -103,7 +105,9 @@ class KafkaSchemaHistory:
             deadline = time.monotonic() + self._read_seconds
             while position < end:
                 for message in consumer.consume(1000, _POLL_SECONDS):
-                    if message.error() is not None:
+                    if (error := message.error()) is not None:
+                        if error.code() == KafkaError._PARTITION_EOF:
+                            position = max(position, message.offset() or 0)
                         continue
                     deadline = time.monotonic() + self._read_seconds
                     position = (message.offset() or 0) + 1

@@ -11,8 +11,33 @@ from connectors.mongodb.config import parse_config
 from connectors.mongodb.connection import open_client
 from connectors.mongodb.server import hello
 from connectors.mongodb.server_errors import UNAUTHORIZED, ServerError, translated
+from connectors.mongodb.sink.config import connection_part
 
 log = logging.getLogger(__name__)
+
+
+#: What the reference's sink says of a server that cannot be reached (`MongoDbSinkConnectorConfig`).
+UNREACHABLE = "Unable to connect to the server."
+#: A validation is an HTTP request, whose client waits.
+SINK_SECONDS = 15
+
+
+def sink_problem(config: Mapping[str, str | None]) -> str | None:
+    """Return what is wrong with the connection of a sink, as the text of an error on `mongodb.connection.string`; None when it works."""
+    try:
+        parsed = parse_config(connection_part({name: value for name, value in config.items() if value is not None}, "sink"))
+        limit = min(SINK_SECONDS * 1000, parsed.number("mongodb.server.selection.timeout.ms"))
+        client = open_client(parsed, selection_ms=limit)
+    except ConnectError as error:
+        return str(error)
+    try:
+        hello(client)
+    except ServerError as error:
+        log.warning("Validation could not use the server: %s", error)
+        return UNREACHABLE
+    finally:
+        client.close()
+    return None
 
 
 def connection_problem(config: Mapping[str, str | None]) -> str | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from connect_py.api.permissions import FILE_PATHS, permit
 from connect_py.testing.services.mysql import MySqlAddress
 from tests.fix_kafka import Kafka
 from tests.mysql_task import DirectMariaDbTask, DirectMySqlTask, mysql_source
@@ -55,6 +56,7 @@ def running(request: pytest.FixtureRequest, kafka: Kafka, tmp_path_factory: pyte
     database = f"race_{strategy}_{uuid.uuid4().hex[:6]}"
     path: Path = tmp_path_factory.mktemp("signals") / "signals.txt"
     path.touch()
+    permit({FILE_PATHS: str(path.parent)})
     with mysql.connect() as connection, mysql.connect() as racer, connection.cursor() as cursor, racer.cursor() as runner:
         for statement in (
             f"CREATE DATABASE {database}",

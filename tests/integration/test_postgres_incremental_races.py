@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from connect_py.api.permissions import FILE_PATHS, permit
 from connect_py.testing.services.postgres import PostgresAddress
 from tests.fix_postgres import postgres_source
 from tests.postgres_task import DirectTask
@@ -44,6 +45,7 @@ def running(request: pytest.FixtureRequest, postgres: PostgresAddress, tmp_path_
     tag = f"race_{strategy}"
     path: Path = tmp_path_factory.mktemp("signals") / "signals.txt"
     path.touch()
+    permit({FILE_PATHS: str(path.parent)})
     with postgres.connect(database) as connection:  # the test servers' commits reach the log, and so the stream, after 200 ms
         connection.execute(f"ALTER DATABASE {database} SET synchronous_commit = local")
     with postgres.connect(database) as connection, postgres.connect(database) as racer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import uuid
 
 import pytest
 from confluent_kafka import Producer
@@ -16,6 +17,7 @@ from connect_py.kafka.client import internal_properties
 from connect_py.kafka.log import KafkaLog, LogRecord
 from offsets.config_store import KafkaConfigStore
 from offsets.offset_store import KafkaOffsetStore
+from offsets.schema_history import KafkaSchemaHistory
 from offsets.status_store import KafkaStatusStore
 from offsets.writer import TaskOffsetWriter
 from tests.contract.test_config_store import Listener
@@ -325,3 +327,18 @@ def test_a_worker_of_another_kind_that_reports_running_has_the_work(properties: 
     finally:
         java.stop()
         store.stop()
+
+
+def test_a_schema_history_that_ends_in_the_marker_of_a_transaction_is_read(kafka: Kafka) -> None:
+    """A transactional copy of a history ends in a control record, which has an offset and is no record."""
+    history = KafkaSchemaHistory(f"history_{uuid.uuid4().hex[:8]}", {"bootstrap.servers": kafka.bootstrap}, read_seconds=5)
+    history.create()
+    assert list(history.read_values()) == []
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": history.topic})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    for number in range(3):
+        producer.produce(history.topic, str(number).encode(), partition=0)
+    producer.commit_transaction(30)
+    assert [value for _, value in history.read_values()] == [b"0", b"1", b"2"]
+    history.close()

@@ -115,6 +115,12 @@ class SinkConfig:
     truncates: bool
 
 
+def connection_part(config: Mapping[str, str], name: str) -> dict[str, str]:
+    """Return what the sink's properties say of the connection, as the source connector's configuration has it."""
+    own = {key: value for key, value in config.items() if key.startswith("mongodb.")}
+    return {**own, "name": name, "topic.prefix": name}
+
+
 def parse_config(config: Mapping[str, str]) -> SinkConfig:
     """Parse what the task is given. `table.*` are the older names of two properties and count where the newer one is missing.
 

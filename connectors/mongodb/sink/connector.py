@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from connect_py.api import ConfigDef, SinkConnector, SinkTask
+from connect_py.api import ConfigDef, ConfigValue, SinkConnector, SinkTask
 from connectors.mongodb.config import VERSION
-from connectors.mongodb.sink.config import DEFINITION
+from connectors.mongodb.sink.config import CONNECTION, DEFINITION
 
 
 class MongoDbSinkConnector(SinkConnector):
@@ -24,6 +24,18 @@ class MongoDbSinkConnector(SinkConnector):
     def config_def(cls) -> ConfigDef:
         """Every property."""
         return DEFINITION
+
+    def validate(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
+        """Check the values and, when there is nothing wrong with them, ask the server; `mongodb.connection.string` shows its failure."""
+        found = super().validate(config)
+        if not any(value.errors for value in found):
+            # the driver is loaded only here: a worker that hosts no MongoDB connector needs none
+            from connectors.mongodb.validation import sink_problem
+
+            problem = sink_problem(config)
+            if problem:
+                next(value for value in found if value.name == CONNECTION).errors.append(problem)
+        return found
 
     def start(self, config: Mapping[str, str]) -> None:
         """Take the configuration; the tasks parse it, so that a mistake shows in their trace, as in the reference."""

@@ -21,7 +21,7 @@ from connect_py.errors import DataError, RetriableError, noted
 from connectors.mongodb.config import parse_config as parse_connection
 from connectors.mongodb.connection import Client, open_client
 from connectors.mongodb.server_errors import PASSING, LostConnectionError, server_error
-from connectors.mongodb.sink.config import SinkConfig, parse_config
+from connectors.mongodb.sink.config import SinkConfig, connection_part, parse_config
 from connectors.mongodb.sink.writes import Delete, Replace, Truncate, Update, Write, writes_of
 
 log = logging.getLogger(__name__)
@@ -50,8 +50,7 @@ class MongoDbSinkTask(SinkTask):
         self._config: SinkConfig = parse_config(config)
         self._context = context
         self._tolerates = config.get("errors.tolerance", "none").strip().lower() == "all"
-        own = {name: value for name, value in config.items() if name.startswith("mongodb.")}
-        self._client = open_client(parse_connection({**own, "name": context.connector, "topic.prefix": context.connector}))
+        self._client = open_client(parse_connection(connection_part(config, context.connector)))
 
     def put(self, records: Sequence[SinkRecord]) -> None:
         """Write the records.
