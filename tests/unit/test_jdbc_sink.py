@@ -13,6 +13,7 @@ from connect_py.api import Header, SinkRecord, permissions
 from connect_py.data import INT32, INT64, OPTIONAL_STRING, STRING, Schema, Struct
 from connect_py.data.schema import struct
 from connect_py.errors import DataError, FatalTaskError, RetriableError
+from connect_py.testing.services.process import free_port
 from tests.jdbc_task import started
 
 KEY = struct([("id", INT64)], name="Key")
@@ -256,3 +257,14 @@ def test_columns_keep_their_case_where_identifiers_are_quoted(url: str, db: sqli
     assert [row[1] for row in db.execute("PRAGMA table_info(Top)")] == ["Id", "Name %s"]
     put(url, [record], collection_name_format="small")
     assert [row[1] for row in db.execute("PRAGMA table_info(small)")] == ["id", "name %s"]
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mysql", "mariadb"])
+def test_a_server_that_is_away_makes_the_records_come_again(kind: str) -> None:
+    url = f"jdbc:{kind}://127.0.0.1:{free_port()}/d"
+    with started(url, connection_username="u", connection_password="hidden", **UPSERT) as (task, context):
+        for _ in range(7):  # more often than flush.max.retries, which is about locks
+            with pytest.raises(RetriableError, match="cannot be reached") as raised:
+                task.put([event(0, "c", 1, "a")])
+            assert "hidden" not in str(raised.value)
+    assert context.waits == [1.0] * 7
