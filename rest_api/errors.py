@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from connect_py.errors import ConfigError, ConnectError, RestError
-from connect_py.runtime.redact import readable, scrub
+from connect_py.runtime.redact import bounded, scrub
 from rest_api.models import json_response
 
 #: What a request gets that waits while the worker ends.
@@ -34,7 +34,7 @@ def container_error(status: int, message: str | None = None) -> Response:
 def on_connect_error(request: Request, error: Exception) -> Response:
     """An error that this project raised on purpose: RestError knows its status, an invalid configuration is 400, the rest 500."""
     status = error.status if isinstance(error, RestError) else 400 if isinstance(error, ConfigError) else 500
-    return error_response(status, readable(scrub(str(error))))
+    return error_response(status, bounded(scrub(str(error))))
 
 
 CONNECT_ERRORS: type[Exception] = ConnectError

@@ -103,11 +103,15 @@ def redactor(secrets: Iterable[str]) -> Callable[[str], str]:
     return redact
 
 
+def bounded(text: str, length: int = _MAX_LENGTH) -> str:
+    """A text, cut when it is longer than a person reads."""
+    return text if len(text) <= length else f"{text[:length]}… ({len(text) - length} more characters)"
+
+
 def readable(text: str, length: int = _MAX_LENGTH) -> str:
     """A text without what changes a terminal (control characters are shown as `\\x1b`), and cut when it is longer than a person reads. A
     server's error may be of any length and hold anything."""
-    if len(text) > length:
-        text = f"{text[:length]}… ({len(text) - length} more characters)"
+    text = bounded(text, length)
     return text if text.isprintable() else _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 

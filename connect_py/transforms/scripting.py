@@ -45,8 +45,14 @@ def _compiles(name: str, value: Any) -> None:
         raise invalid(name, value, f"{error}{_suggestion(value)}") from None
 
 
+#: Rewriting takes time that grows with the third power of the length, and a validation runs in the worker: 8,000 characters took minutes.
+_EASY_LENGTH = 300
+
+
 def _suggestion(script: str) -> str:
     """The expression in CEL where it is a script that is easily rewritten."""
+    if len(script) > _EASY_LENGTH:
+        return ""
     rewritten = to_cel(script)
     if rewritten == script.strip():
         return ""

@@ -1,5 +1,7 @@
 """Filter and ContentBasedRouter: records chosen and routed by CEL."""
 
+import time
+
 import pytest
 
 from connect_py.api import Header, SourceRecord
@@ -143,3 +145,15 @@ def test_only_the_fields_that_an_expression_names_are_handed_over(text, names):
 def test_common_forms_of_groovy_and_javascript_have_a_cel_form(script, cel):
     assert to_cel(script) == cel
     Expression(cel)
+
+
+@pytest.mark.parametrize("script", ["a" * 20_000 + "?", "a." * 10_000 + "?", "a?." * 5_000 + "("])
+def test_a_long_script_that_is_no_cel_is_refused_at_once(script):
+    began = time.process_time()
+    with pytest.raises(ConfigError):
+        Filter().configure({"language": "cel", "condition": script})
+    for key in Filter.config_def().keys.values():
+        if key.name == "condition":
+            with pytest.raises(ConfigError):
+                key.validator(key.name, script)
+    assert time.process_time() - began < 2
