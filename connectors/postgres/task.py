@@ -42,6 +42,8 @@ CONNECTOR_NAME = "postgresql"
 #: So much log may pass without a change of ours before the offset follows it: a segment of PostgreSQL's log is twice as large. Less of it
 #: waits so long: the server frees its log only up to a place that it noted before the one that is confirmed.
 QUIET_BYTES, QUIET_SECONDS = 8_000_000, 20.0
+#: How long a task that stops waits for the server to drop its slot.
+DROP_SECONDS = 10.0
 
 
 class PostgresConnectorTask(DatabaseTask[Beside, PostgresOffset]):
@@ -350,7 +352,7 @@ class PostgresConnectorTask(DatabaseTask[Beside, PostgresOffset]):
 
     def _drop_slot(self) -> None:
         try:
-            connection = Connection(self._config.connection, "Debezium Drop Slot")
+            connection = Connection(self._config.connection, "Debezium Drop Slot", query_seconds=DROP_SECONDS)
             try:
                 slot.drop_slot(connection, self._config.slot)
             finally:

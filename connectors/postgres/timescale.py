@@ -33,6 +33,8 @@ _AGGREGATES = (
     "LEFT JOIN _timescaledb_catalog.hypertable h ON a.mat_hypertable_id = h.id"
 )
 _SSL = ("sslmode", "sslcert", "sslkey", "sslrootcert")
+#: The catalog is small: a server that takes longer does not answer.
+QUERY_SECONDS = 60.0
 _HEADER = "__debezium_timescaledb_"
 
 #: Schema and name.
@@ -119,7 +121,7 @@ class TimescaleDb(DebeziumTransform):
         return self._hypertables.get(chunk)
 
     def _load(self) -> None:
-        self._connection = self._connection or Connection(self._settings(), "Debezium TimescaleDB metadata")
+        self._connection = self._connection or Connection(self._settings(), "Debezium TimescaleDB metadata", query_seconds=QUERY_SECONDS)
         self._hypertables = {(row[0], row[1]): (row[2], row[3]) for row in self._connection.query(_CHUNKS)}
         self._aggregates = {(row[0], row[1]): (row[2], row[3]) for row in self._connection.query(_AGGREGATES)}
 

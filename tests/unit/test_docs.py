@@ -187,7 +187,7 @@ def test_example_configurations_are_valid(page: Path, monkeypatch: pytest.Monkey
                 problems = {value.name: value.errors for value in JdbcSinkConnector().validate(config) if value.errors}
                 known = set(JdbcSinkConnector.config_def().keys)
             case MongoDbSinkConnector.java_name:
-                problems = {value.name: value.errors for value in MongoDbSinkConnector().validate(config) if value.errors}
+                problems = {value.name: value.errors for value in MongoDbSinkConnector.config_def().validate(config) if value.errors}
                 known = set(MongoDbSinkConnector.config_def().keys)
             case "SparkLakehouseSink" | SparkLakehouseSink.java_name:
                 problems = {value.name: value.errors for value in SparkLakehouseSink().validate(config) if value.errors}

@@ -73,10 +73,15 @@ def serve(connect: Callable[[Mapping[str, Any]], ChunkSource[R] | MomentSource[R
 
 
 def _read_wishes(stream: BinaryIO, wishes: queue.SimpleQueue[tuple[int, bytes]]) -> None:
-    while len(header := stream.read(frames.HEADER.size)) == frames.HEADER.size:
-        length, kind = frames.HEADER.unpack(header)
-        wishes.put((kind, stream.read(length - 1)))
-    os._exit(1)
+    """Hand on what the task asks for. The process ends with this thread, however it ends: the task is gone, or what it sent is torn."""
+    try:
+        while len(header := stream.read(frames.HEADER.size)) == frames.HEADER.size:
+            length, kind = frames.HEADER.unpack(header)
+            if len(body := stream.read(length - 1)) < length - 1:
+                break
+            wishes.put((kind, body))
+    finally:
+        os._exit(1)
 
 
 def _read_chunk(rows: TableRows[R], pack: Callable[[R], bytes], out: int) -> None:
