@@ -278,7 +278,7 @@ def test_jdbc_addresses_become_sqlalchemys(jdbc: str, settings: dict[str, str], 
 
 
 def test_catalogs_that_pyiceberg_does_not_know_are_named() -> None:
-    config = parse({"topics": "t", "lakehouse.catalog.catalog-impl": "x.Y"})
+    config = parse({"topics": "t", "lakehouse.catalog.catalog-impl": "org.apache.iceberg.nessie.NessieCatalog"})
     with pytest.raises(ConfigError, match="verify reads catalogs of type hadoop, rest, jdbc"):
         iceberg_catalog(config)
 
