@@ -122,3 +122,35 @@ def test_tables_of_mysql_are_those_of_the_reference(mysql: MySqlAddress, tag: st
 
 def shown(value: Any) -> str | None:
     return value if value is None else value.hex() if isinstance(value, bytes) else str(value)
+
+
+def test_what_the_reference_cannot_write_is_written(postgres: PostgresAddress, database: str, mysql: MySqlAddress, tag: str) -> None:
+    """Points without PostGIS, times as defaults, times with a zone in MySQL, geometries."""
+    name = tag.replace("-", "_")
+    upsert = {"insert_mode": "upsert", "primary_key_mode": "record_key", "delete_enabled": "true", "quote_identifiers": "true"}
+    reader = Reader()
+
+    def put(url: str, login: tuple[str, str], topic: str, excluded: str) -> None:
+        named = {"connection_username": login[0], "connection_password": login[1], "field_exclude_list": excluded}
+        with started(url, **named, **upsert) as (task, _):
+            task.put([reader.record(topic, offset, key, value) for offset, (key, value) in enumerate(TOPICS[topic])])
+
+    to_postgres = f"jdbc:postgresql://{postgres.host}:{postgres.port}/{database}", (postgres.user, postgres.password)
+    put(*to_postgres, "jtr1pg.public.types", "lt,hs")
+    put(*to_postgres, "jtr1my.jtsrc.types", "g,p")
+    with postgres.connect(database) as db:
+        assert db.execute("SELECT pt::text, n FROM jtr1pg_public_types WHERE id = 1").fetchone() == ("(1.5,2)", 1.2345678901234567e19)
+        assert db.execute("SELECT tm::text FROM jtr1my_jtsrc_types ORDER BY id").fetchall() == [("23:59:59",), ("01:02:03",)]
+    with pymysql.connect(host=mysql.host, port=mysql.port, user=mysql.user, password=mysql.password, autocommit=True) as db:
+        cursor = db.cursor()
+        cursor.execute(f"CREATE DATABASE `{name}`")
+        try:
+            to_mysql = f"jdbc:mysql://{mysql.host}:{mysql.port}/{name}", (mysql.user, mysql.password)
+            put(*to_mysql, "jtr1my.jtsrc.types", "")
+            put(*to_mysql, "jtr1pg.public.types", "ai,at,an")
+            cursor.execute(f"SELECT ST_AsText(g), ST_AsText(p), ST_SRID(p) FROM `{name}`.jtr1my_jtsrc_types WHERE id = 1")
+            assert cursor.fetchall() == (("LINESTRING(0 0,1 1)", "POINT(1 2)", 4326),)
+            cursor.execute(f"SELECT CAST(ttz AS CHAR), vbu, ST_AsText(pt) FROM `{name}`.jtr1pg_public_types WHERE id = 1")
+            assert cursor.fetchall() == (("08:00:00.500000", "1100", "POINT(1.5 2)"),)
+        finally:
+            cursor.execute(f"DROP DATABASE `{name}`")

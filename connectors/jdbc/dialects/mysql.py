@@ -26,8 +26,9 @@ class MySqlDialect(Dialect):
         super().__init__(config, engine)
         found: Any = engine.dialect
         self._is_mariadb = bool(getattr(found, "is_mariadb", False))
-        self._has_alias = not self._is_mariadb and tuple(found.server_version_info or ())[:3] >= _HAS_ALIAS
-        self.kinds = mysql_kinds(self.literal, config.zone, is_mariadb=self._is_mariadb)
+        version = () if self._is_mariadb else tuple(found.server_version_info or ())
+        self._has_alias = version[:3] >= _HAS_ALIAS
+        self.kinds = mysql_kinds(self.literal, config.zone, is_mariadb=self._is_mariadb, has_axes=version[:1] >= (8,))
 
     def literal(self, text: str) -> str:
         """A text, in which a backslash escapes too."""

@@ -122,12 +122,14 @@ def _unsigned_default(schema: Schema, value: Any, quote: Quote) -> str | None:
     return number_default(schema, _unsigned(value), quote)
 
 
-def mysql_kinds(quote: Quote, zone: ZoneInfo, *, is_mariadb: bool) -> Kinds:
+def mysql_kinds(quote: Quote, zone: ZoneInfo, *, is_mariadb: bool, has_axes: bool) -> Kinds:
     """The kinds.
 
     Args:
         quote: makes a literal of a text.
         zone: whose clocks show moments that had a zone.
+        has_axes: whether the server knows axis orders (MySQL 8): it reads WKB of EPSG 4326 as latitude and longitude unless the
+            statement says otherwise, and sources give longitude first.
     """
 
     def zoned(value: Any) -> str:
@@ -141,7 +143,7 @@ def mysql_kinds(quote: Quote, zone: ZoneInfo, *, is_mariadb: bool) -> Kinds:
 
     to_vector = "VEC_FromText(?)" if is_mariadb else "string_to_vector(?)"
     json = simple("longtext", default=no_default) if is_mariadb else simple("json", default=no_default)
-    geometry = "ST_GeomFromWKB(?, ?)"
+    geometry = "ST_GeomFromWKB(?, ?, 'axis-order=long-lat')" if has_axes else "ST_GeomFromWKB(?, ?)"
     by_source = {name: simple("bigint unsigned", _unsigned, _unsigned_default) for name in _UNSIGNED}
     by_source |= {name: _sized(name.lower()) for name in ("TINYINT", "MEDIUMINT", "INTEGER")}
     return _MySqlKinds(
