@@ -1,10 +1,15 @@
 """Filters, keys and their Java regexes."""
 
+import re
+import time
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from connect_py.errors import ConfigError
 from connectors.engine.relational.filters import NameFilter, TableFilters, parse_regexes
-from connectors.engine.relational.keys import KeyRules
+from connectors.engine.relational.keys import ENTRY, KeyRules
 from connectors.engine.relational.table import Table, TableId
 
 
@@ -58,3 +63,23 @@ def test_key_rules_replace_the_primary_key_in_their_order() -> None:
 def test_a_malformed_key_rule_is_refused(text: str) -> None:
     with pytest.raises(ConfigError):
         KeyRules.parse(text)
+
+
+def test_an_entry_of_many_blanks_is_refused_at_once() -> None:
+    began = time.process_time()
+    for text in (" " * 200_000, "a" * 200_000, " " * 100_000 + ":", "a:" + " ," * 50_000 + ":", "a:" + " " * 200_000 + ":"):
+        with pytest.raises(ConfigError):
+            KeyRules.parse_entry(text)
+    assert time.process_time() - began < 1
+
+
+@settings(max_examples=500)
+@given(st.text(alphabet=" :,a\n", max_size=9))
+def test_entries_are_read_as_debeziums_own_regex_reads_them(text: str) -> None:
+    expected = re.match(ENTRY, text)
+    try:
+        found = [(pattern.pattern, column) for pattern, column in KeyRules.parse_entry(text)]
+    except ConfigError:
+        found = None
+    wanted = None if expected is None else [(f"{expected[1]}.{each.strip()}", each) for each in expected[2].strip().split(",")]
+    assert found == wanted
