@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sqlalchemy import Connection, Engine
 
-from connect_py.api import SinkRecord, SinkTask, SinkTaskContext, TopicPartition
+from connect_py.api import SinkRecord, SinkTask, SinkTaskContext
 from connect_py.errors import ConnectError, DataError, FatalTaskError, RetriableError, noted
 from connectors.jdbc.config import SinkConfig, parse_config
 from connectors.jdbc.engine import dialect_of, open_engine, shown
@@ -37,8 +37,9 @@ class JdbcSinkTask(SinkTask):
         self._writer: Writer | None = None
         self._busy = 0
         self._is_stale = False
-        self._applied: dict[TopicPartition, int] = {}
-        self._reported: set[tuple[str, int, int]] = set()
+        #: Records of a `put` that failed which are written or reported: the runtime brings the same objects again. Neither topic nor
+        #: offset would do, since a transform may have made one topic of several.
+        self._done: dict[int, SinkRecord] = {}
 
     def start(self, config: Mapping[str, str], context: SinkTaskContext) -> None:
         """Make an engine, which connects with the first records. Raises ConfigError."""
@@ -47,15 +48,6 @@ class JdbcSinkTask(SinkTask):
         self._tolerates = config.get("errors.tolerance", "none").strip().lower() == "all"
         self._reader = ChangeReader(self._config)
         self._engine = open_engine(self._config)
-
-    def open(self, partitions: Sequence[TopicPartition]) -> None:
-        """Partitions came: nothing of an earlier `put` counts any more."""
-        self._applied.clear()
-        self._reported.clear()
-
-    def close(self, partitions: Sequence[TopicPartition]) -> None:
-        """Partitions go."""
-        self._applied.clear()
 
     def put(self, records: Sequence[SinkRecord]) -> None:
         """Write the records.
@@ -66,16 +58,14 @@ class JdbcSinkTask(SinkTask):
             FatalTaskError: the database will not take them.
         """
         changes = self._changes(records)
-        if not changes:
-            return
         try:
-            with self._connection() as connection:
-                self._write(connection, changes)
+            if changes:
+                with self._connection() as connection:
+                    self._write(connection, changes)
         except RetriableError as error:
             raise self._later(error) from error
         self._busy, self._is_stale = 0, False
-        self._applied.clear()
-        self._reported.clear()
+        self._done.clear()
 
     def stop(self) -> None:
         """Close the connections."""
@@ -87,7 +77,7 @@ class JdbcSinkTask(SinkTask):
         """The changes of records that an earlier, failed `put` of them has not written."""
         found = []
         for record in records:
-            if record.offset < self._applied.get(TopicPartition(record.topic, record.partition), 0):
+            if id(record) in self._done:
                 continue
             try:
                 change = self._reader.read(record)
@@ -142,8 +132,7 @@ class JdbcSinkTask(SinkTask):
             except ConnectError:
                 self._undo(connection, ())
                 raise
-            record = change.record
-            self._applied[TopicPartition(record.topic, record.partition)] = record.offset + 1
+            self._done[id(change.record)] = change.record
 
     def _undo(self, connection: Connection, changes: Sequence[Change]) -> None:
         """Roll back, and remember what is committed nevertheless."""
@@ -151,7 +140,7 @@ class JdbcSinkTask(SinkTask):
         with contextlib.suppress(*FAILURES):
             connection.rollback()
         for change in changes[: self._writer.applied]:
-            self._applied[TopicPartition(change.record.topic, change.record.partition)] = change.record.offset + 1
+            self._done[id(change.record)] = change.record
 
     def _later(self, error: RetriableError) -> ConnectError:
         """The error that `put` raises for a passing one, which may have lasted too long."""
@@ -171,13 +160,11 @@ class JdbcSinkTask(SinkTask):
         return noted(error, _NOTE)
 
     def _report(self, record: SinkRecord, error: DataError) -> None:
-        report, place = self._context.report_errant_record, (record.topic, record.partition, record.offset)
-        if place in self._reported:
-            return  # by an earlier `put` of the same records
+        report = self._context.report_errant_record
         if report is not None:
             report(record, error)
-            self._reported.add(place)
         elif self._tolerates:
-            log.warning("A record of %s, partition %d, offset %d, was skipped: %s", *place, error)
+            log.warning("A record of %s, partition %d, offset %d, was skipped: %s", record.topic, record.partition, record.offset, error)
         else:
             raise error
+        self._done[id(record)] = record

@@ -268,3 +268,20 @@ def test_a_server_that_is_away_makes_the_records_come_again(kind: str) -> None:
                 task.put([event(0, "c", 1, "a")])
             assert "hidden" not in str(raised.value)
     assert context.waits == [1.0] * 7
+
+
+def test_records_of_two_topics_that_a_transform_makes_one_are_all_written(url: str, db: sqlite3.Connection) -> None:
+    """Their offsets say nothing of one another: what is committed is known by the record itself."""
+    with started(url, **UPSERT) as (task, _):
+        task.put([event(9, "c", 1, "a"), event(0, "c", 0, "u", topic="u.t")])
+        db.execute("DROP TABLE u_t")
+        changes = [
+            event(10, "c", 2, "b"),
+            event(11, "c", 3, "c", row=WIDE, more="m"),
+            event(5, "c", 4, "other topic"),
+            event(1, "c", 1, "u", topic="u.t"),
+        ]
+        with pytest.raises(RetriableError):
+            task.put(changes)
+        task.put(changes)
+    assert [row[:2] for row in rows(db)] == [(1, "a"), (2, "b"), (3, "c"), (4, "other topic")]
