@@ -1,31 +1,25 @@
 """Whatever a client can see of a scenario must be what Kafka Connect 4.3.1 with Debezium 3.6.1 showed (`golden/*.json`).
 
-`parity.py` drives a worker through `scenarios/*.py`, records REST answers, topics and internal topics, and compares recordings point by
-point. To hold one more scenario, add its name to SCENARIOS. By hand, against any worker:
-
-    CONNECT_URL=http://127.0.0.1:8083 BOOTSTRAP=127.0.0.1:9092 CONFIG_TOPIC=… OFFSET_TOPIC=… STATUS_TOPIC=… \\
-        python tests/parity/parity.py record --out recording pg_tutorial
-    python tests/parity/parity.py compare tests/parity/golden recording pg_tutorial
+The scenarios of the selected tests run ahead of them, several at a time (`lane.py`); each test waits for its own. To hold one more
+scenario, add its name to SCENARIOS and its golden to `golden/`. How to run one by hand, against any worker: README.md.
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from connect_py.testing.services.mongo import MongoAddress
-from connect_py.testing.services.mysql import MySqlAddress
-from connect_py.testing.services.postgres import PostgresAddress
 from connect_py.testing.services.worker import Worker
 from tests.fix_kafka import Kafka
+from tests.parity.comparing import compare_recordings
+from tests.parity.lane import Case, Lane
+from tests.parity.servers import Servers
 
-pytestmark = pytest.mark.services
-
-HERE = Path(__file__).parent
+# what drivers warn of is no matter here; it would be an error in whichever scenario runs then
+pytestmark = [pytest.mark.services, pytest.mark.filterwarnings("ignore")]
 
 SCENARIOS = [
     "rest_lifecycle",
@@ -244,58 +238,83 @@ MARIADB_SCENARIOS = [
 NEED_EXTENSIONS = ("pg_key_types", "pg_edge_values", "pg_types", "pg_toasted", "pg_propagate_types", "pg_column_rules")
 
 
-def run_kit(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(HERE / "parity.py"), *arguments]
-    return subprocess.run(command, env={**os.environ, **env}, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+MARIADB = "io.debezium.connector.mariadb.MariaDbConnector"
 
 
-def give_reference_names(recording: Path, worker: Worker, kafka: Kafka, database: int, theirs: str) -> None:
-    """The goldens hold the names and addresses of the servers they were recorded with: put these in place of ours."""
-    text = recording.read_text()
-    text = text.replace(f"{worker.group}-", "connect-")
-    for port, reference in ((str(database), theirs), (kafka.bootstrap.rpartition(":")[2], "19092")):
-        for form in ('"{}"', ":{}", "port {}"):
-            text = text.replace(form.format(port), form.format(reference))
-    recording.write_text(text)
+def server_of(golden: str, scenario: str) -> str:
+    """The fixture of the database server that a scenario needs."""
+    if golden == "golden_mariadb":
+        return "mariadb"
+    if scenario.startswith(("mongo_", "mysql_")):
+        return scenario.partition("_")[0]
+    return "postgres_with_extensions" if scenario.startswith(NEED_EXTENSIONS) else "postgres"
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
-def test_a_client_sees_what_the_reference_showed(
-    scenario: str, worker: Worker, kafka: Kafka, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    if scenario.startswith("mongo_"):
-        mongo: MongoAddress = request.getfixturevalue("mongo")
-        port, theirs = mongo.port, "37017"
-        login = {"MONGO_URI": mongo.uri}
-    elif scenario.startswith("mysql_"):
-        mysql: MySqlAddress = request.getfixturevalue("mysql")
-        port, theirs = mysql.port, "13306"
-        login = {"MYSQL_HOST": mysql.host, "MYSQL_PORT": str(mysql.port)}
+def case_of(golden: str, scenario: str, worker: Worker, kafka: Kafka, address: Any) -> Case:
+    """A scenario with the servers' addresses; the golden holds those of the servers it was recorded with."""
+    kind = server_of(golden, scenario)
+    env = {"CONNECT_URL": worker.url, "BOOTSTRAP": kafka.bootstrap}
+    env |= {f"{each.upper()}_TOPIC": worker.topic(each) for each in ("config", "offset", "status")}
+    if kind == "mongo":
+        theirs, env["MONGO_URI"] = "37017", address.uri
+    elif kind in ("mysql", "mariadb"):
+        theirs = "13306" if kind == "mysql" else "18291"
+        env |= {"MYSQL_HOST": address.host, "MYSQL_PORT": str(address.port)}
+        env |= {"MYSQL_CONNECTOR": MARIADB} if kind == "mariadb" else {}
     else:
-        server = "postgres_with_extensions" if scenario.startswith(NEED_EXTENSIONS) else "postgres"
-        postgres: PostgresAddress = request.getfixturevalue(server)
-        port, theirs = postgres.port, "15432"
-        login = {"PG_HOST": postgres.host, "PG_PORT": str(port), "PG_USER": postgres.user, "PG_PASSWORD": postgres.password}
-    topics = {f"{kind.upper()}_TOPIC": worker.topic(kind) for kind in ("config", "offset", "status")}
-    record = run_kit("record", "--out", str(tmp_path), scenario, CONNECT_URL=worker.url, BOOTSTRAP=kafka.bootstrap, **topics, **login)
-    assert record.returncode == 0, f"{record.stdout}\n\nThe end of the worker's log:\n{worker.service.log_tail(40)}"
-    give_reference_names(tmp_path / f"{scenario}.json", worker, kafka, port, theirs)
-    comparison = run_kit("compare", "--show", "20", str(HERE / "golden"), str(tmp_path), scenario)
-    assert comparison.returncode == 0, comparison.stdout
+        theirs = "15432"
+        env |= {"PG_HOST": address.host, "PG_PORT": str(address.port), "PG_USER": address.user, "PG_PASSWORD": address.password}
+    names = {f"{worker.group}-": "connect-"}
+    for ours, reference in ((str(address.port), theirs), (kafka.bootstrap.rpartition(":")[2], "19092")):
+        names |= {form.format(ours): form.format(reference) for form in ('"{}"', '\\"{}\\"', ":{}", "port {}")}
+    return Case(golden, scenario, Servers.from_environment(env), names)
 
 
-@pytest.mark.parametrize("scenario", MARIADB_SCENARIOS)
-def test_mariadb_gives_what_the_reference_showed(
-    scenario: str, worker: Worker, kafka: Kafka, mariadb: MySqlAddress, tmp_path: Path
+@pytest.fixture(scope="session")
+def lane(request: pytest.FixtureRequest, worker: Worker, kafka: Kafka) -> Iterator[Lane]:
+    """The selected tests' scenarios, which begin to run now; those of a server that cannot be had are left to their tests to skip."""
+    addresses: dict[str, Any] = {}
+    cases = []
+    for item in request.session.items:
+        marks: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+        if not isinstance(item, pytest.Function) or Path(item.path) != Path(__file__) or "scenario" not in marks:
+            continue
+        kind = server_of(marks["golden"], marks["scenario"])
+        if kind not in addresses:
+            try:
+                addresses[kind] = request.getfixturevalue(kind)
+            except pytest.skip.Exception:
+                addresses[kind] = None
+        if addresses[kind] is not None:
+            cases.append(case_of(marks["golden"], marks["scenario"], worker, kafka, addresses[kind]))
+    running = Lane(kafka.bootstrap)
+    running.start(cases)
+    yield running
+    running.close()
+
+
+@pytest.mark.parametrize(
+    ("golden", "scenario"),
+    [pytest.param("golden", name, id=name) for name in SCENARIOS]
+    + [pytest.param("golden_mariadb", name, id=f"mariadb-{name}") for name in MARIADB_SCENARIOS],
+)
+def test_a_client_sees_what_the_reference_showed(
+    golden: str, scenario: str, lane: Lane, worker: Worker, request: pytest.FixtureRequest
 ) -> None:
-    server = {
-        "MYSQL_HOST": mariadb.host,
-        "MYSQL_PORT": str(mariadb.port),
-        "MYSQL_CONNECTOR": "io.debezium.connector.mariadb.MariaDbConnector",
-    }
-    topics = {f"{kind.upper()}_TOPIC": worker.topic(kind) for kind in ("config", "offset", "status")}
-    record = run_kit("record", "--out", str(tmp_path), scenario, CONNECT_URL=worker.url, BOOTSTRAP=kafka.bootstrap, **topics, **server)
-    assert record.returncode == 0, f"{record.stdout}\n\nThe end of the worker's log:\n{worker.service.log_tail(40)}"
-    give_reference_names(tmp_path / f"{scenario}.json", worker, kafka, mariadb.port, "18291")
-    comparison = run_kit("compare", "--show", "20", str(HERE / "golden_mariadb"), str(tmp_path), scenario)
-    assert comparison.returncode == 0, comparison.stdout
+    request.getfixturevalue(server_of(golden, scenario))
+    outcome = lane.outcome(golden, scenario)
+    request.node.user_properties.append(("seconds", round(outcome.seconds, 1)))
+    if outcome.error:
+        pytest.fail(f"{outcome.error}\n\n{worker_log(worker, outcome.tag)}", pytrace=False)
+    comparison = compare_recordings(Case(golden, scenario, None, {}).load_golden(), outcome.recording, 20)
+    if comparison.good < comparison.count or outcome.late:
+        head = f"{scenario}: {comparison.good}/{comparison.count} points equal"
+        late = [f"    came after it was recorded: {line}" for line in outcome.late]
+        pytest.fail("\n".join([head, *comparison.lines, *late, "", worker_log(worker, outcome.tag)]), pytrace=False)
+
+
+def worker_log(worker: Worker, tag: str) -> str:
+    """The end of the worker's log, and of what it says of one scenario: others run at the same time."""
+    lines = worker.log.read_text(errors="replace").splitlines()
+    own = [line for line in lines if tag in line][-40:]
+    return "\n".join(["The worker's log of this scenario:", *own, "", "The end of the worker's log:", *lines[-20:]])

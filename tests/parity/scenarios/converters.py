@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 
 from parity import Run, scenario
 
@@ -32,7 +31,7 @@ def mysql_custom_converters(run: Run):
     run.create("converters", config)
     topic = f"my_{run.tag}.{name}.t"
     run.wait_records(topic, 2)
-    time.sleep(3)
+    run.settle(3)
     cursor = db.cursor()
     for statement in (
         "INSERT INTO t VALUES (3, 0, 1, 1, 0, 0.25, 1e10, 'streamed', 1, 1), (4, NULL, 0, NULL, NULL, NULL, -1, NULL, NULL, NULL)",

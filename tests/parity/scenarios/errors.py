@@ -1,7 +1,6 @@
 """How tasks fail, what they skip, and what is left of records that they cannot take."""
 import json
 import struct
-import time
 
 from parity import Run, scenario
 
@@ -101,7 +100,7 @@ def sink_dead_letters_mixed(run: Run):
     run.wait_records(f"deadbare_{run.tag}", 3)
     note_failure(run, "strict", sink(outs["strict"], topic, **common, **queue("deadstrict", **told)))
     run.wait_records(f"deadstrict_{run.tag}", 1)
-    time.sleep(4)
+    run.settle(4)
     run.out["notes"] |= {f"lines {label}": lines_of(path) for label, path in outs.items()}
     run.out["notes"] |= {f"letters {label}": letters(run, f"dead{label}_{run.tag}") for label in outs}
     for label, name in (("told", names[0]), ("strict", run.name_of("strict"))):
@@ -127,7 +126,7 @@ def source_errors(run: Run):
     names = {label: run.create(f"skip-{label}", source(path, topic(label), **SKIP, **more)) for label, more in tolerant.items()}
     run.wait_records(topic("cast"), 1)
     run.wait_records(topic("small"), 2)
-    time.sleep(4)
+    run.settle(4)
     for label, name in names.items():
         run.rest(f"status {label}", "GET", f"/connectors/{name}/status")
         run.rest(f"offsets {label}", "GET", f"/connectors/{name}/offsets")
@@ -154,7 +153,7 @@ def sink_commits(run: Run):
     run.rest("pause", "PUT", f"/connectors/{name}/pause")
     run.wait_state(name, "PAUSED")
     run.produce(topic, "3", key="a")
-    time.sleep(4)
+    run.settle(4, quiet=2.5)
     offsets("paused")
     run.out["notes"] = {"paused": lines_of(out)}
     run.rest("resume", "PUT", f"/connectors/{name}/resume")
@@ -185,14 +184,14 @@ def sink_overrides(run: Run):
         run.wait_state(name, "RUNNING")
     for label, count in (("regex", 3), ("named", 3), ("shown", 3)):
         run.until(lambda: len(lines_of(out[label])) >= count, 30, f"lines of {label}")
-    time.sleep(3)
+    run.settle(3, quiet=3)
     run.create_topic(later)
     run.produce(later, '{"later": true}')
     run.produce(first, '{"n": 9}', key="k")
     run.until(lambda: len(lines_of(out["regex"])) >= 5, 30, "the topic that came later")
     run.until(lambda: len(lines_of(out["latest"])) >= 1, 30, "the last record")
     run.until(lambda: len(lines_of(out["named"])) >= 4 and len(lines_of(out["shown"])) >= 4, 30, "the last record")
-    time.sleep(4)
+    run.settle(4)
     run.out["notes"] = {label: sorted(lines_of(path)) for label, path in out.items()}
     for label, name in names.items():
         run.rest(f"offsets {label}", "GET", f"/connectors/{name}/offsets")

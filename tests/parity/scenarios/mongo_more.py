@@ -1,15 +1,14 @@
 """Further MongoDB source scenarios: names, filters, signals, snapshots by signal, options of snapshots, errors."""
-import time
 import uuid
 
 from bson import Binary, Code, Decimal128, Int64, ObjectId, Regex, Timestamp
-from parity import BOOTSTRAP, MONGO_URI, Run, scenario
+from parity import Run, scenario
 
-URI = MONGO_URI if "replicaSet=" in MONGO_URI else MONGO_URI.rstrip("/") + "/?replicaSet=rs0"
 
 
 def config(run: Run, **more) -> dict:
-    return run.mongo_config(**{"mongodb.connection.string": URI, "cursor.max.await.time.ms": "200", **more})
+    uri = run.mongo_uri if "replicaSet=" in run.mongo_uri else run.mongo_uri.rstrip("/") + "/?replicaSet=rs0"
+    return run.mongo_config(**{"mongodb.connection.string": uri, "cursor.max.await.time.ms": "200", **more})
 
 
 def several(run: Run, variants: dict[str, dict], **common) -> dict[str, str]:
@@ -46,7 +45,7 @@ def mongo_names(run: Run):
     for label, prefix in prefixes.items():
         if label != "delimiter":
             run.wait_records(f"{prefix}.with_space", 2)
-    time.sleep(1)
+    run.settle(1)
     run.record_topics(*sorted(t for label in prefixes for t in run.topics(f"{label}_{run.tag}")))
 
 
@@ -74,7 +73,7 @@ def mongo_lists(run: Run):
     streaming(run, *names.values())
     for n in ("a", "b", "A", "ab", "a.c", "signals"):
         db[n].insert_one({"_id": "streamed"})
-    time.sleep(4)
+    run.settle(4)
     run.out["notes"] = {label: {t: [run.decode(r["key"])["payload"]["id"] for r in run.read(t)] for t in sorted(run.topics(f"{label}_{run.tag}"))}
                         for label in names}
 
@@ -95,7 +94,7 @@ def mongo_scopes(run: Run):
     db["items"].update_one({"_id": 2}, {"$set": {"a": 1}})
     for prefix in prefixes.values():
         run.wait_records(f"{prefix}.items", 3)
-    time.sleep(2)
+    run.settle(2)
     run.record_topics(*sorted(t for label in prefixes for t in run.topics(f"{label}_{run.tag}")))
 
 
@@ -110,10 +109,10 @@ def mongo_incremental_insert_delete(run: Run):
         "collection.include.list": f"db_{run.tag}.items", "signal.data.collection": f"db_{run.tag}.signals", "snapshot.mode": "no_data",
         "incremental.snapshot.chunk.size": "10", "incremental.snapshot.watermarking.strategy": "insert_delete",
         "notification.enabled.channels": "sink", "notification.sink.topic.name": f"notes_{run.tag}"}))
-    time.sleep(4)
+    run.settle_streaming(4)
     db.signals.insert_one(signal(db, 1, "execute-snapshot", **{"data-collections": [f"db_{run.tag}.items"], "type": "incremental"}))
     run.wait_records(f"{prefix}.items", 5)
-    time.sleep(3)
+    run.settle(3)
     rows = [run.decode(r["value"])["payload"] for r in run.read(f"{prefix}.items")]
     run.out["notes"] = {"rows": sorted((r["op"], r["after"], r["source"]["snapshot"]) for r in rows)}
     run.record_topics(f"notes_{run.tag}")
@@ -129,7 +128,7 @@ def mongo_signals(run: Run):
     run.create("signals", config(run, **{
         "collection.include.list": f"{own}.items,{own}.empty", "signal.data.collection": f"{own}.signals", "snapshot.mode": "no_data",
         "incremental.snapshot.chunk.size": "2", "notification.enabled.channels": "sink", "notification.sink.topic.name": f"notes_{run.tag}"}))
-    time.sleep(4)
+    run.settle_streaming(4)
     db.signals.insert_many([
         {"_id": "two", "type": "log"}, {"_id": "four", "type": "log", "data": {"message": "m"}, "more": 1}, signal(db, 1, "nothing"),
         {"_id": "text", "type": "execute-snapshot", "data": "no json"}, {"_id": "number", "type": 5, "data": {}},
@@ -138,12 +137,12 @@ def mongo_signals(run: Run):
         signal(db, 4, "execute-snapshot", **{"data-collections": [f"{own}.items"], "surrogate-key": "n"}),
         signal(db, 5, "stop-snapshot", type="incremental"), signal(db, 6, "pause-snapshot", type="incremental"),
         signal(db, 7, "resume-snapshot", type="incremental")])
-    time.sleep(5)
+    run.settle(5)
     db.signals.insert_one(signal(db, 8, "execute-snapshot", **{"data-collections": [f"{own}.items"], "type": "INCREMENTAL"}))
-    time.sleep(4)
+    run.settle(4)
     db["items"].insert_one({"_id": "after"})
     run.wait_records(f"{prefix}.items", 1, 30)
-    time.sleep(2)
+    run.settle(2)
     rows = [run.decode(r["value"])["payload"] for r in run.read(f"{prefix}.items")]
     run.out["notes"] = {"rows": sorted((r["op"], r["after"]) for r in rows)}
     run.record_topics(f"notes_{run.tag}")
@@ -160,19 +159,19 @@ def mongo_blocking_snapshot(run: Run):
     name = run.create("blocking", config(run, **{
         "collection.include.list": f"{own}.items,{own}.others", "signal.data.collection": f"{own}.signals", "snapshot.mode": "no_data",
         "notification.enabled.channels": "sink", "notification.sink.topic.name": f"notes_{run.tag}"}))
-    time.sleep(4)
+    run.settle_streaming(4)
     db["items"].insert_one({"_id": 10, "n": 1})
     run.wait_records(f"{prefix}.items", 1)
     db.signals.insert_one(signal(db, 1, "execute-snapshot", **{"data-collections": [f"{own}.items"], "type": "blocking", "additional-conditions": [
         {"data-collection": f"{own}.items", "filter": '{"n": 1}'}]}))
     run.wait_records(f"{prefix}.items", 4)
-    time.sleep(3)
+    run.settle(3)
     db["items"].insert_one({"_id": 11, "n": 1})
     run.wait_records(f"{prefix}.items", 5, 40)
     db.signals.insert_one(signal(db, 2, "execute-snapshot", **{"data-collections": [f"{own}[.].*"], "type": "blocking"}))
     run.wait_records(f"{prefix}.others", 1)
     run.wait_records(f"{prefix}.items", 11)
-    time.sleep(3)
+    run.settle(3)
     run.rest("offsets", "GET", f"/connectors/{name}/offsets")
     run.record_topics(f"{prefix}.items", f"{prefix}.others", f"notes_{run.tag}")
 
@@ -194,11 +193,11 @@ def mongo_snapshot_options(run: Run):
         "notes": {"notification.enabled.channels": "sink", "notification.sink.topic.name": f"n_notes_{run.tag}"}})
     run.wait_records(f"{prefixes['threads']}.others", 1)
     run.wait_records(f"{prefixes['data']}.items", 4)
-    time.sleep(5)
+    run.settle_streaming(5, *(run.name_of(label) for label in ("data", "stream", "shell", "nothing", "notes")))
     db["items"].insert_one({"_id": 9})
     for label in ("data", "stream", "shell", "nothing", "notes"):
         run.until(lambda: any(run.decode(r["key"])["payload"]["id"] == "9" for r in run.read(f"{prefixes[label]}.items")), 20, f"{label} to stream")
-    time.sleep(1)
+    run.settle(1)
     run.out["notes"] = {label: {t: [[run.decode(r["key"])["payload"]["id"], run.decode(r["value"])["payload"]["source"]["snapshot"]] for r in run.read(t)]
                                 for t in sorted(run.topics(f"{label}_{run.tag}"))} for label in prefixes if label != "threads"}
     run.record_topics(f"n_nothing_{run.tag}", f"n_notes_{run.tag}")
@@ -211,7 +210,7 @@ def mongo_changes(run: Run):
     db.create_collection("items", changeStreamPreAndPostImages={"enabled": True})
     prefix = f"mo_{run.tag}.db_{run.tag}"
     name = run.create("changes", config(run, **{"capture.mode": "change_streams_update_full_with_pre_image"}))
-    time.sleep(3)
+    run.settle_streaming(3)
     streamed = 0
 
     def step(count, action):
@@ -250,7 +249,7 @@ def mongo_task_errors(run: Run):
                 "guardrail": {"guardrail.collections.max": "1", "guardrail.collections.limit.action": "fail"},
                 "custom": {"snapshot.mode": "custom", "snapshot.mode.custom.name": "odd"}}
     names = {label: run.create(label, config(run, topic_prefix=f"{label}_{run.tag}", **{"errors.max.retries": "0", **more}), running=False) for label, more in variants.items()}
-    time.sleep(12)
+    run.settle(12, quiet=4)
     found = {}
     for label, name in names.items():
         status = run.call("GET", f"/connectors/{name}/status").json()

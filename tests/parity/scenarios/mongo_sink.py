@@ -2,7 +2,7 @@
 import json
 
 from bson import json_util
-from parity import MONGO_URI, Run, scenario
+from parity import Run, scenario
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 WHOLE = {"key.converter": JSON, "value.converter": JSON}
@@ -56,7 +56,7 @@ def filled(run: Run, label: str, *records: tuple) -> str:
 
 
 def sink(run: Run, short: str, topics: str, **more) -> None:
-    run.create(short, {"connector.class": "io.debezium.connector.mongodb.MongoDbSinkConnector", "mongodb.connection.string": MONGO_URI,
+    run.create(short, {"connector.class": "io.debezium.connector.mongodb.MongoDbSinkConnector", "mongodb.connection.string": run.mongo_uri,
                        "sink.database": f"db_{run.tag}", "topics": topics, "errors.tolerance": "all", **WHOLE, **more})
 
 

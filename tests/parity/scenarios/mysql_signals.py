@@ -1,6 +1,5 @@
 """Signals, snapshots on demand, heartbeats and notifications of the MySQL source."""
 import contextlib
-import time
 
 from mysql import FENCE, SIGNALS, config, execute, fence, note, record_tables, signal, topic
 from parity import Run, scenario
@@ -61,22 +60,22 @@ def mysql_incremental_life(run: Run):
     signal(db, "execute-snapshot", id="many", **{"data-collections": [*at(run, "bare", "void", "gone"), rf"{db_name}\.a2.?"], "type": "incremental",
                                                  "additional-conditions": [{"data-collection": f"{db_name}.a2", "filter": "y>1"}]})
     run.wait_records(topic(run, "a2"), 1)
-    time.sleep(1.2)
+    run.settle(1.2)
     signal(db, "execute-snapshot", id="seq", **{"data-collections": at(run, "s"), "surrogate-key": "seq"})
     run.wait_records(topic(run, "s"), 3)
-    time.sleep(1.2)
+    run.settle(1.2)
     together(db, ("execute-snapshot", "first", {"data-collections": at(run, "a")}), ("pause-snapshot", "pause", {}),
              ("execute-snapshot", "second", {"data-collections": at(run, "s")}))
-    time.sleep(1.9)
+    run.settle(1.9)
     signal(db, "resume-snapshot", id="resume")
     run.wait_records(topic(run, "s"), 6)
-    time.sleep(1.2)
+    run.settle(1.2)
     together(db, ("execute-snapshot", "third", {"data-collections": at(run, "a", "s", "a2")}),
              ("stop-snapshot", "stop some", {"data-collections": at(run, "s"), "type": "incremental"}))
     run.wait_records(topic(run, "a2"), 4)
-    time.sleep(1.2)
+    run.settle(1.2)
     together(db, ("execute-snapshot", "fourth", {"data-collections": at(run, "a", "s")}), ("stop-snapshot", "stop all", {"type": "incremental"}))
-    time.sleep(1.2)
+    run.settle(1.2)
     fence(run, db)
     record_tables(run, "a", "a2", "s", "dbz_signal")
     record_notes(run, notes)
@@ -92,13 +91,13 @@ def mysql_blocking_snapshot(run: Run):
     signal(db, "execute-snapshot", id="one", **{"data-collections": at(run, "t"), "type": "blocking", "additional-conditions": [
         {"data-collection": f"db_{run.tag}.t", "filter": f"SELECT * FROM db_{run.tag}.t WHERE id<3"}]})
     run.wait_records(topic(run, "t"), 3)
-    time.sleep(2)
+    run.settle(2)
     signal(db, "execute-snapshot", id="two", **{"data-collections": at(run, "t", "u"), "type": "BLOCKING"})
     run.wait_records(topic(run, "t"), 7)
     run.wait_records(topic(run, "u"), 1)
-    time.sleep(2)
+    run.settle(2)
     signal(db, "execute-snapshot", id="none", **{"data-collections": at(run, "nothing"), "type": "blocking"})
-    time.sleep(3)
+    run.settle(3)
     execute(db, "INSERT INTO t VALUES (5,'streamed')")
     fence(run, db)
     record_tables(run, "t", "u", "dbz_signal")
@@ -136,7 +135,7 @@ def mysql_signals_odd(run: Run):
     raw("w12", "execute-snapshot", '{"data-collections": ["%s"], "type": ""}' % at(run, "a")[0])
     raw("w13", "execute-snapshot", " ")
     raw("w14", "execute-snapshot", ' {"data-collections": [" %s "]} ' % at(run, "a")[0])
-    time.sleep(2)
+    run.settle(2)
     for id_, data in {
         "hidden": {"data-collections": at(run, "hidden")},
         "twice": {"data-collections": at(run, "a", "b", "a")},
@@ -149,7 +148,7 @@ def mysql_signals_odd(run: Run):
         "after": {"data-collections": at(run, "b")},
     }.items():
         signal(db, "execute-snapshot", id=id_, **data)
-        time.sleep(1.5)
+        run.settle(1.5)
     fence(run, db)
     found = run.topics(f"my_{run.tag}.")
     record_tables(run, *(t for t in ("a", "b", "n", "hidden", "Camel_Case") if topic(run, t) in found))
@@ -162,23 +161,23 @@ def mysql_signals_pauses(run: Run):
     db, name, notes = begin(run, "CREATE TABLE a (id INT PRIMARY KEY, v VARCHAR(9))", "INSERT INTO a VALUES " + ",".join(f"({i},'v')" for i in range(1, 8)),
                             "CREATE TABLE b (id INT PRIMARY KEY)", "INSERT INTO b VALUES (1),(2)")
     together(db, ("execute-snapshot", "one", {"data-collections": at(run, "a", "b")}), ("pause-snapshot", "p1", {}), ("pause-snapshot", "p2", {}))
-    time.sleep(2)
+    run.settle(2)
     together(db, ("stop-snapshot", "s1", {"data-collections": at(run, "b"), "type": "incremental"}), ("resume-snapshot", "r1", {}),
              ("resume-snapshot", "r2", {}))
     run.wait_records(topic(run, "a"), 7)
-    time.sleep(2)
+    run.settle(2)
     together(db, ("execute-snapshot", "two", {"data-collections": at(run, "a")}), ("pause-snapshot", "p3", {}))
-    time.sleep(3)
+    run.settle(3)
     # other clients' transactions move the rest of the offset
     found = run.until(lambda: stored(run, name, lambda key: key not in (None, NO_KEY)), 30, "the key")
     note(run, "the offset while paused", {field: found[field] for field in sorted(found) if field.startswith("incremental_")})
     run.rest("restart", "POST", f"/connectors/{name}/restart?includeTasks=true")
     run.wait_records(topic(run, "a"), 14)
-    time.sleep(2)
+    run.settle(2)
     together(db, ("execute-snapshot", "three", {"data-collections": at(run, "a")}),
              ("stop-snapshot", "s2", {"data-collections": at(run, "nothing"), "type": "incremental"}),
              ("stop-snapshot", "s3", {"data-collections": at(run, "a")}))
-    time.sleep(2)
+    run.settle(2)
     fence(run, db)
     record_tables(run, "a")
     record_notes(run, notes)
@@ -191,7 +190,7 @@ def mysql_incremental_insert_delete(run: Run):
                             **{"incremental.snapshot.watermarking.strategy": "insert_delete"})
     signal(db, "execute-snapshot", id="go", **{"data-collections": at(run, "t")})
     run.wait_records(topic(run, "t"), 3)
-    time.sleep(2)
+    run.settle(2)
     fence(run, db)
     record_tables(run, "t", "dbz_signal")
     record_notes(run, notes)
@@ -248,9 +247,9 @@ def mysql_notifications(run: Run):
                             "CREATE TABLE c (id INT PRIMARY KEY)", "INSERT INTO c VALUES (1)",
                             **{"snapshot.mode": "initial", "table.exclude.list": f"db_{run.tag}.c", "notification.enabled.channels": "log,sink",
                                "snapshot.include.collection.list": ",".join(at(run, "a", "b"))})
-    time.sleep(2.5)
+    run.settle(2.5)
     run.rest("restart", "POST", f"/connectors/{name}/restart?includeTasks=true")
-    time.sleep(2)
+    run.settle(2)
     fence(run, db)
     record_notes(run, notes)
 
@@ -265,7 +264,7 @@ def mysql_heartbeats(run: Run):
         "good": f"UPDATE db_{run.tag}.beats SET n = n + 1", "lost": f"INSERT INTO db_{run.tag}.nothing VALUES (1)", "bad": "THIS IS NOT SQL"}.items()}
     run.wait_records(topic(run, "beats", "good"), 3)
     run.wait_records(f"__debezium-heartbeat.good_{run.tag}", 3)
-    time.sleep(2)
+    run.settle(2)
     for variant, name in names.items():
         status = run.status(name)
         note(run, f"tasks of {variant}", [task["state"] for task in status["tasks"]])

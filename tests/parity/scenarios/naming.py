@@ -1,5 +1,4 @@
 """Topics named by every strategy that the reference has."""
-import time
 
 from mysql import FENCE, config, execute, note
 from parity import Run, scenario
@@ -44,7 +43,7 @@ def pg_naming_strategies(run: Run):
             "free": {"topic.naming.strategy": "io.debezium.schema.SchemaRegexTopicNamingStrategy", "topic.regex": r"(.*)\.t_[12]", "topic.replacement": "$1.both", "topic.key.enforce.uniqueness": False}}.items():
         run.create(v, run.postgres_config(**{"topic_prefix": f"{v}_{run.tag}", "slot_name": f"{v}_{run.tag}", "publication_name": f"{v}_{run.tag}", **more}))
         run.until(lambda v=v: sum(len(run.read(n)) for n in run.topics(v + "_") if run.tag in n) >= 3, 40, f"rows of {v}")
-    time.sleep(3)
+    run.settle(3)
     db.execute("""UPDATE t_1 SET id=2; UPDATE t_1 SET v=2; DELETE FROM t_1; UPDATE t_2 SET v=2; DELETE FROM t_2; INSERT INTO "tëst tab" VALUES (2)""")
     for v in ("db", "unicode", "regex", "own", "free"):
         run.until(lambda v=v: sum(len(run.read(n)) for n in run.topics(v + "_") if run.tag in n) >= (10 if v == "own" else 13), 40, f"changes of {v}")

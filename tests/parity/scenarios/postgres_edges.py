@@ -3,7 +3,7 @@ import json
 import pathlib
 import tempfile
 
-from parity import BOOTSTRAP, Run, scenario
+from parity import Run, scenario
 from postgres_more import fence, note, start, topic
 
 
@@ -38,7 +38,7 @@ def pg_signal_channels(run: Run):
     run.create_topic(f"notes_{run.tag}")
     db = start(run, "CREATE TABLE t (id integer PRIMARY KEY); INSERT INTO t SELECT generate_series(1, 5); CREATE TABLE dbz_signal (id varchar(64) PRIMARY KEY, type varchar(32), data varchar(2048))",
                pg={"snapshot_mode": "no_data", "signal_enabled_channels": "source,file,kafka", "signal_file": str(path), "signal_poll_interval_ms": "300", "signal_data_collection": "public.dbz_signal",
-                   "signal_kafka_topic": f"signals_{run.tag}", "signal_kafka_bootstrap_servers": BOOTSTRAP, "notification_enabled_channels": "sink,log", "notification_sink_topic_name": f"notes_{run.tag}",
+                   "signal_kafka_topic": f"signals_{run.tag}", "signal_kafka_bootstrap_servers": run.bootstrap, "notification_enabled_channels": "sink,log", "notification_sink_topic_name": f"notes_{run.tag}",
                    "incremental_snapshot_chunk_size": "2"})  # fmt: skip
     line = lambda **signal: json.dumps(signal) + "\n"
     path.write_text("no json\n" + line(id="1", type="log", data={"message": "hello {}"}) + line(id="2", type="unknown", data={}) + line(id="3", type="execute-snapshot", data={"data-collections": ["public.t"], "type": "INCREMENTAL"}) + line(type="log", data={"message": "no id"}))

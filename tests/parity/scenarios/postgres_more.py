@@ -30,7 +30,6 @@ def fence(run: Run, db, *variants: str) -> None:
     def seen(variant: str) -> bool:
         marks.append(time.time_ns())
         db.execute(f"INSERT INTO public.fence VALUES ({marks[-1]})")
-        time.sleep(0.3)
         keys = [record["key"] or b"" for record in run.read(topic(run, "public.fence", variant))]
         return any(b"%d" % mark in key for key in keys for mark in marks)
 
@@ -74,10 +73,10 @@ def pg_names(run: Run):
                                                   extended_headers_enabled="false", heartbeat_interval_ms="500", topic_heartbeat_prefix=f"beat_{run.tag}",
                                                   provide_transaction_metadata="true", topic_transaction="tx", tombstones_on_delete="false"))
     run.wait_state(dash, "RUNNING")
-    time.sleep(4)
+    run.settle(4)
     db.execute("""UPDATE "s-1"."odd.name" SET "a-b" = 9; INSERT INTO "sel$ect" VALUES (2,'p'); DELETE FROM "sel$ect" WHERE id = 1""")
     fence(run, db, "pg", "avro", "unicode")
-    time.sleep(3)
+    run.settle(3)
     names = sorted({name.replace(run.tag, "TAG") for prefix in ("pg", "avro", "unicode", "dash", "beat") for name in run.topics(f"{prefix}_{run.tag}")})
     note(run, "topics", names)
     run.record_topics(*(name.replace("TAG", run.tag) for name in names if "fence" not in name and "-tx" not in name and ".tx" not in name and "beat" not in name))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 
 from parity import Run, scenario
 
@@ -27,7 +26,7 @@ def pg_reselect(run: Run):
     run.create("reselect", config)
     topic = f"pg_{run.tag}.public.t"
     run.wait_records(topic, 4)
-    time.sleep(3)
+    run.settle(3)
     db.execute("UPDATE t SET n = 1 WHERE pk = 1")
     db.execute("UPDATE t SET pk = 20 WHERE pk = 2")
     db.execute("BEGIN; INSERT INTO t (pk, d, s) VALUES (5, NULL, NULL); UPDATE t SET n = 7, d = 'set', s = 'set' WHERE pk = 5; COMMIT")
@@ -59,13 +58,13 @@ def pg_unchanged(run: Run):
     topics = [f"pg_{run.tag}.public.t", f"pg_{run.tag}.public.partial", f"pg_{run.tag}.transaction"]
     run.wait_records(topics[0], 1)
     run.wait_records(topics[1], 1)
-    time.sleep(3)
+    run.settle(3)
     db.execute("BEGIN; UPDATE t SET hidden = 'z'; UPDATE t SET v = 'x'; UPDATE t SET v = 'w'; UPDATE t SET pk = 2; UPDATE partial SET v = v; COMMIT")
     db.execute("UPDATE t SET hidden = 'again'")
     db.execute("UPDATE t SET v = NULL; UPDATE t SET v = NULL")
     run.wait_records(topics[0], 1 + 1 + 3 + 1)
     run.wait_records(topics[1], 2)
-    time.sleep(3)
+    run.settle(3)
     run.record_topics(*topics)
 
 

@@ -1,6 +1,5 @@
 """More of the REST API: states that follow each other, sinks' offsets of every shape, expansions, loggers, restarts of what failed."""
 import json
-import time
 
 from parity import Run, scenario
 from rest import file_source
@@ -21,7 +20,7 @@ def rest_states(run: Run):
     here = f"/connectors/{name}"
     run.rest("create paused", "POST", "/connectors", {"name": name, "config": config, "initial_state": "PAUSED"})
     run.until(lambda: run.status(name)["connector"]["state"] == "PAUSED", 30, "the pause")
-    time.sleep(2)
+    run.settle(2)
     run.rest("status", "GET", here + "/status")
     for step in ("pause", "stop", "stop", "pause", "resume", "resume", "stop", "resume", "pause", "resume"):
         run.rest(step, "PUT", f"{here}/{step}")
@@ -31,40 +30,40 @@ def rest_states(run: Run):
             state = "PAUSED" if step == "pause" else "RUNNING"
             run.until(lambda state=state: {t["state"] for t in run.status(name)["tasks"]} | {run.status(name)["connector"]["state"]} in ({state}, {"PAUSED"} if step == "pause" else {state}), 30, state)
             run.until(lambda: len(run.status(name)["tasks"]) == 1 or step == "pause", 20, "a task")
-            time.sleep(1)
+            run.settle(1)
         answer = run.status(name)
         note(run, f"{len(run.out['rest'])} after {step}", [answer["connector"]["state"], [t["state"] for t in answer["tasks"]]])
     run.call("PUT", here + "/pause")
     run.until(lambda: {t["state"] for t in run.status(name)["tasks"]} == {"PAUSED"}, 30, "paused tasks")
     run.rest("restart paused", "POST", here + "/restart")
     run.rest("restart paused with tasks", "POST", here + "/restart?includeTasks=true")
-    time.sleep(2)
+    run.settle(2)
     run.rest("restart paused task", "POST", here + "/tasks/0/restart")
     seen: dict = {}  # one answer is looked at and noted: the restart itself may show between two
     run.until(lambda: seen.update(run.status(name)) or seen["tasks"][0]["state"] == "PAUSED", 30, "a paused task")
     note(run, "paused after restarts", [seen["connector"]["state"], [t["state"] for t in seen["tasks"]]])
     run.rest("put while paused", "PUT", here + "/config", {**config, "batch.size": "7"})
-    time.sleep(2)
+    run.settle(2)
     note(run, "paused after put", [run.status(name)["connector"]["state"], [t["state"] for t in run.status(name)["tasks"]]])
     run.rest("tasks while paused", "GET", here + "/tasks")
     run.call("PUT", here + "/stop")
     run.wait_state(name, "STOPPED")
     run.rest("restart stopped", "POST", here + "/restart")
-    time.sleep(3)
+    run.settle(3)
     run.rest("restart stopped with tasks", "POST", here + "/restart?includeTasks=true&onlyFailed=true")
-    time.sleep(1)
+    run.settle(1)
     run.rest("status of a stopped task", "GET", here + "/tasks/0/status")
     run.rest("restart a stopped task", "POST", here + "/tasks/0/restart")
     run.rest("restart a task that never was", "POST", here + "/tasks/1/restart")
     run.rest("put while stopped", "PUT", here + "/config", {**config, "batch.size": "8"})
-    time.sleep(2)
+    run.settle(2)
     note(run, "stopped after put", [run.status(name)["connector"]["state"], len(run.status(name)["tasks"])])
     run.rest("patch while stopped", "PATCH", here + "/config", {"batch.size": "9", "no.such": "x", "topic": None})
     run.rest("patch many", "PATCH", here + "/config", {"batch.size": "10", "extra": "1", "file": config["file"] + "x"})
     run.rest("config", "GET", here + "/config")
     run.rest("post again", "POST", "/connectors", {"name": name, "config": config, "initial_state": "RUNNING"})
     run.rest("delete", "DELETE", here)
-    time.sleep(2)
+    run.settle(2)
     run.rest("create again", "POST", "/connectors", {"name": name, "config": config, "initial_state": "RUNNING"})
     run.wait_state(name, "RUNNING")
     run.rest("initial states", "POST", "/connectors", {"name": name + "x", "config": config, "initial_state": "running"})
@@ -92,11 +91,11 @@ def rest_failed_tasks(run: Run):
     run.rest("restart failed tasks", "POST", here + "/restart?includeTasks=true&onlyFailed=true")
     run.until(lambda: [t["state"] for t in run.status(name)["tasks"]] == ["FAILED"], 30, "failures again")
     run.rest("restart a task", "POST", here + "/tasks/0/restart")
-    time.sleep(2)
+    run.settle(2)
     run.rest("offsets", "GET", here + "/offsets")
     run.rest("patch", "PATCH", here + "/config", {"file": f"/tmp/{run.tag}.out", "tasks.max": "1"})
     run.wait_state(name, "RUNNING")
-    time.sleep(3)
+    run.settle(3)
     run.rest("restart a task that is gone", "POST", here + "/tasks/1/restart")
     run.produce(topic, {"schema": {"type": "string", "optional": False}, "payload": "line"})
     run.until(lambda: open(f"/tmp/{run.tag}.out").read() == "line\n", 30, "the line")
@@ -117,7 +116,7 @@ def rest_sink_offsets(run: Run):
     run.rest("while it runs", "PATCH", here + "/offsets", {"offsets": [entry()]})
     run.call("PUT", here + "/stop")
     run.wait_state(name, "STOPPED")
-    time.sleep(2)
+    run.settle(2)
     bodies = [[entry(o=5)], [entry(o=-1)], [entry(o="3")], [entry(o="x")], [entry(o=1.5)], [entry(o=True)], [entry(o={})], [entry(p="1", o=2)], [entry(p="x")], [entry(p=-1)], [entry(p=9)], [entry(p=1.0)],
               [entry(t="")], [entry(t=None)], [entry(t=5)], [entry(t="no_such_" + run.tag)], [{"partition": {}, "offset": {"kafka_offset": 1}}], [{"partition": {"kafka_topic": topic}, "offset": {"kafka_offset": 1}}],
               [{"partition": {"topic": topic, "partition": 0}, "offset": {"offset": 1}}], [{"partition": {"kafka_topic": topic, "kafka_partition": 0}, "offset": {}}],
@@ -140,7 +139,7 @@ def rest_loggers(run: Run):
                        (f"{base}?scope=Cluster", {"level": "DEBUG"}), (f"{base}?scope=galaxy", {"level": "DEBUG"}), (f"{base}?scope=", {"level": "DEBUG"}), (base, {"level": ""}), (base, {"lvl": "INFO"}),
                        (base, {"level": "FATAL"}), (base, {"level": "ALL"}), (base, {"level": "DEBUG"})):
         run.rest(f"put {path} {body}", "PUT", f"/admin/loggers/{path}", body)
-    time.sleep(1)
+    run.settle(1)
     for path in (base, f"{base}.a", f"{base}.a.b", f"{base}.a.b.c", f"{base}.z"):
         run.rest(f"get {path}", "GET", f"/admin/loggers/{path}")
     answer = run.call("GET", "/admin/loggers").json()

@@ -1,8 +1,7 @@
 """Signals, snapshots on demand, heartbeats and notifications of the PostgreSQL source, beyond what scenarios/postgres.py has."""
 import json
-import time
 
-from parity import BOOTSTRAP, Run, scenario
+from parity import Run, scenario
 
 SIGNAL = "CREATE TABLE signals (id VARCHAR(64) PRIMARY KEY, type VARCHAR(32), data VARCHAR(2048))"
 
@@ -14,7 +13,7 @@ def start(run: Run, setup: str, **more) -> tuple:
         "schema_include_list": "public", "signal_data_collection": "public.signals", "notification_enabled_channels": "sink",
         "notification_sink_topic_name": notes, "snapshot_mode": "no_data", "incremental_snapshot_chunk_size": 2, **more})
     name = run.create("signals", config)
-    time.sleep(5)
+    run.settle(5)
 
     def signal(id_: str, type_: str, **data) -> None:
         db.execute("INSERT INTO signals VALUES (%s,%s,%s)", (id_, type_, json.dumps({k.replace("_", "-"): v for k, v in data.items()})))
@@ -34,27 +33,27 @@ def pg_incremental_life(run: Run):
     signal("many", "execute-snapshot", data_collections=["public.bare", "public.empty", "public.gone", r"public\.a.*"], type="incremental",
            additional_conditions=[{"data-collection": "public.a", "filter": "id>1"}])
     run.wait_records(f"{topic}.a2", 3)
-    time.sleep(2)
+    run.settle(2)
     signal("seq", "execute-snapshot", data_collections=["public.s"], surrogate_key="seq")
     run.wait_records(f"{topic}.s", 3)
-    time.sleep(2)
+    run.settle(2)
     with db.transaction():
         signal("first", "execute-snapshot", data_collections=["public.a"])
         signal("pause", "pause-snapshot")
         signal("second", "execute-snapshot", data_collections=["public.s"])
-    time.sleep(3)
+    run.settle(3)
     signal("resume", "resume-snapshot")
     run.wait_records(f"{topic}.s", 6)
-    time.sleep(2)
+    run.settle(2)
     with db.transaction():
         signal("third", "execute-snapshot", data_collections=["public.a", "public.s", "public.a2"])
         signal("stop some", "stop-snapshot", data_collections=["public.s"], type="incremental")
     run.wait_records(f"{topic}.a2", 6)
-    time.sleep(2)
+    run.settle(2)
     with db.transaction():
         signal("fourth", "execute-snapshot", data_collections=["public.a", "public.s"])
         signal("stop all", "stop-snapshot", type="incremental")
-    time.sleep(3)
+    run.settle(3)
     run.rest("offsets", "GET", f"/connectors/{name}/offsets")
     run.record_topics(f"{topic}.a", f"{topic}.a2", f"{topic}.s", f"{topic}.signals", notes)
 
@@ -67,7 +66,7 @@ def pg_incremental_insert_delete(run: Run):
     topic = f"pg_{run.tag}.public"
     signal("go", "execute-snapshot", data_collections=["public.t"])
     run.wait_records(f"{topic}.t", 3)
-    time.sleep(3)
+    run.settle(3)
     run.record_topics(f"{topic}.t", f"{topic}.signals", notes)
 
 
@@ -81,8 +80,8 @@ def pg_incremental_read_only(run: Run):
     run.create_topic(signals)
     name = run.create("signals", run.postgres_config(
         schema_include_list="public", snapshot_mode="no_data", read_only="true", signal_enabled_channels="kafka", signal_kafka_topic=signals,
-        signal_kafka_bootstrap_servers=BOOTSTRAP, signal_poll_interval_ms=300, incremental_snapshot_chunk_size=3))
-    time.sleep(5)
+        signal_kafka_bootstrap_servers=run.bootstrap, signal_poll_interval_ms=300, incremental_snapshot_chunk_size=3))
+    run.settle_streaming(5)
 
     def send(key: str, **data) -> None:
         run.produce(signals, {"type": "execute-snapshot", "data": {"type": "INCREMENTAL", **data}}, key=key)
@@ -99,10 +98,10 @@ def pg_incremental_read_only(run: Run):
     run.wait_records(f"{topic}.t", 9)
     send(f"pg_{run.tag}", **{"data-collections": ["public.t"], "additional-conditions": [{"data-collection": "public.t", "filter": "id > 5"}]})
     run.until(lambda: has("t", 11), 90, "the chosen rows")
-    time.sleep(3)
+    run.settle(3)
     db.execute("UPDATE t SET v='last' WHERE id=7")
     run.wait_records(f"{topic}.t", 12)
-    time.sleep(3)
+    run.settle(3)
     run.rest("offsets", "GET", f"/connectors/{name}/offsets")
     run.record_topics(f"{topic}.t", f"{topic}.u")
 
@@ -118,16 +117,16 @@ def pg_blocking_snapshot(run: Run):
     signal("one", "execute-snapshot", data_collections=["public.T"], type="blocking",
            additional_conditions=[{"data-collection": "public.t", "filter": "SELECT * FROM public.t WHERE id<3"}])
     run.wait_records(f"{topic}.t", 3)
-    time.sleep(2)
+    run.settle(2)
     signal("two", "execute-snapshot", data_collections=["public.t", "public.u"], type="BLOCKING")
     run.wait_records(f"{topic}.t", 7)
     run.wait_records(f"{topic}.u", 1)
-    time.sleep(2)
+    run.settle(2)
     signal("none", "execute-snapshot", data_collections=["public.nothing"], type="blocking")
-    time.sleep(3)
+    run.settle(3)
     db.execute("INSERT INTO t VALUES (5,'streamed')")
     run.wait_records(f"{topic}.t", 8)
-    time.sleep(4)
+    run.settle(4)
     run.rest("offsets", "GET", f"/connectors/{name}/offsets")
     run.record_topics(f"{topic}.t", f"{topic}.u", notes)
 
@@ -145,7 +144,7 @@ def pg_heartbeat_transactions(run: Run):
     db.execute("BEGIN; TRUNCATE t; INSERT INTO t VALUES (9,'last'); COMMIT")
     run.wait_records(f"{topic}.t", 10)
     run.wait_records(f"pg_{run.tag}.transaction", 6)
-    time.sleep(4)
+    run.settle(4)
     run.rest("offsets", "GET", f"/connectors/{name}/offsets")
     run.record_topics(f"{topic}.t", f"pg_{run.tag}.transaction")
 
@@ -166,26 +165,26 @@ def pg_signals_odd(run: Run):
     raw("w1", "execute-snapshot", "not json"); raw("w2", "execute-snapshot", None); raw("w3", "execute-snapshot", "{}")
     raw("w4", "execute-snapshot", '{"data-collections": []}'); raw("w5", "execute-snapshot", '{"data-collections": ["public.a"], "type": "other"}')
     raw("w6", "execute-snapshot", '{"data-collections": "public.a"}')
-    time.sleep(3)
+    run.settle(3)
     signal("hidden", "execute-snapshot", data_collections=["public.hidden"])
-    time.sleep(3)
+    run.settle(3)
     signal("twice", "execute-snapshot", data_collections=["public.a", "public.b", "public.a"])
     run.wait_records(f"{topic}.b", 2)
-    time.sleep(4)
+    run.settle(4)
     signal("quoted", "execute-snapshot", data_collections=['"public"."Camel Case"'])
-    time.sleep(4)
+    run.settle(4)
     signal("nullable", "execute-snapshot", data_collections=["public.n"])
-    time.sleep(4)
+    run.settle(4)
     signal("case", "execute-snapshot", data_collections=["PUBLIC.A"])
-    time.sleep(4)
+    run.settle(4)
     signal("cond", "execute-snapshot", data_collections=["public.a"], additional_conditions=[{"data-collection": "public.a", "filter": "no_such_column = 1"}])
-    time.sleep(4)
+    run.settle(4)
     signal("cond2", "execute-snapshot", data_collections=["public.a", "public.b"], additional_conditions=[{"data-collection": "public.*", "filter": "id = 1"}])
-    time.sleep(4)
+    run.settle(4)
     signal("surrogate", "execute-snapshot", data_collections=["public.a"], surrogate_key="nothing")
-    time.sleep(4)
+    run.settle(4)
     signal("after", "execute-snapshot", data_collections=["public.b"])
-    time.sleep(4)
+    run.settle(4)
     run.rest("offsets", "GET", f"/connectors/{name}/offsets")
     present = [t for t in ("a", "b", "n", "hidden", "Camel_Case") if f"{topic}.{t}" in run.topics(topic)]
     run.record_topics(*(f"{topic}.{t}" for t in present), notes)
@@ -202,26 +201,26 @@ def pg_signals_pauses(run: Run):
         signal("one", "execute-snapshot", data_collections=["public.a", "public.b"])
         signal("p1", "pause-snapshot")
         signal("p2", "pause-snapshot")
-    time.sleep(4)
+    run.settle(4)
     with db.transaction():
         signal("s1", "stop-snapshot", data_collections=["public.b"], type="incremental")
         signal("r1", "resume-snapshot")
         signal("r2", "resume-snapshot")
     run.wait_records(f"{topic}.a", 7)
-    time.sleep(4)
+    run.settle(4)
     with db.transaction():
         signal("two", "execute-snapshot", data_collections=["public.a"])
         signal("p3", "pause-snapshot")
-    time.sleep(4)
+    run.settle(4)
     run.rest("offsets while paused", "GET", f"/connectors/{name}/offsets")
     run.rest("restart", "POST", f"/connectors/{name}/restart?includeTasks=true")
     run.wait_records(f"{topic}.a", 14)
-    time.sleep(4)
+    run.settle(4)
     with db.transaction():
         signal("three", "execute-snapshot", data_collections=["public.a"])
         signal("s2", "stop-snapshot", data_collections=["public.nothing"], type="incremental")
         signal("s3", "stop-snapshot", data_collections=["public.a"])
-    time.sleep(5)
+    run.settle(5)
     run.rest("offsets", "GET", f"/connectors/{name}/offsets")
     run.record_topics(f"{topic}.a", notes)
 
@@ -251,9 +250,9 @@ def pg_incremental_key_types(run: Run):
             signal(f"go {table}", "execute-snapshot", data_collections=[f"public.{table}"])
             signal(f"pause {table}", "pause-snapshot")
         run.until(lambda: f"{topic}.{table}" in run.topics(topic) and len(run.read(f"{topic}.{table}")) >= 1, 30, f"the first row of {table}")
-        time.sleep(3)
+        run.settle(3)
         run.rest(f"offsets in {table}", "GET", f"/connectors/{name}/offsets")
         signal(f"resume {table}", "resume-snapshot")
         run.wait_records(f"{topic}.{table}", 2)
-        time.sleep(1)
+        run.settle(1)
     run.record_topics(*(f"{topic}.{t}" for t in [*KEYS, "pair"]), notes)

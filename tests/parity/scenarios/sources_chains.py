@@ -1,7 +1,6 @@
 """Database sources through other converters and through transforms."""
 
 import re
-import time
 
 from parity import Run, scenario
 from mysql import config, execute
@@ -57,12 +56,12 @@ def pg_run(run: Run, some: dict) -> None:
     for variant in names:
         run.until(lambda variant=variant: sum(len(run.read(name)) for name in run.topics(f"{variant}_{run.tag}")) >= 3, 60, f"rows of {variant}")
 
-    time.sleep(3)
+    run.settle(3)
     db.execute("UPDATE t SET n = 9.125, s = 'changed' WHERE id = 1; DELETE FROM t WHERE id = 2; UPDATE t SET id = 3; INSERT INTO t (id) VALUES (4)")
     for variant in names:
         run.until(lambda variant=variant: any(b"4" in (r["key"] or b"") + (r["value"] or b"") and b"dflt" in (r["value"] or b"") for name in run.topics(f"{variant}_{run.tag}") if "fence" not in name
                                               for r in run.read(name)), 60, f"the last row of {variant}")
-    time.sleep(1)
+    run.settle(1)
     run.record_topics(*(name for variant in names for name in run.topics(f"{variant}_{run.tag}") if "fence" not in name))
     without_clock(run)
 
@@ -95,12 +94,12 @@ def my_run(run: Run, some: dict) -> None:
         run.wait_state(run.name_of(variant), "RUNNING")
         run.until(lambda variant=variant: sum(len(run.read(name)) for name in run.topics(f"{variant}_{run.tag}.")) >= 2, 60, f"rows of {variant}")
 
-    time.sleep(3)
+    run.settle(3)
     execute(db, "UPDATE t SET n = 9.125, s = 'changed' WHERE id = 1", "DELETE FROM t WHERE id = 2", "UPDATE t SET id = 3", "INSERT INTO t (id) VALUES (4)")
     for variant in names:
         run.until(lambda variant=variant: any(b"4" in (r["key"] or b"") + (r["value"] or b"") and b"dflt" in (r["value"] or b"") for name in run.topics(f"{variant}_{run.tag}.")
                                               for r in run.read(name)), 60, f"the last row of {variant}")
-    time.sleep(1)
+    run.settle(1)
     run.record_topics(*(name for variant in names for name in run.topics(f"{variant}_{run.tag}.")))
     without_clock(run)
 

@@ -1,6 +1,5 @@
 """Offsets of database sources by REST: read, set back, set to nonsense, deleted; topics that are forgotten."""
 
-import time
 
 from parity import Run, scenario
 from mysql import FENCE, config, execute, fence, record_tables
@@ -44,7 +43,7 @@ def pg_offsets(run: Run):
     name = run.create("offsets", run.postgres_config(table_include_list="public.t"))
     topic = f"pg_{run.tag}.public.t"
     run.wait_records(topic, 1)
-    time.sleep(3)
+    run.settle(3)
     db.execute("INSERT INTO t (a) VALUES ('streamed')")
     run.wait_records(topic, 2)
     run.until(lambda: any("lsn_proc" in o["offset"] for o in offsets(run, name)), 30, "an offset of the stream")
@@ -53,13 +52,13 @@ def pg_offsets(run: Run):
     db.execute("INSERT INTO t (a) VALUES ('while stopped')")
     resume(run, name)
     run.wait_records(topic, 3)
-    time.sleep(4)
+    run.settle(4)
     stop(run, name)
     run.rest("topics", "GET", f"/connectors/{name}/topics")
     run.rest("delete", "DELETE", f"/connectors/{name}/offsets")
     run.rest("offsets deleted", "GET", f"/connectors/{name}/offsets")
     run.rest("forget topics", "PUT", f"/connectors/{name}/topics/reset")
-    time.sleep(2)
+    run.settle(2)
     run.rest("topics again", "GET", f"/connectors/{name}/topics")
     run.record_topics(topic)
 
@@ -73,11 +72,11 @@ def mysql_offsets(run: Run):
     execute(db, "INSERT INTO t VALUES (2,'one')")
     fence(run, db)
     run.until(lambda: any("gtids" in o["offset"] and "snapshot" not in o["offset"] for o in offsets(run, name)), 30, "an offset")
-    time.sleep(4)
+    run.settle(4)
     before = offsets(run, name)[0]
     execute(db, "INSERT INTO t VALUES (3,'two')", "UPDATE t SET v='three' WHERE id=1")
     fence(run, db)
-    time.sleep(4)
+    run.settle(4)
     refusals(run, name, before["partition"], offsets(run, name)[0]["offset"])
     run.rest("set back", "PATCH", f"/connectors/{name}/offsets", {"offsets": [before]})
     resume(run, name)

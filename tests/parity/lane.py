@@ -1,0 +1,96 @@
+"""Runs the scenarios that pytest has selected ahead of their tests, several at a time; each test waits for its own outcome."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.parity import kit
+from tests.parity.kit import Known, Outcome
+from tests.parity.reader import TopicReader
+from tests.parity.servers import Servers
+
+HERE = Path(__file__).parent
+#: Scenarios wait much more than they compute.
+AT_A_TIME = int(os.environ.get("PARITY_JOBS", "8"))
+#: What topics hold at each step of each scenario; `PARITY_LEARN=1` has a slow run write it.
+STEPS = HERE / "steps.json"
+LEARN = "PARITY_LEARN"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A scenario, against which servers, and what it is held to.
+
+    Attributes:
+        golden: the folder's name, `golden` or `golden_mariadb`.
+        scenario: its name.
+        servers: where it runs.
+        theirs: text of our recording to what the golden has in its place.
+    """
+
+    golden: str
+    scenario: str
+    servers: Servers = field(compare=False)
+    theirs: dict[str, str] = field(compare=False)
+
+    def load_golden(self) -> dict[str, object]:
+        """Read the recording that the scenario is held to."""
+        found: dict[str, object] = json.loads((HERE / self.golden / f"{self.scenario}.json").read_text())
+        return found
+
+
+class Lane:
+    """A pool of scenarios that run ahead of the tests that ask for them."""
+
+    def __init__(self, bootstrap: str) -> None:
+        kit.load()
+        self._reader = TopicReader(bootstrap)
+        self._pool = ThreadPoolExecutor(AT_A_TIME)
+        self._running: dict[tuple[str, str], Future[Outcome]] = {}
+        self._steps = json.loads(STEPS.read_text()) if STEPS.exists() else {}
+        self._learn = bool(os.environ.get(LEARN))
+
+    def start(self, cases: list[Case]) -> None:
+        """Begin with the scenarios of tests that will ask for them; those that must be alone first, one by one."""
+        apart = [case for case in cases if case.scenario in kit.ALONE]
+        for case in apart:
+            self._running[case.golden, case.scenario] = done = Future()
+            done.set_result(self._perform(case))
+        for case in cases:
+            if case not in apart:
+                self._running[case.golden, case.scenario] = self._pool.submit(self._perform, case)
+
+    def outcome(self, golden: str, scenario: str) -> Outcome:
+        """Wait for the outcome of a scenario that was started."""
+        return self._running[golden, scenario].result()
+
+    def close(self) -> None:
+        """Begin no further scenario, wait for those that run, and let go of Kafka."""
+        self._pool.shutdown(cancel_futures=True)
+        if self._learn:
+            self._write_steps()
+        self._reader.close()
+
+    def _perform(self, case: Case) -> Outcome:
+        steps = None if self._learn else self._steps.get(case.golden, {}).get(case.scenario, [])
+        golden = case.load_golden()
+        return kit.perform(case.scenario, case.servers, self._reader, Known(golden, steps, case.theirs))
+
+    def _write_steps(self) -> None:
+        """Keep the least that slow runs have seen at each step."""
+        for (golden, scenario), running in self._running.items():
+            if not running.done() or running.cancelled() or running.result().error:
+                continue
+            learned = running.result().steps
+            held = self._steps.setdefault(golden, {}).get(scenario)
+            if held is not None and len(held) == len(learned):
+                learned = [dict(Counter(old) & Counter(new)) for old, new in zip(held, learned, strict=True)]
+            if learned:
+                self._steps[golden][scenario] = learned
+        ordered = {golden: dict(sorted(scenarios.items())) for golden, scenarios in sorted(self._steps.items())}
+        STEPS.write_text(json.dumps(ordered, indent=0) + "\n")
