@@ -51,8 +51,8 @@ UNCOUNTED = re.compile(r"^history|^__debezium-heartbeat|^beat_|\.fence$|\.beats$
 
 Scenario = Callable[["Run"], None]
 SCENARIOS: dict[str, Scenario] = {}
-#: Scenarios that run while no other does, and why.
-ALONE: dict[str, str] = {}
+#: Scenarios that run while no other uses their database server, and why.
+APART: dict[str, str] = {}
 
 
 def scenario(function: Scenario) -> Scenario:
@@ -63,11 +63,11 @@ def scenario(function: Scenario) -> Scenario:
     return function
 
 
-def alone(why: str) -> Callable[[Scenario], Scenario]:
-    """Mark a scenario that changes or shows what all scenarios share: it runs while no other does."""
+def apart(why: str) -> Callable[[Scenario], Scenario]:
+    """Mark a scenario that sees what others do to its database server: it runs while no other uses that."""
 
     def mark(function: Scenario) -> Scenario:
-        ALONE[function.__name__] = why
+        APART[function.__name__] = why
         return function
 
     return mark
@@ -325,6 +325,22 @@ class Run:
             self._missed |= not wait(name, count, deadline)
         self._quiet(quiet)
 
+    def note_settled(self, name: str, value: Callable[[], Any], seconds: float = 1) -> None:
+        """Note a value once it is the golden's, or what it is when it does not become so.
+
+        Args:
+            seconds: how long it may still change where there is no golden.
+        """
+        notes = self.out.setdefault("notes", {})
+        if self._known:
+            golden = normalise(self._known.golden.get("notes", {}).get(name.replace(self.tag, "TAG")))
+            wait = OFFSETS_SECONDS if self._missed else KNOWN_SECONDS
+            self._missed |= not poll_until(lambda: normalise(json.loads(self.plainly(value()))) == golden, wait)
+            self._quiet(QUIET_SECONDS)
+        else:
+            quiet_period(seconds)
+        notes[name.replace(self.tag, "TAG")] = value()
+
     def settle_streaming(self, seconds: float, *names: str) -> None:
         """Wait until connectors read their database's log, where no record shows it.
 
@@ -545,7 +561,10 @@ class Run:
                 self.call("DELETE", f"/connectors/{name}")
         self._wait_ended()
         late = []
+        known = self._reader.watched()
         for topic, count in self._recorded.items():
+            if any(other.startswith(f"{topic}.") for other in known):
+                continue  # schema changes, which tell of other scenarios' tables as well
             late += [f"{topic.replace(self.tag, 'TAG')}: {self.plain(r)}" for r in self.read(topic)[count:]]
         for name in self._databases:
             with psycopg.connect(**self.servers.postgres, dbname="postgres", autocommit=True) as admin:
@@ -643,4 +662,4 @@ def perform(name: str, servers: Servers, reader: TopicReader, known: Known | Non
     return outcome
 
 
-__all__ = ["ALONE", "SCENARIOS", "Known", "Outcome", "Run", "alone", "dots", "load", "perform", "scenario"]
+__all__ = ["APART", "SCENARIOS", "Known", "Outcome", "Run", "apart", "dots", "load", "perform", "scenario"]

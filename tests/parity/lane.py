@@ -31,12 +31,14 @@ class Case:
         scenario: its name.
         servers: where it runs.
         theirs: text of our recording to what the golden has in its place.
+        server: which database server it uses, as opposed to other cases.
     """
 
     golden: str
     scenario: str
     servers: Servers = field(compare=False)
     theirs: dict[str, str] = field(compare=False)
+    server: str = ""
 
     def load_golden(self) -> dict[str, object]:
         """Read the recording that the scenario is held to."""
@@ -56,14 +58,27 @@ class Lane:
         self._learn = bool(os.environ.get(LEARN))
 
     def start(self, cases: list[Case]) -> None:
-        """Begin with the scenarios of tests that will ask for them; those that must be alone first, one by one."""
-        apart = [case for case in cases if case.scenario in kit.ALONE]
-        for case in apart:
-            self._running[case.golden, case.scenario] = done = Future()
-            done.set_result(self._perform(case))
+        """Begin with the scenarios of tests that will ask for them: all those of a database server at once.
+
+        The ones that must have the server for themselves come first, one after another.
+        """
+        self._running |= {(case.golden, case.scenario): Future() for case in cases}
+        first: dict[str, list[Case]] = {case.server: [] for case in cases}
         for case in cases:
-            if case not in apart:
-                self._running[case.golden, case.scenario] = self._pool.submit(self._perform, case)
+            if case.scenario in kit.APART:
+                first[case.server].append(case)
+        for server, chain in first.items():
+            if chain:
+                self._pool.submit(self._perform_apart, chain, [case for case in cases if case.server == server and case not in chain])
+        for case in cases:
+            if not first[case.server]:
+                self._pool.submit(self._perform, case)
+
+    def _perform_apart(self, chain: list[Case], others: list[Case]) -> None:
+        for case in chain:
+            self._perform(case)
+        for case in others:
+            self._pool.submit(self._perform, case)
 
     def outcome(self, golden: str, scenario: str) -> Outcome:
         """Wait for the outcome of a scenario that was started."""
@@ -76,15 +91,20 @@ class Lane:
             self._write_steps()
         self._reader.close()
 
-    def _perform(self, case: Case) -> Outcome:
-        steps = None if self._learn else self._steps.get(case.golden, {}).get(case.scenario, [])
-        golden = case.load_golden()
-        return kit.perform(case.scenario, case.servers, self._reader, Known(golden, steps, case.theirs))
+    def _perform(self, case: Case) -> None:
+        running = self._running[case.golden, case.scenario]
+        try:
+            steps = None if self._learn else self._steps.get(case.golden, {}).get(case.scenario, [])
+            known = Known(case.load_golden(), steps, case.theirs)
+            running.set_result(kit.perform(case.scenario, case.servers, self._reader, known))
+        except BaseException as error:
+            running.set_exception(error)
+            raise
 
     def _write_steps(self) -> None:
         """Keep the least that slow runs have seen at each step."""
         for (golden, scenario), running in self._running.items():
-            if not running.done() or running.cancelled() or running.result().error:
+            if not running.done() or running.exception() or running.result().error:
                 continue
             learned = running.result().steps
             held = self._steps.setdefault(golden, {}).get(scenario)

@@ -6,6 +6,7 @@ scenario, add its name to SCENARIOS and its golden to `golden/`. How to run one 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -267,28 +268,22 @@ def case_of(golden: str, scenario: str, worker: Worker, kafka: Kafka, address: A
     names = {f"{worker.group}-": "connect-"}
     for ours, reference in ((str(address.port), theirs), (kafka.bootstrap.rpartition(":")[2], "19092")):
         names |= {form.format(ours): form.format(reference) for form in ('"{}"', '\\"{}\\"', ":{}", "port {}")}
-    return Case(golden, scenario, Servers.from_environment(env), names)
+    return Case(golden, scenario, Servers.from_environment(env), names, kind)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def lane(request: pytest.FixtureRequest, worker: Worker, kafka: Kafka) -> Iterator[Lane]:
-    """The selected tests' scenarios, which begin to run now; those of a server that cannot be had are left to their tests to skip."""
-    addresses: dict[str, Any] = {}
-    cases = []
+    """The selected tests' scenarios, which begin to run as soon as their server does; without a server their tests skip themselves."""
+    wanted: dict[str, list[Mapping[str, Any]]] = {}
     for item in request.session.items:
         marks: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
-        if not isinstance(item, pytest.Function) or Path(item.path) != Path(__file__) or "scenario" not in marks:
-            continue
-        kind = server_of(marks["golden"], marks["scenario"])
-        if kind not in addresses:
-            try:
-                addresses[kind] = request.getfixturevalue(kind)
-            except pytest.skip.Exception:
-                addresses[kind] = None
-        if addresses[kind] is not None:
-            cases.append(case_of(marks["golden"], marks["scenario"], worker, kafka, addresses[kind]))
+        if item.path == Path(__file__) and "scenario" in marks:
+            wanted.setdefault(server_of(marks["golden"], marks["scenario"]), []).append(marks)
     running = Lane(kafka.bootstrap)
-    running.start(cases)
+    for kind, some in wanted.items():
+        with contextlib.suppress(pytest.skip.Exception):
+            address = request.getfixturevalue(kind)
+            running.start([case_of(marks["golden"], marks["scenario"], worker, kafka, address) for marks in some])
     yield running
     running.close()
 

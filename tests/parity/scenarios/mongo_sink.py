@@ -63,10 +63,11 @@ def sink(run: Run, short: str, topics: str, **more) -> None:
 def note(run: Run, db, collection: str, count: int, ordered: bool = True) -> None:
     """What a collection holds once it has so many documents, in order of their ids; ids that the sink made up are left out."""
     run.until(lambda: db[collection].count_documents({}) == count, 30, f"{count} documents in {collection}")
-    found = [json.loads(json_util.dumps(d, json_options=json_util.CANONICAL_JSON_OPTIONS)) for d in db[collection].find()]
-    plain = [{k: v for k, v in d.items() if k != "_id" or "$oid" not in v} for d in found]
-    run.out.setdefault("notes", {})[collection.replace(run.tag, "TAG")] = [list(d.items()) if ordered else sorted(d.items())
-                                                                                 for d in sorted(plain, key=str)]
+    def documents() -> list:
+        found = [json.loads(json_util.dumps(d, json_options=json_util.CANONICAL_JSON_OPTIONS)) for d in db[collection].find()]
+        plain = [{k: v for k, v in d.items() if k != "_id" or "$oid" not in v} for d in found]
+        return [list(d.items()) if ordered else sorted(d.items()) for d in sorted(plain, key=str)]
+    run.note_settled(collection, documents)
 
 
 @scenario

@@ -1,8 +1,8 @@
 """Offsets of database sources by REST: read, set back, set to nonsense, deleted; topics that are forgotten."""
 
 
-from parity import Run, scenario
-from mysql import FENCE, config, execute, fence, record_tables
+from parity import Run, apart, scenario
+from mysql import FENCE, OTHERS_DDL, config, execute, fence, record_tables
 
 
 def offsets(run: Run, name: str) -> list:
@@ -64,6 +64,7 @@ def pg_offsets(run: Run):
 
 
 @scenario
+@apart(OTHERS_DDL)
 def mysql_offsets(run: Run):
     """Offsets of a MySQL source: set back to an earlier transaction, refused, deleted."""
     db = run.mysql(*FENCE, "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(10))", "INSERT INTO t VALUES (1,'old')")
