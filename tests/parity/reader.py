@@ -38,7 +38,7 @@ class TopicReader:
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
         }
-        self._consumer = Consumer({**common, "enable.partition.eof": True, "isolation.level": "read_committed", "fetch.wait.max.ms": 50})
+        self._consumer = Consumer({**common, "enable.partition.eof": True, "isolation.level": "read_committed", "fetch.wait.max.ms": 100})
         # asked for offsets and metadata, by any thread
         self._asked = Consumer(common)
         self.admin = AdminClient({"bootstrap.servers": bootstrap})
