@@ -156,7 +156,7 @@ class Work:
         return [status.state for _, status in sorted(self.statuses.tasks(name).items())]
 
     def await_tasks(self, *wanted: str, name: str = "c") -> None:
-        eventually(lambda: self.tasks(name) == list(wanted), lambda: f"tasks are {self.tasks(name)}", 10, 0.01)
+        eventually(lambda: self.tasks(name) == list(wanted), lambda: f"tasks are {self.statuses.tasks(name)}", 10, 0.01)
 
     def noted(self, *what: tuple[str, int]) -> None:
         eventually(lambda: self.script.notes == list(what), lambda: f"what happened is {self.script.notes}", 10, 0.01)
@@ -388,7 +388,7 @@ def test_tasks_beyond_what_the_worker_may_run_are_failed_until_others_have_ended
     status = work.statuses.task("b", 0)
     assert status is not None and "tasks.max.per.worker" in (status.trace or "")
     work.herder.delete_connector("a")
-    work.await_tasks(name="a")
+    eventually(lambda: not work.herder._thread.call(lambda: work.herder._tasks.is_hosting("a")), "end of a's tasks", 10, 0.01)
     work.herder.restart_task("b", 0)
     work.await_tasks("RUNNING", name="b")
 
