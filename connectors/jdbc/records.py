@@ -78,6 +78,7 @@ class ChangeReader:
     def __init__(self, config: SinkConfig) -> None:
         self._config = config
         self._shapes: dict[tuple[Any, ...], tuple[Shape, Any]] = {}
+        self._by_value: dict[tuple[Any, ...], Shape] = {}
         self._primitive: tuple[Schema, Schema] | None = None
 
     def read(self, record: SinkRecord) -> Change | None:
@@ -174,8 +175,16 @@ class ChangeReader:
         if found is None:
             if len(self._shapes) >= _MAX_SHAPES:
                 self._shapes.clear()
-            found = self._shapes[cached] = (self._new_shape(topic, key_schema, row), (key_schema, row))
+                self._by_value.clear()
+            found = self._shapes[cached] = (self._interned(topic, self._new_shape(topic, key_schema, row)), (key_schema, row))
         return found[0]
+
+    def _interned(self, topic: str, shape: Shape) -> Shape:
+        """The shape that equals this one, so that records whose schemas are equal but not one object share statements and batches."""
+        try:
+            return self._by_value.setdefault((topic, shape.keys, shape.others), shape)
+        except TypeError:  # a default that has no hash
+            return shape
 
     def _new_shape(self, topic: str, key: Schema | None, row: Schema | None) -> Shape:
         config = self._config

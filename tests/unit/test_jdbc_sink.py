@@ -14,6 +14,8 @@ from connect_py.data import INT32, INT64, OPTIONAL_STRING, STRING, Schema, Struc
 from connect_py.data.schema import struct
 from connect_py.errors import DataError, FatalTaskError, RetriableError
 from connect_py.testing.services.process import free_port
+from connectors.jdbc.config import parse_config
+from connectors.jdbc.records import Change, ChangeReader
 from tests.jdbc_task import started
 
 KEY = struct([("id", INT64)], name="Key")
@@ -285,3 +287,17 @@ def test_records_of_two_topics_that_a_transform_makes_one_are_all_written(url: s
             task.put(changes)
         task.put(changes)
     assert [row[:2] for row in rows(db)] == [(1, "a"), (2, "b"), (3, "c"), (4, "other topic")]
+
+
+def test_equal_schemas_that_are_not_one_object_share_their_statements(url: str) -> None:
+    """A producer that is no JsonConverter writes JSON of which each record gives a schema of its own."""
+    reader = ChangeReader(parse_config({"connection.url": url, "insert.mode": "upsert", "primary.key.mode": "record_key"}))
+
+    def read(number: int) -> Change | None:
+        key, value = struct([("id", INT64)]), struct([("id", INT64), ("name", OPTIONAL_STRING.with_default("d"))])
+        return reader.read(SinkRecord("t", 0, number, key, Struct(key, [1]), value, Struct(value, [1, "a"])))
+
+    first, second = read(0), read(1)
+    assert first is not None
+    assert second is not None
+    assert first.shape is second.shape
