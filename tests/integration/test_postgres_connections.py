@@ -198,6 +198,25 @@ def test_a_stream_notices_that_its_server_is_silent_and_goes_on_when_it_is_back(
 
 
 @pytest.mark.services
+def test_a_snapshot_whose_server_falls_silent_is_taken_again_when_it_is_back(
+    postgres: PostgresAddress, database: str, tag: str, proxy: Proxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = through(proxy, postgres, database, tag, snapshot_mode="initial", database_query_timeout_ms="1500")
+    with postgres.connect(database) as connection:
+        connection.execute("CREATE TABLE t (id integer PRIMARY KEY, v text)")
+        connection.execute("INSERT INTO t SELECT g, repeat('x', 500) FROM generate_series(1, 100000) g")
+        with DirectTask(config) as task:
+            topic = f"pg_{tag}.public.t"
+            task.poll_until(lambda: task.of(topic), what="the first rows")
+            proxy.silence()
+            task.poll_until(lambda: any("no row has come for" in line for line in caplog.messages), 20, "the loss to be noticed")
+            assert len({key["id"] for key, _ in task.of(topic)}) < 100_000
+            proxy.resume()
+            connection.execute("SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active")
+            task.poll_until(lambda: len({key["id"] for key, _ in task.of(topic)}) == 100_000, 90, "all rows")
+
+
+@pytest.mark.services
 def test_a_server_with_nothing_to_say_is_not_taken_for_a_lost_one(postgres: PostgresAddress, database: str, tag: str, proxy: Proxy) -> None:
     config = through(proxy, postgres, database, tag, snapshot_mode="no_data", connection_silence_timeout_ms="900")
     with DirectTask(config) as task:
