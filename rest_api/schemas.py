@@ -33,7 +33,7 @@ NOTIFICATIONS_EXAMPLE: Shape = {
 ERROR_EXAMPLES: dict[int, tuple[str, str]] = {
     400: ("The request is wrong, or the configuration is", "Connector configuration is invalid and contains the following 1 error(s): …"),
     401: ("No user, or a wrong password", "User cannot access the resource."),
-    403: ("Switched off in the worker's properties", "Topic tracking is disabled."),
+    403: ("Switched off in the worker's properties, or a page of another origin asks for a change", "Topic tracking is disabled."),
     404: ("There is no such thing", "Connector lines not found"),
     406: ("The client takes no JSON", "HTTP 406 Not Acceptable"),
     408: ("The body did not come", "The request's body did not come: nothing of it for 30 s."),
@@ -41,6 +41,7 @@ ERROR_EXAMPLES: dict[int, tuple[str, str]] = {
     413: ("The body is too long", "The request's body is longer than 16777216 bytes, the most that this worker takes."),
     414: ("The address is too long", "HTTP 414 URI Too Long"),
     415: ("The body is no JSON", "HTTP 415 Unsupported Media Type"),
+    429: ("Too many logins from this address have failed", "Too many logins from this address have failed. Try again in some seconds."),
     431: ("The headers are too long", "HTTP 431 Request Header Fields Too Large"),
     500: ("The worker failed, or took too long", "Request timed out. The worker is currently …"),
     503: ("No task runs that could take it; try again", "No task of connector shop runs on this worker just now (task 0 is RESTARTING). …"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -287,3 +288,12 @@ def test_an_address_may_try_again_after_a_while() -> None:
     assert check("wonderland") == 429
     now += 2.1
     assert check("wonderland") == 200
+
+
+def test_the_description_of_the_api_refers_to_nothing_that_is_missing(start: Start) -> None:
+    described = json.loads(ask(start(), path="/openapi.json")[2])
+    for pointer in set(re.findall(r'"\$ref": "#/([^"]+)"', json.dumps(described))):
+        found = described
+        for step in pointer.split("/"):
+            assert step in found, pointer
+            found = found[step]
