@@ -3,6 +3,8 @@
 Differences from the bare client that callers can rely on:
 
 - A partition's position is known as soon as it is assigned: the committed offset, else what `auto.offset.reset` says.
+- A topic of several that does not exist yet is read a second or two after it was made, as by Java's consumer (librdkafka would look for it
+  again after `metadata.max.age.ms`, five minutes).
 - `topics.regex` is a Java regex that must match a topic's whole name; the list of topics is looked at anew every `metadata.max.age.ms`.
 - A rebalance runs inside `poll`, on its thread; what the listener raises there is raised by that `poll`.
 
@@ -14,6 +16,7 @@ from __future__ import annotations
 import logging
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -39,6 +42,10 @@ _LOOK_UP_SECONDS = 60.0
 
 #: How soon topics are looked for again while `topics.regex` matches none.
 _NO_TOPIC_SECONDS = 5.0
+
+#: How soon named topics are looked for again that do not exist, and how many of them at a time. Java's: retry.backoff.max.ms.
+_MISSING_SECONDS = 1.0
+_MISSING_TOPICS = 10
 
 #: Kafka's own topics, which a pattern never matches (`org.apache.kafka.common.internals.Topic`).
 _INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
@@ -107,6 +114,7 @@ class GroupConsumer:
         self._matches = compile_java_regex(pattern).fullmatch if pattern else None
         self._look_seconds = _positive(properties, "metadata.max.age.ms", 300_000) / 1000
         self._next_look = float("inf")
+        self._missing: deque[str] = deque()
         self._is_cooperative = (
             config.get("partition.assignment.strategy") == "cooperative-sticky" or config.get("group.protocol") == "consumer"
         )
@@ -171,7 +179,7 @@ class GroupConsumer:
             BaseException: what the listener raised.
         """
         if time.monotonic() >= self._next_look:
-            self._look_for_topics()
+            self._look_for_missing() if self._matches is None else self._look_for_topics()
         messages: list[Message] = []
         try:
             first = self._client.poll(timeout_seconds)
@@ -186,6 +194,7 @@ class GroupConsumer:
         for message in messages:
             problem = message.error()
             if problem is not None:
+                self._note_missing(problem, message.topic())
                 self._check(problem)
             elif (message.topic(), message.partition()) in self._assigned:  # a rebalance may have taken it meanwhile
                 records.append(consumed_record(message))
@@ -265,6 +274,26 @@ class GroupConsumer:
             self._topics = []
             self._client.unsubscribe()
         self._next_look = time.monotonic() + (self._look_seconds if found else min(_NO_TOPIC_SECONDS, self._look_seconds))
+
+    def _note_missing(self, problem: KafkaError, topic: str | None) -> None:
+        if problem.code() == KafkaError.UNKNOWN_TOPIC_OR_PART and topic in self._topics and topic not in self._missing:
+            self._missing.append(topic)
+            self._next_look = min(self._next_look, time.monotonic() + _MISSING_SECONDS)
+
+    def _look_for_missing(self) -> None:
+        """Ask for topics that did not exist. Only a list of all topics makes librdkafka look at what it has subscribed to."""
+        before = len(self._missing)
+        try:
+            for _ in range(min(before, _MISSING_TOPICS)):
+                name = self._missing.popleft()
+                if not self._client.list_topics(name, timeout=10).topics[name].partitions:
+                    self._missing.append(name)
+            if len(self._missing) < before:
+                self._client.list_topics(timeout=10)
+        except KafkaException as error:
+            self._missing.append(name)
+            log.warning("Whether topics exist now could not be found out and is asked again: %s", error_text(error))
+        self._next_look = time.monotonic() + _MISSING_SECONDS if self._missing else float("inf")
 
     def _on_assign(self, _client: Consumer, places: Sequence[Any]) -> None:
         def work(listener: RebalanceListener) -> None:

@@ -71,7 +71,8 @@ def test_a_pause_keeps_lines_back_and_a_stop_commits_what_is_written(worker: Wor
     worker.create(tag, file_sink(out, tag))
     try:
         await_lines(out, ["a", "b"])
-        assert worker.request("GET", f"/connectors/{tag}/topics") == {tag: {"topics": [tag]}}
+        used = {tag: {"topics": [tag]}}
+        wait_until(lambda: worker.request("GET", f"/connectors/{tag}/topics") == used, 20, "the topic in use")
         worker.request("PUT", f"/connectors/{tag}/pause")
         worker.wait_for(tag, "PAUSED")
         produce(kafka, tag, ["c"])
@@ -236,3 +237,17 @@ def test_an_idle_sink_task_costs_almost_nothing(make_worker: Callable[..., Worke
     began, before = time.monotonic(), used()
     wait_until(lambda: time.monotonic() - began > 5, 10, "five seconds")
     assert (used() - before) / os.sysconf("SC_CLK_TCK") / 5 < 0.05, json.dumps({"before": before, "after": used()})
+
+
+def test_a_topic_of_several_that_is_made_late_is_read_within_seconds(worker: Worker, kafka: Kafka, tag: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    create_topic(kafka, f"{tag}.1")
+    produce(kafka, f"{tag}.1", ["one"])
+    worker.create(tag, file_sink(out, f"{tag}.1,{tag}.2", **{"consumer.override.allow.auto.create.topics": "false"}))
+    try:
+        await_lines(out, ["one"])
+        create_topic(kafka, f"{tag}.2")
+        produce(kafka, f"{tag}.2", ["two"])
+        await_lines(out, ["one", "two"])
+    finally:
+        worker.delete(tag)

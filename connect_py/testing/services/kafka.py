@@ -12,7 +12,8 @@ from connect_py.testing.services.process import Service, ServiceError, free_port
 from spark_sink.jars import java
 
 #: One node: every internal topic has one replica. No delay before a group's first rebalance, which would cost each consumer three seconds.
-#: A day between looks for records that are too old: tests write some of past years, which a look in their midst would delete.
+#: Records are kept whatever their age: tests write some of past years, which the broker would delete 30 s after its start
+#: (log.initial.task.delay.ms) and at each later look.
 PROPERTIES = """process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
@@ -30,7 +31,7 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
 auto.create.topics.enable=true
-log.retention.check.interval.ms=86400000
+log.retention.ms=-1
 """
 
 LOGGING = """rootLogger.level=INFO
