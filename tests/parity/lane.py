@@ -53,6 +53,9 @@ class Lane:
         kit.load()
         self._reader = TopicReader(bootstrap)
         self._pool = ThreadPoolExecutor(AT_A_TIME)
+        # one thread for each server that some scenarios have for themselves
+        self._apart = ThreadPoolExecutor()
+        self._closed = False
         self._running: dict[tuple[str, str], Future[Outcome]] = {}
         self._steps = json.loads(STEPS.read_text()) if STEPS.exists() else {}
         self._learn = bool(os.environ.get(LEARN))
@@ -69,15 +72,16 @@ class Lane:
                 first[case.server].append(case)
         for server, chain in first.items():
             if chain:
-                self._pool.submit(self._perform_apart, chain, [case for case in cases if case.server == server and case not in chain])
+                self._apart.submit(self._perform_apart, chain, [case for case in cases if case.server == server and case not in chain])
         for case in cases:
             if not first[case.server]:
                 self._pool.submit(self._perform, case)
 
     def _perform_apart(self, chain: list[Case], others: list[Case]) -> None:
         for case in chain:
-            self._perform(case)
-        for case in others:
+            if not self._closed:
+                self._perform(case)
+        for case in others if not self._closed else ():
             self._pool.submit(self._perform, case)
 
     def outcome(self, golden: str, scenario: str) -> Outcome:
@@ -86,6 +90,8 @@ class Lane:
 
     def close(self) -> None:
         """Begin no further scenario, wait for those that run, and let go of Kafka."""
+        self._closed = True
+        self._apart.shutdown(cancel_futures=True)
         self._pool.shutdown(cancel_futures=True)
         if self._learn:
             self._write_steps()
