@@ -15,9 +15,9 @@ import contextlib
 import datetime
 import logging
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from connect_py.errors import ConnectError
 from spark_sink.evolve import Evolution
@@ -55,6 +55,9 @@ _NEW_TABLE = {
 
 #: The first version of the format that has VARIANT.
 _VARIANTS_SINCE = 3
+
+#: Iceberg 1.12 reads by vectors, of any column, fail in a file with a VARIANT within a struct, array or map ("VectorizedVariantVisitor").
+_WITHOUT_VECTORS = {"read.parquet.vectorization.enabled": "false"}
 
 #: Smaller data files are compacted, as a part of the target (`SizeBasedFileRewritePlanner.MIN_FILE_SIZE_DEFAULT_RATIO`).
 _SMALL = 0.75
@@ -162,6 +165,8 @@ class IcebergTables:
         chosen = spread | self._properties
         if _has_variant(columns):
             chosen["format-version"] = str(max(_VARIANTS_SINCE, int(chosen["format-version"])))
+        if _has_variant(columns, within=True):
+            chosen = _WITHOUT_VECTORS | chosen
         properties = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in chosen.items())
         parts = f"PARTITIONED BY ({', '.join(partition_sql(partition) for partition in layout.partitions)})" if layout.partitions else ""
         self._spark.sql(f"CREATE TABLE {self._quoted(name)} ({', '.join(lines)}) USING iceberg {parts} TBLPROPERTIES ({properties})")
@@ -180,6 +185,9 @@ class IcebergTables:
             version = next((int(row["value"]) for row in rows if row["key"] == "format-version"), 1)
             if version < _VARIANTS_SINCE:
                 self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES ('format-version' = '{_VARIANTS_SINCE}')")
+        if _has_variant(evolution.added, within=True):
+            pairs = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in _WITHOUT_VECTORS.items())
+            self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES ({pairs})")
         for statement in evolution_sql(self._quoted(name), evolution):
             self._spark.sql(statement)
 
@@ -367,8 +375,13 @@ class IcebergTables:
         return ".".join(quote(part) for part in (self._catalog, *name.parts))
 
 
-def _has_variant(types: Mapping[Any, str]) -> bool:
-    return any("variant" in leaves(parse_type(type_)) for type_ in types.values())
+def _has_variant(types: Mapping[tuple[str, ...], str] | Mapping[str, str], *, within: bool = False) -> bool:
+    """Whether a column is VARIANT or has one in it; `within`: only those that have."""
+    found: Iterable[tuple[tuple[str, ...] | str, str]] = types.items()
+    return any(
+        "variant" in leaves(parse_type(type_)) and (not within or type_ != "variant" or (isinstance(path, tuple) and len(path) > 1))
+        for path, type_ in found
+    )
 
 
 def _nothing(table: str) -> str:

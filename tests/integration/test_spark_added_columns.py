@@ -112,6 +112,16 @@ def test_a_table_gains_a_column_of_every_type(lake: Lake, mode: str, alone: int)
     assert {name: plain(value) for name, value in rows[len(TYPES)].items() if name in expected} == expected
 
 
+def test_an_iceberg_table_with_a_variant_within_a_column_takes_the_next_batch_too(lake: Lake) -> None:
+    topic = lake.topic("t")
+    task = lake.start(lake.config(topic, json_mode="variant"))
+    columns: dict[str, Any] = {"m": {"type": "map", "keys": {"type": "string"}, "values": JSON, "optional": True}}
+    for number in (1, 2):
+        lake.produce(topic, [event("c", 1, {"m": {"k": str(number)}}, columns)])
+        assert lake.drain(task) == 1
+    assert [plain(row["m"]) for row in lake.rows_by_spark(task, "t")] == [{"k": "2"}]
+
+
 def plain(value: Any) -> Any:
     """What Spark gives, in Python's own types; instants in UTC."""
     if isinstance(value, dict):
