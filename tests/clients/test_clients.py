@@ -42,6 +42,8 @@ CLIENTS: dict[str, Callable[[], tuple[list[str], dict[str, str]]]] = {
     "ricardo": lambda: go_program("ricardo"),
     "strimzi-and-debezium-ui": lambda: python_program("drive_strimzi_calls.py"),
 }
+#: The others need environments of their own, which take long to make.
+SHORT = ("kafka-connect-py", "strimzi-and-debezium-ui")
 
 
 def drive(client: str, url: str, folder: Path) -> list[dict[str, Any]]:
@@ -63,11 +65,14 @@ def drive(client: str, url: str, folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def outcomes(worker: Worker, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Future[list[dict[str, Any]]]]:
-    """All programs against this worker; they wait most of the time, so several run at once."""
+def outcomes(
+    worker: Worker, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> dict[str, Future[list[dict[str, Any]]]]:
+    """The selected programs against this worker; they wait most of the time, so several run at once."""
     folder = tmp_path_factory.mktemp("clients")
+    selected = {item.callspec.params.get("client") for item in request.session.items if hasattr(item, "callspec")}
     with ThreadPoolExecutor(4) as pool:
-        return {client: pool.submit(drive, client, worker.url, folder) for client in CLIENTS}
+        return {client: pool.submit(drive, client, worker.url, folder) for client in CLIENTS if client in selected}
 
 
 def expected_of(client: str, folder: Path) -> list[dict[str, Any]]:
@@ -81,7 +86,7 @@ def expected_of(client: str, folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", [client if client in SHORT else pytest.param(client, marks=pytest.mark.long) for client in CLIENTS])
 def test_a_client_gets_what_kafka_connect_gives_it(client: str, outcomes: dict[str, Future[list[dict[str, Any]]]], tmp_path: Path) -> None:
     try:
         found = outcomes[client].result()

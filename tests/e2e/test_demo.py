@@ -23,6 +23,7 @@ def env(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "XDG_STATE_HOME": str(tmp_path), "PYTHONUNBUFFERED": "1"}
 
 
+@pytest.mark.long
 def test_the_demo_shows_rows_in_the_topic_and_in_the_lakehouse_and_leaves_nothing(env: dict[str, str]) -> None:
     done = subprocess.run(COMMAND, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert done.returncode == 0, done.stdout

@@ -122,6 +122,7 @@ def test_every_type_of_postgresql(lakes: list[Lake], postgres_with_extensions: P
         assert moment["tstz"] == datetime.datetime(2016, 11, 4, 11, 51, 30, 123456, tzinfo=UTC)
 
 
+@pytest.mark.long
 def test_every_type_of_mysql(lakes: list[Lake], mysql: MySqlAddress, tag: str) -> None:
     topics = [f"{tag}.{tag}.{table}" for table in MYSQL_TABLES]
     with mysql.connect() as db, db.cursor() as cursor:

@@ -90,7 +90,7 @@ class Feed:
         Thread(target=self.server.serve_forever, daemon=True).start()
 
 
-@pytest.mark.parametrize("install", [in_a_folder, in_an_environment])
+@pytest.mark.parametrize("install", [in_a_folder, pytest.param(in_an_environment, marks=pytest.mark.long)])
 def test_the_example_reads_a_feed_into_kafka_and_writes_it_into_sqlite(
     install: Callable[[Path, Path], dict[str, Any]],
     wheel: Path,
@@ -166,6 +166,7 @@ def test_the_example_reads_a_feed_into_kafka_and_writes_it_into_sqlite(
     feed.server.shutdown()
 
 
+@pytest.mark.long
 def test_the_tests_of_the_example_pass_beside_its_wheel(wheel: Path, tmp_path: Path) -> None:
     in_a_folder(wheel, tmp_path)
     paths = os.pathsep.join([str(tmp_path / "plugins" / "acme"), str(ROOT)])

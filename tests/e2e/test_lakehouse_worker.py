@@ -99,6 +99,7 @@ def test_a_sink_in_a_worker_sets_bad_records_aside_compacts_its_table_and_verifi
         worker.delete(f"source-{tag}")
 
 
+@pytest.mark.long
 def test_rows_that_were_deleted_while_nobody_captured_go_with_the_next_blocking_snapshot(
     worker: Worker, postgres: PostgresAddress, database: str, tag: str, tmp_path: Path
 ) -> None:

@@ -50,6 +50,7 @@ def ends_of(lake: Lake, config: dict[str, str]) -> dict[str, int]:
     return {f"{tp.topic}-{tp.partition}": end for tp, (_, end) in log.items() if end}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(420 + 780 * LONG)
 @pytest.mark.parametrize(("format_", "driver"), [(f, d) for f in LAKES for d in ("loop", "stream")] if LONG else [("iceberg", "loop")])
 def test_a_sink_whose_jvm_task_and_worker_are_killed_goes_on_and_says_what_happened(

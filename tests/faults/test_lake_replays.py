@@ -22,7 +22,9 @@ TABLES = ("kept", "logged", "versions")
 @pytest.mark.timeout(420 + 4080 * LONG)
 @pytest.mark.parametrize(
     ("lake", "driver"),
-    [(f, d) for f in LAKES for d in ("loop", "stream")] if LONG else [("iceberg", "stream"), ("delta", "loop")],
+    [(f, d) for f in LAKES for d in ("loop", "stream")]
+    if LONG
+    else [("iceberg", "stream"), pytest.param("delta", "loop", marks=pytest.mark.long)],
     indirect=["lake"],
 )
 def test_no_suffix_of_the_log_changes_a_table_that_has_it(lake: Lake, driver: str) -> None:

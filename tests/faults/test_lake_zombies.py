@@ -18,7 +18,7 @@ from connect_py.errors import ConnectError, RetriableError
 from spark_sink.task import SparkLakehouseSinkTask
 from tests.faults.lake_boundaries import OF_CREATION, OF_THE_BATCH, Trap, of_format
 from tests.faults.lake_source import Source
-from tests.fix_spark import LAKES, Lake
+from tests.fix_spark import Lake, iceberg_and_long_delta
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -84,7 +84,7 @@ def take_over(lake: Lake, younger: SparkLakehouseSinkTask) -> None:
 
 @pytest.mark.timeout(600 + 7200 * LONG)
 @pytest.mark.parametrize("driver", ["loop", "stream"] if LONG else ["loop"])
-@pytest.mark.parametrize("lake", list(LAKES), indirect=True)
+@iceberg_and_long_delta
 def test_a_task_that_wakes_up_after_another_has_taken_over_changes_nothing(lake: Lake, driver: str) -> None:
     seed = int(os.environ.get("CONNECT_PY_LAKE_SEED") or random.randrange(10**6))
     print(f"CONNECT_PY_LAKE_SEED={seed}")
