@@ -22,7 +22,7 @@ from tests.seeds import LONG, RUN
 
 #: Seconds by test file, and by long test, of an earlier run; `tests/lanes.py --record` writes them.
 DURATIONS = Path(__file__).with_name("durations.json")
-#: Where this process writes what it measured, for `tests/lanes.py`.
+#: Where this process writes what it measured, for `tests/lanes.py`; failures go into the same name with `.failed`, as they come.
 MEASURED = "CONNECT_PY_DURATIONS"
 #: For a long test that nobody has measured.
 UNKNOWN_SECONDS = 60.0
@@ -90,6 +90,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     spent = time.monotonic() - began
     _seconds[item.nodeid if item.nodeid in _long else item.nodeid.partition("::")[0]] += spent
     return result
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    path = os.environ.get(MEASURED)
+    if path and report.failed:
+        with Path(path).with_suffix(".failed").open("a") as file:
+            file.write(f"\n===== {report.nodeid} ({report.when}) =====\n{report.longreprtext}\n")
 
 
 def pytest_sessionfinish() -> None:

@@ -91,6 +91,8 @@ def _wait(lanes: list[Lane]) -> dict[str, int] | None:
             if time.monotonic() - said > SIGN_OF_LIFE_SECONDS:
                 said = time.monotonic()
                 print(f"after {(said - began) / 60:.0f} min: {', '.join(map(_last_line, lanes))}", flush=True)
+                for lane in lanes:
+                    _show_failures(lane)
             time.sleep(0.5)  # noqa: TID251 - processes have no common deadline
     except KeyboardInterrupt:
         for lane in lanes:
@@ -172,6 +174,14 @@ def _show(lane: Lane, seconds: float) -> None:
 def _last_line(lane: Lane) -> str:
     lines = lane.output.read_text(errors="replace").splitlines()
     return f"{lane.name}: {lines[-1][-60:] if lines else 'starting'}"
+
+
+def _show_failures(lane: Lane) -> None:
+    """Name the tests that have failed so far; pytest itself says why at the lane's end."""
+    path = lane.output.with_suffix(".failed")
+    for line in path.read_text(errors="replace").splitlines() if path.exists() else ():
+        if line.startswith("===== "):
+            print(f"  failed: {line.strip('= ')}", flush=True)
 
 
 def _tell_times(lanes: list[Lane], folder: Path, *, record: bool) -> None:
