@@ -126,6 +126,7 @@ def alter_offsets_by_rest(connection: psycopg.Connection, worker: Worker, tag: s
     wait_until(lambda: sink_offset(worker, tag) == end + 1, 60, "the sink's offsets to reach the topic's new end")
 
 
+@pytest.mark.long
 def test_a_sink_that_is_killed_while_rows_change_applies_each_change_once(
     pipeline: psycopg.Connection, worker: Worker, tag: str, warehouse: Path
 ) -> None:

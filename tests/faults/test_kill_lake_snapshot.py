@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.faults.test_kill_lakehouse import NOBODY, Kill, Process
-from tests.fix_spark import Lake, iceberg_and_long_delta
+from tests.fix_spark import Lake, both_formats
 from tests.integration.test_spark_reconcile import event, rows, snapshot
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
@@ -21,7 +21,8 @@ KILLS = [
 
 
 @pytest.mark.timeout(600)
-@iceberg_and_long_delta
+@pytest.mark.long
+@both_formats
 def test_kills_within_a_snapshot_delete_what_it_did_not_show_and_nothing_else(lake: Lake) -> None:
     topic = lake.topic("t")
     lake.produce(topic, [event("c", key, 0) for key in range(1, 9)])

@@ -57,8 +57,6 @@ SHORT = {
     ],
     ("delta", "stream"): [Kill("writing", "process", "logged"), Kill("before the report", "jvm", "kept")],
 }
-#: Without a variable that asks for more: one of them always, the other with the long tests.
-FORMS = [("iceberg", "loop"), pytest.param("delta", "stream", marks=pytest.mark.long)]
 
 
 def dealt(format_: str, rng: random.Random, least: int) -> list[Kill]:
@@ -138,8 +136,9 @@ class Process:
         return code
 
 
+@pytest.mark.long  # each kill starts a JVM, for half a minute of CPU
 @pytest.mark.timeout(600 + 300 * LONG)
-@pytest.mark.parametrize(("format_", "driver"), [(f, d) for f in LAKES for d in ("loop", "stream")] if LONG else FORMS)
+@pytest.mark.parametrize(("format_", "driver"), [(f, d) for f in LAKES for d in ("loop", "stream")] if LONG else list(SHORT))
 def test_whatever_is_killed_whenever_tables_equal_their_source_and_no_event_is_doubled(
     kafka: Any, tmp_path: Path, tag: str, request: pytest.FixtureRequest, format_: str, driver: str
 ) -> None:

@@ -108,6 +108,7 @@ def follow(lake: Lake, config: dict[str, str], topic: str, *more: str, again: bo
         process.stdin.close()
 
 
+@pytest.mark.long
 def test_a_jdbc_catalog_in_sqlite_does_too(lake: Lake, tmp_path: Path) -> None:
     topic = lake.topic("t")
     catalog = f"jdbc:sqlite:file:{tmp_path / 'catalog.db'}"
@@ -116,6 +117,7 @@ def test_a_jdbc_catalog_in_sqlite_does_too(lake: Lake, tmp_path: Path) -> None:
     assert rows(config) == EXPECTED
 
 
+@pytest.mark.long
 def test_a_jdbc_catalog_in_postgresql_holds_the_tables_and_their_offsets(
     lake: Lake, tmp_path: Path, postgres: PostgresAddress, database: str
 ) -> None:
@@ -127,6 +129,7 @@ def test_a_jdbc_catalog_in_postgresql_holds_the_tables_and_their_offsets(
     assert rows(config) == EXPECTED
 
 
+@pytest.mark.long
 def test_delta_tables_in_a_metastore_are_created_changed_maintained_and_found_again(lake: Lake, tmp_path: Path) -> None:
     import pyarrow
     from deltalake import DeltaTable, QueryBuilder

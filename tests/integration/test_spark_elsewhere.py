@@ -20,7 +20,7 @@ from tests.faults.lake_source import Source
 from tests.fix_spark import LAKES, Lake
 from tests.spark_servers import Cluster, ConnectServer
 
-pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.long]
 
 
 class Elsewhere:

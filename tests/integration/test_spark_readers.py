@@ -11,7 +11,7 @@ import pytest
 
 from tests.fix_spark import INT, Lake, event, iceberg_and_long_delta
 
-pytestmark = [pytest.mark.services, pytest.mark.spark]
+pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.long]
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "sinks" / "examples"
 
