@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,14 +59,19 @@ def write(url: str, login: dict[str, str], target: str, table: str) -> None:
             task.put([reader.record(topic, offset, key, value)])
 
 
+@pytest.fixture
+def extended_database(postgres_with_extensions: PostgresAddress) -> Iterator[str]:
+    """A new database of a server that has XML and PostgreSQL's own extensions."""
+    name = postgres_with_extensions.create_database()
+    yield name
+    postgres_with_extensions.drop_database(name)
+
+
 @pytest.mark.parametrize("table", sorted(REFERENCE["tables"]["pg"]))
-def test_tables_of_postgres_are_those_of_the_reference(postgres_with_extensions: PostgresAddress, table: str) -> None:
-    postgres = postgres_with_extensions
-    database = postgres.create_database()
-    try:
-        check_postgres(postgres, database, table)
-    finally:
-        postgres.drop_database(database)
+def test_tables_of_postgres_are_those_of_the_reference(
+    postgres_with_extensions: PostgresAddress, extended_database: str, table: str
+) -> None:
+    check_postgres(postgres_with_extensions, extended_database, table)
 
 
 def check_postgres(postgres: PostgresAddress, database: str, table: str) -> None:
@@ -124,7 +130,9 @@ def shown(value: Any) -> str | None:
     return value if value is None else value.hex() if isinstance(value, bytes) else str(value)
 
 
-def test_what_the_reference_cannot_write_is_written(postgres: PostgresAddress, database: str, mysql: MySqlAddress, tag: str) -> None:
+def test_what_the_reference_cannot_write_is_written(
+    postgres_with_extensions: PostgresAddress, extended_database: str, mysql: MySqlAddress, tag: str
+) -> None:
     """Points without PostGIS, times as defaults, times with a zone in MySQL, geometries."""
     name = tag.replace("-", "_")
     upsert = {"insert_mode": "upsert", "primary_key_mode": "record_key", "delete_enabled": "true", "quote_identifiers": "true"}
@@ -135,6 +143,7 @@ def test_what_the_reference_cannot_write_is_written(postgres: PostgresAddress, d
         with started(url, **named, **upsert) as (task, _):
             task.put([reader.record(topic, offset, key, value) for offset, (key, value) in enumerate(TOPICS[topic])])
 
+    postgres, database = postgres_with_extensions, extended_database
     to_postgres = f"jdbc:postgresql://{postgres.host}:{postgres.port}/{database}", (postgres.user, postgres.password)
     put(*to_postgres, "jtr1pg.public.types", "lt,hs")
     put(*to_postgres, "jtr1my.jtsrc.types", "g,p")

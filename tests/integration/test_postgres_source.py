@@ -716,7 +716,8 @@ def test_a_server_without_a_free_slot_is_told_so(tmp_path_factory: pytest.TempPa
     server = PostgresServer(tmp_path_factory.mktemp("postgres-full"))
     runner = Runner(server, server.create_database())
     try:
-        for number in range(20):
+        (slots,) = runner.db.execute("SELECT current_setting('max_replication_slots')::int").fetchone() or (0,)
+        for number in range(slots):
             runner.db.execute("SELECT pg_create_physical_replication_slot(%s)", (f"p{number}",))
         text = failure(runner)
     finally:

@@ -12,8 +12,8 @@ from connect_py.testing.services.process import Service, ServiceError, free_port
 from spark_sink.jars import java
 
 #: One node: every internal topic has one replica. No delay before a group's first rebalance, which would cost each consumer three seconds.
-#: Records are kept whatever their age: tests write some of past years, which the broker would delete 30 s after its start
-#: (log.initial.task.delay.ms) and at each later look.
+#: Records are kept whatever their age, since tests write some of past years: the broker's first check for records that are too old (by
+#: default 30 s after its start) and the later ones come after a day. Topics keep Kafka's default retention, which recordings show.
 PROPERTIES = """process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller}
@@ -31,7 +31,8 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
 auto.create.topics.enable=true
-log.retention.ms=-1
+log.initial.task.delay.ms=86400000
+log.retention.check.interval.ms=86400000
 """
 
 LOGGING = """rootLogger.level=INFO
