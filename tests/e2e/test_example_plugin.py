@@ -90,7 +90,8 @@ class Feed:
         Thread(target=self.server.serve_forever, daemon=True).start()
 
 
-@pytest.mark.parametrize("install", [in_a_folder, pytest.param(in_an_environment, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("install", [in_a_folder, in_an_environment])
 def test_the_example_reads_a_feed_into_kafka_and_writes_it_into_sqlite(
     install: Callable[[Path, Path], dict[str, Any]],
     wheel: Path,

@@ -91,7 +91,8 @@ def await_journal(kafka: Kafka, tag: str, connection: psycopg.Connection) -> Non
     await_lines(kafka, f"pg_{tag}.public.journal", {line for (line,) in connection.execute("SELECT line FROM journal").fetchall()})
 
 
-@pytest.mark.parametrize("readers", [pytest.param(1, marks=pytest.mark.long), 2])
+@pytest.mark.long
+@pytest.mark.parametrize("readers", [1, 2])
 def test_a_snapshot_that_is_killed_again_and_again_goes_on(
     make_worker: Callable[..., Worker], kafka: Kafka, postgres: PostgresAddress, database: str, tag: str, dice: random.Random, readers: int
 ) -> None:

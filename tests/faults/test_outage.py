@@ -55,6 +55,6 @@ def test_a_task_waits_for_its_broker_and_a_worker_stops_in_order_without_one(bro
     finally:
         worker.stop()
     said = worker.log.read_text()
-    assert re.search(r" INFO Stopped \(connect_py\.worker:\d+\)\n$", said)
+    assert re.search(r" INFO Kafka Connect stopped \(connect_py\.worker:\d+\)\n$", said)
     assert "The last states could not be written" in said
     assert "ERROR" not in said

@@ -33,7 +33,7 @@ def retained(runner: Runner) -> int:
     return int(row[0])  # type: ignore[call-overload]
 
 
-@pytest.mark.parametrize("publication", ["filtered", "all_tables"])
+@pytest.mark.parametrize("publication", ["filtered", pytest.param("all_tables", marks=pytest.mark.long)])
 def test_a_quiet_slot_lets_the_server_discard_its_log(runner: Runner, publication: str) -> None:
     runner.db.execute("CREATE TABLE quiet (id int PRIMARY KEY, v text); INSERT INTO quiet VALUES (1, 'a')")
     runner.db.execute("CREATE TABLE busy (id serial PRIMARY KEY, v text)")

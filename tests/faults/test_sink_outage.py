@@ -29,6 +29,7 @@ def has_failed_commit(worker: Worker) -> bool:
     return "Commit of offsets timed out" in log or "could not be committed" in log
 
 
+@pytest.mark.long
 def test_a_sink_task_outlives_its_broker_and_a_stop_meanwhile_does_not_hang(broker: Broker, tmp_path: Path, tag: str) -> None:
     kafka, out = Kafka(broker.bootstrap), tmp_path / "out"
     create_topic(kafka, tag)

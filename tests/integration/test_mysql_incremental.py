@@ -150,7 +150,14 @@ def test_every_row_is_read_once_whatever_the_key(source: Source, kind: str) -> N
     assert len(set(rows)) == count
 
 
-@pytest.mark.parametrize("kind", ["an unsigned bigint", "a text", "a composite", "bytes", "a date", "a float"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "an unsigned bigint",
+        "a composite",
+        *(pytest.param(kind, marks=pytest.mark.long) for kind in ("a text", "bytes", "a date", "a float")),
+    ],
+)
 def test_a_restart_after_any_batch_brings_every_row(source: Source, kind: str) -> None:
     count = fill(source, kind)
     with source.task() as task:

@@ -53,7 +53,7 @@ def config(own: OwnServer, kafka: Kafka, name: str, **more: str) -> dict[str, st
     return task_config(own, kafka, name, mariadb=isinstance(own, MariaDbServer), **settings)
 
 
-@pytest.mark.parametrize("ends", ["stop", "kill"])
+@pytest.mark.parametrize("ends", [pytest.param("stop", marks=pytest.mark.long), "kill"])
 def test_a_server_that_restarts_loses_and_doubles_no_change(own: OwnServer, kafka: Kafka, table: str, ends: str) -> None:
     with DirectTask(config(own, kafka, table)) as task:
         task.poll_until(lambda: task.rows("t"))

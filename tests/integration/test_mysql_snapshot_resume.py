@@ -193,7 +193,7 @@ def test_an_interruption_in_a_large_transaction_before_what_is_left_is_no_other_
     assert [end["event_count"] for end in ends] == [5000]
 
 
-@pytest.mark.parametrize("threads", ["1", "2"])
+@pytest.mark.parametrize("threads", [pytest.param("1", marks=pytest.mark.long), "2"])
 def test_a_user_who_may_lock_only_tables_goes_on_and_keeps_nobody_from_writing(source: Source, threads: str) -> None:
     user = f"u_{uuid.uuid4().hex[:8]}"
     login = {"database_user": user, "database_password": "secret", "snapshot_locking_fallback": "lock", "snapshot_max_threads": threads}
@@ -266,7 +266,7 @@ KEYS = {
 UNCUT = {"a label", "a beginning", "none"}
 
 
-@pytest.mark.parametrize("threads", ["1", "2"])
+@pytest.mark.parametrize("threads", [pytest.param("1", marks=pytest.mark.long), "2"])
 def test_tables_of_any_key_are_read_whatever_interrupts_them(source: Source, threads: str) -> None:
     tables = {kind: f"t_{kind.replace(' ', '_')}" for kind in KEYS}
     for kind, (columns, row) in KEYS.items():

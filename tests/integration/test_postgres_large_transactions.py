@@ -206,7 +206,7 @@ def test_a_table_that_changes_inside_of_it_changes_at_its_place(pair: Callable[.
     assert shapes == {("id", "n", "t"), ("id", "n", "t", "extra")}
 
 
-@pytest.mark.parametrize("seed", [2, random.SystemRandom().randrange(1 << 30)])
+@pytest.mark.parametrize("seed", [2, pytest.param(random.SystemRandom().randrange(1 << 30), marks=pytest.mark.long)])
 def test_any_mixture_of_sessions_gives_the_same(pair: Callable[..., Pair], seed: int) -> None:
     print(f"seed {seed}")
     dice = random.Random(seed)

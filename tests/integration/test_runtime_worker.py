@@ -288,6 +288,7 @@ def test_a_standalone_worker_keeps_offsets_in_its_file_and_ends_when_a_connector
     assert start(["standalone", str(worker), str(connector)]).returncode == 3
 
 
+@pytest.mark.long
 def test_an_unreachable_broker_is_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "w.properties"
     began = time.monotonic()

@@ -15,6 +15,7 @@ from connect_py.errors import ConfigError, ConnectError
 from connect_py.kafka.admin import KafkaAdmin
 from connect_py.kafka.client import internal_properties
 from connect_py.kafka.log import KafkaLog, LogRecord
+from connect_py.testing.services.process import wait_until
 from offsets.config_store import KafkaConfigStore
 from offsets.offset_store import KafkaOffsetStore
 from offsets.schema_history import KafkaSchemaHistory
@@ -339,6 +340,6 @@ def test_a_schema_history_that_ends_in_the_marker_of_a_transaction_is_read(kafka
     producer.begin_transaction()
     for number in range(3):
         producer.produce(history.topic, str(number).encode(), partition=0)
-    producer.commit_transaction(30)
-    assert [value for _, value in history.read_values()] == [b"0", b"1", b"2"]
+    producer.commit_transaction(30)  # readers of committed records see them a moment later
+    wait_until(lambda: [value for _, value in history.read_values()] == [b"0", b"1", b"2"], 20, "the history")
     history.close()
