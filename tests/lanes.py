@@ -16,6 +16,7 @@ import argparse
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -75,6 +76,9 @@ def main(arguments: list[str]) -> int:
             if codes[lane.name] == _TESTS_FAILED and lane.suites:
                 codes[lane.name] = _alone(lane, options)
         _tell_times(lanes, Path(folder), record=asked.record)
+        failed = sum(_counted(lane, "failed") + _counted(lane, "error") for lane in lanes if codes[lane.name] not in (0, _NO_TESTS))
+        passed, skipped = (sum(_counted(lane, word) for lane in lanes) for word in ("passed", "skipped"))
+        print(f"\n{'tests' if asked.slice is None else 'slice'}: {passed} passed, {failed} failed, {skipped} skipped", flush=True)
     return max(0 if code == _NO_TESTS and asked.slice is not None else code for code in codes.values())
 
 
@@ -169,6 +173,13 @@ def _alone(lane: Lane, options: list[str]) -> int:
 def _show(lane: Lane, seconds: float) -> None:
     print(f"\n===== lane {lane.name}, {seconds / 60:.1f} min, exit code {lane.process.returncode} =====\n", flush=True)
     print(lane.output.read_text(errors="replace"), flush=True)
+
+
+def _counted(lane: Lane, word: str) -> int:
+    """Return the number before a word in pytest's closing line; 0 without one."""
+    lines = [line for line in lane.output.read_text(errors="replace").splitlines() if line.startswith("=") and " in " in line]
+    found = re.search(rf"(\d+) {word}", lines[-1]) if lines else None
+    return int(found[1]) if found else 0
 
 
 def _last_line(lane: Lane) -> str:
