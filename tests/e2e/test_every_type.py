@@ -91,6 +91,7 @@ def assert_all_equal(lakes: list[Lake], source: dict[str, str], sinks: list[dict
     assert not problems, "\n".join(problems)
 
 
+@pytest.mark.long
 def test_every_type_of_postgresql(lakes: list[Lake], postgres_with_extensions: PostgresAddress, tag: str) -> None:
     server = postgres_with_extensions
     database = server.create_database()
