@@ -14,7 +14,7 @@ import pytest
 from connect_py.api.record import TopicPartition
 from connect_py.errors import FatalTaskError
 from spark_sink.watermark import Watermark
-from tests.fix_spark import BIGINT, ID, INT, TEXT, Lake, both_formats, event, struct, with_schema
+from tests.fix_spark import BIGINT, ID, INT, TEXT, Lake, both_formats, event, iceberg_and_long_delta, struct, with_schema
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -131,7 +131,7 @@ def test_a_replay_of_everything_writes_nothing(lake: Lake) -> None:
     assert lake.context.group == {TopicPartition(topic, 0): len(recorded())}
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_after_a_kill_between_the_tables_commit_and_the_report_nothing_is_applied_twice(lake: Lake) -> None:
     topic = lake.topic("n")
     insert = event("c", None, {"note": "once"}, {"note": TEXT}, "n")
@@ -160,7 +160,7 @@ def test_a_table_that_cannot_be_written_holds_the_offsets_back_and_the_others_ke
     assert lake.snapshots("a") == 1
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_a_new_column_and_a_wider_type_reach_the_table_and_old_events_leave_new_columns_alone(lake: Lake) -> None:
     topic = lake.topic("t")
     task = lake.start(lake.config(topic))
@@ -223,7 +223,7 @@ def test_a_bad_record_stops_the_task_with_its_place_and_nothing_is_written(lake:
     assert lake.context.group == {}
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_plain_records_are_upserted_by_key_and_a_tombstone_removes_the_row(lake: Lake) -> None:
     topic = lake.topic("p")
     schema = struct({"id": ID, "name": TEXT})
@@ -239,7 +239,7 @@ def test_plain_records_are_upserted_by_key_and_a_tombstone_removes_the_row(lake:
     assert lake.rows("p") == [{"id": 1, "name": "v1"}]
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_a_table_that_was_dropped_is_built_again_although_the_group_is_further(lake: Lake) -> None:
     topic = lake.topic("t")
     lake.produce(topic, [event("c", n, {"n": n}, {"n": INT}) for n in range(3)])
@@ -263,7 +263,7 @@ def test_a_watermark_in_a_table_property_counts_when_the_snapshots_have_lost_the
     assert [row["n"] for row in lake.rows("t")] == [2]
 
 
-@both_formats
+@iceberg_and_long_delta
 @pytest.mark.parametrize("seed", [1, 2])
 def test_any_history_cut_anywhere_ends_in_the_state_of_a_plain_model(lake: Lake, seed: int) -> None:
     """Inserts, updates, deletes, tombstones, unavailable values and a column that comes and goes, over partitions and random batches."""
