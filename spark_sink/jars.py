@@ -147,7 +147,7 @@ def verify(coordinates: Iterable[str], directory: Path) -> None:
         if found != wanted:
             raise FatalTaskError(
                 f"{coordinate} from Maven Central has the SHA-256 {found} and not {wanted}: it is not the library that this version was "
-                f"tested with. Nothing was kept. Look at what is between this machine and repo1.maven.org, and at {cache_directory()}/ivy."
+                f"tested with. Nothing was kept. Look at what is between this machine and Maven Central, and at {cache_directory()}/ivy."
             )
 
 
