@@ -23,6 +23,7 @@ install: .venv/installed
 	@[ -x $(BIN)/python ] || { echo 'making .venv'; $(PYTHON) -m venv .venv; }
 	@echo 'installing packages into .venv (about 450 MB the first time: Spark is most of it)'
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --editable '.[dev]'
+	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m compileall -q connect_py connectors offsets rest_api spark_sink
 	@touch $@
 
 demo: java install
