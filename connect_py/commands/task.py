@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
 
 from connect_py.api.storage import OffsetWriter
-from connect_py.runtime.spare_name import SPARE
+from connect_py.runtime.fork_server import serve
+from connect_py.runtime.process_name import FORK_SERVER
 from connect_py.runtime.task_main import main as task_main
+
+#: What most tasks need. What only some need (registries, SQLAlchemy, Spark) takes long to import or much memory, and stays with them.
+_PRELOADED = (
+    "offsets.writer",
+    "connect_py.kafka.admin",
+    "connect_py.kafka.consumer",
+    "connect_py.converters.json",
+    "connect_py.runtime.chain",
+    "connect_py.runtime.sink_task",
+    "connect_py.runtime.source_task",
+    "connectors.file.source",
+    "connectors.mongodb.task",
+    "connectors.mysql.task",
+    "connectors.postgres.task",
+)
 
 
 def task(arguments: Sequence[str], _usage: str) -> int:
-    """Run a task until its worker or its source ends it. Returns the exit code.
-
-    A spare imports what tasks need while it waits for its task.
-    """
-    is_spare = arguments[:1] == [SPARE]
-    if is_spare:
-        _preload()
-    return task_main(_offset_writer, is_spare=is_spare)
-
-
-def _preload() -> None:
-    import offsets.writer  # noqa: F401
+    """Run a task until its worker or its source ends it, or serve as the process that tasks are forked from. Returns the exit code."""
+    is_server = arguments[:1] == [FORK_SERVER]
+    if is_server:
+        for name in _PRELOADED:
+            importlib.import_module(name)
+        if not serve():
+            return 0
+    return task_main(_offset_writer, is_forked=is_server)
 
 
 def _offset_writer(worker: Mapping[str, str], connector: str, task: int) -> OffsetWriter:

@@ -52,11 +52,11 @@ _BOTH = (
         TASKS_OF_WORKER, ConfigType.INT, MAX_TASKS_OF_WORKER, _MEDIUM, "The most tasks that run on this worker.", validator=between(1)
     ),
     ConfigKey(
-        "task.spare.process",
+        "task.fork.server",
         ConfigType.BOOLEAN,
         True,
         _LOW,
-        "Whether a process waits for the next task, so that it starts a few tenths of a second earlier; takes 30 MB.",
+        "Whether tasks are forked from a process that has imported what they need, so that they start at once and share its memory.",
     ),
     ConfigKey("offset.flush.interval.ms", ConfigType.LONG, 60000, _LOW, "Time between two commits of a source task's offsets."),
     ConfigKey("offset.flush.timeout.ms", ConfigType.LONG, 5000, _LOW, "How long a commit may take."),
@@ -174,7 +174,7 @@ class WorkerConfig:
     plugin_path: Sequence[str]
     max_tasks_of_connector: int = MAX_TASKS_OF_CONNECTOR
     max_tasks: int = MAX_TASKS_OF_WORKER
-    has_spare_process: bool = True
+    has_fork_server: bool = True
 
     @classmethod
     def parse(cls, properties: Mapping[str, str], definition: ConfigDef = DISTRIBUTED) -> WorkerConfig:
@@ -208,7 +208,7 @@ class WorkerConfig:
             plugin_path=values["plugin.path"] or (),
             max_tasks_of_connector=values[TASKS_OF_CONNECTOR],
             max_tasks=values[TASKS_OF_WORKER],
-            has_spare_process=values["task.spare.process"],
+            has_fork_server=values["task.fork.server"],
         )
 
     def worker_id(self, bound: Sequence[str] = ()) -> str:

@@ -45,10 +45,10 @@ from connect_py.runtime.metrics.stats import MetricSettings
 from connect_py.runtime.metrics.task import SinkMetrics, SourceMetrics, TaskMetrics
 from connect_py.runtime.pipe_offsets import PipeOffsetWriter
 from connect_py.runtime.plugins import Plugins
+from connect_py.runtime.process_name import show_name
 from connect_py.runtime.providers.resolver import Resolver
 from connect_py.runtime.redact import redactor, secret_values
 from connect_py.runtime.secrets import secrets_of
-from connect_py.runtime.spare_name import show_name
 from connect_py.runtime.traces import headline, trace_of
 
 log = logging.getLogger(__name__)
@@ -78,11 +78,11 @@ class _Channel:
             self._stream.flush()
 
 
-def main(offset_writer: OffsetWriterFactory, *, is_spare: bool = False) -> int:
+def main(offset_writer: OffsetWriterFactory, *, is_forked: bool = False) -> int:
     """Run the task that the worker describes on standard input; returns the exit code of the process.
 
     Args:
-        is_spare: whether the process was started before its task was known.
+        is_forked: whether the process's command line is that of the server it was forked from.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the worker, which then asks this process to stop
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -93,7 +93,7 @@ def main(offset_writer: OffsetWriterFactory, *, is_spare: bool = False) -> int:
     if not first:
         return 1
     start: dict[str, Any] = orjson.loads(first)
-    if is_spare:
+    if is_forked:
         show_name(f"{start['connector']}-{start['task']}")
     formatter = line_logging.configure(start["log_level"], default_context=f"{start['connector']}|task-{start['task']}")
     for name, level in start["log_levels"].items():

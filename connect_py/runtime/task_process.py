@@ -23,7 +23,9 @@ from typing import Any
 
 import orjson
 
-from connect_py.runtime import loggers
+from connect_py.runtime import fork_server, loggers
+from connect_py.runtime.fork_server import ForkedProcess, ForkServer
+from connect_py.runtime.process_name import FORK_SERVER
 
 log = logging.getLogger(__name__)
 
@@ -73,42 +75,87 @@ class Exited:
 Event = Mapping[str, Any] | Exited
 
 
-def spawn(command: Sequence[str]) -> subprocess.Popen[bytes]:
+class Spawned(subprocess.Popen[bytes]):
+    """A process with a Python of its own."""
+
+    def release(self) -> None:
+        """Nothing is left to give back: `wait` has done that."""
+
+
+def spawn(command: Sequence[str]) -> Spawned:
     """Start a task's process, which waits for its ``start`` message. Raises OSError."""
-    return subprocess.Popen(
+    return Spawned(
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
         bufsize=0,
-        env={**_MALLOC, **os.environ, **_SAFE_PATH},
+        env=environment(),
     )
+
+
+def environment() -> dict[str, str]:
+    """The environment of a task's process, or of the server that it is forked from."""
+    return {**_MALLOC, **os.environ, **_SAFE_PATH}
+
+
+class Launcher:
+    """Starts task processes: forks them, or runs a command for each where that is not wanted or not possible. Any thread may use it.
+
+    Args:
+        command: the command line of a task's process, but for the task's name.
+        forks: whether to fork them.
+    """
+
+    def __init__(self, command: Sequence[str], *, forks: bool = True) -> None:
+        self._command = list(command)
+        self._server = ForkServer(self._start_server) if forks and fork_server.is_supported() else None
+
+    def begin(self) -> None:
+        """Have everything imported by the time of the first launch."""
+        if self._server is not None:
+            try:
+                self._server.begin()
+            except OSError as error:
+                log.warning("The process that tasks are forked from could not be started (%s): each task imports for itself", error)
+
+    def launch(self, name: str) -> Spawned | ForkedProcess:
+        """Start a process for the task of this name, which waits for its ``start`` message. Raises OSError."""
+        if self._server is not None:
+            try:
+                return self._server.fork()
+            except OSError as error:
+                log.warning("The process of %s could not be forked (%s); it is started by itself", name, error)
+        return spawn([*self._command, name])
+
+    def close(self) -> None:
+        """Fork no more; called when the tasks have ended."""
+        if self._server is not None:
+            self._server.close()
+
+    def _start_server(self, control: int) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([*self._command, FORK_SERVER], stdin=control, start_new_session=True, env=environment())
 
 
 class TaskProcess:
     """One process of one task.
 
     Args:
-        command: what to run.
+        launch: starts a process that waits for its ``start`` message.
         start: the ``start`` message.
         on_event: gets every message and at last an `Exited`; called from a thread of its own.
         forward: gets every line that the process writes to standard error.
         redact: takes secrets out of such a line: what a task's children print has not passed its own log.
-        spare: a process of `spawn` that waits already, to be used in place of a new one.
-
-    Raises:
-        OSError: the process cannot be started.
     """
 
     def __init__(
         self,
-        command: Sequence[str],
+        launch: Callable[[], Spawned | ForkedProcess],
         start: Mapping[str, Any],
         on_event: Callable[[Event], None],
         forward: Callable[[str], None] | None = None,
         redact: Callable[[str], str] = lambda text: text,
-        spare: subprocess.Popen[bytes] | None = None,
     ) -> None:
         self._on_event = on_event
         self._forward = forward or (lambda line: print(line, file=sys.stderr, flush=True))
@@ -118,7 +165,7 @@ class TaskProcess:
         self._kill_timer: threading.Timer | None = None
         self._unfollow: Callable[[], None] = lambda: None
         first = orjson.dumps(start) + b"\n"  # what cannot be written must not leave a process without a task
-        self._process = spare or spawn(command)
+        self._process = launch()
         self.pid = self._process.pid
         self._errors = threading.Thread(target=self._read_errors, name=f"stderr of {self.pid}", daemon=True)
         self._errors.start()
@@ -204,6 +251,7 @@ class TaskProcess:
                 stream.close()
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)  # what the task started and left behind
+        self._process.release()
         self._on_event(Exited(code, tuple(self._last_lines)))
 
     def _read_errors(self) -> None:

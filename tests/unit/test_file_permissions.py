@@ -11,7 +11,7 @@ import pytest
 from connect_py.api.permissions import FILE_PATHS, permit
 from connect_py.commands.worker import _TASK_COMMAND
 from connect_py.errors import ConfigError, ConnectError
-from connect_py.runtime.task_process import Event, Exited, TaskProcess
+from connect_py.runtime.task_process import Event, Exited, TaskProcess, spawn
 from connectors.engine.snapshot.readers import Reader
 from connectors.file.sink import FileStreamSinkConnector, FileStreamSinkTask
 from connectors.file.source import FileStreamSourceConnector
@@ -35,7 +35,7 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_task_process_does_not_import_from_the_working_directory(ran: Path) -> None:
     events: queue.Queue[Event] = queue.Queue()
-    TaskProcess([*_TASK_COMMAND, "x-0"], {"type": "start"}, events.put, forward=lambda line: None)
+    TaskProcess(lambda: spawn([*_TASK_COMMAND, "x-0"]), {"type": "start"}, events.put, forward=lambda line: None)
     while not isinstance(events.get(timeout=60), Exited):
         pass
     assert not ran.exists(), ran.read_text()
@@ -45,7 +45,7 @@ def test_what_a_task_starts_does_not_import_from_the_working_directory(ran: Path
     """As Spark's JVM starts its Python workers: without any switch of its own."""
     events: queue.Queue[Event] = queue.Queue()
     script = "import subprocess, sys; subprocess.run([sys.executable, '-m', 'json.tool', '--help'], stdout=2)"
-    TaskProcess([sys.executable, "-P", "-c", script], {"type": "start"}, events.put, forward=lambda line: None)
+    TaskProcess(lambda: spawn([sys.executable, "-P", "-c", script]), {"type": "start"}, events.put, forward=lambda line: None)
     while not isinstance(events.get(timeout=60), Exited):
         pass
     assert not ran.exists(), ran.read_text()

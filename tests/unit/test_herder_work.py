@@ -120,7 +120,7 @@ class Work:
                 "offset.storage.topic": "o",
                 "status.storage.topic": "s",
                 "task.shutdown.graceful.timeout.ms": "300",
-                "task.spare.process": "false",
+                "task.fork.server": "false",
                 **properties,
             }
         )

@@ -23,7 +23,7 @@ from connect_py.runtime.herder.thread import HerderThread
 from connect_py.runtime.hosted_tasks import TaskHost, TaskSpec
 from connect_py.runtime.restart_policy import RestartPolicy
 from connect_py.runtime.task_main import _Channel
-from connect_py.runtime.task_process import Exited, TaskProcess
+from connect_py.runtime.task_process import Exited, TaskProcess, spawn
 from offsets.memory import MemoryStatusStore
 from tests import waiting
 
@@ -132,7 +132,7 @@ class Hosted:
             self.messages.append(event)
             on_event(event)
 
-        self.processes.append(TaskProcess(self.command, start, hear, self.lines.append))
+        self.processes.append(TaskProcess(lambda: spawn(self.command), start, hear, self.lines.append))
         return self.processes[-1]
 
     def want(self, *tasks: int, incarnation: int = 1, **start: Any) -> None:
@@ -417,7 +417,7 @@ TORN = textwrap.dedent(
 )
 def test_a_task_whose_last_message_is_torn_or_no_message_is_over(then: str, dies: bool) -> None:
     events: list[Any] = []
-    process = TaskProcess([sys.executable, "-c", TORN], {"then": then, "dies": dies}, events.append)
+    process = TaskProcess(lambda: spawn([sys.executable, "-c", TORN]), {"then": then, "dies": dies}, events.append)
     end = eventually(lambda: events and isinstance(events[-1], Exited) and events[-1], 15)
     assert (events[:-1], end.code) == ([{"type": "state", "state": "RUNNING"}], -signal.SIGKILL)
     assert not is_alive(process.pid)
@@ -441,7 +441,7 @@ def test_a_listener_that_fails_ends_the_task_instead_of_leaving_it_alone(command
             raise ValueError("no")
         ends.append(event)
 
-    TaskProcess(command, {"paused": False}, hear)
+    TaskProcess(lambda: spawn(command), {"paused": False}, hear)
     eventually(lambda: ends, 15)
 
 
@@ -455,14 +455,14 @@ def test_a_line_that_cannot_be_shown_does_not_stop_the_others(command: list[str]
             raise OSError("no room on the device")
         shown.append(line)
 
-    TaskProcess([sys.executable, "-c", script], {}, events.append, show)
+    TaskProcess(lambda: spawn([sys.executable, "-c", script]), {}, events.append, show)
     eventually(lambda: events and isinstance(events[-1], Exited))
     assert shown == ["b", "c"]
 
 
 def test_a_message_that_cannot_be_written_leaves_no_process(command: list[str]) -> None:
     with pytest.raises(TypeError):
-        TaskProcess(command, {"paused": object()}, lambda event: None)
+        TaskProcess(lambda: spawn(command), {"paused": object()}, lambda event: None)
 
 
 def test_the_task_of_a_connector_that_is_deleted_while_it_starts_is_not_started_again(hosted: Hosted) -> None:

@@ -41,9 +41,7 @@ from connect_py.runtime.providers.variables import with_variables_kept
 from connect_py.runtime.redact import PROVIDED, readable, redactor, scrub, secret_values
 from connect_py.runtime.restart_policy import RestartPolicy
 from connect_py.runtime.secrets import secrets_of
-from connect_py.runtime.spare_name import SPARE
-from connect_py.runtime.spare_process import SpareProcess
-from connect_py.runtime.task_process import Event, TaskProcess, spawn
+from connect_py.runtime.task_process import Event, Launcher, TaskProcess
 from connect_py.runtime.traces import trace_of
 
 log = logging.getLogger(__name__)
@@ -93,9 +91,8 @@ class HerderCore:
         self._assignment = assignment
         self._worker_id = worker_id
         self._cluster_id = cluster_id
-        self._task_command = list(task_command)
         self._offsets_by_pipe = offsets_by_pipe
-        self._spare = SpareProcess(lambda: spawn([*self._task_command, SPARE])) if worker.has_spare_process else None
+        self._launcher = Launcher(task_command, forks=worker.has_fork_server)
         self._thread = HerderThread()
         self._pool = ThreadPoolExecutor(_POOL_SIZE, "start-stop")
         self._ready = threading.Event()
@@ -159,6 +156,7 @@ class HerderCore:
             RetriableError: Kafka does not answer.
         """
         log.info("%sHerder starting", self._log_prefix)
+        self._launcher.begin()
         self._statuses.watch(self._on_superseded)
         self._offsets.start()
         self._statuses.start()
@@ -168,20 +166,15 @@ class HerderCore:
             self._leases.start()
         self._thread.start()
         self._thread.post(self._start_everything, "starting connectors and tasks")
-        if self._spare is not None:
-            self._spare.begin()
 
     def begin_stop(self) -> None:
         """Ask the tasks to end within ``task.shutdown.graceful.timeout.ms``. Requests are answered until `stop`, which waits for them."""
         self._ending.begin()
-        if self._spare is not None:
-            self._spare.close()
 
     def stop(self) -> None:
         """Stop everything within ``task.shutdown.graceful.timeout.ms`` and report it UNASSIGNED. Called after a failed `start`, too."""
-        if self._spare is not None:
-            self._spare.close()
         self._ending.finish(self._pool)
+        self._launcher.close()
         if self._leases is not None:
             self._leases.stop()
         self._variables.close()
@@ -360,15 +353,14 @@ class HerderCore:
         return TaskSpec(name, number, self._incarnations, version, start, policy, is_source)
 
     def _spawn(self, start: Mapping[str, Any], on_event: Callable[[Event], None]) -> TaskProcess:
-        name = start["connector"]
+        name, task = start["connector"], f"{start['connector']}-{start['task']}"
         redact = redactor(self._secrets_of(name, start["config"]) | self._secrets_of(name, start["task_config"]))
         process = TaskProcess(
-            [*self._task_command, f"{start['connector']}-{start['task']}"],
+            lambda: self._launcher.launch(task),
             start,
             on_event,
             forward=line_logging.forwarder(f"{start['connector']}|task-{start['task']}"),
             redact=lambda text: readable(scrub(PROVIDED(redact(text))), _MAX_LINE),
-            spare=self._spare.take() if self._spare is not None else None,
         )
         if start.get("leased") and self._leases is not None:
             self._leases.add(process)

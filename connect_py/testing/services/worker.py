@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import connect_py
-from connect_py.runtime.spare_name import SPARE
+from connect_py.runtime.process_name import FORK_SERVER
 from connect_py.testing.services.jars import QUICK_START
 from connect_py.testing.services.process import Service, ServiceError, child_pids, free_port, wait_until
 
@@ -192,8 +192,10 @@ class Worker:
                 raise
 
     def children(self) -> list[int]:
-        """The ids of the worker's child processes that run tasks; the one that waits for the next task is none of them."""
-        return [pid for pid in child_pids(self.pid) if not _is_spare(pid)]
+        """The ids of the processes that run tasks: children of the worker, or of the server that it has them forked from."""
+        found = child_pids(self.pid)
+        servers = [pid for pid in found if _is_fork_server(pid)]
+        return sorted({*found, *(task for server in servers for task in child_pids(server))} - {*servers})
 
     def stop(self) -> None:
         """Ask the worker to end (SIGTERM) and wait."""
@@ -217,8 +219,8 @@ def _message(content: bytes) -> str:
         return content.decode(errors="replace")
 
 
-def _is_spare(pid: int) -> bool:
+def _is_fork_server(pid: int) -> bool:
     try:
-        return SPARE.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return FORK_SERVER.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
