@@ -55,7 +55,7 @@ class Beside(beside.Beside[ChunkRow]):
         self.events.whole = False
 
     def fields(self) -> beside.Fields:
-        """See `connectors.engine.beside.Beside`. Debezium's MongoDB connector knows no surrogate keys, and stores no field for them."""
+        """See `Beside`. Debezium's MongoDB connector knows no surrogate keys, and stores no field for them."""
         found = super().fields()
         listed = found.get(COLLECTIONS)
         return {**found, COLLECTIONS: listed.replace(_NO_SURROGATE, "")} if isinstance(listed, str) else found
@@ -69,16 +69,16 @@ class Beside(beside.Beside[ChunkRow]):
             stream.watched = self.incremental.watched
 
     def records(self, rows: list[ChunkRow]) -> list[EncodedRow]:
-        """See `connectors.engine.beside.Beside`."""
+        """See `Beside`."""
         return self._chunks.rows(rows)
 
     def watch(self, collection: str | None) -> None:
-        """See `connectors.engine.beside.Beside`."""
+        """See `Beside`."""
         if self._stream is not None:
             self._stream.watched = collection
 
     def position(self) -> Mapping[str, Any]:
-        """See `connectors.engine.beside.Beside`."""
+        """See `Beside`."""
         found = self._position()
         return found.dump() if found else {}
 

@@ -83,31 +83,31 @@ class Beside(beside.Beside[ChunkRow]):
         self._chunks.stream_begins()
 
     def records(self, rows: list[ChunkRow]) -> list[EncodedRow]:
-        """See `connectors.engine.beside.Beside`."""
+        """See `Beside`."""
         assert self._stream is not None and self.incremental is not None
         # the reference sends a table's first window where a transaction begins, and all that follow where one ends
         return self._chunks.records(rows, self._stream.position(last_thread=self.incremental.has_sent))
 
     def watch(self, collection: str | None) -> None:
-        """See `connectors.engine.beside.Beside`."""
+        """See `Beside`."""
         self.taps.watched = None if collection is None else self._chunks.table(collection)
 
     def position(self) -> Mapping[str, Any]:
-        """See `connectors.engine.beside.Beside`."""
+        """See `Beside`."""
         found = self._position()
         return found.dump() if found else {}
 
     def execute(self, statement: str) -> None:
-        """See `connectors.engine.beside.Beside`."""
+        """See `Beside`."""
         self.general().execute(statement)
 
     def fatal_state(self, error: ConnectError) -> str | None:
-        """See `connectors.engine.beside.Beside`: no such right, wrong syntax, no database chosen (`MySqlHeartbeatErrorHandler`)."""
+        """See `Beside`: no such right, wrong syntax, no database chosen (`MySqlHeartbeatErrorHandler`)."""
         state = self.general().sql_state() if isinstance(error, ServerError) else ""
         return state if state in ("42000", "3D000") else None
 
     def change_structures(self, database: str, schema: str, ddl: str | None, changes: Sequence[Mapping[str, Any]]) -> None:
-        """See `connectors.engine.beside.Beside`: the schema history keeps what it is told, from the stream's present place on."""
+        """See `Beside`: the schema history keeps what it is told, from the stream's present place on."""
         if self._stream is None or self.schema is None:
             raise ConfigError("structures can be changed only while the log is followed")
         stream = self._stream
@@ -117,7 +117,7 @@ class Beside(beside.Beside[ChunkRow]):
             stream.structure_changed(id_)
 
     def actions(self) -> Mapping[str, Action]:
-        """See `connectors.engine.beside.Beside`."""
+        """See `Beside`."""
         return {position_signal.NAME: self._move}
 
     def take_signal(self, signal: Mapping[str, Any], done: Callable[[], None]) -> None:
@@ -128,15 +128,15 @@ class Beside(beside.Beside[ChunkRow]):
 
     @property
     def interrupts(self) -> bool:
-        """See `connectors.engine.beside.Beside`."""
+        """See `Beside`."""
         return super().interrupts or self.moves_to is not None
 
     def fields(self) -> beside.Fields:
-        """See `connectors.engine.beside.Beside`."""
+        """See `Beside`."""
         return super().fields() if self._moved_by is None else {**super().fields(), MOVED_BY: self._moved_by}
 
     def restore(self, fields: beside.Fields) -> None:
-        """See `connectors.engine.beside.Beside`."""
+        """See `Beside`."""
         super().restore(fields)
         moved_by = fields.get(MOVED_BY)
         self._moved_by = None if moved_by is None else str(moved_by)

@@ -1,7 +1,7 @@
 """The source offset of MySQL (mysql.md §7.3, §9; `BinlogOffsetContext.java`): Debezium's fields in Debezium's order.
 
 What it says. While a snapshot runs, `snapshot` is there: Debezium takes it again. A field of our own beside it tells what of it is done
-(`connectors.engine.snapshot.progress`): a start of ours streams what has changed since, and reads what is left (`rest.py`). `file` and
+(`SnapshotProgress`): a start of ours streams what has changed since, and reads what is left (`rest.py`). `file` and
 `pos` are where the log is read from: the start of the transaction that is under way, or the end of the last event outside of one; `gtids`
 are the transactions that were read whole.
 Inside a transaction `event` counts its events that were handled, and `row` the rows of the next one: a start reads the transaction again

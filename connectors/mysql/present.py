@@ -1,4 +1,4 @@
-"""MySQL's and MariaDB's tables as they are now; see `connectors.engine.present`. Structures are the server's, not the schema history's."""
+"""MySQL's and MariaDB's tables as they are now (`PresentTables`). Structures are the server's, not the schema history's."""
 
 from __future__ import annotations
 

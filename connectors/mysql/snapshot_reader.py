@@ -1,4 +1,4 @@
-"""A process that reads chunks of a MySQL snapshot beside the task's own (`connectors.engine.snapshot.reader_process`).
+"""A process that reads chunks of a MySQL snapshot beside the task's own (`serve`).
 
 It has a connection of its own, which takes its moment while the task's holds the lock. Tables come in the structures that the task has. It
 encodes without schemas: these are constants, which the task puts before each payload.

@@ -74,12 +74,12 @@ class Beside(beside.Beside[ChunkRow]):
             self.incremental.structure_seen(table.structure)
 
     def records(self, rows: list[ChunkRow]) -> list[EncodedRow]:
-        """See `connectors.engine.beside.Beside`."""
+        """See `Beside`."""
         assert self._stream is not None
         return self._chunks.rows(rows, *self._stream.place)
 
     def watch(self, collection: str | None) -> None:
-        """See `connectors.engine.beside.Beside`."""
+        """See `Beside`."""
         watched = self._table_of(collection)
         if watched != self.taps.watched:
             self.taps.watched = watched
@@ -87,12 +87,12 @@ class Beside(beside.Beside[ChunkRow]):
                 self._stream.tap()
 
     def position(self) -> Mapping[str, Any]:
-        """See `connectors.engine.beside.Beside`."""
+        """See `Beside`."""
         found = self._position()
         return found.dump() if found else {}
 
     def execute(self, statement: str) -> None:
-        """See `connectors.engine.beside.Beside`."""
+        """See `Beside`."""
         try:
             self._general().query(statement)
         except ServerError as error:

@@ -3,7 +3,7 @@ loads the other's.
 
 What it says. While a snapshot runs, `snapshot` is there and `snapshot_completed` is false: a start takes the snapshot again. Once it is
 complete, `lsn` is the position from which streaming goes on: every transaction that committed before it is in the snapshot. A field of
-our own beside them tells what of the snapshot is done (`connectors.engine.snapshot.progress`): a start of ours then streams what has
+our own beside them tells what of the snapshot is done (`SnapshotProgress`): a start of ours then streams what has
 changed since, and reads what is left (`snapshot_life.py`); the position is then a streaming one while the snapshot is unfinished. While
 streaming, the offset names the last event that was sent: its transaction (`txId`), its position (`lsn` = `lsn_proc`), how many events of
 that position were sent where there are several (`lsn_events_processed`), and the end of the last transaction that was sent whole

@@ -1,4 +1,4 @@
-"""PostgreSQL's tables as they are now; see `connectors.engine.present`."""
+"""PostgreSQL's tables as they are now (`PresentTables`)."""
 
 from __future__ import annotations
 
