@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from connect_py.errors import RetriableError
 from connectors.engine.notification.events import IncrementalEvents, Notification
 from connectors.engine.snapshot.hooks import SnapshotHooks
-from connectors.engine.snapshot.incremental import IncrementalSnapshot
+from connectors.engine.snapshot.incremental_machine import IncrementalSnapshot
 from connectors.engine.snapshot.incremental_offset import StoredKey, WantedCollection
 from connectors.engine.snapshot.java_object import JavaValue
 from connectors.engine.snapshot.reader import Chunk, UnknownCollectionError

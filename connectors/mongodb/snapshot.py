@@ -15,8 +15,8 @@ from connect_py.api import JsonEncoding
 from connect_py.api.record import EncodedRow
 from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.notification.events import InitialEvents
-from connectors.engine.snapshot.initial import ChunkedSnapshot, SnapshotRun
-from connectors.engine.snapshot.parallel import ParallelSnapshot, ReaderTable
+from connectors.engine.snapshot.initial_run import ChunkedSnapshot, SnapshotRun
+from connectors.engine.snapshot.parallel_run import ParallelSnapshot, ReaderTable
 from connectors.engine.snapshot.plan import NEVER_CUT, ChunkPlan, chunk_rows
 from connectors.engine.snapshot.progress import Chunk, SnapshotProgress
 from connectors.engine.snapshot.reading import SnapshotReading

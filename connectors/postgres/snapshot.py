@@ -19,8 +19,8 @@ from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.notification.events import InitialEvents
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.chunks import KeyColumn, range_sql
-from connectors.engine.snapshot.initial import ChunkedSnapshot, SnapshotRun
-from connectors.engine.snapshot.parallel import ParallelSnapshot, ReaderTable
+from connectors.engine.snapshot.initial_run import ChunkedSnapshot, SnapshotRun
+from connectors.engine.snapshot.parallel_run import ParallelSnapshot, ReaderTable
 from connectors.engine.snapshot.plan import NEVER_CUT, ChunkPlan, chunk_rows
 from connectors.engine.snapshot.progress import Chunk, SnapshotProgress
 from connectors.engine.snapshot.reading import SnapshotReading

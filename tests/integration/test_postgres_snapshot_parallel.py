@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from connectors.engine.snapshot import plan
-from connectors.engine.snapshot.parallel import ParallelSnapshot
+from connectors.engine.snapshot.parallel_run import ParallelSnapshot
 from connectors.engine.snapshot.progress import FIELD, SnapshotProgress
 from tests.integration.test_postgres_snapshot_resume import CHUNK, Source, finished, make_item, seen, source
 from tests.postgres_task import DirectTask, fold_events

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Protocol, TypeVar, cast
 
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
 from connectors.engine.snapshot import frames
-from connectors.engine.snapshot.initial import TableRows
+from connectors.engine.snapshot.initial_run import TableRows
 from connectors.engine.snapshot.markers import Marker
 
 #: A raw row, as a connector reads it.
