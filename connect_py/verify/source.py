@@ -18,8 +18,8 @@ from connect_py.runtime.plugins import Plugins
 from connect_py.verify.documents import document_of, id_of
 
 if TYPE_CHECKING:
-    from connectors.engine.present import PresentTables
-    from connectors.engine.snapshot.incremental_offset import StoredKey
+    from connectors.engine.snapshot.current_rows import PresentTables
+    from connectors.engine.snapshot.incremental.offset import StoredKey
 
 #: Rows of a range of keys: compared at once, and read again together.
 RANGE_ROWS = 5_000
@@ -78,7 +78,7 @@ class SourceTables:
 
     def is_keyless(self, name: str) -> bool:
         """Whether a table has no key that its rows could be read by."""
-        from connectors.engine.snapshot.reader import NoKeyError
+        from connectors.engine.snapshot.incremental.chunk_source import NoKeyError
 
         try:
             self._tables.maximum(name)

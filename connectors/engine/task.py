@@ -22,14 +22,14 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from connect_py.api import EncodedBatch, MetricGroup, SourceOffset, SourcePartition, SourceTask, SourceTaskContext
 from connect_py.api.record import EncodedRow
 from connect_py.errors import ConnectError, RetriableError
-from connectors.engine.beside import Beside, Fields
 from connectors.engine.config import ParsedConfig
 from connectors.engine.headers import context_headers, new_run_id
 from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
-from connectors.engine.post_processors import PostProcessors
+from connectors.engine.plugins.post_processors import PostProcessors
 from connectors.engine.retry import Backoff, Outage
+from connectors.engine.services import Beside, Fields
 from connectors.engine.signal.actions import BlockingRequest
-from connectors.engine.snapshot.hooks import SnapshotHooks
+from connectors.engine.snapshot.incremental.hooks import SnapshotHooks
 
 log = logging.getLogger(__name__)
 

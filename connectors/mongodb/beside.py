@@ -1,4 +1,4 @@
-"""MongoDB's part of what goes on beside a stream; see `connectors.engine.beside`. Owned by the task's thread."""
+"""MongoDB's part of what goes on beside a stream; see `connectors.engine.services`. Owned by the task's thread."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 from connect_py.api import SourceTaskContext
 from connect_py.api.record import EncodedRow
-from connectors.engine import beside
-from connectors.engine.snapshot.hooks import SnapshotHooks
-from connectors.engine.snapshot.incremental_offset import PREFIX
+from connectors.engine import services
+from connectors.engine.snapshot.incremental.hooks import SnapshotHooks
+from connectors.engine.snapshot.incremental.offset import PREFIX
 from connectors.mongodb.chunk_reader import ChunkRow, MongoChunks
 from connectors.mongodb.collections import CollectionFactory
 from connectors.mongodb.config import MongoConfig
@@ -24,7 +24,7 @@ COLLECTIONS = f"{PREFIX}collections"
 _NO_SURROGATE = f',"{COLLECTIONS}_surrogate_key":null'
 
 
-class Beside(beside.Beside[ChunkRow]):
+class Beside(services.Beside[ChunkRow]):
     """See the module.
 
     Args:
@@ -54,7 +54,7 @@ class Beside(beside.Beside[ChunkRow]):
         super().__init__(config, context, self._chunks, marks, hooks)
         self.events.whole = False
 
-    def fields(self) -> beside.Fields:
+    def fields(self) -> services.Fields:
         """See `Beside`. Debezium's MongoDB connector knows no surrogate keys, and stores no field for them."""
         found = super().fields()
         listed = found.get(COLLECTIONS)

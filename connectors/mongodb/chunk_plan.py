@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import bson
 
 from connectors.engine.snapshot.chunks import Key
-from connectors.engine.snapshot.progress import KeyRange
+from connectors.engine.snapshot.initial.progress import KeyRange
 from connectors.mongodb.collection_rows import queries, split_batch
 from connectors.mongodb.connection import Client
 from connectors.mongodb.documents import RAW

@@ -17,8 +17,8 @@ from bson.timestamp import Timestamp
 
 from connect_py.api.record import EncodedRow
 from connect_py.errors import ConfigError
-from connectors.engine.snapshot.incremental_offset import StoredKey, WantedCollection
-from connectors.engine.snapshot.reader import Chunk, UnknownCollectionError
+from connectors.engine.snapshot.incremental.chunk_source import Chunk, UnknownCollectionError
+from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
 from connectors.mongodb.collection_rows import split_batch
 from connectors.mongodb.collections import Collection, CollectionFactory
 from connectors.mongodb.config import MongoConfig

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from connect_py.api.record import EncodedRow
-from connectors.engine.snapshot.markers import Marker
-from connectors.engine.snapshot.progress import WHOLE, KeyRange
+from connectors.engine.snapshot.initial.markers import Marker
+from connectors.engine.snapshot.initial.progress import WHOLE, KeyRange
 from connectors.mongodb.collections import Collection
 from connectors.mongodb.connection import Client
 from connectors.mongodb.documents import Documents

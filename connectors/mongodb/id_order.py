@@ -16,8 +16,8 @@ import bson
 from bson import Binary, Decimal128, Int64, ObjectId, json_util
 from bson.json_util import CANONICAL_JSON_OPTIONS, DatetimeRepresentation, JSONOptions
 
-from connectors.engine.snapshot.incremental_offset import StoredKey
-from connectors.engine.snapshot.java_object import STRING, JavaValue
+from connectors.engine.snapshot.incremental.java_object import STRING, JavaValue
+from connectors.engine.snapshot.incremental.offset import StoredKey
 
 Query = dict[str, Any]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from connect_py.api import SourceOffset
 from connect_py.errors import ConfigError
+from connectors.engine.snapshot.initial.progress import FIELD
 from connectors.engine.snapshot.new_tables import FIELD as TABLES
-from connectors.engine.snapshot.progress import FIELD
 from connectors.engine.stored_offsets import whole_number
 from connectors.mongodb.resume_token import ResumeToken
 
@@ -28,7 +28,7 @@ class MongoOffset:
         seconds: `sec`; increment: `ord`.
         token: None at the start of everything, and where the server gives none.
         in_snapshot: `initsync`.
-        progress: what is done of the initial snapshot, see `connectors.engine.snapshot.progress`.
+        progress: what is done of the initial snapshot, see `connectors.engine.snapshot.initial.progress`.
         lsid: text of the session of the last event, where that was part of a transaction; txn_number is the transaction's.
         more: fields of an incremental snapshot and of a transaction that are under way, and of tables that were read, as the engine makes
             and reads them.

@@ -1,12 +1,12 @@
-"""MongoDB's collections as they are now; see `connectors.engine.present`."""
+"""MongoDB's collections as they are now; see `connectors.engine.snapshot.current_rows`."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 
 from connect_py.api.record import EncodedRow
-from connectors.engine.present import PRESENT
-from connectors.engine.snapshot.incremental_offset import StoredKey, WantedCollection
+from connectors.engine.snapshot.current_rows import PRESENT
+from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
 from connectors.engine.topic_naming import TopicNaming
 from connectors.mongodb.chunk_reader import MongoChunks
 from connectors.mongodb.collections import CollectionFactory

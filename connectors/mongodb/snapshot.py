@@ -15,11 +15,11 @@ from connect_py.api import JsonEncoding
 from connect_py.api.record import EncodedRow
 from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.notification.events import InitialEvents
-from connectors.engine.snapshot.initial_run import ChunkedSnapshot, SnapshotRun
-from connectors.engine.snapshot.parallel_run import ParallelSnapshot, ReaderTable
-from connectors.engine.snapshot.plan import NEVER_CUT, ChunkPlan, chunk_rows
-from connectors.engine.snapshot.progress import Chunk, SnapshotProgress
-from connectors.engine.snapshot.reading import SnapshotReading
+from connectors.engine.snapshot.initial.plan import NEVER_CUT, ChunkPlan, chunk_rows
+from connectors.engine.snapshot.initial.progress import Chunk, SnapshotProgress
+from connectors.engine.snapshot.initial.reading import SnapshotReading
+from connectors.engine.snapshot.initial.run import ChunkedSnapshot, SnapshotRun
+from connectors.engine.snapshot.parallel.pool import ParallelSnapshot, ReaderTable
 from connectors.mongodb import snapshot_reader
 from connectors.mongodb.chunk_plan import CollectionCuts, read_counts
 from connectors.mongodb.collection_rows import CollectionRows, encoder, queries

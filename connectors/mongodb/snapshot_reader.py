@@ -1,4 +1,4 @@
-"""A process that reads chunks of a MongoDB snapshot beside the task's own (`connectors.engine.snapshot.reader_process`).
+"""A process that reads chunks of a MongoDB snapshot beside the task's own (`connectors.engine.snapshot.parallel.worker`).
 
 It has a client of its own and encodes without schemas: these are constants, which the task puts before each payload.
 """
@@ -12,8 +12,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from connect_py.api import JsonEncoding
-from connectors.engine.snapshot import reader_process
-from connectors.engine.snapshot.progress import KeyRange
+from connectors.engine.snapshot.initial.progress import KeyRange
+from connectors.engine.snapshot.parallel import worker
 from connectors.mongodb.collection_rows import CollectionRows, encoder, queries
 from connectors.mongodb.collections import CollectionFactory
 from connectors.mongodb.config import MongoConfig, parse_config
@@ -57,7 +57,7 @@ class _Source:
 def main() -> int:
     """Read chunks until the task is gone, or has had enough."""
     logging.basicConfig(level=logging.ERROR)
-    return reader_process.serve(_Source, bytes)
+    return worker.serve(_Source, bytes)
 
 
 if __name__ == "__main__":

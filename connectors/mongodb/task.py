@@ -11,8 +11,8 @@ from typing import ClassVar
 from connect_py.api import EncodedBatch, SourceTaskContext
 from connect_py.errors import ConnectError, RetriableError
 from connectors.engine.signal.actions import BlockingRequest
+from connectors.engine.snapshot.initial.progress import SnapshotProgress
 from connectors.engine.snapshot.modes import SnapshotMode
-from connectors.engine.snapshot.progress import SnapshotProgress
 from connectors.engine.task import IDLE_SECONDS, DatabaseTask, State
 from connectors.mongodb import server
 from connectors.mongodb.beside import Beside

@@ -1,4 +1,4 @@
-"""MySQL's part of what goes on beside a stream; see `connectors.engine.beside`. Owned by the task's thread."""
+"""MySQL's part of what goes on beside a stream; see `connectors.engine.services`. Owned by the task's thread."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 from connect_py.api import SourceTaskContext
 from connect_py.api.record import EncodedRow
 from connect_py.errors import ConfigError, ConnectError
-from connectors.engine import beside
+from connectors.engine import services
 from connectors.engine.relational.table import TableId
 from connectors.engine.signal.processor import Action
 from connectors.engine.signal.records import Signal
-from connectors.engine.snapshot.hooks import SnapshotHooks
+from connectors.engine.snapshot.incremental.hooks import SnapshotHooks
 from connectors.mysql import position_signal
 from connectors.mysql.chunk_reader import ChunkRow, MySqlChunks
 from connectors.mysql.config import MySqlConfig
@@ -33,7 +33,7 @@ from connectors.mysql.watermarks import watermarks_of
 log = logging.getLogger(__name__)
 
 
-class Beside(beside.Beside[ChunkRow]):
+class Beside(services.Beside[ChunkRow]):
     """See the module.
 
     Args:
@@ -131,11 +131,11 @@ class Beside(beside.Beside[ChunkRow]):
         """See `Beside`."""
         return super().interrupts or self.moves_to is not None
 
-    def fields(self) -> beside.Fields:
+    def fields(self) -> services.Fields:
         """See `Beside`."""
         return super().fields() if self._moved_by is None else {**super().fields(), MOVED_BY: self._moved_by}
 
-    def restore(self, fields: beside.Fields) -> None:
+    def restore(self, fields: services.Fields) -> None:
         """See `Beside`."""
         super().restore(fields)
         moved_by = fields.get(MOVED_BY)

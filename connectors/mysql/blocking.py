@@ -17,8 +17,8 @@ from connect_py.api.record import EncodedRow
 from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.notification.events import InitialEvents
 from connectors.engine.relational.table import TableId
-from connectors.engine.snapshot.initial_run import ChunkedSnapshot, whole_tables
-from connectors.engine.snapshot.progress import Chunk
+from connectors.engine.snapshot.initial.progress import Chunk
+from connectors.engine.snapshot.initial.run import ChunkedSnapshot, whole_tables
 from connectors.engine.stored_offsets import BLOCKING
 from connectors.mysql.connection import Connection
 from connectors.mysql.offset import MySqlOffset

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from connect_py.errors import DataError
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.chunks import Key, KeyColumn, SqlDialect, range_sql
-from connectors.engine.snapshot.progress import WHOLE, Chunk, KeyRange
+from connectors.engine.snapshot.initial.progress import WHOLE, Chunk, KeyRange
 from connectors.mysql.chunk_keys import ChunkKey, cut_key, is_zero_date
 from connectors.mysql.connection import Connection, quote_literal, quote_name
 from connectors.mysql.model import MyTable

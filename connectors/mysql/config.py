@@ -12,14 +12,14 @@ from connect_py.api import Password
 from connect_py.api.config import ConfigType, ConfigValue, parse_value
 from connect_py.errors import ConfigError
 from connectors.engine.config import OLD_NAMES, ParsedConfig, skipped_operations, with_defaults, with_present_mode, with_present_names
-from connectors.engine.custom_converters import CustomConverters
-from connectors.engine.plugin_checks import add_problems, plugin_problems
+from connectors.engine.plugins.checks import add_problems, plugin_problems
+from connectors.engine.plugins.custom_converters import CustomConverters
+from connectors.engine.plugins.reselect import Reselect
 from connectors.engine.properties import Config, validate
 from connectors.engine.relational.column_rules import ColumnRules
 from connectors.engine.relational.filters import NameFilter, TableFilters, parse_regexes
 from connectors.engine.relational.keys import KeyRules
 from connectors.engine.relational.table import TableId
-from connectors.engine.reselect import Reselect
 from connectors.engine.snapshot.modes import custom
 from connectors.engine.topic_naming import DATABASE_STRATEGY
 from connectors.engine.without_effect import warn_of_unused

@@ -16,8 +16,8 @@ from typing import Final
 
 from connect_py.api import SourceOffset
 from connect_py.errors import ConfigError
+from connectors.engine.snapshot.initial.progress import FIELD as PROGRESS
 from connectors.engine.snapshot.new_tables import FIELD as TABLES
-from connectors.engine.snapshot.progress import FIELD as PROGRESS
 from connectors.engine.stored_offsets import BLOCKING, flag, stored_snapshot, whole_number
 
 #: The last signal that came by the log and set the place: it is there to be read again.

@@ -7,11 +7,11 @@ from typing import TypeVar
 
 from connect_py.api.record import EncodedRow
 from connect_py.errors import ConnectError
-from connectors.engine.present import PRESENT
 from connectors.engine.relational.table import TableId
-from connectors.engine.snapshot.incremental_offset import StoredKey, WantedCollection
-from connectors.engine.snapshot.markers import Marker
-from connectors.engine.snapshot.reader import BusyError
+from connectors.engine.snapshot.current_rows import PRESENT
+from connectors.engine.snapshot.incremental.chunk_source import BusyError
+from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
+from connectors.engine.snapshot.initial.markers import Marker
 from connectors.engine.topic_naming import TopicNaming
 from connectors.mysql import server
 from connectors.mysql.chunk_reader import MySqlChunks

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from connect_py.errors import DataError
 from connectors.engine.encode.plan import ColumnPlan
 from connectors.engine.encode.texts import Text
-from connectors.engine.reselect import Fill, NotReadError, Reselect
+from connectors.engine.plugins.reselect import Fill, NotReadError, Reselect
 from connectors.mysql.chunk_keys import chunk_key
 from connectors.mysql.connection import Connection, quote_name
 from connectors.mysql.errors import LostConnectionError, ServerError

@@ -32,7 +32,7 @@ from connect_py.api.record import EncodedRow
 from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.notification.events import InitialEvents
 from connectors.engine.relational.table import TableId
-from connectors.engine.snapshot.progress import SnapshotProgress
+from connectors.engine.snapshot.initial.progress import SnapshotProgress
 from connectors.engine.stored_offsets import INITIAL
 from connectors.mysql import server
 from connectors.mysql.config import MySqlConfig

@@ -14,7 +14,7 @@ from typing import Any
 
 from connect_py.api import JsonEncoding
 from connectors.engine.relational.table import TableId
-from connectors.engine.snapshot import reader_process
+from connectors.engine.snapshot.parallel import worker
 from connectors.mysql import server
 from connectors.mysql.config import MySqlConfig, parse_config
 from connectors.mysql.model import MyColumn, MyTable
@@ -72,7 +72,7 @@ def _pack(row: bytes) -> bytes:
 def main() -> int:
     """Read chunks until the task is gone, or has had enough."""
     logging.basicConfig(level=logging.ERROR)
-    return reader_process.serve(_Source, _pack)
+    return worker.serve(_Source, _pack)
 
 
 if __name__ == "__main__":

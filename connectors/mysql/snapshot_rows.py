@@ -15,13 +15,13 @@ from connect_py.api.record import EncodedRow
 from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.notification.events import InitialEvents
 from connectors.engine.relational.table import TableId
-from connectors.engine.snapshot.initial_run import ChunkedSnapshot, SnapshotRun
-from connectors.engine.snapshot.order import by_rows
-from connectors.engine.snapshot.parallel_run import ParallelSnapshot, ReaderTable
-from connectors.engine.snapshot.plan import ChunkPlan, chunk_rows
-from connectors.engine.snapshot.progress import Chunk, SnapshotProgress
-from connectors.engine.snapshot.readers import Reader, start_readers, take_moment
-from connectors.engine.snapshot.reading import SnapshotReading
+from connectors.engine.snapshot.initial.order import by_rows
+from connectors.engine.snapshot.initial.plan import ChunkPlan, chunk_rows
+from connectors.engine.snapshot.initial.progress import Chunk, SnapshotProgress
+from connectors.engine.snapshot.initial.reading import SnapshotReading
+from connectors.engine.snapshot.initial.run import ChunkedSnapshot, SnapshotRun
+from connectors.engine.snapshot.parallel.pool import ParallelSnapshot, ReaderTable
+from connectors.engine.snapshot.parallel.readers import Reader, start_readers, take_moment
 from connectors.mysql import server, snapshot_reader
 from connectors.mysql.chunk_plan import TableCuts
 from connectors.mysql.config import MySqlConfig

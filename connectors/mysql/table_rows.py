@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from connect_py.api.record import EncodedRow
 from connectors.engine.batches import MAX_BYTES, rows_together
 from connectors.engine.envelope import tail
-from connectors.engine.snapshot.markers import Marker
+from connectors.engine.snapshot.initial.markers import Marker
 from connectors.mysql.connection import Connection, quote_name
 from connectors.mysql.moment import altered_tables_pass
 from connectors.mysql.packet_rows import PacketRows

@@ -11,7 +11,7 @@ from connect_py.errors import FatalTaskError
 from connectors.engine.encode.fused_rows import FusedRows
 from connectors.engine.encode.slow import Encoded
 from connectors.engine.encode.texts import UNCHANGED, Text
-from connectors.engine.reselect import Fill
+from connectors.engine.plugins.reselect import Fill
 from connectors.mysql.binlog.bodies import Rows
 from connectors.mysql.binlog.columns import Meaning
 from connectors.mysql.binlog.errors import MalformedEventError

@@ -10,9 +10,9 @@ from connect_py.api import ConvertedColumn, Route
 from connect_py.api.record import JsonEncoding
 from connectors.engine.encode.plan import ColumnPlan
 from connectors.engine.encode.table import TableEncoder
+from connectors.engine.plugins.reselect import Fill
 from connectors.engine.relational.column_rules import ColumnFacts
 from connectors.engine.relational.table import Table, TableId
-from connectors.engine.reselect import Fill
 from connectors.engine.topic_naming import TopicNaming
 from connectors.mysql.binlog.columns import Meaning
 from connectors.mysql.config import MySqlConfig

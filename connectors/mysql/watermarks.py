@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from connectors.engine.relational.table import TableId
-from connectors.engine.snapshot.watermarks import Watermarks, WrittenWatermarks
+from connectors.engine.snapshot.incremental.watermarks import Watermarks, WrittenWatermarks
 from connectors.mysql import server
 from connectors.mysql.chunk_keys import text_literal
 from connectors.mysql.config import MySqlConfig

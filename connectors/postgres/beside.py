@@ -1,4 +1,4 @@
-"""PostgreSQL's part of what goes on beside a stream; see `connectors.engine.beside`. Owned by the task's thread."""
+"""PostgreSQL's part of what goes on beside a stream; see `connectors.engine.services`. Owned by the task's thread."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 from connect_py.api import SourceTaskContext
 from connect_py.api.record import EncodedRow
-from connectors.engine import beside
+from connectors.engine import services
 from connectors.engine.relational.table import TableId
-from connectors.engine.snapshot.hooks import SnapshotHooks
+from connectors.engine.snapshot.incremental.hooks import SnapshotHooks
 from connectors.postgres.chunk_reader import ChunkRow, PostgresChunks
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.connection import Connection
@@ -24,7 +24,7 @@ from connectors.postgres.watermarks import watermarks_of
 _LSN = Struct(">q")
 
 
-class Beside(beside.Beside[ChunkRow]):
+class Beside(services.Beside[ChunkRow]):
     """See the module.
 
     Args:

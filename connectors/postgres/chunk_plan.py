@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from connectors.engine.relational.table import Table, TableId
 from connectors.engine.snapshot.chunks import Key, KeyColumn, range_sql
-from connectors.engine.snapshot.order import by_rows
-from connectors.engine.snapshot.progress import KeyRange
+from connectors.engine.snapshot.initial.order import by_rows
+from connectors.engine.snapshot.initial.progress import KeyRange
 from connectors.postgres.chunk_reader import DIALECT
 from connectors.postgres.connection import Connection, quote_literal, quote_name
 from connectors.postgres.types.base import PgColumn

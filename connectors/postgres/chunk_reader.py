@@ -23,9 +23,9 @@ from connectors.engine.envelope import tail
 from connectors.engine.relational.table import Table, TableId
 from connectors.engine.signal.records import DEFECTS
 from connectors.engine.snapshot.chunks import ChunkQuery, Key, KeyColumn, SqlDialect, order_sql, where_sql
-from connectors.engine.snapshot.incremental_offset import StoredKey, WantedCollection
-from connectors.engine.snapshot.java_object import STRING, JavaValue
-from connectors.engine.snapshot.reader import BusyError, Chunk, NoKeyError, UnknownCollectionError
+from connectors.engine.snapshot.incremental.chunk_source import BusyError, Chunk, NoKeyError, UnknownCollectionError
+from connectors.engine.snapshot.incremental.java_object import STRING, JavaValue
+from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
 from connectors.postgres import catalog
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.connection import Connection, quote_literal, quote_name

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from connect_py.api import SourceOffset
+from connectors.engine.snapshot.initial.progress import FIELD as PROGRESS
 from connectors.engine.snapshot.new_tables import FIELD as TABLES
-from connectors.engine.snapshot.progress import FIELD as PROGRESS
 from connectors.engine.stored_offsets import BLOCKING, flag, stored_snapshot, whole_number
 
 _MORE = ("incremental_snapshot_", "transaction_", TABLES)

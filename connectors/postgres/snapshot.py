@@ -19,11 +19,11 @@ from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.notification.events import InitialEvents
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.chunks import KeyColumn, range_sql
-from connectors.engine.snapshot.initial_run import ChunkedSnapshot, SnapshotRun
-from connectors.engine.snapshot.parallel_run import ParallelSnapshot, ReaderTable
-from connectors.engine.snapshot.plan import NEVER_CUT, ChunkPlan, chunk_rows
-from connectors.engine.snapshot.progress import Chunk, SnapshotProgress
-from connectors.engine.snapshot.reading import SnapshotReading
+from connectors.engine.snapshot.initial.plan import NEVER_CUT, ChunkPlan, chunk_rows
+from connectors.engine.snapshot.initial.progress import Chunk, SnapshotProgress
+from connectors.engine.snapshot.initial.reading import SnapshotReading
+from connectors.engine.snapshot.initial.run import ChunkedSnapshot, SnapshotRun
+from connectors.engine.snapshot.parallel.pool import ParallelSnapshot, ReaderTable
 from connectors.engine.stored_offsets import BLOCKING, INITIAL
 from connectors.postgres import snapshot_reader
 from connectors.postgres.catalog import read_tables

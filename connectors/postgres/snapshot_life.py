@@ -47,7 +47,7 @@ from connectors.engine.notification.events import InitialEvents
 from connectors.engine.relational.filters import compile_java_regex
 from connectors.engine.relational.table import TableId
 from connectors.engine.signal.actions import BlockingRequest
-from connectors.engine.snapshot.progress import SnapshotProgress
+from connectors.engine.snapshot.initial.progress import SnapshotProgress
 from connectors.engine.stored_offsets import BLOCKING, INITIAL
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.connection import Connection

@@ -1,4 +1,4 @@
-"""A process that reads chunks of a PostgreSQL snapshot beside the task's own (`connectors.engine.snapshot.reader_process`).
+"""A process that reads chunks of a PostgreSQL snapshot beside the task's own (`connectors.engine.snapshot.parallel.worker`).
 
 It has a connection of its own, in a transaction at the moment that the task's transaction exports, and finds every table's structure as of
 that moment. It encodes without schemas: these are constants, which the task puts before each payload.
@@ -14,7 +14,7 @@ from typing import Any
 
 from connect_py.api import JsonEncoding
 from connectors.engine.relational.table import TableId
-from connectors.engine.snapshot import reader_process
+from connectors.engine.snapshot.parallel import worker
 from connectors.postgres.catalog import read_tables
 from connectors.postgres.config import PostgresConfig, parse_config
 from connectors.postgres.connection import Connection, quote_literal
@@ -85,7 +85,7 @@ def _connect(config: PostgresConfig, exported: str) -> Connection:
 def main() -> int:
     """Read chunks until the task is gone, or has had enough."""
     logging.basicConfig(level=logging.ERROR)
-    return reader_process.serve(_Source, bytes)
+    return worker.serve(_Source, bytes)
 
 
 if __name__ == "__main__":

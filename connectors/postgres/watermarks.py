@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from connectors.engine.relational.table import TableId
-from connectors.engine.snapshot.watermarks import Watermarks, WrittenWatermarks
+from connectors.engine.snapshot.incremental.watermarks import Watermarks, WrittenWatermarks
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.connection import Connection, quote_literal, quote_name
 from connectors.postgres.errors import ServerError, translate

@@ -19,7 +19,7 @@ import pytest
 from connect_py.api import JsonEncoding
 from connect_py.testing.services.mysql import MySqlAddress
 from connectors.engine.relational.table import TableId
-from connectors.engine.snapshot.markers import Marker
+from connectors.engine.snapshot.initial.markers import Marker
 from connectors.mysql import server
 from connectors.mysql.config import parse_config
 from connectors.mysql.connection import Connection, quote_name

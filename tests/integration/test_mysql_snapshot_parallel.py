@@ -11,8 +11,8 @@ from typing import Any
 import orjson
 import pytest
 
-from connectors.engine.snapshot import plan
-from connectors.engine.snapshot.parallel_run import ParallelSnapshot
+from connectors.engine.snapshot.initial import plan
+from connectors.engine.snapshot.parallel.pool import ParallelSnapshot
 from connectors.mysql.rest import RestOfSnapshot
 from tests.integration.test_mysql_snapshot_resume import CHUNK, Source, finished, rows_of, source
 from tests.mysql_task import DirectMySqlTask

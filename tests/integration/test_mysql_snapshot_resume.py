@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from connect_py.testing.services.mysql import MySqlAddress
-from connectors.engine.snapshot.progress import FIELD, SnapshotProgress
+from connectors.engine.snapshot.initial.progress import FIELD, SnapshotProgress
 from connectors.mysql import table_rows
 from connectors.mysql.offset import MySqlOffset
 from tests.fix_kafka import Kafka

@@ -14,8 +14,8 @@ import pytest
 
 from connect_py.testing.services.postgres import PostgresAddress
 from connectors.engine.signal import channels
-from connectors.engine.snapshot import pace
-from connectors.engine.snapshot.hooks import SnapshotHooks
+from connectors.engine.snapshot.incremental import pace
+from connectors.engine.snapshot.incremental.hooks import SnapshotHooks
 from connectors.postgres import streaming
 from tests.fix_postgres import postgres_source
 from tests.postgres_task import DirectTask, fold_events

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from connectors.engine.snapshot import plan
-from connectors.engine.snapshot.parallel_run import ParallelSnapshot
-from connectors.engine.snapshot.progress import FIELD, SnapshotProgress
+from connectors.engine.snapshot.initial import plan
+from connectors.engine.snapshot.initial.progress import FIELD, SnapshotProgress
+from connectors.engine.snapshot.parallel.pool import ParallelSnapshot
 from tests.integration.test_postgres_snapshot_resume import CHUNK, Source, finished, make_item, seen, source
 from tests.postgres_task import DirectTask, fold_events
 

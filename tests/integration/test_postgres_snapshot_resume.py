@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from connect_py.testing.services.postgres import PostgresAddress
-from connectors.engine.snapshot.progress import FIELD, SnapshotProgress
+from connectors.engine.snapshot.initial.progress import FIELD, SnapshotProgress
 from connectors.postgres import copy_rows, slot
 from connectors.postgres.offset import PostgresOffset
 from tests.fix_postgres import postgres_source

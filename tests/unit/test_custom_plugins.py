@@ -16,10 +16,10 @@ from connect_py.api import Conversion, ConvertedColumn, CustomConverter, Encoded
 from connect_py.data import Schema, Struct, Type
 from connect_py.data.schema import struct
 from connect_py.errors import ConfigError, DataError
-from connectors.engine.custom_converters import CustomConverters
-from connectors.engine.post_processors import PostProcessors
+from connectors.engine.plugins.custom_converters import CustomConverters
+from connectors.engine.plugins.post_processors import PostProcessors
+from connectors.engine.plugins.reselect import Reselect
 from connectors.engine.relational.table import Table, TableId
-from connectors.engine.reselect import Reselect
 from connectors.mysql.converters import JdbcSinkDataTypesConverter, TinyIntOneToBooleanConverter
 from connectors.postgres.config import parse_config, validate_config
 from connectors.postgres.tables import CapturedTable, TableFactory

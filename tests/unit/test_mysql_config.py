@@ -8,7 +8,7 @@ import pytest
 
 from connect_py.errors import ConfigError, DataError
 from connectors.engine.relational.table import TableId
-from connectors.engine.snapshot.java_object import JavaValue
+from connectors.engine.snapshot.incremental.java_object import JavaValue
 from connectors.engine.topic_naming import TopicNaming
 from connectors.mysql.chunk_keys import chunk_key
 from connectors.mysql.config import parse_config

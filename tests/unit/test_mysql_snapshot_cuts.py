@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from connectors.engine.relational.table import TableId
-from connectors.engine.snapshot.progress import FIELD, Chunk, KeyRange
+from connectors.engine.snapshot.initial.progress import FIELD, Chunk, KeyRange
 from connectors.mysql.chunk_keys import cut_key, is_zero_date
 from connectors.mysql.chunk_plan import TableCuts
 from connectors.mysql.model import MyColumn, MyTable

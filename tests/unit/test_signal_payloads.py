@@ -17,7 +17,7 @@ from connectors.engine.signal.actions import BlockingRequest, require_snapshot, 
 from connectors.engine.signal.channels import FileChannel
 from connectors.engine.signal.processor import SignalProcessor
 from connectors.engine.signal.records import SignalRecord, parse_document
-from connectors.engine.snapshot.incremental_machine import MOST_LOSSES
+from connectors.engine.snapshot.incremental.machine import MOST_LOSSES
 from tests.snapshot_run import Run, Table
 
 # Python warns of nested character classes, which Java has

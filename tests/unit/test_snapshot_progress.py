@@ -20,10 +20,10 @@ from connect_py.runtime.metrics.snapshot import snapshot_of
 from connect_py.runtime.metrics.worker import WorkerMetrics
 from connectors.engine.batches import rows_together
 from connectors.engine.metrics import SnapshotMetrics
-from connectors.engine.snapshot import frames
-from connectors.engine.snapshot.markers import Marker
-from connectors.engine.snapshot.marking import MarkedRows, OpenChunk
-from connectors.engine.snapshot.progress import WHOLE, Chunk, KeyRange, SnapshotProgress
+from connectors.engine.snapshot.initial.markers import Marker
+from connectors.engine.snapshot.initial.marking import MarkedRows, OpenChunk
+from connectors.engine.snapshot.initial.progress import WHOLE, Chunk, KeyRange, SnapshotProgress
+from connectors.engine.snapshot.parallel import frames
 from rest_api.models import connector_status
 
 KEY = ("id int4",)

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from connectors.engine.snapshot import frames
+from connectors.engine.snapshot.parallel import frames
 
 SERVE = """
 import threading

@@ -11,8 +11,8 @@ from connect_py.api import JsonEncoding, SourceTaskContext
 from connect_py.api.record import EncodedRow
 from connect_py.data.schema import INT64, STRING, map_of, struct
 from connectors.engine.config import ParsedConfig
-from connectors.engine.extensions import extensions
 from connectors.engine.notification.events import Notification
+from connectors.engine.plugins.extensions import extensions
 from connectors.engine.side_records import SideRecords
 
 log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from typing import Any
 from connect_py.api.permissions import allowed_file
 from connect_py.errors import ConfigError
 from connectors.engine.config import ParsedConfig
-from connectors.engine.extensions import extensions
+from connectors.engine.plugins.extensions import extensions
 from connectors.engine.signal.channels import FileChannel, InProcessChannel, SignalChannel
 from connectors.engine.signal.records import SignalRecord, parse_document
 

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 from connect_py.errors import ConfigError, ConnectError, RetriableError
-from connectors.engine.extensions import extensions
+from connectors.engine.plugins.extensions import extensions
 from connectors.engine.signal.records import DEFECTS, Signal, SignalRecord, parse_object
 
 log = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from connect_py.errors import ConfigError, FatalTaskError
-from connectors.engine.extensions import extensions
+from connectors.engine.plugins.extensions import extensions
 
 
 class StoredPosition(enum.Enum):

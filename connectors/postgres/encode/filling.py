@@ -7,7 +7,7 @@ from typing import Any
 
 from connectors.engine.encode.slow import Encoded
 from connectors.engine.encode.texts import Text
-from connectors.engine.reselect import Fill
+from connectors.engine.plugins.reselect import Fill
 from connectors.postgres.encode.table import PostgresEncoder
 from connectors.postgres.encode.tuples import read_tuple
 

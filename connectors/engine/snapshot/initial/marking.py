@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from connect_py.api.record import EncodedRow
-from connectors.engine.snapshot.markers import Marker, marker_of
-from connectors.engine.snapshot.progress import WHOLE, Chunk, SnapshotProgress
+from connectors.engine.snapshot.initial.markers import Marker, marker_of
+from connectors.engine.snapshot.initial.progress import WHOLE, Chunk, SnapshotProgress
 
 #: A raw row, as a connector reads it.
 R = TypeVar("R")

@@ -17,9 +17,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO, Protocol, TypeVar, cast
 
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
-from connectors.engine.snapshot import frames
-from connectors.engine.snapshot.initial_run import TableRows
-from connectors.engine.snapshot.markers import Marker
+from connectors.engine.snapshot.initial.markers import Marker
+from connectors.engine.snapshot.initial.run import TableRows
+from connectors.engine.snapshot.parallel import frames
 
 #: A raw row, as a connector reads it.
 R = TypeVar("R")

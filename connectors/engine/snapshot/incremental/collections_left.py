@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from connect_py.data.java_regex import compile_java_regex
 from connect_py.errors import ConfigError
-from connectors.engine.snapshot.incremental_offset import IncrementalOffset, StoredKey, WantedCollection
+from connectors.engine.snapshot.incremental.offset import IncrementalOffset, StoredKey, WantedCollection
 
 #: The offset is a record of the offsets topic, whose limit is 1 MB by default (`max.message.bytes`); a character takes up to four bytes.
 MAX_CHARACTERS = 200_000

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from connect_py.api.record import EncodedRow
-from connectors.engine.snapshot.markers import Marker
-from connectors.engine.snapshot.marking import MarkedRows, OpenChunk
-from connectors.engine.snapshot.progress import Chunk, SnapshotProgress
+from connectors.engine.snapshot.initial.markers import Marker
+from connectors.engine.snapshot.initial.marking import MarkedRows, OpenChunk
+from connectors.engine.snapshot.initial.progress import Chunk, SnapshotProgress
 
 T = TypeVar("T")
 #: A raw row, as a connector reads it.

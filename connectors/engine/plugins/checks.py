@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 from connect_py.api import ConfigValue, JsonEncoding
 from connect_py.errors import ConfigError
-from connectors.engine.custom_converters import CustomConverters
-from connectors.engine.post_processors import RESELECT, PostProcessors, configured
-from connectors.engine.reselect import Reselect
+from connectors.engine.plugins.custom_converters import CustomConverters
+from connectors.engine.plugins.post_processors import RESELECT, PostProcessors, configured
+from connectors.engine.plugins.reselect import Reselect
 
 
 def plugin_problems(config: Mapping[str, str | None], *, reselects: bool) -> dict[str, str]:

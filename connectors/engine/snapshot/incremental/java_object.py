@@ -16,7 +16,7 @@ from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from connect_py.errors import ConfigError
-from connectors.engine.snapshot.java_times import fraction_text, seconds_of_moment, seconds_of_time, time_text
+from connectors.engine.snapshot.incremental.java_times import fraction_text, seconds_of_moment, seconds_of_time, time_text
 
 
 class JavaValue(NamedTuple):

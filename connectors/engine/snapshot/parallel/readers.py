@@ -19,8 +19,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
-from connectors.engine.snapshot import frames
-from connectors.engine.snapshot.marking import OpenChunk
+from connectors.engine.snapshot.initial.marking import OpenChunk
+from connectors.engine.snapshot.parallel import frames
 
 #: What a reader may be ahead: two or three batches. The system allows as much without privileges.
 _PIPE_BYTES = 1 << 20

@@ -20,10 +20,10 @@ from typing import Any, Generic, TypeVar
 
 from connect_py.api import Route
 from connect_py.api.record import EncodedRow
-from connectors.engine.snapshot import frames
-from connectors.engine.snapshot.marking import Encode, MarkedRows, OpenChunk
-from connectors.engine.snapshot.progress import Chunk, SnapshotProgress
-from connectors.engine.snapshot.readers import Reader, told_error
+from connectors.engine.snapshot.initial.marking import Encode, MarkedRows, OpenChunk
+from connectors.engine.snapshot.initial.progress import Chunk, SnapshotProgress
+from connectors.engine.snapshot.parallel import frames
+from connectors.engine.snapshot.parallel.readers import Reader, told_error
 
 T = TypeVar("T")
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from connect_py.api.record import EncodedRow
 from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.notification.events import InitialEvents
-from connectors.engine.snapshot.initial_run import SnapshotRun
-from connectors.engine.snapshot.progress import SnapshotProgress
+from connectors.engine.snapshot.initial.progress import SnapshotProgress
+from connectors.engine.snapshot.initial.run import SnapshotRun
 
 log = logging.getLogger(__name__)
 

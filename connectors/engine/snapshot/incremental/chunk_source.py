@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from connect_py.errors import ConnectError
-from connectors.engine.snapshot.incremental_offset import StoredKey, WantedCollection
+from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
 
 R = TypeVar("R")
 

@@ -13,7 +13,7 @@ from typing import Generic, Protocol, TypeVar
 
 from connect_py.errors import FatalTaskError
 from connectors.engine.snapshot.chunks import Key
-from connectors.engine.snapshot.progress import Chunk, KeyRange, SnapshotProgress
+from connectors.engine.snapshot.initial.progress import Chunk, KeyRange, SnapshotProgress
 
 #: Rows of a chunk: half a second of reading, so that little is read twice and looking for boundaries costs little.
 CHUNK_ROWS = 100_000

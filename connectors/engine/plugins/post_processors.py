@@ -19,7 +19,7 @@ from connect_py.converters.json_schema import schema_to_json
 from connect_py.converters.json_write import WriteOptions, payload_writer
 from connect_py.data import Schema, Struct
 from connect_py.errors import ConfigError, DataError
-from connectors.engine.custom_converters import aliases, below, made
+from connectors.engine.plugins.custom_converters import aliases, below, made
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from connect_py.errors import ConfigError
-from connectors.engine.snapshot.java_object import JavaValue, decode_key, encode_key
+from connectors.engine.snapshot.incremental.java_object import JavaValue, decode_key, encode_key
 
 PREFIX = "incremental_snapshot_"
 _SENT, _MAXIMUM = f"{PREFIX}primary_key", f"{PREFIX}maximum_key"

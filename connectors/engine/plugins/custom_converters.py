@@ -17,7 +17,7 @@ from connect_py.converters.json_write import WriteOptions, payload_writer, quote
 from connect_py.data import Type
 from connect_py.errors import ConfigError, ConnectError
 from connectors.engine.encode.plan import ColumnPlan, Unrepresentable
-from connectors.engine.extensions import extensions
+from connectors.engine.plugins.extensions import extensions
 
 log = logging.getLogger(__name__)
 

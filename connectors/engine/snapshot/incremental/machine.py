@@ -26,13 +26,13 @@ from typing import Generic, TypeVar
 from connect_py.errors import ConfigError, ConnectError, RetriableError
 from connectors.engine.notification.events import IncrementalEvents, ScanStatus
 from connectors.engine.signal.records import DEFECTS
-from connectors.engine.snapshot.hooks import SnapshotHooks
-from connectors.engine.snapshot.incremental_offset import StoredKey
-from connectors.engine.snapshot.incremental_queue import IncrementalQueue
-from connectors.engine.snapshot.pace import ChunkSize, Retries
-from connectors.engine.snapshot.reader import BusyError, ChunkReader, NoKeyError, UnknownCollectionError
-from connectors.engine.snapshot.watermarks import Watermarks
-from connectors.engine.snapshot.window import Window
+from connectors.engine.snapshot.incremental.chunk_source import BusyError, ChunkReader, NoKeyError, UnknownCollectionError
+from connectors.engine.snapshot.incremental.collections_left import IncrementalQueue
+from connectors.engine.snapshot.incremental.hooks import SnapshotHooks
+from connectors.engine.snapshot.incremental.offset import StoredKey
+from connectors.engine.snapshot.incremental.pace import ChunkSize, Retries
+from connectors.engine.snapshot.incremental.watermarks import Watermarks
+from connectors.engine.snapshot.incremental.window import Window
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from connect_py.errors import ConfigError, ConnectError, FatalTaskError
 from connectors.engine.encode.plan import ColumnPlan
 from connectors.engine.encode.texts import UNCHANGED, Text
-from connectors.engine.post_processors import RESELECT, configured
+from connectors.engine.plugins.post_processors import RESELECT, configured
 from connectors.engine.relational.filters import matches_any, parse_regexes
 
 log = logging.getLogger(__name__)
