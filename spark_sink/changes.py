@@ -3,8 +3,8 @@
 A batch is read once. The rows that stay are kept without their schemas: each record's two schema texts become fingerprints, and the driver
 fetches and parses the text of one record for every fingerprint that it has not met.
 
-One thread at a time uses a `Reader`: the task's, or the one that reads ahead while the task does not (`spark_sink.ahead`). Lanes, several
-at once, call the methods of a `Batch` that make frames; only the task's thread shares, rejects and closes it.
+One thread at a time uses a `Reader`: the task's, or the one that reads the next batch while the task does not use the reader. Lanes,
+several at once, call the methods of a `Batch` that make frames; only the task's thread shares, rejects and closes it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Spark's JVM: its start, whether it lives, how it ended. One a process, because py4j's gateway is; `spark_sink.session` shares it."""
+"""Spark's JVM: its start, whether it lives, how it ended. There is one per process, since py4j has one gateway per process."""
 
 from __future__ import annotations
 

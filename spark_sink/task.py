@@ -2,8 +2,8 @@
 
 Tables decide what has been applied: each commit holds the next offsets, and rows below them are dropped before a write, so a batch that is
 repeated, after a failure or a kill at any point, changes only the tables that had not committed it. The consumer group is a report that
-follows the tables and never leads them. One thread, the runtime's, uses everything here but what a lane does (`spark_sink.lanes`: it writes
-one table of a batch); `stop` only sets a flag.
+follows the tables and never leads them. One thread, the runtime's, uses everything here; only a lane, which writes one table of a batch,
+has a thread of its own (`spark_sink.lanes`). `stop` only sets a flag.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ class Watermark:
     """The next offset to apply, by topic partition. What lies below is in the table and is never applied again.
 
     Attributes:
-        snapshots: the offset at which a snapshot of the table began that has not ended yet, or `NO_SNAPSHOT` (`spark_sink.reconcile`).
+        snapshots: the offset at which a snapshot of the table began that has not ended yet, or `NO_SNAPSHOT`.
     """
 
     offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
