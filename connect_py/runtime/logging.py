@@ -1,7 +1,7 @@
 """What the worker and its tasks say on standard error: one line an event, quiet at INFO, in the form of Connect's default pattern.
 
     [2026-03-01 14:03:07,512] INFO Connector inventory runs with 1 task(s) (connect_py.runtime.hosted_connectors:163)
-    [2026-03-01 14:03:07,900] INFO [inventory|task-0] Snapshot finished: 1024 rows in 0.2 s (connectors.postgres.snapshot:196)
+    [2026-03-01 14:03:07,900] INFO [inventory|task-0] Snapshot finished: 1024 rows in 0.2 s (connectors.postgres.snapshot.snapshot:196)
 
 Time (local, milliseconds), level, context (`util/LoggingContext.java`: connector and scope; nothing for the worker itself), message, logger
 and line. Further lines of an event are indented, so a line that starts with a bracket starts an event. With ``CONNECT_PY_LOG_FORMAT=json``

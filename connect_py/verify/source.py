@@ -173,7 +173,7 @@ def _row(record: SourceRecord) -> SourceRow:
 def _open(config: Mapping[str, str], plugins: Plugins) -> PresentTables:
     name = plugins.resolve(config.get("connector.class", "").strip())
     if name == "io.debezium.connector.postgresql.PostgresConnector":
-        from connectors.postgres.present import PostgresPresentTables
+        from connectors.postgres.snapshot.current import PostgresPresentTables
 
         return PostgresPresentTables(config)
     if name in ("io.debezium.connector.mysql.MySqlConnector", "io.debezium.connector.mariadb.MariaDbConnector"):
@@ -181,7 +181,7 @@ def _open(config: Mapping[str, str], plugins: Plugins) -> PresentTables:
 
         return MySqlPresentTables(config, "mariadb" if "mariadb" in name else "mysql")
     if name == "io.debezium.connector.mongodb.MongoDbConnector":
-        from connectors.mongodb.present import MongoPresentTables
+        from connectors.mongodb.snapshot.current import MongoPresentTables
 
         return MongoPresentTables(config)
     raise ConfigError(f"connector.class={config.get('connector.class')}: verify reads tables of PostgreSQL, MySQL, MariaDB and MongoDB.")

@@ -46,7 +46,7 @@ class MongoDbConnector(SourceConnector):
         found = validate_config(config)
         if not any(value.errors for value in found):
             # the driver is loaded only here: a worker that hosts no MongoDB connector needs none
-            from connectors.mongodb.validation import connection_problem
+            from connectors.mongodb.server.validation import connection_problem
 
             problem = connection_problem(config)
             if problem:
@@ -69,6 +69,6 @@ class MongoDbConnector(SourceConnector):
 
     def alter_offsets(self, config: Mapping[str, str], offsets: Sequence[tuple[SourcePartition, SourceOffset | None]]) -> bool:
         """Accepts offsets of this connector's one partition. Raises BadRequestError."""
-        from connectors.mongodb.offset import MongoOffset
+        from connectors.mongodb.position.offset import MongoOffset
 
         return check_offsets(offsets, MongoOffset.load, key="server_id", others=("rs",))

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from connect_py.errors import FatalTaskError
 from connectors.engine.snapshot.modes import StoredPosition
-from connectors.mongodb import server
-from connectors.mongodb.change_stream import ChangeStream
 from connectors.mongodb.config import MongoConfig
-from connectors.mongodb.connection import Client
-from connectors.mongodb.offset import MongoOffset
-from connectors.mongodb.resume_token import ResumeToken
-from connectors.mongodb.server_errors import LostPositionError, translated
+from connectors.mongodb.position.offset import MongoOffset
+from connectors.mongodb.position.resume_token import ResumeToken
+from connectors.mongodb.server import state
+from connectors.mongodb.server.connection import Client
+from connectors.mongodb.server.errors import LostPositionError, translated
+from connectors.mongodb.stream.change_stream import ChangeStream
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ def prepare(client: Client, config: MongoConfig, position: MongoOffset | None, *
     if not reads:
         return Start(None if stored is not StoredPosition.STREAMING else position, None)
     start = position if goes_on and position is not None else present_place(client, config)
-    found = server.captured_namespaces(client, config)
+    found = state.captured_namespaces(client, config)
     to_read = [name for name in found if config.namespaces.is_snapshotted(name)]
     check_guardrail(config, found)
     return Start(start, to_read)
@@ -114,7 +114,7 @@ def present_place(client: Client, config: MongoConfig) -> MongoOffset:
 
 
 def _check_kind(client: Client) -> None:
-    found = server.hello(client)
+    found = state.hello(client)
     if "setName" not in found and found.get("msg") != "isdbgrid":
         raise FatalTaskError(
             "The server is neither a member of a replica set nor the router of a sharded cluster, and only these have change streams. "

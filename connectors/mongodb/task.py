@@ -14,19 +14,19 @@ from connectors.engine.signal.actions import BlockingRequest
 from connectors.engine.snapshot.initial.progress import SnapshotProgress
 from connectors.engine.snapshot.modes import SnapshotMode
 from connectors.engine.task import IDLE_SECONDS, DatabaseTask, State
-from connectors.mongodb import server
-from connectors.mongodb.beside import Beside
-from connectors.mongodb.change_stream import ChangeStream
-from connectors.mongodb.collections import CollectionFactory
+from connectors.mongodb.collection import CollectionFactory
 from connectors.mongodb.config import CONNECTOR, parse_config
-from connectors.mongodb.connection import Client, open_client
-from connectors.mongodb.documents import Documents
-from connectors.mongodb.offset import MongoOffset
+from connectors.mongodb.position.offset import MongoOffset
+from connectors.mongodb.position.stored import stored_offset
 from connectors.mongodb.preparation import prepare, present_place
-from connectors.mongodb.server_errors import LostPositionError
-from connectors.mongodb.snapshot import MongoSnapshot, SnapshotRequest
-from connectors.mongodb.stored import stored_offset
-from connectors.mongodb.streaming import Streaming
+from connectors.mongodb.server import state
+from connectors.mongodb.server.connection import Client, open_client
+from connectors.mongodb.server.errors import LostPositionError
+from connectors.mongodb.snapshot.snapshot import MongoSnapshot, SnapshotRequest
+from connectors.mongodb.stream.change_stream import ChangeStream
+from connectors.mongodb.stream.services import Beside
+from connectors.mongodb.stream.stream import Streaming
+from connectors.mongodb.values.documents import Documents
 
 log = logging.getLogger(__name__)
 
@@ -147,7 +147,7 @@ class MongoDbConnectorTask(DatabaseTask[Beside, MongoOffset]):
     def _begin_blocking(self, request: BlockingRequest) -> None:
         """Interrupt streaming for a snapshot that a signal asked for; what cannot be done is logged."""
         try:
-            found = server.captured_namespaces(self._open_client(), self._config)
+            found = state.captured_namespaces(self._open_client(), self._config)
             names = [name for name in found if self._config.namespaces.is_snapshotted(name, list(request.collections))]
             if not names:
                 log.warning("The blocking snapshot '%s' matches no captured collection: %s", request.signal, ", ".join(request.collections))

@@ -9,7 +9,7 @@ So the next attempt
 3. reads the chunks that are left, at S1, in the structures that the stream has at H;
 4. streams on from H.
 
-So everything that is sent of a row is in the order of its history; `connectors/postgres/snapshot_life.py` shows why, case by case, and
+So everything that is sent of a row is in the order of its history; `connectors/postgres/snapshot/lifecycle.py` shows why, case by case, and
 where PostgreSQL's stream lacks a large value, MySQL's has it: rows of the log are whole (`binlog_row_image=FULL`). A table that is altered
 between H and the first look at it is an error of the server's at S1, and the next attempt comes to that statement in the log. The offset
 says "unfinished" from the first row to the last, through the streaming of step 2 too, so that Debezium, which does not know our field,

@@ -22,8 +22,8 @@ from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.modes import MODES, SnapshotMode, configuration_based, custom
 from connectors.engine.without_effect import warn_of_unused
 from connectors.postgres.properties import EXTENSIONS, PROPERTIES, UNLISTED, WITHOUT_EFFECT
-from connectors.postgres.settings import ConnectionSettings
-from connectors.postgres.values import ValueOptions
+from connectors.postgres.server.settings import ConnectionSettings
+from connectors.postgres.types.columns import ValueOptions
 
 log = logging.getLogger(__name__)
 

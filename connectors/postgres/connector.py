@@ -10,7 +10,7 @@ from connectors.engine.config import OLD_NAMES, OPEN_PREFIXES
 from connectors.engine.properties import definition
 from connectors.engine.stored_offsets import check_offsets
 from connectors.postgres.config import VERSION, parse_config, validate_config
-from connectors.postgres.offset import PostgresOffset
+from connectors.postgres.position.offset import PostgresOffset
 from connectors.postgres.properties import EXTENSIONS, PROPERTIES, UNLISTED
 
 
@@ -35,7 +35,7 @@ class PostgresConnector(SourceConnector):
         found = validate_config(config)
         if not any(value.errors for value in found):
             # the driver is loaded only here: a worker that hosts no PostgreSQL connector needs none
-            from connectors.postgres.validation import connection_problem
+            from connectors.postgres.server.validation import connection_problem
 
             problem = connection_problem(config)
             if problem:

@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from connect_py.errors import FatalTaskError
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.modes import StoredPosition
-from connectors.postgres import catalog, mismatch, slot
-from connectors.postgres.catalog import ServerState
 from connectors.postgres.config import PostgresConfig
-from connectors.postgres.connection import Connection, quote_name
 from connectors.postgres.errors import ServerError, translate
-from connectors.postgres.lsn import format_lsn
-from connectors.postgres.offset import PostgresOffset
-from connectors.postgres.publication import ensure_publication, options_sql, warn_of_hidden
+from connectors.postgres.position import mismatch
+from connectors.postgres.position.lsn import format_lsn
+from connectors.postgres.position.offset import PostgresOffset
+from connectors.postgres.server import catalog
+from connectors.postgres.server.catalog import ServerState
+from connectors.postgres.server.connection import Connection, quote_name
+from connectors.postgres.slot import slot
+from connectors.postgres.slot.publication import ensure_publication, options_sql, warn_of_hidden
 
 log = logging.getLogger(__name__)
 

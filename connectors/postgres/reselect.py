@@ -11,8 +11,8 @@ from connect_py.errors import RetriableError
 from connectors.engine.encode.plan import ColumnPlan
 from connectors.engine.plugins.reselect import Fill, NotReadError, Reselect
 from connectors.engine.relational.table import TableId
-from connectors.postgres.connection import Connection, quote_literal, quote_name
 from connectors.postgres.errors import ServerError, class_of
+from connectors.postgres.server.connection import Connection, quote_literal, quote_name
 
 
 class Reselector:

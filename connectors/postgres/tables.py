@@ -12,16 +12,16 @@ from connectors.engine.encode.plan import ColumnPlan
 from connectors.engine.relational.column_rules import ColumnFacts
 from connectors.engine.relational.table import Table, TableId
 from connectors.engine.topic_naming import TopicNaming
-from connectors.postgres.catalog import TypeInfo, make_column
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.encode.filling import FillingEncoder
+from connectors.postgres.encode.source_info import SOURCE_SCHEMA, SourceBlock
 from connectors.postgres.encode.table import PostgresEncoder
-from connectors.postgres.pgoutput import Relation
 from connectors.postgres.reselect import Reselector
-from connectors.postgres.source_info import SOURCE_SCHEMA, SourceBlock
+from connectors.postgres.server.catalog import TypeInfo, make_column
+from connectors.postgres.stream.pgoutput import Relation
+from connectors.postgres.types.columns import PgColumn, column_plan, root_type
 from connectors.postgres.types.defaults import literal_of
 from connectors.postgres.types.lengths import holds_characters, length_and_scale, shown_type_name
-from connectors.postgres.values import PgColumn, column_plan, root_type
 
 log = logging.getLogger(__name__)
 

@@ -20,20 +20,21 @@ from connectors.engine.retry import Backoff
 from connectors.engine.signal.actions import BlockingRequest
 from connectors.engine.snapshot.modes import SnapshotMode
 from connectors.engine.task import IDLE_SECONDS, DatabaseTask, State
-from connectors.postgres import catalog, slot
-from connectors.postgres.beside import Beside
-from connectors.postgres.catalog import ServerState
 from connectors.postgres.config import parse_config
-from connectors.postgres.connection import Connection, Stopped
 from connectors.postgres.errors import ServerError, translate
-from connectors.postgres.lsn import format_lsn
-from connectors.postgres.offset import PostgresOffset, acknowledged_lsn
+from connectors.postgres.position.lsn import format_lsn
+from connectors.postgres.position.offset import PostgresOffset, acknowledged_lsn
 from connectors.postgres.preparation import open_general, prepare
 from connectors.postgres.reselect import Reselector
-from connectors.postgres.snapshot import PostgresSnapshot
-from connectors.postgres.snapshot_life import SnapshotLife
-from connectors.postgres.stream_opening import StreamOpener
-from connectors.postgres.streaming import ChangeStream
+from connectors.postgres.server import catalog
+from connectors.postgres.server.catalog import ServerState
+from connectors.postgres.server.connection import Connection, Stopped
+from connectors.postgres.slot import slot
+from connectors.postgres.snapshot.lifecycle import SnapshotLife
+from connectors.postgres.snapshot.snapshot import PostgresSnapshot
+from connectors.postgres.stream.opening import StreamOpener
+from connectors.postgres.stream.services import Beside
+from connectors.postgres.stream.stream import ChangeStream
 from connectors.postgres.tables import TableFactory
 
 log = logging.getLogger(__name__)

@@ -16,8 +16,8 @@ from typing import Any
 import bson
 from bson import Int64, ObjectId, json_util
 
-from connectors.mongodb.bson_forms import Form
-from connectors.mongodb.bson_json import bson_json
+from connectors.mongodb.values.bson_forms import Form
+from connectors.mongodb.values.bson_json import bson_json
 
 NOON = datetime.datetime(2026, 7, 3, 17, 59, 45, 729000)
 DOCUMENTS: dict[str, dict[str, Any]] = {

@@ -17,9 +17,9 @@ from collections.abc import Callable
 
 from connect_py.api import JsonEncoding, Route
 from connectors.engine.envelope import tail
+from connectors.postgres.encode.source_info import SOURCE_SCHEMA, SourceBlock
 from connectors.postgres.encode.table import PostgresEncoder
-from connectors.postgres.source_info import SOURCE_SCHEMA, SourceBlock
-from connectors.postgres.values import PgColumn, ValueOptions, column_plan
+from connectors.postgres.types.columns import PgColumn, ValueOptions, column_plan
 
 COLUMNS = [
     PgColumn("id", 20, "int8", nullable=False),

@@ -13,10 +13,10 @@ import pytest
 
 from connect_py.api import Password
 from connect_py.testing.services.postgres import PostgresAddress
-from connectors.postgres.connection import Connection
 from connectors.postgres.errors import ServerError
-from connectors.postgres.settings import ConnectionSettings
-from connectors.postgres.validation import connection_problem
+from connectors.postgres.server.connection import Connection
+from connectors.postgres.server.settings import ConnectionSettings
+from connectors.postgres.server.validation import connection_problem
 from tests.fix_postgres import postgres_source
 from tests.postgres_task import DirectTask
 from tests.silent_peers import Proxy, silent_listener
@@ -63,7 +63,7 @@ def test_a_validation_of_a_silent_peer_holds_nobody_up() -> None:
 
 
 def test_a_stop_ends_the_wait_for_a_silent_peer() -> None:
-    from connectors.postgres.connection import Stopped
+    from connectors.postgres.server.connection import Stopped
 
     began = time.monotonic()
     with silent_listener() as port, pytest.raises(Stopped):

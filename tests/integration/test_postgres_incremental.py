@@ -16,7 +16,7 @@ from connect_py.testing.services.postgres import PostgresAddress
 from connectors.engine.signal import channels
 from connectors.engine.snapshot.incremental import pace
 from connectors.engine.snapshot.incremental.hooks import SnapshotHooks
-from connectors.postgres import streaming
+from connectors.postgres.stream import stream
 from tests.fix_postgres import postgres_source
 from tests.postgres_task import DirectTask, fold_events
 from tests.seeds import seeds
@@ -137,7 +137,7 @@ def test_every_row_is_read_once_whatever_the_key(source: Source, kind: str) -> N
 @pytest.mark.parametrize("kind", KEYS)
 def test_a_restart_after_any_batch_brings_every_row(source: Source, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The offset of a batch is where a new task begins; its last key has been through Java's form."""
-    monkeypatch.setattr(streaming, "MAX_ROWS", 1)
+    monkeypatch.setattr(stream, "MAX_ROWS", 1)
     columns, rows = KEYS[kind]
     source.connection.execute("CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')")
     source.connection.execute(f"CREATE TABLE t ({columns})")

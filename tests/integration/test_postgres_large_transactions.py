@@ -16,7 +16,7 @@ import pytest
 
 from connect_py.errors import FatalTaskError
 from connect_py.testing.services.postgres import PostgresAddress
-from connectors.postgres import open_transactions
+from connectors.postgres.stream import open_transactions
 from tests.fix_postgres import postgres_source
 from tests.postgres_task import DirectTask
 
@@ -286,7 +286,7 @@ def test_a_replicated_transaction_names_its_origin(pair: Callable[..., Pair]) ->
 
 
 def test_a_kill_at_any_place_of_it_repeats_and_loses_nothing(pair: Callable[..., Pair], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connectors.postgres.streaming.MAX_ROWS", 60)
+    monkeypatch.setattr("connectors.postgres.stream.stream.MAX_ROWS", 60)
     both = pair()
     both.db.execute("CREATE TABLE a (id int PRIMARY KEY, n int, t text)")
     both.begin()
@@ -315,7 +315,7 @@ def test_a_kill_at_any_place_of_it_repeats_and_loses_nothing(pair: Callable[...,
 
 
 def test_either_way_goes_on_from_the_offset_of_the_other(pair: Callable[..., Pair], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connectors.postgres.streaming.MAX_ROWS", 100)
+    monkeypatch.setattr("connectors.postgres.stream.stream.MAX_ROWS", 100)
     both = pair()
     both.db.execute("CREATE TABLE a (id int PRIMARY KEY, n int, t text)")
     both.begin()

@@ -13,7 +13,7 @@ import pytest
 
 from connect_py.errors import DataError, FatalTaskError
 from connect_py.testing.services.postgres import PostgresAddress
-from connectors.postgres.validation import connection_problem
+from connectors.postgres.server.validation import connection_problem
 from tests.fix_postgres import postgres_source
 from tests.postgres_task import DirectTask
 

@@ -42,7 +42,7 @@ def writer(postgres: PostgresAddress, database: str) -> Iterator[psycopg.Connect
 def test_a_slot_can_be_created_while_our_snapshot_is_under_way(
     postgres: PostgresAddress, database: str, tag: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("connectors.postgres.copy_rows.rows_together", lambda _: 100)
+    monkeypatch.setattr("connectors.postgres.snapshot.rows.rows_together", lambda _: 100)
     with postgres.connect(database) as other:
         other.execute("CREATE TABLE item (id integer PRIMARY KEY)")
         other.execute("INSERT INTO item SELECT generate_series(1, 1000)")
@@ -69,8 +69,8 @@ def test_a_creation_that_waits_says_for_whom_and_goes_on(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr("connectors.postgres.slot_wait.FIRST_REPORT_SECONDS", 0.3)
-    monkeypatch.setattr("connectors.postgres.slot_wait.REPORT_SECONDS", 0.5)
+    monkeypatch.setattr("connectors.postgres.slot.slot_wait.FIRST_REPORT_SECONDS", 0.3)
+    monkeypatch.setattr("connectors.postgres.slot.slot_wait.REPORT_SECONDS", 0.5)
     task = started(postgres_source(postgres, database, tag))
     reports = []
 

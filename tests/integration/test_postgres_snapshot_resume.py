@@ -14,8 +14,9 @@ import pytest
 
 from connect_py.testing.services.postgres import PostgresAddress
 from connectors.engine.snapshot.initial.progress import FIELD, SnapshotProgress
-from connectors.postgres import copy_rows, slot
-from connectors.postgres.offset import PostgresOffset
+from connectors.postgres.position.offset import PostgresOffset
+from connectors.postgres.slot import slot
+from connectors.postgres.snapshot import rows as copy_rows
 from tests.fix_postgres import postgres_source
 from tests.postgres_task import DirectTask, fold_events
 

@@ -317,7 +317,7 @@ def test_writers_during_the_snapshot_lose_and_double_nothing(runner: Runner) -> 
 
 
 def test_an_unfinished_snapshot_begins_again_and_converges(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connectors.postgres.copy_rows.rows_together", lambda _: 100)
+    monkeypatch.setattr("connectors.postgres.snapshot.rows.rows_together", lambda _: 100)
     runner.db.execute("CREATE TABLE a (id int PRIMARY KEY, v int); INSERT INTO a SELECT i, 0 FROM generate_series(1,1000) i")
     runner.start()
     runner.until(300)
@@ -334,7 +334,7 @@ def test_an_unfinished_snapshot_begins_again_and_converges(runner: Runner, monke
 
 
 def test_a_snapshot_that_died_before_its_first_commit_converges_too(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connectors.postgres.copy_rows.rows_together", lambda _: 100)
+    monkeypatch.setattr("connectors.postgres.snapshot.rows.rows_together", lambda _: 100)
     runner.db.execute("CREATE TABLE a (id int PRIMARY KEY, v int); INSERT INTO a SELECT i, 0 FROM generate_series(1,1000) i")
     runner.start()
     runner.until(300, commit=False)
@@ -376,7 +376,7 @@ def play(runner: Runner) -> None:
 
 
 def test_a_restart_between_any_two_events_repeats_none_and_loses_none(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connectors.postgres.streaming.MAX_ROWS", 1)
+    monkeypatch.setattr("connectors.postgres.stream.stream.MAX_ROWS", 1)
     runner.db.execute("CREATE TABLE a (id int PRIMARY KEY, v int); INSERT INTO a VALUES (1,0),(2,0),(3,0)")
     runner.start()
     runner.idle()
@@ -434,7 +434,7 @@ def test_a_restart_without_any_commit_replays_from_the_snapshots_position(runner
 
 
 def test_an_offset_of_debezium_inside_a_multi_row_record_repeats_rather_than_loses(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connectors.postgres.streaming.MAX_ROWS", 1)
+    monkeypatch.setattr("connectors.postgres.stream.stream.MAX_ROWS", 1)
     runner.db.execute("CREATE TABLE a (id int PRIMARY KEY, v int)")
     runner.start()
     runner.idle()

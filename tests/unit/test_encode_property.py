@@ -14,9 +14,9 @@ from connect_py.converters.json import JsonConverter
 from connect_py.converters.json_write import encode_value
 from connect_py.data import Schema, Struct
 from connectors.engine.envelope import tail
+from connectors.postgres.encode.source_info import SOURCE_SCHEMA, SourceBlock
 from connectors.postgres.encode.table import PostgresEncoder
-from connectors.postgres.source_info import SOURCE_SCHEMA, SourceBlock
-from connectors.postgres.values import PgColumn, ValueOptions, column_plan
+from connectors.postgres.types.columns import PgColumn, ValueOptions, column_plan
 
 TOPIC = "shop.public.t"
 NOW_NS = 1_795_263_387_369_704_504

@@ -9,9 +9,9 @@ import pytest
 
 from connect_py.api import JsonEncoding, Route
 from connectors.engine.envelope import tail
+from connectors.postgres.encode.source_info import SOURCE_SCHEMA, SourceBlock
 from connectors.postgres.encode.table import PostgresEncoder
-from connectors.postgres.source_info import SOURCE_SCHEMA, SourceBlock
-from connectors.postgres.values import BaseType, PgColumn, ValueOptions, column_plan
+from connectors.postgres.types.columns import BaseType, PgColumn, ValueOptions, column_plan
 
 RECORDED = json.loads((pathlib.Path(__file__).parent / "encode_reference.json").read_text())
 TABLES = RECORDED["tables"]

@@ -25,12 +25,12 @@ from connectors.mysql.source_info import block_schema
 from connectors.mysql.types.base import ValueOptions as MyOptions
 from connectors.mysql.values import column_plan as my_plan
 from connectors.mysql.values import is_text
+from connectors.postgres.encode.source_info import SOURCE_SCHEMA
 from connectors.postgres.encode.table import PostgresEncoder
-from connectors.postgres.source_info import SOURCE_SCHEMA
 from connectors.postgres.types.base import BaseType
 from connectors.postgres.types.base import ValueOptions as PgOptions
-from connectors.postgres.values import PgColumn
-from connectors.postgres.values import column_plan as pg_plan
+from connectors.postgres.types.columns import PgColumn
+from connectors.postgres.types.columns import column_plan as pg_plan
 from tests.unit.test_encode_property import copy_line, tuple_data
 from tests.unit.test_mysql_text_rows import value
 

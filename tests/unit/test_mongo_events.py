@@ -15,16 +15,16 @@ from connect_py.api import JsonEncoding
 from connect_py.errors import ConfigError, FatalTaskError, RetriableError
 from connectors.engine.metrics import StreamingMetrics
 from connectors.engine.pending import PendingRows
-from connectors.mongodb.change_event import fields_of
-from connectors.mongodb.change_stream import ChangeStream, merged
-from connectors.mongodb.collections import CollectionFactory
+from connectors.mongodb.collection import CollectionFactory
 from connectors.mongodb.config import parse_config
-from connectors.mongodb.documents import Documents
-from connectors.mongodb.errors import MalformedBsonError
-from connectors.mongodb.offset import MongoOffset
-from connectors.mongodb.resume_token import ResumeToken
-from connectors.mongodb.server_errors import LostPositionError, ServerError, TooLargeError, server_error
-from connectors.mongodb.streaming import Streaming
+from connectors.mongodb.position.offset import MongoOffset
+from connectors.mongodb.position.resume_token import ResumeToken
+from connectors.mongodb.server.errors import LostPositionError, ServerError, TooLargeError, server_error
+from connectors.mongodb.stream.change_stream import ChangeStream, merged
+from connectors.mongodb.stream.stream import Streaming
+from connectors.mongodb.values.change_event import fields_of
+from connectors.mongodb.values.documents import Documents
+from connectors.mongodb.values.errors import MalformedBsonError
 
 TOKEN = {"_data": "82635019A0000000012B042C0100296E5A1004"}
 

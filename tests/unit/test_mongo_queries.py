@@ -6,7 +6,7 @@ import pytest
 from bson import Int64, ObjectId, Regex
 
 from connect_py.errors import ConfigError
-from connectors.mongodb.queries import parse_query
+from connectors.mongodb.snapshot.queries import parse_query
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from connect_py.runtime.chain import Chain
 from connect_py.runtime.plugins import Plugins
 from connect_py.runtime.source_errors import SourceErrors
 from connect_py.runtime.tolerance import Tolerance
-from connectors.postgres.source_info import SourceBlock
+from connectors.postgres.encode.source_info import SourceBlock
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 ROW = struct([("id", INT32), ("n", Schema(Type.INT32, optional=True, default=7))], name="t.Value")

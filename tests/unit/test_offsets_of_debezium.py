@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from connect_py.errors import BadRequestError, ConfigError
-from connectors.mongodb.offset import MongoOffset
+from connectors.mongodb.position.offset import MongoOffset
 from connectors.mysql.connector import MySqlConnector
 from connectors.mysql.history_position import is_at_or_before
 from connectors.mysql.offset import MySqlOffset
 from connectors.postgres.connector import PostgresConnector
-from connectors.postgres.offset import PostgresOffset
+from connectors.postgres.position.offset import PostgresOffset
 
 MYSQL: dict[str, Any] = {
     "ts_sec": 1_795_437_540,

@@ -4,9 +4,9 @@ import pytest
 
 from connect_py.errors import BadRequestError, ConfigError
 from connectors.postgres.connector import PostgresConnector
-from connectors.postgres.lsn import format_lsn, parse_lsn
-from connectors.postgres.offset import PostgresOffset, acknowledged_lsn
-from connectors.postgres.resume import ResumePoint
+from connectors.postgres.position.lsn import format_lsn, parse_lsn
+from connectors.postgres.position.offset import PostgresOffset, acknowledged_lsn
+from connectors.postgres.position.resume import ResumePoint
 
 STREAMING = {
     "lsn_proc": 49568144,

@@ -8,14 +8,14 @@ from typing import Any, cast
 import pytest
 
 from connectors.engine.pending import PendingRows
-from connectors.postgres import pgoutput
-from connectors.postgres.connection import Connection
 from connectors.postgres.errors import ServerError
-from connectors.postgres.feedback import Feedback, Silence
-from connectors.postgres.offset import PostgresOffset
-from connectors.postgres.place import StreamPlace
-from connectors.postgres.streaming import ChangeStream
-from connectors.postgres.taps import Taps
+from connectors.postgres.position.offset import PostgresOffset
+from connectors.postgres.position.stream_position import StreamPlace
+from connectors.postgres.server.connection import Connection
+from connectors.postgres.stream import pgoutput
+from connectors.postgres.stream.feedback import Feedback, Silence
+from connectors.postgres.stream.stream import ChangeStream
+from connectors.postgres.stream.taps import Taps
 
 #: An insert into a relation that nobody knows.
 INSERT = b"w" + (100).to_bytes(8, "big") * 3 + b"I" + (7).to_bytes(4, "big") + b"N\x00\x00"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from connect_py.api import JsonEncoding
 from connectors.engine.relational.table import Table, TableId
 from connectors.postgres.config import parse_config
-from connectors.postgres.pgoutput import Relation, RelationColumn
-from connectors.postgres.stream_opening import is_changed
+from connectors.postgres.stream.opening import is_changed
+from connectors.postgres.stream.pgoutput import Relation, RelationColumn
 from connectors.postgres.tables import TableFactory
-from connectors.postgres.values import PgColumn
+from connectors.postgres.types.columns import PgColumn
 
 CONFIG = {"topic.prefix": "shop", "database.hostname": "db", "database.user": "u", "database.dbname": "d"}
 TABLE = Table(TableId("public", "odd name"), (PgColumn("id", 23, "int4", nullable=False), PgColumn("first name", 25, "text")), ("id",))

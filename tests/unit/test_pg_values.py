@@ -7,9 +7,9 @@ import pytest
 
 from connect_py.api import JsonEncoding, Route
 from connect_py.errors import ConfigError, DataError
+from connectors.postgres.encode.source_info import SOURCE_SCHEMA
 from connectors.postgres.encode.table import PostgresEncoder
-from connectors.postgres.source_info import SOURCE_SCHEMA
-from connectors.postgres.values import BaseType, PgColumn, ValueOptions, column_plan
+from connectors.postgres.types.columns import BaseType, PgColumn, ValueOptions, column_plan
 
 SOURCE, END = b"{}", b'"op":"c"}'
 PLAIN = JsonEncoding(False, False)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from connect_py.api import ConfigDef, ConfigKey, ConfigType, Importance, Width
 from connect_py.errors import ConfigError
-from connectors.mongodb.addresses import connection_string_problem
+from connectors.mongodb.server.addresses import connection_string_problem
 from connectors.mongodb.sink.naming import PASSTHROUGH, CollectionName
 
 CONNECTION = "mongodb.connection.string"

@@ -30,7 +30,7 @@ class MongoDbSinkConnector(SinkConnector):
         found = super().validate(config)
         if not any(value.errors for value in found):
             # the driver is loaded only here: a worker that hosts no MongoDB connector needs none
-            from connectors.mongodb.validation import sink_problem
+            from connectors.mongodb.server.validation import sink_problem
 
             problem = sink_problem(config)
             if problem:

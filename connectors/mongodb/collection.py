@@ -1,0 +1,136 @@
+"""What the data path needs of a captured collection: its schemas, which never change, its route, and the bytes that all its records share
+(mongodb.md §3, §4.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from connect_py.api import JsonEncoding, Route
+from connect_py.converters.json_schema import schema_to_json
+from connect_py.data import Schema, Type
+from connect_py.data.schema import INT32, OPTIONAL_INT64, OPTIONAL_STRING, STRING, array, struct
+from connectors.engine.envelope import TRANSACTION_SCHEMA
+from connectors.engine.topic_naming import TopicNaming
+from connectors.mongodb.config import CONNECTOR, MongoConfig
+from connectors.mongodb.namespaces import split_namespace
+from connectors.mongodb.source_info import BLOCK_SCHEMA, SourceBlock
+from connectors.mongodb.values.field_rules import FieldChanges
+
+JSON_SCHEMA = Schema(Type.STRING, optional=True, name="io.debezium.data.Json", version=1)
+_CHANGE = "io.debezium.connector.mongodb.changestream"
+UPDATE_SCHEMA = struct(
+    [
+        ("removedFields", array(STRING, optional=True)),
+        ("updatedFields", JSON_SCHEMA),
+        (
+            "truncatedArrays",
+            array(struct([("field", STRING), ("size", INT32)], name=f"{_CHANGE}.truncatedarray", version=1), optional=True),
+        ),
+    ],
+    optional=True,
+    name=f"{_CHANGE}.updatedescription",
+    version=1,
+)
+
+
+def envelope_schema(schema_name: str) -> Schema:
+    """Schema of values; unlike other connectors' it has no version, one timestamp, and an optional operation."""
+    return struct(
+        [
+            ("before", JSON_SCHEMA),
+            ("after", JSON_SCHEMA),
+            ("updateDescription", UPDATE_SCHEMA),
+            ("source", BLOCK_SCHEMA),
+            ("op", OPTIONAL_STRING),
+            ("ts_ms", OPTIONAL_INT64),
+            ("transaction", TRANSACTION_SCHEMA),
+        ],
+        name=f"{schema_name}.Envelope",
+    )
+
+
+def key_schema(schema_name: str) -> Schema:
+    """Schema of keys."""
+    return struct([("id", STRING)], name=f"{schema_name}.Key")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Collection:
+    """A captured collection.
+
+    Attributes:
+        namespace: database and collection with a dot.
+        block: its source block.
+        route: of its records.
+        changes: what is done to fields of its documents; None for nothing.
+        key_head, value_head: the schemas, where the converters want them: what stands before a payload and is closed by a brace.
+        key_start, key_end: around the key's id, a JSON string.
+        value_start: up to the document before; value_end closes what the converter's schema opened.
+        read_start: up to the document of a read.
+    """
+
+    namespace: str
+    block: SourceBlock
+    route: Route
+    changes: FieldChanges | None
+    key_head: bytes
+    value_head: bytes
+    key_start: bytes
+    key_end: bytes
+    value_start: bytes
+    value_end: bytes
+    read_start: bytes = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "read_start", self.value_start + b'null,"after":')
+
+    def read_end(self, source: bytes, op: str, now_ms: int) -> bytes:
+        """What follows the document in records of documents that were read: the same for many."""
+        return b',"updateDescription":null,"source":%b%b' % (source, self.tail(op, now_ms))
+
+    def tail(self, op: str, now_ms: int, transaction: bytes = b"null") -> bytes:
+        """The end of a value, behind the source block."""
+        return b',"op":"%b","ts_ms":%d,"transaction":%b}%b' % (op.encode(), now_ms, transaction, self.value_end)
+
+
+class CollectionFactory:
+    """Builds `Collection`s, each once.
+
+    Args:
+        headers: the context headers of every record.
+    """
+
+    def __init__(self, config: MongoConfig, encoding: JsonEncoding, headers: tuple[tuple[str, str], ...]) -> None:
+        self._config = config
+        self._encoding = encoding
+        self._naming = TopicNaming.from_config(config.raw, "default")
+        self._headers = headers
+        self._built: dict[str, Collection] = {}
+
+    def get(self, namespace: str) -> Collection:
+        """The collection of a namespace."""
+        found = self._built.get(namespace)
+        if found is None:
+            found = self._built[namespace] = self._build(namespace)
+        return found
+
+    def _build(self, namespace: str) -> Collection:
+        config, encoding = self._config, self._encoding
+        database, collection = split_namespace(namespace)
+        topic = self._naming.data_topic(database, collection)
+        name = self._naming.schema_name(topic)
+        key, value = key_schema(name), envelope_schema(name)
+        key_head = b'{"schema":' + schema_to_json(key) + b',"payload":' if encoding.key_schemas else b""
+        value_head = b'{"schema":' + schema_to_json(value) + b',"payload":' if encoding.value_schemas else b""
+        return Collection(
+            namespace=namespace,
+            block=SourceBlock(CONNECTOR, config.version, config.topic_prefix, database, collection),
+            route=Route(topic, key, value, self._headers),
+            changes=config.fields.of(namespace),
+            key_head=key_head,
+            value_head=value_head,
+            key_start=key_head + b'{"id":',
+            key_end=b"}}" if key_head else b"}",
+            value_start=value_head + b'{"before":',
+            value_end=b"}" if value_head else b"",
+        )

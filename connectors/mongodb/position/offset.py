@@ -1,0 +1,95 @@
+"""The source offset of MongoDB (mongodb.md §5; `MongoDbOffsetContext.java`): Debezium's fields.
+
+What it says. While the initial snapshot runs, `initsync` is there: a start takes it again, or, where a field of ours says what is done of
+it, goes on with it. Else streaming goes on behind `resume_token`.
+`sec` and `ord` are the cluster time of the last event, -1 where only the token is known (nothing has happened since).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from connect_py.api import SourceOffset
+from connect_py.errors import ConfigError
+from connectors.engine.snapshot.initial.progress import FIELD
+from connectors.engine.snapshot.new_tables import FIELD as TABLES
+from connectors.engine.stored_offsets import whole_number
+from connectors.mongodb.position.resume_token import ResumeToken
+
+_MORE = ("incremental_snapshot_", "transaction_", TABLES)
+
+
+@dataclass(frozen=True, slots=True)
+class MongoOffset:
+    """See the module.
+
+    Attributes:
+        seconds: `sec`; increment: `ord`.
+        token: None at the start of everything, and where the server gives none.
+        in_snapshot: `initsync`.
+        progress: what is done of the initial snapshot, see `connectors.engine.snapshot.initial.progress`.
+        lsid: text of the session of the last event, where that was part of a transaction; txn_number is the transaction's.
+        more: fields of an incremental snapshot and of a transaction that are under way, and of tables that were read, as the engine makes
+            and reads them.
+    """
+
+    seconds: int = 0
+    increment: int = 0
+    token: ResumeToken | None = None
+    in_snapshot: bool = False
+    lsid: str | None = None
+    txn_number: int | None = None
+    progress: str | None = None
+    more: Mapping[str, bool | int | str | None] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, stored: SourceOffset) -> MongoOffset:
+        """From the offsets topic. The token of an unfinished snapshot that begins anew is not taken: that is read again.
+
+        Raises:
+            ConfigError: a number is none, or the token is no token.
+        """
+        in_snapshot = stored.get("initsync") in (True, "true")
+        progress = stored.get(FIELD) if in_snapshot else None
+        token = stored.get("resume_token")
+        lsid = stored.get("lsid")
+        return cls(
+            seconds=_number(stored, "sec") or 0,
+            increment=_number(stored, "ord") or 0,
+            token=None if token is None or (in_snapshot and progress is None) else ResumeToken.parse(str(token)),
+            in_snapshot=in_snapshot,
+            lsid=None if lsid is None else str(lsid),
+            txn_number=_number(stored, "txnNumber"),
+            progress=None if progress is None else str(progress),
+            # the count of a transaction's events begins anew, as in the reference
+            more={n: v for n, v in stored.items() if n.startswith((_MORE[0], TABLES)) and not isinstance(v, float)},
+        )
+
+    def dump(self) -> dict[str, bool | int | str | None]:
+        """For the offsets topic."""
+        fields: dict[str, bool | int | str | None] = {"sec": self.seconds, "ord": self.increment}
+        if self.in_snapshot:
+            fields["initsync"] = True
+        if self.lsid is not None:
+            fields |= {"lsid": self.lsid, "txnNumber": self.txn_number}
+        if self.token is not None:
+            fields["resume_token"] = str(self.token)
+        if self.progress is not None:
+            fields[FIELD] = self.progress
+        return {**fields, **self.more}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it says nothing of a place."""
+        return self.token is None and self.seconds <= 0
+
+    def __str__(self) -> str:
+        return str({name: value for name, value in self.dump().items() if not name.startswith((*_MORE, FIELD))})
+
+
+def _number(stored: SourceOffset, name: str) -> int | None:
+    try:
+        return whole_number(stored, name)
+    except ConfigError:
+        raise ConfigError(f"Source offset '{name}' parameter value {stored[name]} could not be converted to an integer") from None

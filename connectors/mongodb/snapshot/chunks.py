@@ -1,0 +1,131 @@
+"""Chunks of a collection in the order of `_id`, for the incremental snapshot (mongodb.md §10.3).
+
+A chunk must not be older than what the stream has shown. The stream shows what a majority of the members has; a member that is asked for a
+chunk could be behind it, where the connection string prefers secondaries. So chunks are read in a causally consistent session that knows
+the time of the last event that was shown: the member waits until it is there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import bson
+from bson.timestamp import Timestamp
+
+from connect_py.api.record import EncodedRow
+from connect_py.errors import ConfigError
+from connectors.engine.snapshot.incremental.chunk_source import Chunk, UnknownCollectionError
+from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
+from connectors.mongodb.collection import Collection, CollectionFactory
+from connectors.mongodb.config import MongoConfig
+from connectors.mongodb.namespaces import split_namespace
+from connectors.mongodb.position.offset import MongoOffset
+from connectors.mongodb.server.connection import Client
+from connectors.mongodb.server.errors import translated
+from connectors.mongodb.server.state import captured_namespaces
+from connectors.mongodb.snapshot.id_order import Bound, Query, from_stored, ranges, to_stored
+from connectors.mongodb.snapshot.queries import parse_query
+from connectors.mongodb.snapshot.rows import split_batch
+from connectors.mongodb.values.documents import RAW, Documents
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRow:
+    """A document that waits for its place in the stream."""
+
+    collection: Collection
+    key: bytes
+    document: bytes
+
+
+class MongoChunks:
+    """`ChunkReader`; used by the task's thread.
+
+    Args:
+        client: of now.
+        place: of the stream.
+    """
+
+    #: schemas of collections are constant
+    structure: object = None
+    takes_surrogate_keys = False
+
+    def __init__(
+        self,
+        client: Callable[[], Client],
+        config: MongoConfig,
+        collections: CollectionFactory,
+        documents: Documents,
+        place: Callable[[], MongoOffset],
+    ) -> None:
+        self._client = client
+        self._config = config
+        self._collections = collections
+        self._documents = documents
+        self._place = place
+
+    def names(self) -> Sequence[str]:
+        """The captured collections that exist now."""
+        return captured_namespaces(self._client(), self._config)
+
+    def maximum(self, wanted: WantedCollection) -> StoredKey | None:
+        """See `ChunkReader`."""
+        found = self._find(wanted, _condition(wanted), 1, {"_id": 1}, descending=True)
+        return to_stored(bson.decode(found[0], RAW)["_id"]) if found else None
+
+    def read(self, wanted: WantedCollection, after: StoredKey | None, until: StoredKey, limit: int) -> Chunk[ChunkRow]:
+        """See `ChunkReader`."""
+        condition = _condition(wanted)
+        found: list[bytes] = []
+        for query in ranges(None if after is None else _bound(after), _bound(until)):
+            both = {"$and": [query, condition]} if condition else query
+            found += self._find(wanted, both, limit - len(found))
+            if len(found) >= limit:
+                break
+        collection = self._collections.get(wanted.id)
+        rows = []
+        for raw in found:
+            key = self._documents.key(raw, collection)
+            rows.append((key, ChunkRow(collection, key, self._documents.quoted(raw, collection.changes))))
+        return Chunk(rows, to_stored(bson.decode(found[-1], RAW)["_id"]) if found else None)
+
+    def rows(self, rows: Sequence[ChunkRow]) -> list[EncodedRow]:
+        """Records of documents that have found their place in the stream."""
+        if not rows:
+            return []
+        collection, place, now_ns = rows[0].collection, self._place(), time.time_ns()
+        end = collection.read_end(collection.block.read("incremental", place.seconds, place.increment, now_ns), "r", now_ns // 1_000_000)
+        return [(collection.route, row.key, b"".join((collection.read_start, row.document, end))) for row in rows]
+
+    def _find(
+        self, wanted: WantedCollection, query: Query, limit: int, projection: Query | None = None, *, descending: bool = False
+    ) -> list[bytes]:
+        if not self._config.namespaces.is_captured(wanted.id):
+            raise UnknownCollectionError(
+                f"The collection '{wanted.id}' is not captured (database.include.list, collection.include.list and the other filters)"
+            )
+        client = self._client()
+        database, collection = split_namespace(wanted.id)
+        place = self._place()
+        with translated(f"Cannot read a chunk of {wanted.id}"), client.start_session(causal_consistency=True) as session:
+            if place.seconds > 0:
+                session.advance_operation_time(Timestamp(place.seconds, max(place.increment, 0)))
+            cursor = client[database][collection].find_raw_batches(
+                query, projection, sort=[("_id", -1 if descending else 1)], limit=limit, batch_size=limit, session=session
+            )
+            return [raw for batch in cursor for raw in split_batch(batch)]
+
+
+def _condition(wanted: WantedCollection) -> dict[str, Any]:
+    """A signal's filter: a query in the language of the database's shell or in extended JSON. Raises ConfigError."""
+    return parse_query(wanted.condition, f"The condition of the collection {wanted.id}") if wanted.condition else {}
+
+
+def _bound(key: StoredKey) -> Bound:
+    try:
+        return Bound(from_stored(key))
+    except ValueError as error:
+        raise ConfigError(f"The stored offset's incremental snapshot is at {error}, which no document's id has here") from None

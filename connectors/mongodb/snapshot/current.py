@@ -1,0 +1,67 @@
+"""MongoDB's collections as they are now; see `connectors.engine.snapshot.current_rows`."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+
+from connect_py.api.record import EncodedRow
+from connectors.engine.snapshot.current_rows import PRESENT
+from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
+from connectors.engine.topic_naming import TopicNaming
+from connectors.mongodb.collection import CollectionFactory
+from connectors.mongodb.config import parse_config
+from connectors.mongodb.namespaces import split_namespace
+from connectors.mongodb.position.offset import MongoOffset
+from connectors.mongodb.server.connection import open_client
+from connectors.mongodb.snapshot.chunks import MongoChunks
+from connectors.mongodb.values.documents import Documents
+
+#: Documents of a read.
+_SCAN_ROWS = 5_000
+
+
+class MongoPresentTables:
+    """`PresentTables`. Raises ConnectError."""
+
+    def __init__(self, config: Mapping[str, str]) -> None:
+        self._config = parse_config(config)
+        self._naming = TopicNaming.from_config(self._config.raw, "default")
+        self._client = open_client(self._config)
+        documents = Documents(self._config.choice("json.serialization.mode"))
+        collections = CollectionFactory(self._config, PRESENT, ())
+        self._chunks = MongoChunks(lambda: self._client, self._config, collections, documents, MongoOffset)
+
+    def names(self) -> list[str]:
+        """See `PresentTables`."""
+        return [name for name in self._chunks.names() if name != self._config.signal_collection]
+
+    def topic(self, name: str) -> str:
+        """See `PresentTables`."""
+        return self._naming.data_topic(*split_namespace(name))
+
+    def source(self, name: str) -> Mapping[str, str]:
+        """See `PresentTables`."""
+        database, collection = split_namespace(name)
+        return {"name": self._config.topic_prefix, "db": database, "collection": collection}
+
+    def maximum(self, name: str) -> StoredKey | None:
+        """See `PresentTables`."""
+        return self._chunks.maximum(WantedCollection(name))
+
+    def read(self, name: str, after: StoredKey | None, until: StoredKey, limit: int) -> tuple[list[EncodedRow], StoredKey | None]:
+        """See `PresentTables`."""
+        chunk = self._chunks.read(WantedCollection(name), after, until, limit)
+        return self._chunks.rows([row for _, row in chunk.rows]), chunk.last
+
+    def scan(self, name: str) -> Generator[list[EncodedRow]]:
+        """See `PresentTables`; every document has an id, so these are reads by it, each of its own moment."""
+        after, end = None, self.maximum(name)
+        while end is not None:
+            rows, after = self.read(name, after, end, _SCAN_ROWS)
+            yield rows
+            if after is None or len(rows) < _SCAN_ROWS:
+                return
+
+    def close(self) -> None:
+        """See `PresentTables`."""
+        self._client.close()

@@ -1,0 +1,95 @@
+"""One collection, or a range of its ids, that a snapshot reads: raw documents, as the server's answers hold them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from connect_py.api.record import EncodedRow
+from connectors.engine.snapshot.initial.markers import Marker
+from connectors.engine.snapshot.initial.progress import WHOLE, KeyRange
+from connectors.mongodb.collection import Collection
+from connectors.mongodb.namespaces import split_namespace
+from connectors.mongodb.server.connection import Client
+from connectors.mongodb.server.errors import translated
+from connectors.mongodb.snapshot.id_order import Bound, Query, id_of, ranges
+from connectors.mongodb.values.documents import Documents
+
+#: Documents of records: raw ones, and how the last record of a snapshot differs.
+Encode = Callable[[Sequence[bytes], Marker], list[EncodedRow]]
+
+
+def split_batch(batch: Any) -> list[bytes]:
+    """The documents of an answer's bytes (which the driver's types do not know), one after the other."""
+    found, at, end = [], 0, len(batch)
+    while at < end:
+        to = at + int.from_bytes(batch[at : at + 4], "little")
+        found.append(batch[at:to])
+        at = to
+    return found
+
+
+def queries(span: KeyRange, condition: Query) -> list[tuple[Query, bool]]:
+    """What finds the documents of a range, and whether it has to be sorted by `_id`: a whole collection comes in its own order."""
+    if span == WHOLE:
+        return [(condition, False)]
+    after, until = (None if bound is None else Bound(id_of(str(bound[0]))) for bound in (span.after, span.until))
+    return [({"$and": [query, condition]} if condition else query, True) for query in ranges(after, until)]
+
+
+def encoder(documents: Documents, collection: Collection, seconds: int, increment: int) -> Encode:
+    """Makes records of documents that were read when the stream was at a place; but for the last one of all, each says of itself only
+    that it was read."""
+
+    def encode(raws: Sequence[bytes], marker: Marker) -> list[EncodedRow]:
+        now_ns = time.time_ns()
+        source = collection.block.read("last" if marker is Marker.LAST else "true", seconds, increment, now_ns)
+        return documents.reads(raws, collection, collection.read_end(source, "r", now_ns // 1_000_000))
+
+    return encode
+
+
+class CollectionRows:
+    """Reads the documents of some queries, one after the other (`TableRows`).
+
+    Args:
+        wanted: of `queries`.
+        batch_size: documents of one answer at most.
+        scanned: told of documents that were read.
+
+    Attributes:
+        encode: see `TableRows`.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        namespace: str,
+        wanted: Sequence[tuple[Query, bool]],
+        encode: Encode,
+        *,
+        batch_size: int,
+        scanned: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        self.encode = encode
+        database, name = split_namespace(namespace)
+        self._collection = client[database][name]
+        self._what = f"Snapshotting of collection {namespace} failed"
+        self._batch_size = batch_size
+        self._scanned = scanned
+        self._batches = self._read(wanted)
+
+    def read(self) -> list[bytes] | None:
+        """See `TableRows`. Raises ServerError."""
+        with translated(self._what):
+            return next(self._batches, None)
+
+    def _read(self, wanted: Sequence[tuple[Query, bool]]) -> Iterator[list[bytes]]:
+        for query, is_sorted in wanted:
+            sort = [("_id", 1)] if is_sorted else None
+            for batch in self._collection.find_raw_batches(query, batch_size=self._batch_size, sort=sort):
+                if batch:
+                    found = split_batch(batch)
+                    self._scanned(len(found))
+                    yield found

@@ -1,0 +1,64 @@
+"""A process that reads chunks of a MongoDB snapshot beside the task's own (`connectors.engine.snapshot.parallel.worker`).
+
+It has a client of its own and encodes without schemas: these are constants, which the task puts before each payload.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from connect_py.api import JsonEncoding
+from connectors.engine.snapshot.initial.progress import KeyRange
+from connectors.engine.snapshot.parallel import worker
+from connectors.mongodb.collection import CollectionFactory
+from connectors.mongodb.config import MongoConfig, parse_config
+from connectors.mongodb.position.offset import MongoOffset
+from connectors.mongodb.server.connection import open_client
+from connectors.mongodb.snapshot.queries import parse_query
+from connectors.mongodb.snapshot.rows import CollectionRows, encoder, queries
+from connectors.mongodb.values.documents import Documents
+
+MODULE = __name__
+
+
+def spec(config: MongoConfig, encoding: JsonEncoding, place: MongoOffset) -> dict[str, Any]:
+    """What a reader is told first; holds the password."""
+    return {"config": dict(config.raw), "encoding": asdict(encoding), "seconds": place.seconds, "increment": place.increment}
+
+
+def describe(namespace: str, span: KeyRange, condition: str | None) -> dict[str, Any]:
+    """A chunk for a reader."""
+    return {"namespace": namespace, "after": span.after, "until": span.until, "filter": condition}
+
+
+class _Source:
+    def __init__(self, told: Mapping[str, Any]) -> None:
+        config = parse_config(told["config"])
+        encoding = replace(JsonEncoding(**told["encoding"]), key_schemas=False, value_schemas=False)
+        self._collections = CollectionFactory(config, encoding, ())
+        self._documents = Documents(config.choice("json.serialization.mode"))
+        self._client = open_client(config)
+        self._place = told["seconds"], told["increment"]
+        self._batch_size = config.number("snapshot.fetch.size") or config.number("max.batch.size")
+
+    def open(self, chunk: Mapping[str, Any]) -> CollectionRows:
+        """See `ChunkSource`."""
+        namespace, text = chunk["namespace"], chunk["filter"]
+        condition = parse_query(text, f"The filter of a snapshot of {namespace}") if text else {}
+        span = KeyRange(*(None if chunk[name] is None else tuple(chunk[name]) for name in ("after", "until")))
+        encode = encoder(self._documents, self._collections.get(namespace), *self._place)
+        return CollectionRows(self._client, namespace, queries(span, condition), encode, batch_size=self._batch_size)
+
+
+def main() -> int:
+    """Read chunks until the task is gone, or has had enough."""
+    logging.basicConfig(level=logging.ERROR)
+    return worker.serve(_Source, bytes)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,91 @@
+"""MongoDB's part of what goes on beside a stream; see `connectors.engine.services`. Owned by the task's thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from connect_py.api import SourceTaskContext
+from connect_py.api.record import EncodedRow
+from connectors.engine import services
+from connectors.engine.snapshot.incremental.hooks import SnapshotHooks
+from connectors.engine.snapshot.incremental.offset import PREFIX
+from connectors.mongodb.collection import CollectionFactory
+from connectors.mongodb.config import MongoConfig
+from connectors.mongodb.position.offset import MongoOffset
+from connectors.mongodb.server.connection import Client
+from connectors.mongodb.snapshot.chunks import ChunkRow, MongoChunks
+from connectors.mongodb.stream.signals import SignalCollection
+from connectors.mongodb.stream.stream import Streaming
+from connectors.mongodb.values.documents import Documents
+
+#: The field of the offset that lists collections, and what of each entry is not of this connector.
+COLLECTIONS = f"{PREFIX}collections"
+_NO_SURROGATE = f',"{COLLECTIONS}_surrogate_key":null'
+
+
+class Beside(services.Beside[ChunkRow]):
+    """See the module.
+
+    Args:
+        client: of now.
+        context: the task's.
+        position: where the source stands.
+        hooks: places for races, in tests.
+    """
+
+    def __init__(
+        self,
+        config: MongoConfig,
+        context: SourceTaskContext,
+        collections: CollectionFactory,
+        documents: Documents,
+        client: Callable[[], Client],
+        position: Callable[[], MongoOffset | None],
+        hooks: SnapshotHooks | None = None,
+    ) -> None:
+        self._position = position
+        self._stream: Streaming | None = None
+        self._chunks = MongoChunks(client, config, collections, documents, self._place)
+        marks = None
+        if config.signal_collection is not None:
+            deletes = config.choice("incremental.snapshot.watermarking.strategy") == "insert_delete"
+            marks = SignalCollection(client, config.signal_collection, deletes=deletes)
+        super().__init__(config, context, self._chunks, marks, hooks)
+        self.events.whole = False
+
+    def fields(self) -> services.Fields:
+        """See `Beside`. Debezium's MongoDB connector knows no surrogate keys, and stores no field for them."""
+        found = super().fields()
+        listed = found.get(COLLECTIONS)
+        return {**found, COLLECTIONS: listed.replace(_NO_SURROGATE, "")} if isinstance(listed, str) else found
+
+    def attach(self, stream: Streaming | None) -> None:
+        """The stream of now; None when there is none."""
+        self._stream = stream
+        if stream is not None and self.incremental is not None:
+            stream.on_event = self.incremental.event
+            stream.on_first_use = self.new_tables.seen
+            stream.watched = self.incremental.watched
+
+    def records(self, rows: list[ChunkRow]) -> list[EncodedRow]:
+        """See `Beside`."""
+        return self._chunks.rows(rows)
+
+    def watch(self, collection: str | None) -> None:
+        """See `Beside`."""
+        if self._stream is not None:
+            self._stream.watched = collection
+
+    def position(self) -> Mapping[str, Any]:
+        """See `Beside`."""
+        found = self._position()
+        return found.dump() if found else {}
+
+    def execute(self, statement: str) -> None:
+        """MongoDB has no statements; a warning at the start says so."""
+
+    def _place(self) -> MongoOffset:
+        if self._stream is not None:
+            return self._stream.offset
+        return self._position() or MongoOffset()

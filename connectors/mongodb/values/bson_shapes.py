@@ -1,0 +1,266 @@
+"""One function for each shape of documents: the fields of a collection's documents are mostly the same, of the same types, in one order.
+
+A shape is regular expressions over bytes, whose literals are the fields' types and names, and one format of bytes. What they match needs no
+Python for each field: the lengths that the expressions cannot know are checked together, and texts that JSON escapes do not match at all.
+Whatever does not match goes the slow way (`bson_json`), so a shape never decides what is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from binascii import hexlify
+from collections.abc import Callable
+from operator import itemgetter
+from struct import Struct
+from struct import error as struct_error
+from typing import Any
+
+from connect_py.data.java_json import escaped
+from connectors.engine.encode.names import Names
+from connectors.mongodb.values.bson_forms import ScalarTexts
+from connectors.mongodb.values.errors import MalformedBsonError
+
+#: Text of a document, or None for one of another shape.
+Shape = Callable[[bytes], str | None]
+#: Text of a value and where it ends: `bson_json`'s way for one value.
+ValueWriter = Callable[[int, bytes, int, int, int], tuple[str, int]]
+
+#: Characters of a text that JSON shows as they are; DEL is escaped by Java.
+_PLAIN = rb'[^\x00-\x1f"\\\x7f]*'
+_INT32 = Struct("<i")
+#: More fields than these make an expression whose making costs more than it saves.
+MAX_FIELDS = 200
+#: Each shape that does not match costs a document a look.
+MAX_SHAPES = 4
+#: Documents of unknown shapes before one is looked at. Making a shape costs as much as writing a hundred documents.
+FIRST_PATIENCE = 2
+LONGEST_PATIENCE = 50_000
+_BOOLEANS = {b"\0": b"false", b"\1": b"true"}
+
+
+class _Segment:
+    """What one expression matches: from the start, or the end of a value that is written the slow way, up to the next one."""
+
+    def __init__(self) -> None:
+        self.pattern: list[bytes] = []
+        self.groups = 0
+        self.numbers: list[int] = []  # groups that are unpacked together
+        self.codes: list[str] = []
+
+    def group(self, pattern: bytes) -> int:
+        self.pattern.append(b"(" + pattern + b")")
+        self.groups += 1
+        return self.groups - 1
+
+
+class _Plan:
+    """Builds the source of a shape's function."""
+
+    def __init__(self, texts: ScalarTexts, comma: str, quoted: Callable[[str], str], depth: int) -> None:
+        self.segments = [_Segment()]
+        self.format: list[str] = []
+        self.values: list[str] = []
+        self.checks: list[list[str]] = [[]]
+        self.slow: list[int] = []
+        self.fields = 0
+        self.has_twins = False
+        self.depth = depth
+        self._texts = texts
+        self._comma = comma
+        self._quoted = quoted
+
+    def document(self, data: bytes, start: int) -> tuple[int, str, int]:
+        """Take the fields of a document in; answer with its end, and its length as an expression of texts and a constant."""
+        stop = start + _INT32.unpack_from(data, start)[0] - 1
+        at, constant, lengths = start + 4, 5, ""
+        self.format.append("{")
+        separator = ""
+        names: set[str] = set()
+        while at < stop:
+            zero = data.index(0, at)
+            kind, name = data[at], data[at + 1 : zero].decode()
+            self.fields += 1
+            self.has_twins |= name in names
+            names.add(name)
+            self.segments[-1].pattern.append(re.escape(data[at : zero + 1]))
+            constant += zero + 1 - at
+            self.format.append(f"{separator}{self._quoted(name)}: ".replace("%", "%%"))
+            separator = self._comma
+            at = zero + 1
+            at, length, more = self._value(kind, data, at, stop)
+            constant += length
+            lengths += more
+        self.segments[-1].pattern.append(rb"\0")
+        self.format.append("}")
+        return stop + 1, lengths, constant
+
+    def _value(self, kind: int, data: bytes, at: int, stop: int) -> tuple[int, int, str]:
+        """Take a value in: where it ends, its constant length, and the rest of its length as an expression."""
+        segment, place = self.segments[-1], len(self.segments) - 1
+        if kind == 0x02:
+            size = segment.group(b"....")
+            text = segment.group(_PLAIN)
+            segment.pattern.append(rb"\0")
+            self._number(size, "i")
+            self.checks[place].append(f"n{place}_{size} != len(g{place}[{text}]) + 1")
+            self._put('"%b"', f"g{place}[{text}]")
+            return at + 4 + _INT32.unpack_from(data, at)[0], 5, f" + len(g{place}[{text}])"
+        if kind in _NUMBERS:
+            code, size = _NUMBERS[kind]
+            found = self._number(segment.group(b"." * size), code)
+            self._number_text(kind, found)
+            return at + size, size, ""
+        if kind == 0x07:
+            self._put('{"$oid": "%b"}', f"hexlify(g{place}[{segment.group(b'.' * 12)}])")
+            return at + 12, 12, ""
+        if kind == 0x08:
+            flag = segment.group(rb"[\0\1]")
+            self._put("%b", f"BOOLEANS[g{place}[{flag}]]")
+            return at + 1, 1, ""
+        if kind == 0x0A:
+            self.format.append("null")
+            return at, 0, ""
+        if kind == 0x03:
+            size = segment.group(b"....")
+            self._number(size, "i")
+            before = len(self.segments)
+            end, lengths, constant = self.document(data, at)
+            if len(self.segments) == before:
+                self.checks[place].append(f"n{place}_{size} != {constant}{lengths}")
+            else:  # its length holds values of the slow way, which the function adds up
+                self.checks[-1].append(f"n{place}_{size} != {constant}{lengths}")
+            return end, constant, lengths
+        return self._slow(kind, data, at)
+
+    def _slow(self, kind: int, data: bytes, at: int) -> tuple[int, int, str]:
+        index = len(self.slow)
+        self.slow.append(kind)
+        self._put("%b", f"t{index}")
+        self.segments.append(_Segment())
+        self.checks.append([])
+        return _end_of(kind, data, at), 0, f" + l{index}"
+
+    def _number(self, group: int, code: str) -> str:
+        segment = self.segments[-1]
+        segment.numbers.append(group)
+        segment.codes.append(code)
+        return f"n{len(self.segments) - 1}_{group}"
+
+    def _number_text(self, kind: int, name: str) -> None:
+        whole = {0x10: self._texts.int32, 0x12: self._texts.int64, 0x09: self._texts.date}.get(kind)
+        shown = whole(7) if whole else ""
+        if shown.count("7") == 1 and not shown.endswith('Z"}'):
+            self._put(shown.replace("%", "%%").replace("7", "%d"), name)
+        else:
+            self._put("%b", f"{_TEXTS[kind]}({name}).encode()")
+
+    def _put(self, form: str, value: str) -> None:
+        self.format.append(form)
+        self.values.append(value)
+
+    def source(self) -> str:
+        lines = ["def shape(data):", "    end = len(data)", "    if size_of(data)[0] != end: return None", "    at = 4"]
+        for place, segment in enumerate(self.segments):
+            lines += [f"    m = match{place}(data, at)", "    if m is None: return None", f"    g{place} = m.groups()"]
+            if segment.numbers:
+                names = ", ".join(f"n{place}_{group}" for group in segment.numbers)
+                picked = f"(g{place}[{segment.numbers[0]}],)" if len(segment.numbers) == 1 else f"pick{place}(g{place})"
+                lines.append(f"    {names}, = unpack{place}(join({picked}))")
+            if place < len(self.slow):
+                lines += [
+                    "    at = m.end()",
+                    f"    t{place}, stop = value({self.slow[place]}, data, at, end, {self.depth})",
+                    f"    t{place} = t{place}.encode()",
+                    f"    l{place} = stop - at",
+                    "    at = stop",
+                ]
+            if self.checks[place]:
+                lines.append(f"    if {' or '.join(self.checks[place])}: return None")
+        lines += ["    if m.end() != end: return None", f"    return (FORMAT % ({''.join(v + ', ' for v in self.values)})).decode()"]
+        return "\n".join(lines)
+
+
+_NUMBERS = {0x10: ("i", 4), 0x12: ("q", 8), 0x09: ("q", 8), 0x01: ("d", 8)}
+_TEXTS = {0x10: "int32", 0x12: "int64", 0x09: "date", 0x01: "double"}
+_SIZES = {0x06: 0, 0x11: 8, 0x13: 16, 0x7F: 0, 0xFF: 0}
+_COUNTED = {0x04: 0, 0x05: 5, 0x0C: 16, 0x0D: 4, 0x0E: 4, 0x0F: 0}
+
+
+def _end_of(kind: int, data: bytes, at: int) -> int:
+    if kind in _SIZES:
+        return at + _SIZES[kind]
+    if kind == 0x0B:
+        return data.index(0, data.index(0, at) + 1) + 1
+    return at + int(_INT32.unpack_from(data, at)[0]) + _COUNTED[kind]
+
+
+def shape_of(data: bytes, texts: ScalarTexts, comma: str, quoted: Callable[[str], str], value: ValueWriter, depth: int = 1) -> Shape | None:
+    """The function for documents like this one, which is sound; None where there are too many fields, or two of one name.
+
+    Values that are written the slow way count as so deep.
+    """
+    plan = _Plan(texts, comma, quoted, depth)
+    try:
+        end, _, _ = plan.document(data, 0)
+    except UnicodeDecodeError:
+        return None
+    if plan.fields > MAX_FIELDS or plan.has_twins or end != len(data):
+        return None
+    given: dict[str, Any] = {
+        "FORMAT": "".join(plan.format).encode(),
+        "BOOLEANS": _BOOLEANS,
+        "hexlify": hexlify,
+        "join": b"".join,
+        "size_of": _INT32.unpack_from,
+        "value": value,
+        **{name: getattr(texts, name) for name in _TEXTS.values()},
+    }
+    names = Names(given)
+    for place, segment in enumerate(plan.segments):
+        names.add(f"match{place}", re.compile(b"".join(segment.pattern), re.DOTALL).match)
+        if segment.numbers:
+            names.add(f"unpack{place}", Struct("<" + "".join(segment.codes)).unpack)
+            names.add(f"pick{place}", itemgetter(*segment.numbers))
+    function: Shape = names.run(plan.source(), "<documents of a shape>")["shape"]  # type: ignore[assignment]
+    return function
+
+
+class Shapes:
+    """The shapes of late. A document without one is looked at now and then; less and less where that does not pay.
+
+    Args:
+        make: a shape of a sound document.
+    """
+
+    def __init__(self, make: Callable[[bytes], Shape | None]) -> None:
+        self._make = make
+        self._known: tuple[Shape, ...] = ()
+        self._hits = 0
+        self._misses = 0
+        self._patience = FIRST_PATIENCE
+
+    def text(self, data: bytes) -> str | None:
+        """Text of a document; None where no shape matches it."""
+        for shape in self._known:
+            try:
+                text = shape(data)
+            except (MalformedBsonError, struct_error, IndexError, ValueError):
+                continue
+            if text is not None:
+                if shape is not self._known[0]:
+                    self._known = (shape, *(other for other in self._known if other is not shape))
+                self._hits += 1
+                return escaped(text)
+        return None
+
+    def missed(self, data: bytes) -> None:
+        """Take note of a sound document that no shape matched."""
+        self._misses += 1
+        if self._misses < self._patience:
+            return
+        pays = self._hits >= 16 * self._misses or self._patience == FIRST_PATIENCE
+        self._patience = FIRST_PATIENCE + 1 if pays else min(self._patience * 4, LONGEST_PATIENCE)
+        kept = self._known[: MAX_SHAPES - 1] if self._hits >= self._misses else ()
+        shape = self._make(data)
+        self._known = kept if shape is None else (shape, *kept)
+        self._hits = self._misses = 0

@@ -1,0 +1,264 @@
+"""The replication slot: look-up, creation with an exported snapshot, start of the stream (postgres.md §5, §9.1).
+
+Hand-over from snapshot to stream, so that nothing is lost:
+
+- A slot that this start creates exports a snapshot that holds exactly the transactions committed before the slot's consistent point.
+  Streaming from that point gives all later ones: no gap, no duplicate.
+- When the slot exists already (a snapshot that did not end, a slot made by hand), the snapshot is a REPEATABLE READ transaction of its
+  own, and streaming starts at the slot's *confirmed* position, which lies before it. Rows of an earlier attempt may be in Kafka, and the
+  table may have lost some of them since: only the replay of every change since the confirmed position makes the topic equal to the table.
+  Changes in between arrive twice and converge. Debezium starts at the "current" position that it reads beside the snapshot, which skips
+  those deletes, and any transaction between the two reads.
+- `snapshot.mode=always` asks for a new beginning at every start: there a second, *temporary* slot is made for its consistent point and
+  exported snapshot, and the lasting slot is read from that point. Without room for one more slot it is done as above.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from connect_py.errors import ConnectError, FatalTaskError, RetriableError
+from connectors.postgres.errors import ServerError, translate
+from connectors.postgres.position.lsn import format_lsn, parse_lsn
+from connectors.postgres.server.catalog import ServerState
+from connectors.postgres.server.connection import Connection, Stopped, quote_literal, quote_name
+from connectors.postgres.server.settings import ConnectionSettings
+from connectors.postgres.slot.slot_wait import SlotWait
+
+log = logging.getLogger(__name__)
+
+#: Since when the plug-in sends what `pg_logical_emit_message` wrote, and transactions that are open.
+MESSAGES_VERSION = SEGMENTS_VERSION = 140000
+#: Options that say what the decoder has to understand.
+_OURS = frozenset(("proto_version", "streaming", "binary", "two_phase"))
+
+
+class SlotBusyError(RetriableError):
+    """Another session reads or creates the slot: a predecessor that is going away, or a second connector."""
+
+
+@dataclass(slots=True)
+class ExportedSnapshot:
+    """A moment of the database.
+
+    Attributes:
+        name: for SET TRANSACTION SNAPSHOT; valid until `connection` runs another command or closes.
+        lsn: the consistent point: the snapshot holds every transaction that committed before it, and none after it.
+        connection: the replication connection that keeps it.
+    """
+
+    name: str
+    lsn: int
+    connection: Connection
+
+    def release(self) -> None:
+        """Give it up; a temporary slot goes with the connection."""
+        self.connection.close()
+
+
+def check_server(state: ServerState, user: str) -> None:
+    """What streaming needs and a missing piece would only show later.
+
+    Raises:
+        FatalTaskError: with the statements to run.
+    """
+    if state.wal_level != "logical":
+        raise FatalTaskError(
+            f"Postgres server wal_level property must be 'logical' but is: '{state.wal_level}'. Nothing was read and no slot was "
+            "created. Run as a superuser: ALTER SYSTEM SET wal_level = 'logical'; then restart the server and this task."
+        )
+    if not state.may_replicate:
+        raise FatalTaskError(
+            f"The user '{user}' has not the privilege REPLICATION, which a replication slot needs. Nothing was read and no slot was "
+            f"created. Run as a superuser: ALTER ROLE {quote_name(user)} WITH REPLICATION; then restart this task."
+        )
+
+
+def check_slot(state: ServerState, name: str, database: str) -> None:
+    """A slot of that name must be ours: of this database and of pgoutput.
+
+    Raises:
+        FatalTaskError: it is another's, or the server has invalidated it.
+        SlotBusyError: it is not ready.
+    """
+    slot = state.slot
+    if slot is None:
+        return
+    if slot.plugin != "pgoutput" or slot.database != database:
+        raise FatalTaskError(
+            f"The replication slot '{name}' exists for the plug-in '{slot.plugin}' and the database '{slot.database}', not for 'pgoutput' "
+            f"and '{database}'. It was left as it is. Set another slot.name, or drop it if nobody needs it: "
+            f"SELECT pg_drop_replication_slot('{name}');"
+        )
+    if slot.lost:
+        raise FatalTaskError(
+            f"The replication slot '{name}' was invalidated by the server (max_slot_wal_keep_size): the changes since "
+            f"{format_lsn(slot.confirmed_lsn or slot.restart_lsn or 0)} are gone. Drop it with SELECT pg_drop_replication_slot('{name}'); "
+            "and take a new snapshot (snapshot.mode=when_needed, or delete the connector's offsets)."
+        )
+    if slot.confirmed_lsn is None:
+        # A session that was killed while it created the slot goes on until the transactions of that moment have ended. Streaming will begin
+        # at a point that nobody knows yet: a snapshot taken now would leave a gap before it.
+        raise SlotBusyError(
+            f"The replication slot '{name}' is still being created, by a session that waits for running transactions to end. Nothing was "
+            "read. To end the wait: SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = "
+            f"'{name}';"
+        )
+
+
+def create_slot(
+    settings: ConnectionSettings,
+    name: str,
+    *,
+    failover: bool = False,
+    temporary: bool = False,
+    observer: Connection,
+    should_stop: Callable[[], bool],
+) -> ExportedSnapshot:
+    """Create a slot over the replication protocol; waits, with a warning now and then, for transactions that run now to end.
+
+    Args:
+        observer: an ordinary connection, over which the server is asked what it waits for.
+
+    Returns:
+        The snapshot that the slot exports.
+
+    Raises:
+        FatalTaskError: the server refuses.
+        RetriableError: the connection failed, or somebody cancelled the wait.
+        Stopped: a stop was asked for; the server was asked to leave no slot behind.
+    """
+    connection = _replication_connection(settings, should_stop)
+    kind = "TEMPORARY LOGICAL" if temporary else "LOGICAL"
+    options = " (FAILOVER)" if failover else ""
+    try:
+        rows = connection.query(f"CREATE_REPLICATION_SLOT {quote_name(name)} {kind} pgoutput{options}", SlotWait(observer, name))
+    except ServerError as error:
+        connection.close()
+        raise _creation_error(error, name, settings) from None
+    except Stopped:
+        connection.cancel()
+        connection.close()
+        raise
+    except BaseException:
+        connection.close()
+        raise
+    _, consistent_point, snapshot, _ = rows[0]
+    lsn = parse_lsn(str(consistent_point))
+    log.info("Created %sslot '%s' at %s", "temporary " if temporary else "", name, consistent_point)
+    return ExportedSnapshot(str(snapshot), lsn, connection)
+
+
+def _replication_connection(settings: ConnectionSettings, should_stop: Callable[[], bool]) -> Connection:
+    try:
+        return Connection(settings, "Debezium Streaming", replication=True, should_stop=should_stop)
+    except ServerError as error:
+        raise translate(error, "Cannot open a replication connection", user=settings.user, database=settings.database) from None
+
+
+def _creation_error(error: ServerError, name: str, settings: ConnectionSettings) -> ConnectError:
+    if error.sqlstate == "42710":
+        return RetriableError(
+            "Creation of replication slot failed; when setting up multiple connectors for the same database host, please make sure to "
+            f"use a distinct replication slot name for each: {error.message}"
+        )
+    return translate(error, f"Creation of replication slot '{name}' failed", user=settings.user, database=settings.database)
+
+
+def export_snapshot_beside(
+    settings: ConnectionSettings, slot: str, *, observer: Connection, should_stop: Callable[[], bool]
+) -> ExportedSnapshot | None:
+    """The snapshot of a temporary slot, for a snapshot while the lasting slot exists; None when the server has no room for one.
+
+    Args:
+        observer: as of `create_slot`.
+
+    Raises:
+        RetriableError: the connection failed.
+        Stopped: a stop was asked for.
+    """
+    name = f"{slot[:40]}_snapshot_{os.urandom(5).hex()}"
+    try:
+        return create_slot(settings, name, temporary=True, observer=observer, should_stop=should_stop)
+    except FatalTaskError as error:
+        log.warning(
+            "No temporary slot for an exact hand-over (%s); the snapshot is taken beside the slot '%s' and changes since its confirmed "
+            "position arrive again after it",
+            error,
+            slot,
+        )
+        return None
+
+
+def start_replication(
+    settings: ConnectionSettings,
+    slot: str,
+    lsn: int,
+    publication: str,
+    *,
+    parameters: str = "",
+    in_segments: bool = False,
+    should_stop: Callable[[], bool],
+) -> Connection:
+    """Open a connection on which changes flow.
+
+    Args:
+        lsn: transactions that committed before it are not sent; 0, or anything before it, stands for the slot's confirmed position.
+        parameters: more options of the plug-in, `name=value` joined by `;` (`slot.stream.params`).
+        in_segments: whether large transactions are sent while they are open; the server must be of version 14 or later.
+
+    Raises:
+        FatalTaskError: the slot or its WAL is gone.
+        RetriableError: the connection failed, or the slot is still in use.
+        Stopped: a stop was asked for.
+    """
+    connection = _replication_connection(settings, should_stop)
+    options = {"proto_version": "1", "publication_names": quote_name(publication)}
+    if in_segments:
+        options |= {"proto_version": "2", "streaming": "on"}
+    if connection.server_version >= MESSAGES_VERSION:
+        options["messages"] = "true"
+    options |= _parse_parameters(parameters)
+    # the grammar of replication commands knows no E'…'
+    listed = ", ".join(f"{quote_name(name)} " + "'" + value.replace("'", "''") + "'" for name, value in options.items())
+    try:
+        connection.start_copy(f"START_REPLICATION SLOT {quote_name(slot)} LOGICAL {format_lsn(lsn)} ({listed})")
+    except ServerError as error:
+        connection.close()
+        what = f"Failed to start replication stream at LSN{{{format_lsn(lsn)}}}"
+        if error.sqlstate == "55006":
+            raise SlotBusyError(
+                f"{what}; when setting up multiple connectors for the same database host, please make sure to use a distinct replication "
+                f"slot name for each: {error.message}. The slot keeps every change, so nothing is lost. If no other connector uses it, "
+                f"end the session: SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = '{slot}';"
+            ) from None
+        raise translate(error, what, user=settings.user, database=settings.database) from None
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _parse_parameters(text: str) -> dict[str, str]:
+    found = {}
+    for part in filter(None, (part.strip() for part in text.split(";"))):
+        name, equals, value = part.partition("=")
+        if not equals or not name.strip():
+            log.warning("slot.stream.params: '%s' is not name=value and was left out", part)
+            continue
+        if name.strip() in _OURS:
+            log.warning(
+                "slot.stream.params: %s is for the connector to set and was left out; see large.transaction.streaming", name.strip()
+            )
+            continue
+        found[name.strip()] = value.strip()
+    return found
+
+
+def drop_slot(connection: Connection, name: str) -> None:
+    """Drop the slot if it exists and nobody reads it. Raises ServerError."""
+    named = f"slot_name = {quote_literal(name)}"
+    connection.query(f"SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE {named} AND NOT active")

@@ -1,0 +1,307 @@
+"""Chunks of PostgreSQL tables for the incremental snapshot (postgres.md §16): structure and rows by COPY, at one moment.
+
+A chunk is read in a READ COMMITTED transaction that first locks the table in ACCESS SHARE mode, as any SELECT does. With the lock the
+structure that was read is the structure of the rows. And a COPY that had to wait for the lock itself would read with a snapshot taken
+before the wait: after a TRUNCATE or a rewriting ALTER TABLE it would find the table empty, and take it for finished.
+
+A transaction's changes can be in the stream a moment before others see them (with synchronous replication, a long moment). A chunk must not
+be older than what the stream has already shown, so reading waits until all streamed transactions are visible.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from connect_py.api.record import EncodedRow
+from connect_py.errors import ConfigError, ConnectError
+from connectors.engine.envelope import tail
+from connectors.engine.relational.table import Table, TableId
+from connectors.engine.signal.records import DEFECTS
+from connectors.engine.snapshot.chunks import ChunkQuery, Key, KeyColumn, SqlDialect, order_sql, where_sql
+from connectors.engine.snapshot.incremental.chunk_source import BusyError, Chunk, NoKeyError, UnknownCollectionError
+from connectors.engine.snapshot.incremental.java_object import STRING, JavaValue
+from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
+from connectors.postgres.config import PostgresConfig
+from connectors.postgres.encode.tuples import read_copy_line
+from connectors.postgres.errors import ServerError, translate
+from connectors.postgres.server import catalog
+from connectors.postgres.server.connection import Connection, quote_literal, quote_name
+from connectors.postgres.tables import CapturedTable, TableFactory
+from connectors.postgres.types.base import PgColumn
+
+log = logging.getLogger(__name__)
+
+DIALECT = SqlDialect(quote_name, quote_literal, row_values=True, nulls_last=True)
+
+#: A chunk is read in the order of its index. A table without statistics is taken for one of which a range holds few rows: the planner then
+#: collects all rows that are left and sorts them, for each chunk anew (18 ms a chunk of 1024 rows of a table of 100,000, instead of 4).
+#: Where something has to be sorted nevertheless, a plan without sorts is so costly on paper that the server compiles it: 1.2 s a statement.
+PLAN = "SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off;"
+NO_COMPILER, COMPILER_VERSION = "SET LOCAL jit = off;", 110000
+#: How long a chunk waits for a table that somebody holds exclusively; streaming goes on in between.
+LOCK_WAIT_MS = 500
+#: How long it waits for a streamed transaction to become visible before streaming goes on in between.
+VISIBLE_WAIT_SECONDS = 1.0
+
+#: What a Java number, UUID or date can hold: no infinity, no NaN, no date before Christ.
+_PLAIN = re.compile(r"[0-9A-Za-z.+-]+")
+#: Types whose values pgjdbc gives as these classes (`PostgresConnection.getColumnValue`); all others become texts.
+_JAVA_CLASSES = {
+    "int2": "java.lang.Integer",
+    "int4": "java.lang.Integer",
+    "int8": "java.lang.Long",
+    "oid": "java.lang.Long",
+    "numeric": "java.math.BigDecimal",
+    "bool": "java.lang.Boolean",
+    "bytea": "[B",
+    "uuid": "java.util.UUID",
+    "date": "java.sql.Date",
+    "float4": "java.lang.Float",
+    "float8": "java.lang.Double",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRow:
+    """A row that waits for its place in the stream: its value lacks source block and tail."""
+
+    table: CapturedTable
+    key: bytes | None
+    value: bytes
+
+
+class PostgresChunks:
+    """`ChunkReader` on the general connection; used by the task's thread.
+
+    Args:
+        general: the connection of now.
+        while_waiting: called some times a second while the server works.
+        streamed: transactions that the stream has shown lately (32-bit numbers).
+
+    Attributes:
+        structure: of the rows that were read last; None before the first.
+    """
+
+    takes_surrogate_keys = True
+
+    def __init__(
+        self,
+        general: Callable[[], Connection],
+        config: PostgresConfig,
+        factory: TableFactory,
+        *,
+        while_waiting: Callable[[], None],
+        streamed: Callable[[], Container[int]],
+    ) -> None:
+        self._general = general
+        self._config = config
+        self._factory = factory
+        self._while_waiting = while_waiting
+        self._streamed = streamed
+        self._known: CapturedTable | None = None
+        self._names: dict[str, TableId] = {}
+        self._expressions: set[tuple[TableId, str]] = set()
+
+    @property
+    def structure(self) -> object:
+        """See the class."""
+        return self._known.structure if self._known else None
+
+    def table(self, name: str) -> TableId | None:
+        """The table of a name that was read before."""
+        return self._names.get(name) or self._names.get(name.replace('"', ""))
+
+    def names(self) -> Sequence[str]:
+        """The captured tables that exist now."""
+        try:
+            found = catalog.read_table_ids(self._general())
+        except ServerError as error:
+            raise translate(error, "Cannot list the tables", user=self._config.user, database=self._config.database) from None
+        self._names = {str(id_): id_ for id_, _ in found if self._config.filters.is_captured(id_)}
+        return list(self._names)
+
+    def maximum(self, wanted: WantedCollection) -> StoredKey | None:
+        """See `ChunkReader`."""
+        connection = self._general()
+        try:
+            table = self._structure(self._find(wanted))
+            key = self._key(table, wanted)
+            query = ChunkQuery(_key_columns(key), condition=wanted.condition, descending=True)
+            with _reading(connection, "", self._while_waiting):
+                self._require_expression(connection, table.id, wanted.condition)
+                rows = connection.query_one(self._select(table.id, [column.name for column in key], query), self._while_waiting)
+        except ServerError as error:
+            raise self._translated(error, wanted) from None
+        return _stored(key, rows[0]) if rows else None
+
+    def read(self, wanted: WantedCollection, after: StoredKey | None, until: StoredKey, limit: int) -> Chunk[ChunkRow]:
+        """See `ChunkReader`."""
+        connection = self._general()
+        try:
+            id_ = self._find(wanted)
+            plan = PLAN + (NO_COMPILER if connection.server_version >= COMPILER_VERSION else "")
+            lock = f"{plan} SET LOCAL lock_timeout = {LOCK_WAIT_MS}; LOCK TABLE {_name(id_)} IN ACCESS SHARE MODE"
+            with _reading(connection, lock, self._while_waiting):
+                self._await_streamed(connection, id_)
+                table = self._structure(id_)
+                captured = self._known = self._factory.build(table, self._known if self._known and self._known.id == id_ else None)
+                key = self._key(table, wanted)
+                query = ChunkQuery(
+                    _key_columns(key),
+                    None if after is None else _texts(after),
+                    None if after is None else _texts(until),
+                    wanted.condition,
+                    limit,
+                )
+                shown = [plan.name for plan in captured.encoder.columns]
+                hidden = [column.name for column in key if column.name not in shown]
+                self._require_expression(connection, id_, wanted.condition)
+                lines = connection.copy_lines(f"COPY ({self._select(id_, shown + hidden, query)}) TO STDOUT", self._while_waiting)
+        except ServerError as error:
+            if error.sqlstate == "55P03":
+                raise BusyError(f"the table {wanted.id} is locked by another session: {error.message}") from None
+            raise self._translated(error, wanted) from None
+        return self._chunk(captured, key, shown, hidden, lines)
+
+    def rows(self, rows: Sequence[ChunkRow], last_commit: int | None, lsn: int | None) -> list[EncodedRow]:
+        """Records of rows that have found their place behind an event of the stream."""
+        if not rows:
+            return []
+        table, now_ns = rows[0].table, time.time_ns()
+        cut = -len(table.encoder.end(b"", b""))
+        end = table.encoder.end(table.block.incremental(now_ns, last_commit, lsn), tail("r", now_ns))
+        return [(table.route, row.key, row.value[:cut] + end) for row in rows]
+
+    # -- parts -------------------------------------------------------------------------------------------------------------------------
+
+    def _find(self, wanted: WantedCollection) -> TableId:
+        name = wanted.id if wanted.id in self._names else wanted.id.replace('"', "")
+        if name not in self._names:
+            self.names()
+        found = self._names.get(name)
+        if found is None:
+            raise UnknownCollectionError(
+                f"There is no table '{wanted.id}', or it is not captured (table.include.list and the other filters), or not readable"
+            )
+        return found
+
+    def _structure(self, id_: TableId) -> Table[PgColumn]:
+        table = catalog.read_tables(self._general(), [id_], with_generated=False).get(id_)
+        if table is None:
+            raise UnknownCollectionError(f"The table '{id_}' is gone")
+        return table
+
+    def _key(self, table: Table[PgColumn], wanted: WantedCollection) -> list[PgColumn]:
+        names = (wanted.surrogate_key,) if wanted.surrogate_key else self._config.keys.columns(table)
+        found = [column for name in names if (column := table.column(name)) is not None]
+        if wanted.surrogate_key and not found:
+            raise ConfigError(f"The table '{table.id}' has no column '{wanted.surrogate_key}', which the signal names as surrogate key")
+        if not found:
+            raise NoKeyError(f"Incremental snapshot for table '{table.id}' skipped because the table has no primary keys")
+        return found
+
+    def _select(self, id_: TableId, columns: Sequence[str], query: ChunkQuery) -> str:
+        listed = ", ".join(quote_name(name) for name in columns)
+        return f"SELECT {listed} FROM {_name(id_)}{where_sql(query, DIALECT)}{order_sql(query, DIALECT)}"
+
+    def _require_expression(self, connection: Connection, id_: TableId, condition: str | None) -> None:
+        """Let the server parse a condition where only an expression fits: one that closes the parentheses around it would be more than a
+        condition (`COPY … TO PROGRAM`, `UNION`). In the query itself stands `(condition)`, and no text fits into both but an expression.
+
+        Raises:
+            ServerError: it is none.
+        """
+        if condition and (id_, condition) not in self._expressions:
+            connection.parse(f"SELECT 1 FROM {_name(id_)} WHERE CASE WHEN {condition}\nTHEN true END")
+            self._expressions = {(id_, condition)}
+
+    def _await_streamed(self, connection: Connection, id_: TableId) -> None:
+        """See the module. Raises BusyError when it takes long."""
+        streamed = self._streamed()
+        function = "pg_current_snapshot" if connection.server_version >= 130000 else "txid_current_snapshot"
+        deadline = time.monotonic() + VISIBLE_WAIT_SECONDS
+        while True:
+            ((snapshot,),) = connection.query(f"SELECT {function}()::text")
+            _, _, running = str(snapshot).split(":")
+            if not any(int(xid) & 0xFFFFFFFF in streamed for xid in running.split(",") if xid):
+                return
+            if time.monotonic() > deadline:
+                raise BusyError(f"a transaction that the stream has shown is not yet visible in {id_} (a synchronous standby is slow?)")
+            self._while_waiting()
+            time.sleep(0.01)
+
+    def _chunk(
+        self, table: CapturedTable, key: Sequence[PgColumn], shown: Sequence[str], hidden: Sequence[str], lines: list[bytes]
+    ) -> Chunk[ChunkRow]:
+        if not lines:
+            return Chunk([], None)
+        last = dict(zip([*shown, *hidden], read_copy_line(lines[-1].decode().removesuffix("\n")), strict=True))
+        if hidden:
+            lines = [b"\t".join(line.split(b"\t")[: len(shown)]) + b"\n" for line in lines]
+        rows = [
+            (encoded, ChunkRow(table, encoded, value or b"")) for _, encoded, value in table.encoder.copy_rows(lines, table.route, b"", b"")
+        ]
+        return Chunk(rows, _stored(key, [_text(last[column.name]) for column in key]))
+
+    def _translated(self, error: ServerError, wanted: WantedCollection) -> Exception:
+        if error.sqlstate == "25006":  # the transaction is one, and only a condition can try
+            return ConfigError(f"Cannot read a chunk of {wanted.id}: its condition may not write: {error.message}")
+        return translate(error, f"Cannot read a chunk of {wanted.id}", user=self._config.user, database=self._config.database)
+
+
+@contextmanager
+def _reading(connection: Connection, more: str, while_waiting: Callable[[], None]) -> Iterator[None]:
+    """Be inside a transaction that can write nothing, whatever a condition calls.
+
+    Args:
+        more: statements after its begin.
+
+    Raises:
+        ServerError: the begin or the end failed.
+    """
+    try:
+        connection.query(f"BEGIN READ ONLY; {more}", while_waiting)
+        yield
+        connection.query("COMMIT")
+    except ServerError as error:
+        if error.sqlstate[:2] not in ("08", "57"):
+            connection.query("ROLLBACK")
+        raise
+    except (ConnectError, *DEFECTS):
+        connection.query("ROLLBACK")
+        raise
+
+
+def _name(id_: TableId) -> str:
+    return f"{quote_name(id_.schema)}.{quote_name(id_.table)}"
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _key_columns(key: Sequence[PgColumn]) -> list[KeyColumn]:
+    return [KeyColumn(column.name, column.nullable) for column in key]
+
+
+def _texts(key: StoredKey) -> Key:
+    return tuple(None if part is None else part.text for part in key)
+
+
+def _stored(key: Sequence[PgColumn], values: Sequence[str | None]) -> StoredKey:
+    return tuple(None if value is None else _java_value(column, value) for column, value in zip(key, values, strict=True))
+
+
+def _java_value(column: PgColumn, text: str) -> JavaValue:
+    name = column.base_types[-1].name if column.base_types else column.type_name
+    java_class = _JAVA_CLASSES.get(name, STRING)
+    if java_class == "[B" and text.startswith("\\x"):
+        return JavaValue(java_class, text)
+    if not _PLAIN.fullmatch(text) or text.lower().lstrip("-") in ("infinity", "nan"):
+        java_class = STRING
+    return JavaValue(java_class, text)

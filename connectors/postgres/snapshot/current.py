@@ -1,0 +1,87 @@
+"""PostgreSQL's tables as they are now (`PresentTables`)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Mapping
+
+from connect_py.api.record import EncodedRow
+from connect_py.errors import ConnectError
+from connectors.engine.snapshot.current_rows import PRESENT
+from connectors.engine.snapshot.incremental.chunk_source import BusyError
+from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
+from connectors.engine.snapshot.initial.markers import Marker
+from connectors.engine.topic_naming import TopicNaming
+from connectors.postgres.config import parse_config
+from connectors.postgres.errors import ServerError, translate
+from connectors.postgres.preparation import open_general
+from connectors.postgres.server.catalog import read_tables
+from connectors.postgres.snapshot.chunks import PostgresChunks
+from connectors.postgres.snapshot.rows import CopyRows, Moment
+from connectors.postgres.tables import TableFactory
+
+
+class PostgresPresentTables:
+    """`PresentTables`. Raises ConnectError."""
+
+    def __init__(self, config: Mapping[str, str]) -> None:
+        self._config = parse_config(config)
+        self._naming = TopicNaming.from_config(self._config.raw)
+        self._connection = open_general(self._config, lambda: False)
+        self._factory = TableFactory(self._config, PRESENT, ())
+        self._chunks = PostgresChunks(
+            lambda: self._connection,
+            self._config,
+            self._factory,
+            while_waiting=lambda: None,
+            streamed=lambda: frozenset(),
+        )
+
+    def names(self) -> list[str]:
+        """See `PresentTables`."""
+        return [name for name in self._chunks.names() if name != str(self._config.signal_table)]
+
+    def topic(self, name: str) -> str:
+        """See `PresentTables`."""
+        id_ = self._chunks.table(name)
+        return self._naming.data_topic(id_.schema, id_.table) if id_ is not None else name
+
+    def source(self, name: str) -> Mapping[str, str]:
+        """See `PresentTables`."""
+        id_ = self._chunks.table(name)
+        found = {"name": self._config.topic_prefix, "db": self._config.database}
+        return found if id_ is None else found | {"schema": id_.schema, "table": id_.table}
+
+    def maximum(self, name: str) -> StoredKey | None:
+        """See `PresentTables`."""
+        return self._chunks.maximum(WantedCollection(name))
+
+    def read(self, name: str, after: StoredKey | None, until: StoredKey, limit: int) -> tuple[list[EncodedRow], StoredKey | None]:
+        """See `PresentTables`."""
+        try:
+            chunk = self._chunks.read(WantedCollection(name), after, until, limit)
+        except BusyError as error:
+            raise ConnectError(f"Table {name} cannot be read now: {error}") from error
+        return self._chunks.rows([row for _, row in chunk.rows], None, None), chunk.last
+
+    def scan(self, name: str) -> Generator[list[EncodedRow]]:
+        """See `PresentTables`."""
+        connection = open_general(self._config, lambda: False)
+        try:
+            # one moment for the structure and the rows
+            connection.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            wanted = [id_] if (id_ := self._chunks.table(name)) is not None else []
+            structure = next(iter(read_tables(connection, wanted, with_generated=False).values()), None)
+            if structure is None:
+                raise ConnectError(f"The table {name} is gone")
+            rows = CopyRows(connection, self._factory.build(structure), Moment(0, None, time.time_ns() // 1000))
+            while (read := rows.read()) is not None:
+                yield rows.encode(read, Marker.MIDDLE)
+        except ServerError as error:
+            raise translate(error, f"Cannot read {name}", user=self._config.user, database=self._config.database) from None
+        finally:
+            connection.close()
+
+    def close(self) -> None:
+        """See `PresentTables`."""
+        self._connection.close()

@@ -1,0 +1,401 @@
+"""The stream of changes: pgoutput messages to encoded records, with the offset of the last one (postgres.md §9 to §13).
+
+Owned by the task's thread: it reads the socket, decodes, encodes and answers the server's pings; there is no queue in between. What the
+server may discard is only what the offsets topic holds (`acknowledge`), never what was merely read.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from struct import Struct
+
+import psycopg
+
+from connect_py.api import Route
+from connect_py.api.record import EncodedRow
+from connect_py.errors import DataError
+from connectors.engine.batches import MAX_BYTES, MAX_ROWS
+from connectors.engine.envelope import tail
+from connectors.engine.metrics import StreamingMetrics
+from connectors.engine.moved_rows import MovedRows
+from connectors.engine.pending import PendingRows
+from connectors.postgres.encode.table import KeyChange
+from connectors.postgres.errors import ServerError
+from connectors.postgres.position.offset import PostgresOffset
+from connectors.postgres.position.stream_position import COMMIT, EVENT_TYPES, Event, StreamPlace
+from connectors.postgres.server.connection import Connection
+from connectors.postgres.stream import pgoutput
+from connectors.postgres.stream.feedback import Feedback, Silence
+from connectors.postgres.stream.messages import COLLECTION, MessageEncoder
+from connectors.postgres.stream.open_transactions import SegmentedMessages
+from connectors.postgres.stream.tables import Resolver, StreamTables
+from connectors.postgres.stream.taps import Taps
+from connectors.postgres.tables import CapturedTable
+
+log = logging.getLogger(__name__)
+
+_LSN = Struct(">q")
+#: After this many messages the clock is looked at: a database whose changes make no records would else never let the task do anything else.
+#: 1,024 of them take a few milliseconds.
+CLOCK_MESSAGES = 1024
+
+
+class ChangeStream:
+    """One replication connection and the state of its decoding.
+
+    Args:
+        connection: on which START_REPLICATION has been answered.
+        stored: from where the stream was started.
+        resolve: looks up tables.
+        messages: encodes logical messages, None to leave them out.
+        skipped: operations of `skipped.operations`.
+        tombstones: whether a delete is followed by a null value.
+        status_seconds: how often the server hears from us.
+        silence: how long the server may say nothing.
+        headers: the context headers.
+        metrics: where events are counted.
+        pending: takes the rows; what others put there goes with them.
+        taps: what listens to tables.
+        on_structure: told of every captured table's structure as the stream begins to use it.
+        xmin: the slot's, for `source.xmin`; asked at the begin of each transaction.
+        on_failure: ``event.processing.failure.handling.mode``: what becomes of an event of which no record can be made.
+        segments: between the connection and the stream where the server sends transactions that are open.
+
+    Attributes:
+        until: the stream stops before the first transaction that committed here or later; None lets it go on.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        stored: PostgresOffset,
+        resolve: Resolver,
+        *,
+        messages: MessageEncoder | None,
+        skipped: frozenset[str],
+        tombstones: bool,
+        status_seconds: float,
+        silence: Silence | None = None,
+        headers: tuple[tuple[str, str], ...],
+        pending: PendingRows,
+        taps: Taps,
+        on_structure: Callable[[CapturedTable], None] = lambda _: None,
+        metrics: StreamingMetrics | None = None,
+        segments: SegmentedMessages | None = None,
+        xmin: Callable[[], int | None] = lambda: None,
+        on_failure: str = "fail",
+    ) -> None:
+        self._pending = pending
+        self._taps = taps
+        self._on_failure = on_failure
+        self._connection = connection
+        self._segments = segments
+        self._get = segments.get if segments is not None else connection.pgconn.get_copy_data
+        self._messages = messages
+        self._skipped = skipped
+        self._tombstones = tombstones
+        self._metrics = metrics or StreamingMetrics("postgres", "")
+        self._tables = StreamTables(resolve, taps, on_structure)
+        self._moved = MovedRows(tombstones, headers)
+        self._place = StreamPlace(stored, xmin)
+        self._feedback = Feedback(connection, self._place, status_seconds, silence)
+        self.until: int | None = None
+        self._beyond: bytes | None = None
+
+    def acknowledge(self, lsn: int) -> None:
+        """The offsets topic holds everything before `lsn`: tell the server. Raises ServerError."""
+        self._feedback.acknowledge(lsn)
+
+    def keep_alive(self) -> None:
+        """Send a status when it is due. Raises ServerError."""
+        self._feedback.keep_alive()
+
+    @property
+    def received(self) -> int:
+        """Up to where the server's log was read."""
+        return self._feedback.received
+
+    @property
+    def has_reached_end(self) -> bool:
+        """Whether everything before `until` was read."""
+        if self.until is None:
+            return False
+        return self._beyond is not None or (not self._place.inside and self._feedback.looked_through >= self.until)
+
+    def close(self, *, say_goodbye: bool) -> None:
+        """Close the connection, after a last status when the server is there to hear it."""
+        if say_goodbye:
+            self._feedback.say_goodbye()
+        if self._segments is not None:
+            self._segments.close()
+        self._connection.close()
+
+    def tap(self) -> None:
+        """What listens to tables has changed."""
+        self._tables.tap()
+
+    @property
+    def settled(self) -> PostgresOffset | None:
+        """Where the source stands behind the last whole transaction; None inside of one, and before the first."""
+        return self._place.settled
+
+    @property
+    def quiet(self) -> PostgresOffset | None:
+        """Where the source stands although nothing of it changed; see `StreamPlace.quiet`."""
+        return self._place.quiet(self._feedback.looked_through)
+
+    @property
+    def place(self) -> tuple[int | None, int | None]:
+        """The end of the last whole transaction, and the position of the last event."""
+        return self._place.last_commit, self._place.lsn or self._place.last_commit
+
+    @property
+    def open_transactions(self) -> tuple[int, int, int]:
+        """How many large ones are open, and their bytes here in memory and in files."""
+        return self._segments.sizes if self._segments is not None else (0, 0, 0)
+
+    def recent_transactions(self) -> frozenset[int]:
+        """Numbers of the transactions that were shown last."""
+        return self._place.recent_transactions()
+
+    def read(self, seconds: float) -> PostgresOffset | None:
+        """Put records of what the server sends to the pending ones, up to a batch's bounds; waits up to `seconds` for the first one.
+
+        Returns:
+            The offset of the last record's event; a batch ends between two events. None when no event made a record.
+
+        Raises:
+            ServerError: the connection or the server failed; open a new stream from the last offset.
+            ConnectError: a record cannot be made.
+        """
+        try:
+            return self._read(seconds)
+        except psycopg.Error:
+            raise self._connection.copy_failed() from None
+
+    def _read(self, seconds: float) -> PostgresOffset | None:
+        rows = self._pending.rows
+        size = 0
+        place, feedback = self._place, self._feedback
+        last: Event | None = None
+        deadline = time.monotonic() + seconds
+        get = self._get
+        unpack = _LSN.unpack_from
+        tables = self._tables.known
+        skip_inserts, skip_deletes = "c" in self._skipped, "d" in self._skipped
+        append = rows.append
+        updates = deletes = 0  # inserts are what is left, so that they cost nothing
+        others = len(rows) - self._pending.beside
+        now_ns = time.time_ns()
+        created, updated, deleted = tail("c", now_ns), tail("u", now_ns), tail("d", now_ns)
+        if self._beyond is not None:
+            if self.until is not None:
+                return None
+            message, self._beyond = self._beyond, None
+            self._begin(pgoutput.decode_begin(message), unpack(message, 1)[0])
+        messages = 0
+        while size < MAX_BYTES and len(rows) < MAX_ROWS:
+            messages += 1
+            if messages > CLOCK_MESSAGES:
+                messages = 0
+                feedback.heard()
+                feedback.keep_alive()
+                if time.monotonic() >= deadline:
+                    break
+            length, data = get(1)
+            if length <= 0:
+                if length < 0:
+                    self._connection.end_copy()
+                    raise ServerError("08006", "the server ended the stream")
+                self._connection.consume_input()
+                length, data = get(1)
+                now_ns = time.time_ns()
+                created, updated, deleted = tail("c", now_ns), tail("u", now_ns), tail("d", now_ns)
+                if length <= 0:
+                    if length < 0:
+                        continue
+                    if messages > 1 or (self._segments is not None and self._segments.has_kept):
+                        feedback.heard()
+                        if self._segments is not None:
+                            self._segments.has_kept = False
+                    messages = 0
+                    feedback.listen()
+                    left = deadline - time.monotonic()
+                    if rows or left <= 0:
+                        break
+                    self._connection.wait_readable(min(left, feedback.seconds))
+                    continue
+            message = bytes(data)
+            if message[0] != 0x77:
+                if message[0] == 0x6B:
+                    feedback.answer(message)
+                continue
+            kind = message[25]
+            if kind in EVENT_TYPES:
+                lsn = unpack(message, 1)[0]
+                if lsn == place.lsn:
+                    place.events += 1
+                else:
+                    place.lsn = lsn
+                    place.events = 1
+                if place.skips_all or (place.skips_known and place.is_known(lsn)):
+                    continue
+                before = len(rows)
+                try:
+                    table = tables.get(message[26:30])
+                    if table is not None and kind in _ROW_KINDS:
+                        if table.transaction != place.number:
+                            table.enter(place)
+                        source = table.source(lsn)
+                        if kind == 0x49:
+                            if not skip_inserts:
+                                key, value = table.insert(message, 30, source, created)
+                                append((table.route, key, value))
+                                size += len(value)
+                            elif self._taps.signal_table == table.captured.id:
+                                table.insert(message, 30, source, created)
+                        elif kind == 0x55:
+                            key, value, old_key = table.update(message, 30, source, updated)
+                            if value:
+                                if "u" not in self._skipped:
+                                    append((table.route, key, value))
+                                    size += len(value)
+                                    updates += 1
+                            elif old_key is None:
+                                self._metrics.filtered += 1  # nothing of it changed
+                            else:
+                                size += self._split(rows, table.route, table.split(message, 30, source, deleted, created))
+                                others += len(rows) - before
+                                self._metrics.events(2, created=1, deleted=1)
+                        elif not skip_deletes:
+                            key, value = table.delete(message, 30, source, deleted)
+                            append((table.route, key, value))
+                            if self._tombstones:
+                                append((table.route, key, None))
+                                others += 1
+                            size += len(value)
+                            deletes += 1
+                        elif self._taps.signal_table == table.captured.id:
+                            table.delete(message, 30, source, deleted)
+                    elif kind == 0x54:
+                        self._truncate(rows, message, lsn, now_ns)
+                        others += len(rows) - before
+                        self._metrics.seen += len(rows) - before
+                    elif kind == 0x4D:
+                        self._message(rows, message, lsn, now_ns)
+                        others += len(rows) - before
+                        self._metrics.seen += len(rows) - before
+                    else:
+                        self._metrics.filtered += 1
+                except DataError as error:
+                    del rows[before:]
+                    self._bad_event(error, lsn)
+                if len(rows) > before:
+                    last = (lsn, place.events, kind, place.xid, place.commit_us, place.last_commit)
+            elif kind == 0x42:
+                begin = pgoutput.decode_begin(message)
+                if self.until is not None and begin.final_lsn >= self.until:
+                    self._beyond = message
+                    break
+                self._begin(begin, unpack(message, 1)[0])
+            elif kind == COMMIT:
+                if self._commit(pgoutput.decode_commit(message)):
+                    last = place.end()
+            elif kind == 0x52:
+                self._tables.tell(message)
+            elif kind == 0x4F:
+                origin = pgoutput.decode_origin(message)
+                place.origin = (origin.name, origin.lsn)
+        feedback.after_batch()
+        if last is None:
+            return None
+        feedback.progressed()
+        seen = len(rows) - others - self._pending.beside
+        self._metrics.events(seen, created=seen - updates - deletes, updated=updates, deleted=deletes)
+        lsn, _, _, xid, commit_us, _ = last
+        self._metrics.behind((time.time_ns() // 1000 - commit_us) // 1000)
+        self._metrics.position, self._metrics.last_transaction = {"lsn": lsn}, xid
+        return place.offset(last)
+
+    def _bad_event(self, error: DataError, lsn: int) -> None:
+        """An event of which no record can be made: it fails the task, or is left out, as the mode says."""
+        if self._on_failure not in ("warn", "skip", "ignore"):
+            raise error
+        level = logging.WARNING if self._on_failure == "warn" else logging.DEBUG
+        log.log(level, "Error while processing event at offset {lsn=%d, txId=%s}; it is left out: %s", lsn, self._place.xid, error)
+
+    def _begin(self, begin: pgoutput.Begin, lsn: int) -> None:
+        place = self._place
+        place.begin(begin)
+        if self._taps.monitor is not None and not place.skips_all:
+            row = self._taps.monitor.begin(str(begin.xid), f"{begin.xid}:{lsn}", begin.commit_us // 1000)
+            if row is not None:
+                self._pending.add(row)
+
+    def _commit(self, commit: pgoutput.Commit) -> bool:
+        """Returns whether a record was made of it."""
+        place = self._place
+        is_news = place.commit(commit)
+        self._metrics.transactions += 1
+        if not is_news or self._taps.monitor is None:
+            return False
+        row = self._taps.monitor.end(f"{place.xid}:{place.last_commit}", commit.commit_us // 1000)
+        if row is not None:
+            self._pending.add(row)
+        return row is not None
+
+    def _split(self, rows: list[EncodedRow], route: Route, change: KeyChange) -> int:
+        """A changed key. Returns the bytes added."""
+        size = 0
+        if "d" not in self._skipped:
+            self._moved.delete(rows, route, change.new_key_text, change.old_key, change.delete_value)
+            size += len(change.delete_value)
+        if "c" not in self._skipped:
+            self._moved.create(rows, route, change.old_key_text, change.new_key, change.create_value)
+            size += len(change.create_value)
+        return size
+
+    def _truncate(self, rows: list[EncodedRow], message: bytes, lsn: int, now_ns: int) -> None:
+        for oid in pgoutput.decode_truncate(message).relations:
+            table = self._tables.known.get(oid.to_bytes(4, "big"))
+            if table is not None:
+                if table.captured.id == self._taps.watched:
+                    self._taps.on_truncate()
+                if "t" in self._skipped:
+                    continue
+                if table.transaction != self._place.number:
+                    table.enter(self._place)
+                block = b"null"
+                if self._taps.monitor is not None:
+                    block = self._taps.monitor.event(str(table.captured.id), self._taps.shown_transaction(message))
+                value = table.captured.encoder.truncate(table.source(lsn), tail("t", now_ns, block))
+                rows.append((table.captured.keyless_route, None, value))
+
+    def _message(self, rows: list[EncodedRow], message: bytes, lsn: int, now_ns: int) -> None:
+        if self._messages is None:
+            return
+        decoded = pgoutput.decode_message(message)
+        if not decoded.transactional:
+            self._place.outside(lsn, now_ns // 1000)
+        if not self._messages.is_wanted(decoded):
+            return
+        block = b"null"
+        if self._taps.monitor is not None and decoded.transactional:
+            block = self._taps.monitor.event(COLLECTION, self._taps.shown_transaction(message))
+        place = self._place
+        row = self._messages.encode(
+            decoded,
+            lsn=lsn,
+            xid=place.xid,
+            ts_us=place.commit_us,
+            last_commit=place.last_commit,
+            now_ns=now_ns,
+            block=block,
+            xmin=place.xmin,
+        )
+        rows.append(row)
+
+
+_ROW_KINDS = frozenset((0x49, 0x55, 0x44))
