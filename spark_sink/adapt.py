@@ -10,11 +10,11 @@ import re
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, replace
 
-from spark_sink.config import SinkConfig
+from spark_sink.column_types import ColumnType, Expression, as_is, quote
 from spark_sink.evolve import plain, wider
 from spark_sink.records import Column, RecordSchema
+from spark_sink.sink_config import SinkConfig
 from spark_sink.structures import Array, Map, Struct, Type, parse_type, struct_sql, type_text
-from spark_sink.types import ColumnType, Expression, as_is, quote
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from connect_py.errors import FatalTaskError
 from spark_sink import reconcile, tombstones, unavailable
 from spark_sink.adapt import Rules, adapt, allows
 from spark_sink.changes import Batch, Group
-from spark_sink.config import SinkConfig
 from spark_sink.counting import Counting
 from spark_sink.decode import UNAVAILABLE, metadata_columns
 from spark_sink.evolve import Evolution, in_order_of, plan_evolution, wider
@@ -22,6 +21,7 @@ from spark_sink.ordering import order_of
 from spark_sink.planning import Range
 from spark_sink.records import Column, Form
 from spark_sink.routing import TableName
+from spark_sink.sink_config import SinkConfig
 from spark_sink.summary import Truncate
 from spark_sink.tables.base import Tables, TableState
 from spark_sink.versions import chain

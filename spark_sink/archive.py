@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from connect_py.errors import FatalTaskError
 from spark_sink import jars, jvm
-from spark_sink.config import parse
 from spark_sink.session_settings import context_settings
+from spark_sink.sink_config import parse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,7 +18,6 @@ from connect_py.errors import FatalTaskError
 from spark_sink import columns, rejects, routing
 from spark_sink.apply import TableChange, apply_table
 from spark_sink.changes import Batch, Group, Reader
-from spark_sink.config import SinkConfig
 from spark_sink.counting import Counting, Counts
 from spark_sink.decoding import schemaless
 from spark_sink.errors import classify, is_of_records
@@ -26,6 +25,7 @@ from spark_sink.lanes import Lanes, Work
 from spark_sink.metrics import SinkFigures
 from spark_sink.planning import Range, describe
 from spark_sink.routing import TableName
+from spark_sink.sink_config import SinkConfig
 from spark_sink.tables.base import Behind, Conflict, Tables
 
 if TYPE_CHECKING:

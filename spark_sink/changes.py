@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from connect_py.api.record import TopicPartition
 from connect_py.errors import DataError, FatalTaskError
 from spark_sink import routing
-from spark_sink.config import SinkConfig
+from spark_sink.column_types import SchemaJson, literal
 from spark_sink.decode import decode_sql, problems_sql
 from spark_sink.decoding import schemaless
 from spark_sink.decoding.base import Fingerprint, RecordFormat
@@ -28,8 +28,8 @@ from spark_sink.planning import Range, describe_record, offsets_json
 from spark_sink.records import Form, RecordSchema, parse_head, read_schemas
 from spark_sink.routing import TableName
 from spark_sink.session import parallelism
+from spark_sink.sink_config import SinkConfig
 from spark_sink.summary import Kind, Truncate, at, summarize
-from spark_sink.types import SchemaJson, literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession

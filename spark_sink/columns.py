@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from connect_py.errors import FatalTaskError
-from spark_sink.config import SinkConfig
 from spark_sink.records import Column, Form, RecordSchema
+from spark_sink.sink_config import SinkConfig
 
 
 def of_table(schema: RecordSchema, table: str, config: SinkConfig) -> RecordSchema | None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from spark_sink.config import SinkConfig
+from spark_sink.column_types import literal, quote
 from spark_sink.ordering import POSITION, order_of, position_sql, source_fields, wants_position
 from spark_sink.records import Column, Form, RecordSchema
-from spark_sink.types import literal, quote
+from spark_sink.sink_config import SinkConfig
 
 #: Begins the text of every error that a record raises; `spark_sink.errors` looks for it.
 BAD_RECORD = "Bad record at "

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from spark_sink.types import ColumnType, TypeOptions, literal, logical_type
+from spark_sink.column_types import ColumnType, TypeOptions, literal, logical_type
 
 ID = "_id"
 DOCUMENT = "document"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from connect_py.errors import DataError
 from spark_sink import geometry
-from spark_sink.config import SinkConfig
+from spark_sink.sink_config import SinkConfig
 from spark_sink.wkt import wkt
 
 if TYPE_CHECKING:

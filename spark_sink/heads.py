@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from spark_sink.column_types import literal
 from spark_sink.decoding.base import Fingerprint
-from spark_sink.types import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import Row

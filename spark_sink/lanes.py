@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
-from spark_sink.config import SinkConfig
 from spark_sink.session import prepare
+from spark_sink.sink_config import SinkConfig
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,8 +11,8 @@ import datetime
 from collections import Counter
 from dataclasses import dataclass
 
-from spark_sink.config import SinkConfig
 from spark_sink.routing import TableName
+from spark_sink.sink_config import SinkConfig
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from spark_sink.column_types import literal, quote
 from spark_sink.structures import conformed, parse_type
-from spark_sink.types import literal, quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping
 
 from connect_py.api.record import TopicPartition
 from connect_py.errors import BadRequestError, ConnectError, RetriableError
-from spark_sink import config as configuration
 from spark_sink import routing
+from spark_sink import sink_config as configuration
 from spark_sink.routing import TableName
 from spark_sink.session import open_session
 from spark_sink.tables.base import Tables, Writer

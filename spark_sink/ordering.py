@@ -7,9 +7,9 @@ PostgreSQL's event LSNs interleave between transactions, hence the commit's LSN 
 
 from __future__ import annotations
 
-from spark_sink.config import SinkConfig
+from spark_sink.column_types import quote
 from spark_sink.records import Form, RecordSchema
-from spark_sink.types import quote
+from spark_sink.sink_config import SinkConfig
 
 #: The column that keeps the position in tables ordered by it.
 POSITION = "__position"

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from connect_py.api.record import TopicPartition
 from connect_py.errors import FatalTaskError
 from spark_sink.changes import Batch, Group
-from spark_sink.config import SinkConfig
+from spark_sink.sink_config import SinkConfig
 from spark_sink.summary import IS_MARK
 from spark_sink.watermark import NO_SNAPSHOT, Watermark
 

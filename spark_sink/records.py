@@ -14,7 +14,7 @@ from typing import Any
 
 from connect_py.errors import DataError
 from spark_sink import documents
-from spark_sink.types import ColumnType, SchemaJson, TypeOptions, column_name, column_type
+from spark_sink.column_types import ColumnType, SchemaJson, TypeOptions, column_name, column_type
 
 #: Schemas of records that say something about the stream and are no rows (names as Debezium 3.6 writes them).
 NOT_ROWS = re.compile(

@@ -13,10 +13,10 @@ from connect_py.api.record import TopicPartition
 from connect_py.api.task import BadRecord, BatchSinkContext
 from connect_py.errors import DataError, FatalTaskError
 from spark_sink.changes import Batch, Group, Reader
-from spark_sink.config import SinkConfig
+from spark_sink.column_types import literal
 from spark_sink.errors import first_line, is_of_records
 from spark_sink.planning import Range, describe_record
-from spark_sink.types import literal
+from spark_sink.sink_config import SinkConfig
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from connect_py.errors import ConfigError, FatalTaskError, RetriableError
 from spark_sink import jars
-from spark_sink.config import SinkConfig
 from spark_sink.session_settings import EXTENSIONS, of_session
+from spark_sink.sink_config import SinkConfig
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from connect_py.errors import ConfigError, FatalTaskError
 from spark_sink import archive, functions, jvm, remote
-from spark_sink.config import SinkConfig
 from spark_sink.session_settings import context_settings, session_settings
+from spark_sink.sink_config import SinkConfig
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from spark_sink import jars
-from spark_sink.config import SinkConfig
+from spark_sink.sink_config import SinkConfig
 
 #: Settings that a session can have of its own; all others belong to the context. Extensions are read once, when the context starts.
 _SESSION_PREFIX = "spark.sql."

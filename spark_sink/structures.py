@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from spark_sink.types import literal, quote
+from spark_sink.column_types import literal, quote
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from connect_py.api.record import TopicPartition
+from spark_sink.column_types import literal
 from spark_sink.decoding.base import Fingerprint
-from spark_sink.types import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row

@@ -19,12 +19,11 @@ from connect_py.api.metrics import MetricGroup
 from connect_py.api.record import TopicPartition
 from connect_py.api.task import BatchSinkContext, BatchSinkTask
 from connect_py.errors import FatalTaskError, RetriableError
-from spark_sink import config as configuration
 from spark_sink import routing
+from spark_sink import sink_config as configuration
 from spark_sink.ahead import ReadAhead
 from spark_sink.batches import Batches
 from spark_sink.changes import Reader
-from spark_sink.config import SinkConfig
 from spark_sink.decoding.open import open_format
 from spark_sink.driving.base import Driver, Pending
 from spark_sink.driving.bounded import Horizon
@@ -38,6 +37,7 @@ from spark_sink.opening import Opening
 from spark_sink.planning import Range, describe
 from spark_sink.routing import TableName
 from spark_sink.session import TaskSession, open_session
+from spark_sink.sink_config import SinkConfig
 from spark_sink.tables.base import Behind, Tables, Writer
 from spark_sink.tables.open import open_tables
 

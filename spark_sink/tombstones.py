@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from connect_py.api.record import TopicPartition
-from spark_sink.config import SinkConfig
+from spark_sink.column_types import quote
 from spark_sink.merge import Shape
 from spark_sink.ordering import POSITION
 from spark_sink.routing import TableName
+from spark_sink.sink_config import SinkConfig
 from spark_sink.tables.base import Tables
 from spark_sink.tables.layout import Layout
-from spark_sink.types import quote
 from spark_sink.watermark import Watermark
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from spark_sink.changes import Batch, Group
-from spark_sink.config import SinkConfig
+from spark_sink.column_types import literal, quote
 from spark_sink.records import Column, Form
-from spark_sink.types import literal, quote
+from spark_sink.sink_config import SinkConfig
 
 #: Types in which it does not look like its text or its base64, by which a batch is searched (`spark_sink.summary`).
 _DISGUISED = ("array<int>", "array<bigint>", "array<string>")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from spark_sink.column_types import quote
 from spark_sink.merge import CLOSES, VERSION_COLUMNS, Shape, flag
-from spark_sink.types import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from connect_py.api.record import TopicPartition
 from connect_py.errors import FatalTaskError
-from spark_sink.types import literal
+from spark_sink.column_types import literal
 
 #: Of `Watermark.snapshots`: none is under way. Once there, a partition's entry stays, lest an older one be taken for it.
 NO_SNAPSHOT = -1

@@ -12,8 +12,8 @@ from connect_py.errors import ConfigError, ConnectError
 from connect_py.verify.places import delta_storage, iceberg_catalog
 
 if TYPE_CHECKING:
-    from spark_sink.config import SinkConfig
     from spark_sink.routing import TableName
+    from spark_sink.sink_config import SinkConfig
 
 
 class LakeTable(Protocol):

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from connect_py.errors import DataError
 from spark_sink import decimals
+from spark_sink.column_types import ColumnType, TypeOptions, array_type, as_is, column_name, column_type, logical_type, struct_type, variant
 from spark_sink.records import Column, Form, RecordSchema
 from spark_sink.structures import Array, Struct, Type, parse_type, type_text
-from spark_sink.types import ColumnType, TypeOptions, array_type, as_is, column_name, column_type, logical_type, struct_type, variant
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

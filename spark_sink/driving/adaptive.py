@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from spark_sink.config import SinkConfig
+from spark_sink.sink_config import SinkConfig
 
 _log = logging.getLogger("io.github.connectpy.spark.SparkLakehouseSinkTask")
 

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Mapping
 
 from connect_py.api.record import TopicPartition
-from spark_sink.config import SinkConfig
 from spark_sink.planning import Range
+from spark_sink.sink_config import SinkConfig
 
 _log = logging.getLogger("io.github.connectpy.spark.SparkLakehouseSinkTask")
 

@@ -6,10 +6,10 @@ import time
 from collections.abc import Mapping
 
 from connect_py.api.record import TopicPartition
-from spark_sink.config import SinkConfig
 from spark_sink.driving.adaptive import Bound
 from spark_sink.driving.base import Pending
 from spark_sink.planning import Range, plan_ranges, waiting_ranges
+from spark_sink.sink_config import SinkConfig
 
 
 class Pace:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spark_sink.changes import Reader
-from spark_sink.config import SinkConfig
 from spark_sink.driving.base import Driver
 from spark_sink.driving.loop import LoopDriver
 from spark_sink.driving.stream import StreamDriver
+from spark_sink.sink_config import SinkConfig
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

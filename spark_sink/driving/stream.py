@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING
 from connect_py.api.record import TopicPartition
 from connect_py.errors import RetriableError
 from spark_sink.changes import Reader
-from spark_sink.config import SinkConfig
 from spark_sink.driving.base import Pending
 from spark_sink.driving.checkpoint import Checkpoints, State, agrees
 from spark_sink.driving.loop import Pace
 from spark_sink.planning import Range, waiting_ranges
+from spark_sink.sink_config import SinkConfig
 from spark_sink.watermark import Watermark
 
 if TYPE_CHECKING:

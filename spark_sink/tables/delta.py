@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from spark_sink.column_types import literal, quote
 from spark_sink.evolve import Evolution
 from spark_sink.maintenance import Policy
 from spark_sink.merge import Shape, append_sql, merge_sql, overwrite_sql
@@ -31,7 +32,6 @@ from spark_sink.tables.history import Applied, Commit, metadata_json, newest_com
 from spark_sink.tables.layout import Layout, partition_sql
 from spark_sink.tables.ledger import Ledger
 from spark_sink.tables.snapshots import BEGUN
-from spark_sink.types import literal, quote
 from spark_sink.watermark import Watermark
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from connect_py.errors import ConnectError
+from spark_sink.column_types import literal, quote
 from spark_sink.evolve import Evolution
 from spark_sink.maintenance import Policy
 from spark_sink.merge import Shape, append_sql, merge_sql
@@ -31,7 +32,6 @@ from spark_sink.tables.catalog import evolution_sql, state_of, tables_of_catalog
 from spark_sink.tables.layout import Layout, partition_sql
 from spark_sink.tables.ledger import Ledger
 from spark_sink.tables.snapshots import BEGUN, Stored, newest
-from spark_sink.types import literal, quote
 from spark_sink.watermark import Watermark
 
 if TYPE_CHECKING:

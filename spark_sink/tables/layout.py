@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from connect_py.errors import FatalTaskError
-from spark_sink.types import quote
+from spark_sink.column_types import quote
 
 #: Transforms by the names that Iceberg's sink takes, with what Spark calls them.
 _OF_TIMES = {name: plural for plural in ("years", "months", "days", "hours") for name in (plural, plural[:-1])}

@@ -10,11 +10,11 @@ import pytest
 
 from connect_py.api.record import TopicPartition
 from spark_sink.ahead import ReadAhead
-from spark_sink.config import parse
 from spark_sink.decoding.base import Fingerprint
 from spark_sink.driving.loop import LoopDriver
 from spark_sink.errors import is_of_size
 from spark_sink.planning import Range
+from spark_sink.sink_config import parse
 from spark_sink.summary import Truncate, kinds
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from connect_py.api.record import TopicPartition
 from connect_py.errors import ConfigError
-from spark_sink.config import SinkConfig, parse
 from spark_sink.merge import Shape, merge_sql
 from spark_sink.reconcile import Mark, follow, snapshots_of
+from spark_sink.sink_config import SinkConfig, parse
 from spark_sink.tables.history import Applied, Commit, metadata_json, newest_commit, parse_metadata
 from spark_sink.tables.snapshots import newest
 from spark_sink.watermark import NO_SNAPSHOT, Watermark

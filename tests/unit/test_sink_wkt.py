@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_py.errors import DataError
-from spark_sink.types import TypeOptions, column_type
+from spark_sink.column_types import TypeOptions, column_type
 from spark_sink.wkt import wkt
 
 POINT, LINE, POLYGON, COLLECTION = 1, 2, 3, 7

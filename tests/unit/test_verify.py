@@ -23,7 +23,7 @@ from connect_py.verify.places import delta_storage, iceberg_catalog, sqlalchemy_
 from connect_py.verify.report import as_json, as_text
 from connect_py.verify.source import KeyRange, SourceRow
 from connect_py.verify.source_values import converter
-from spark_sink.config import parse
+from spark_sink.sink_config import parse
 
 SINK = {"topics": "t", "lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": "/w"}
 

@@ -20,7 +20,7 @@ from connect_py.verify.layout import Layout, NotComparableError
 from connect_py.verify.outcome import Outcome, Patience
 from connect_py.verify.report import as_json, as_text
 from connect_py.verify.source import KeyRange, SourceRow
-from spark_sink.config import parse
+from spark_sink.sink_config import parse
 from tests.seeds import seeds
 
 SINK = parse(

@@ -10,12 +10,12 @@ from typing import Any
 from connect_py.api.config import ConfigDef
 from connect_py.errors import ConfigError
 from spark_sink import settings
+from spark_sink.column_types import TypeOptions
 from spark_sink.properties.checks import check_batches, check_delta, check_reconcile, check_routing, check_table, parse_column_types
 from spark_sink.properties.definition import CONFIG_DEF, OF_ONE_TABLE, OPEN_PREFIXES, unknown_properties, without_aliases
 from spark_sink.properties.key import PREFIX
 from spark_sink.properties.writer import session_settings
 from spark_sink.tables.layout import Layout, parse_partitions
-from spark_sink.types import TypeOptions
 
 __all__ = [
     "CONFIG_DEF",
