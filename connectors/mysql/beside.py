@@ -23,7 +23,7 @@ from connectors.mysql.general import GeneralSession
 from connectors.mysql.gtid import GtidSet
 from connectors.mysql.log_place import LogPlace
 from connectors.mysql.offset import MOVED_BY, MySqlOffset
-from connectors.mysql.schema import Schema
+from connectors.mysql.schema_of_tables import Schema
 from connectors.mysql.streaming import ChangeStream
 from connectors.mysql.structure_check import StructureCheck
 from connectors.mysql.tables import CapturedTables

@@ -23,7 +23,7 @@ from connectors.engine.stored_offsets import BLOCKING
 from connectors.mysql.connection import Connection
 from connectors.mysql.offset import MySqlOffset
 from connectors.mysql.place import StreamPlace
-from connectors.mysql.schema import Schema
+from connectors.mysql.schema_of_tables import Schema
 from connectors.mysql.structure_check import StructureCheck
 from connectors.mysql.structures import tables_anew
 from connectors.mysql.table_rows import TableRows, snapshot_encoder, table_start_us

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 
-from connectors.mysql import server
+from connectors.mysql import queries
 from connectors.mysql.chunk_reader import LOCK_WAIT_SECONDS
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.connection import Connection
@@ -36,7 +36,7 @@ class GeneralSession:
                 log.debug("The idle session is gone: %s", error)
                 self.close()
         if self._connection is None:
-            self._connection = server.open_connection(self._config)
+            self._connection = queries.open_connection(self._config)
             self._connection.execute(f"SET SESSION lock_wait_timeout = {LOCK_WAIT_SECONDS}")
             # names come back in backticks, whatever the server's own mode is
             self._connection.execute("SET SESSION sql_mode = REPLACE(@@sql_mode, 'ANSI_QUOTES', '')")

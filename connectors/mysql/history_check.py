@@ -16,7 +16,7 @@ import orjson
 
 from connect_py.errors import ConnectError, DataError
 from connectors.engine.relational.table import TableId
-from connectors.mysql import server
+from connectors.mysql import queries
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.connection import Connection
 from connectors.mysql.ddl.changes import Change, Tables
@@ -88,7 +88,7 @@ class HistoryCheck:
             told = self._read(history)
         finally:
             history.close()
-        connection = server.open_connection(self._config)
+        connection = queries.open_connection(self._config)
         try:
             self._compare(connection, told)
         finally:
@@ -112,11 +112,11 @@ class HistoryCheck:
 
     def _begin(self, history: KafkaSchemaHistory) -> None:
         """What stands before the tables in a new history: character sets of the server and of databases."""
-        connection = server.open_connection(self._config)
+        connection = queries.open_connection(self._config)
         try:
-            self._append(history, "", server.charset_statement(connection))
+            self._append(history, "", queries.charset_statement(connection))
             databases = sorted({finding.table.schema for finding in self._findings if finding.table is not None})
-            for database, statements in server.database_statements(connection, databases).items():
+            for database, statements in queries.database_statements(connection, databases).items():
                 self._append(history, database, statements[1])
         finally:
             connection.close()
@@ -179,7 +179,7 @@ class HistoryCheck:
             return
         expected, touched, unsure = self._expected(connection, told)
         present: dict[TableId, tuple[MyTable, str] | None] = {}
-        for id_ in server.all_tables(connection, with_system=not self._config.flag("table.ignore.builtin")):
+        for id_ in queries.all_tables(connection, with_system=not self._config.flag("table.ignore.builtin")):
             if self._config.filters.is_captured(id_):
                 try:
                     present[id_] = read_structure(connection, id_)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from connect_py.errors import FatalTaskError
 from connectors.engine.relational.table import TableId
-from connectors.mysql import error_codes, server
+from connectors.mysql import error_codes, queries
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.connection import Connection, quote_literal, quote_name
 from connectors.mysql.errors import LostConnectionError, ServerError
@@ -82,7 +82,7 @@ class SnapshotLocks:
         """
         if not self.with_tables or self._mode not in _CONSISTENT or not _have_transactions(self._connection, captured):
             return None
-        other = server.open_connection(self._config)
+        other = queries.open_connection(self._config)
         try:
             prepare_session(other, self._config)
             take_moment(other)

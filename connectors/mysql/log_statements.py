@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from connectors.mysql import server
+from connectors.mysql import queries
 from connectors.mysql.binlog.events import Heartbeat, Query, Rotate
 from connectors.mysql.binlog_client import BinlogClient
 from connectors.mysql.config import MySqlConfig
@@ -32,14 +32,14 @@ def statements_behind(connection: Connection, config: MySqlConfig, offset: MySql
         LostConnectionError: the connection broke, or nothing comes any more.
         MalformedEventError: an event cannot be decoded.
     """
-    end = server.log_status(connection, config)
+    end = queries.log_status(connection, config)
     limit = LogPlace(end.file, end.position)
-    gtids = server.left_out(connection, config, offset)
+    gtids = queries.left_out(connection, config, offset)
     # the connector's own number would end its dump
     client = BinlogClient(
         config.connection,
         config.server_id + config.number("database.server.id.offset"),
-        mariadb=server.is_mariadb(config),
+        mariadb=queries.is_mariadb(config),
         heartbeats=_HEARTBEATS,
     )
     found: list[Statement] = []

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from connect_py.errors import ConfigError, DataError
-from connectors.mysql import server
+from connectors.mysql import queries
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.connection import Connection
 from connectors.mysql.gtid import parse_transactions
@@ -74,10 +74,10 @@ def offset_at(connection: Connection, config: MySqlConfig, target: Target, now: 
         ConfigError: the server's log does not have the place, or cannot be read by it.
         ServerError: the server cannot be asked.
     """
-    by_gtids = server.has_gtids(connection, config) and not config.flag("gtid.ignore.on.recovery")
+    by_gtids = queries.has_gtids(connection, config) and not config.flag("gtid.ignore.on.recovery")
     if target.gtids and not by_gtids:
         raise ConfigError("The log is read by file and position here: name binlog_filename and binlog_position. Nothing was changed.")
-    if target.gtids and isinstance(parse_transactions(target.gtids), MariadbGtidSet) != server.is_mariadb(config):
+    if target.gtids and isinstance(parse_transactions(target.gtids), MariadbGtidSet) != queries.is_mariadb(config):
         raise ConfigError(f"Invalid GTID set format: {target.gtids}")
     gtids = target.gtids or None
     if target.file:
@@ -86,7 +86,7 @@ def offset_at(connection: Connection, config: MySqlConfig, target: Target, now: 
     found = replace(now, gtids=gtids, event=0, row=0, snapshot=None, progress=None, more=more)
     if target.file:
         found = replace(found, file=target.file, pos=target.position)
-    if not server.is_available(connection, config, found):
+    if not queries.is_available(connection, config, found):
         raise ConfigError(
             f"The server's log does not have everything behind {target.gtids or target.file}: it has not come so far, or what follows was "
             "thrown away. Nothing was changed."
@@ -101,9 +101,9 @@ def _gtids_at(connection: Connection, config: MySqlConfig, target: Target, *, by
         raise ConfigError(f"The server's log has no position {target.position} in a file {target.file}. Nothing was changed.")
     if not by_gtids:
         return None
-    if not server.is_mariadb(config):
+    if not queries.is_mariadb(config):
         raise ConfigError(
             "The log is read by GTIDs here, which a position does not tell: name gtid_set, the transactions that count as read "
             f"(SHOW BINLOG EVENTS IN '{target.file}' shows them). Nothing was changed."
         )
-    return server.gtids_at(connection, target.file, target.position)
+    return queries.gtids_at(connection, target.file, target.position)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from connect_py.errors import FatalTaskError
 from connectors.engine.snapshot.modes import StoredPosition
-from connectors.mysql import server
+from connectors.mysql import queries
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.connection import Connection
 from connectors.mysql.guardrail import check_number
@@ -47,8 +47,8 @@ def prepare(
     """
     mode = config.snapshot_mode
     if mode.streams:
-        server.check_log_format(connection, config)
-    check_number(config, lambda: server.all_tables(connection, with_system=not config.flag("table.ignore.builtin")))
+        queries.check_log_format(connection, config)
+    check_number(config, lambda: queries.all_tables(connection, with_system=not config.flag("table.ignore.builtin")))
     if mode.when_history_lost and position is None:
         raise FatalTaskError("Could not find existing redo log information while attempting schema only recovery snapshot")
     stored = StoredPosition.NONE
@@ -70,7 +70,7 @@ def prepare(
         position is not None
         and stored is StoredPosition.STREAMING
         and mode.streams
-        and not server.is_available(connection, config, position)
+        and not queries.is_available(connection, config, position)
     ):
         if not mode.when_position_lost:
             raise FatalTaskError(
@@ -84,13 +84,13 @@ def prepare(
         return Start(replace(position, snapshot=None), schema=schema, data=False)
     if position is not None and stored is StoredPosition.UNFINISHED_SNAPSHOT and data and mode.streams and not missing:
         # what was deleted since the first attempt comes only from a log that is read from there
-        if server.is_available(connection, config, position):
+        if queries.is_available(connection, config, position):
             return Start(position, schema=False, data=True)
         log.warning("The server no longer has its log from %s on: rows that were deleted since then may stay in topics", position.dump())
     if stored is StoredPosition.UNFINISHED_SNAPSHOT:
         log.info("Previous snapshot was cancelled before completion; a new snapshot will be taken.")
     if position is None and not schema and mode.streams:
         # without structures and without an offset only the log itself can tell, from its beginning on
-        position = server.log_beginning(connection, config)
+        position = queries.log_beginning(connection, config)
         log.warning("Nothing is stored and %s reads no structures: the log is read from its beginning, %s", mode.name, position.dump())
     return Start(None if schema else position, schema=schema, data=data)

@@ -13,7 +13,7 @@ from connectors.engine.snapshot.incremental.chunk_source import BusyError
 from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
 from connectors.engine.snapshot.initial.markers import Marker
 from connectors.engine.topic_naming import TopicNaming
-from connectors.mysql import server
+from connectors.mysql import queries
 from connectors.mysql.chunk_reader import MySqlChunks
 from connectors.mysql.config import parse_config
 from connectors.mysql.ddl.lexer import DdlError
@@ -54,7 +54,7 @@ class MySqlPresentTables:
         """See `PresentTables`."""
         connection = self._general()
         self._models.clear()
-        for id_ in server.all_tables(connection, with_system=not self._config.flag("table.ignore.builtin")):
+        for id_ in queries.all_tables(connection, with_system=not self._config.flag("table.ignore.builtin")):
             if self._config.filters.is_captured(id_) and id_ != self._config.signal_table:
                 self._read_structure(id_)
         return [str(id_) for id_ in self._tables.names()]
@@ -86,7 +86,7 @@ class MySqlPresentTables:
         table = None if id_ is None else self._tables.get(id_)
         if table is None:
             raise ConnectError(f"The table {name} is gone")
-        connection = server.open_connection(self._config)
+        connection = queries.open_connection(self._config)
         try:
             rows = TableRows(connection, table, snapshot_encoder(table, StreamPlace("", 0), table_start_us()))
             while (read := rows.read()) is not None:

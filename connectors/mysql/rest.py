@@ -34,7 +34,7 @@ from connectors.engine.notification.events import InitialEvents
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.initial.progress import SnapshotProgress
 from connectors.engine.stored_offsets import INITIAL
-from connectors.mysql import server
+from connectors.mysql import queries
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.connection import Connection
 from connectors.mysql.gtid import covers, parse_transactions
@@ -82,7 +82,7 @@ class RestOfSnapshot:
         self._rows: SnapshotRows | None = None
         self.finished = False
         self.offset = self.mark(position)
-        self._own = server.open_connection(config)
+        self._own = queries.open_connection(config)
         self._readers: SnapshotReaders | None = None
         try:
             prepare_session(self._own, config)
@@ -101,11 +101,11 @@ class RestOfSnapshot:
 
     def _take_moment(self, connection: Connection) -> None:
         assert self._readers is not None
-        known = server.all_tables(connection, with_system=not self._config.flag("table.ignore.builtin"))
+        known = queries.all_tables(connection, with_system=not self._config.flag("table.ignore.builtin"))
         locks = SnapshotLocks(connection, self._config)
         locks.take([table for table in known if self._config.filters.is_captured(table)])
         try:
-            status = server.log_status(connection, self._config)
+            status = queries.log_status(connection, self._config)
             take_moment(self._own)
             self._readers.take_moment()
         finally:
@@ -129,7 +129,7 @@ class RestOfSnapshot:
         """The stream is at H; what is left is read now. Raises ConnectError."""
         assert self._readers is not None
         # the history may remember a table that was renamed away
-        present = set(server.all_tables(self._own, with_system=not self._config.flag("table.ignore.builtin")))
+        present = set(queries.all_tables(self._own, with_system=not self._config.flag("table.ignore.builtin")))
         wanted = self._config.filters.snapshot_order(table for table in tables.names() if table in present)
         place = StreamPlace(self.end.file, self.end.pos)
         captured = self._config.filters.snapshot_names(tables.names())

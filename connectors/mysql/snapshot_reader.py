@@ -15,7 +15,7 @@ from typing import Any
 from connect_py.api import JsonEncoding
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.parallel import worker
-from connectors.mysql import server
+from connectors.mysql import queries
 from connectors.mysql.config import MySqlConfig, parse_config
 from connectors.mysql.model import MyColumn, MyTable
 from connectors.mysql.moment import prepare_session, take_moment
@@ -42,7 +42,7 @@ class _Source:
         self._config = parse_config(told["config"], told["connector"])
         encoding = replace(JsonEncoding(**told["encoding"]), key_schemas=False, value_schemas=False)
         self._factory = TableFactory(self._config, encoding, ())
-        self._connection = server.open_connection(self._config)
+        self._connection = queries.open_connection(self._config)
         self._told: Mapping[str, Any] = {}
         self._table: tuple[CapturedTable, Encode] | None = None
 

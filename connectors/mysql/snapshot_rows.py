@@ -22,7 +22,7 @@ from connectors.engine.snapshot.initial.reading import SnapshotReading
 from connectors.engine.snapshot.initial.run import ChunkedSnapshot, SnapshotRun
 from connectors.engine.snapshot.parallel.pool import ParallelSnapshot, ReaderTable
 from connectors.engine.snapshot.parallel.readers import Reader, start_readers, take_moment
-from connectors.mysql import server, snapshot_reader
+from connectors.mysql import queries, snapshot_reader
 from connectors.mysql.chunk_plan import TableCuts
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.connection import Connection
@@ -51,7 +51,7 @@ class SnapshotReaders:
         self.readers: list[Reader] = []
         wanted = config.number("snapshot.max.threads")
         if wanted > 1:
-            cuts = TableCuts(connection, _no_model, server.row_estimates(connection, tables))
+            cuts = TableCuts(connection, _no_model, queries.row_estimates(connection, tables))
             wanted = min(wanted, _plan(config, tables, cuts, progress).count())
         if wanted > 1:
             self.readers = start_readers(snapshot_reader.MODULE, snapshot_reader.spec(config, encoding), wanted)
@@ -102,7 +102,7 @@ class SnapshotRows:
         self._place = place
         self._readers = readers
         self._began: dict[TableId, int] = {}
-        estimates = server.row_estimates(connection, wanted)
+        estimates = queries.row_estimates(connection, wanted)
         wanted = by_rows(wanted, estimates, config.choice("snapshot.tables.order.by.row.count"))
         self.names = [str(table) for table in wanted]
         self._cuts = TableCuts(connection, self._model, estimates)

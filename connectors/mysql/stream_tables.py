@@ -10,7 +10,7 @@ from connectors.engine.relational.table import TableId
 from connectors.mysql.binlog.table_map import TableMap
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.offset import MySqlOffset
-from connectors.mysql.schema import Schema
+from connectors.mysql.schema_of_tables import Schema
 from connectors.mysql.structure_source import structure_at
 from connectors.mysql.table_stream import TableStream
 from connectors.mysql.tables import CapturedTable, CapturedTables

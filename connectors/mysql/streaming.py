@@ -30,7 +30,7 @@ from connectors.mysql.gtid import GtidSet, Transactions
 from connectors.mysql.log_place import LogPlace
 from connectors.mysql.offset import MySqlOffset
 from connectors.mysql.place import StreamPlace
-from connectors.mysql.schema import Schema
+from connectors.mysql.schema_of_tables import Schema
 from connectors.mysql.source_info import SourceBlock
 from connectors.mysql.statement_kinds import Kind, kind_of
 from connectors.mysql.stream_rows import RowRecords

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from connect_py.errors import ConnectError
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.incremental.chunk_source import BusyError, UnknownCollectionError
-from connectors.mysql import error_codes, server
+from connectors.mysql import error_codes, queries
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.connection import Connection, quote_name
 from connectors.mysql.ddl.changes import Tables
@@ -84,7 +84,7 @@ class StructureCheck:
         id_ = model.id
         dispute = self._disputes.get(id_)
         if dispute is None or dispute.statement != statement or dispute.model is not model:
-            status = server.log_status(connection, self._config)
+            status = queries.log_status(connection, self._config)
             dispute = self._disputes[id_] = _Dispute(statement, model, LogPlace(status.file, status.position))
         received = self._received()
         if received is None or received < dispute.end:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from connect_py.errors import FatalTaskError
 from connectors.engine.relational.table import TableId
-from connectors.mysql import error_codes, server
+from connectors.mysql import error_codes, queries
 from connectors.mysql.binlog.charsets import decoder
 from connectors.mysql.binlog.codes import ColumnType as T
 from connectors.mysql.binlog.row_metadata import DescribedColumn, described_columns
@@ -96,7 +96,7 @@ def structure_at(config: MySqlConfig, id_: TableId, map_: TableMap, why: str) ->
         LostConnectionError: the server cannot be asked now.
     """
     described = described_columns(map_)
-    connection = server.open_connection(config)
+    connection = queries.open_connection(config)
     try:
         if described is not None:
             hidden = _hides_versions(connection, id_, described)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator, Sequence
 
 from connectors.engine.relational.table import TableId
-from connectors.mysql import error_codes, server
+from connectors.mysql import error_codes, queries
 from connectors.mysql.connection import Connection, quote_name
 from connectors.mysql.errors import ServerError
 
@@ -28,10 +28,10 @@ def read_statements(connection: Connection, tables: Sequence[TableId], *, anew: 
     """
     found: list[Statement] = []
     if anew:
-        found.append(("", server.charset_statement(connection)))
+        found.append(("", queries.charset_statement(connection)))
         found += _drops(tables)
     databases = sorted({table.schema for table in tables})
-    made = server.database_statements(connection, databases)
+    made = queries.database_statements(connection, databases)
     for database in databases:
         found += [(database, statement) for statement in (made[database] if anew else made[database][-1:])]
         found += _tables(connection, [table for table in tables if table.schema == database])

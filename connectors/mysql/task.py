@@ -14,7 +14,7 @@ from connectors.engine.relational.filters import compile_java_regex
 from connectors.engine.signal.actions import BlockingRequest
 from connectors.engine.snapshot.incremental.chunk_source import BusyError
 from connectors.engine.task import IDLE_SECONDS, DatabaseTask, State
-from connectors.mysql import server
+from connectors.mysql import queries
 from connectors.mysql.beside import Beside
 from connectors.mysql.binlog_client import BinlogClient
 from connectors.mysql.blocking import BlockingSnapshot
@@ -28,12 +28,12 @@ from connectors.mysql.place import StreamPlace
 from connectors.mysql.preparation import prepare
 from connectors.mysql.reselect import Reselector
 from connectors.mysql.rest import RestOfSnapshot
-from connectors.mysql.schema import Schema
 from connectors.mysql.schema_changes import SchemaChangeRecords
-from connectors.mysql.snapshot import MySqlSnapshot
+from connectors.mysql.schema_of_tables import Schema
 from connectors.mysql.source_info import block_schema
 from connectors.mysql.streaming import ChangeStream
 from connectors.mysql.tables import CapturedTables, TableFactory
+from connectors.mysql.whole_snapshot import MySqlSnapshot
 from offsets.schema_history import KafkaSchemaHistory
 
 log = logging.getLogger(__name__)
@@ -130,9 +130,9 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
 
     def _connect(self) -> None:
         config = self._config
-        self._connection = server.open_connection(config)
+        self._connection = queries.open_connection(config)
         self._history = KafkaSchemaHistory(config.history_topic, config.history_client)
-        self._schema = Schema(config, self._history, self._partition, self._records, letters=server.letters_of_names(self._connection))
+        self._schema = Schema(config, self._history, self._partition, self._records, letters=queries.letters_of_names(self._connection))
         start = prepare(self._connection, config, self._position, self._history, snapshot_done=self._snapshot_done)
         if self._position is None and not start.schema:
             self._position = start.position
@@ -323,9 +323,9 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
         assert self._schema is not None and self._tables is not None and position is not None
         if self._connection is None:
             # a blocking snapshot lies behind
-            self._connection = server.open_connection(config)
-        with_gtids = server.has_gtids(self._connection, config) and not config.flag("gtid.ignore.on.recovery")
-        gtids = server.left_out(self._connection, config, position)
+            self._connection = queries.open_connection(config)
+        with_gtids = queries.has_gtids(self._connection, config) and not config.flag("gtid.ignore.on.recovery")
+        gtids = queries.left_out(self._connection, config, position)
         if config.read_only and not with_gtids:
             raise FatalTaskError("Read only connection requires GTID_MODE to be ON")
         # the session has nothing more to do, and an idle one would be cut some day
@@ -334,7 +334,7 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
         client = BinlogClient(
             config.connection,
             config.server_id,
-            mariadb=server.is_mariadb(config),
+            mariadb=queries.is_mariadb(config),
             annotated=config.flag("include.query"),
             timeouts=config.log_timeouts,
             heartbeats=config.heartbeats,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from connect_py.errors import ConnectError
-from connectors.mysql import server
+from connectors.mysql import queries
 from connectors.mysql.config import MySqlConfig, parse_config
 from connectors.mysql.errors import LostConnectionError, ServerError
 
@@ -39,7 +39,7 @@ def _within(config: MySqlConfig, seconds: float) -> MySqlConfig:
 
 def _try(config: MySqlConfig) -> str | None:
     try:
-        connection = server.open_connection(config)
+        connection = queries.open_connection(config)
     except LostConnectionError as error:
         log.warning("Validation could not reach the server: %s", error)
         return "Error during connection validation: io.debezium.DebeziumException: Failed to establish connection with the database: "
@@ -47,7 +47,7 @@ def _try(config: MySqlConfig) -> str | None:
         log.warning("Validation could not log in: %s", error)
         return f"Unable to connect: {error.reason}"
     try:
-        server.status_statement(connection, config)
+        queries.status_statement(connection, config)
     except ConnectError as error:
         return f"Error during connection validation: io.debezium.DebeziumException: {error}"
     finally:

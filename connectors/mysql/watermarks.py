@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.incremental.watermarks import Watermarks, WrittenWatermarks
-from connectors.mysql import server
+from connectors.mysql import queries
 from connectors.mysql.chunk_keys import text_literal
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.connection import Connection, quote_name
@@ -70,7 +70,7 @@ class LogPositions(Watermarks):
 
     def high(self, chunk: str) -> None:
         """See `Watermarks`."""
-        status = server.log_status(self._general(), self._config)
+        status = queries.log_status(self._general(), self._config)
         self._end = LogPlace(status.file, status.position)
 
     def passed(self) -> str:

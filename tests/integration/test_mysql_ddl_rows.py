@@ -20,7 +20,7 @@ from connect_py.api import JsonEncoding
 from connect_py.testing.services.mysql import MySqlAddress
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.initial.markers import Marker
-from connectors.mysql import server
+from connectors.mysql import queries
 from connectors.mysql.config import parse_config
 from connectors.mysql.connection import Connection, quote_name
 from connectors.mysql.ddl.changes import Tables
@@ -234,7 +234,7 @@ def altered(mysql: MySqlAddress, kafka: Kafka) -> Iterator[tuple[Altered, dict[s
         cursor.execute("SET sql_mode = ''")
         models = Tables()
         apply(f"CREATE DATABASE {database} CHARSET utf8mb4", models, database)
-        connection = server.open_connection(parsed)
+        connection = queries.open_connection(parsed)
         factory = TableFactory(parsed, JsonEncoding(key_schemas=False, value_schemas=False), ())
         writer = Writer(mysql, database, random.randrange(1 << 30))
         yield Altered(database, cursor, connection, factory, writer, models), config

@@ -24,13 +24,13 @@ from connectors.engine.notification.events import InitialEvents
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.initial.progress import SnapshotProgress
 from connectors.engine.stored_offsets import INITIAL
-from connectors.mysql import server
+from connectors.mysql import queries
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.connection import Connection
 from connectors.mysql.locks import SnapshotLocks
 from connectors.mysql.offset import MySqlOffset
 from connectors.mysql.place import StreamPlace
-from connectors.mysql.schema import Schema
+from connectors.mysql.schema_of_tables import Schema
 from connectors.mysql.snapshot_rows import SnapshotReaders, SnapshotRows
 from connectors.mysql.structures import Statement, read_statements
 from connectors.mysql.tables import CapturedTables
@@ -79,7 +79,7 @@ class MySqlSnapshot:
         events.started()
         self.finished = False
         only_captured = config.flag("schema.history.internal.store.only.captured.tables.ddl")
-        known = server.all_tables(connection, with_system=not config.flag("table.ignore.builtin"))
+        known = queries.all_tables(connection, with_system=not config.flag("table.ignore.builtin"))
         captured = [table for table in known if config.filters.is_captured(table)]
         wanted = captured if only_captured else known
         if config.flag("schema.history.internal.store.only.captured.databases.ddl"):
@@ -180,7 +180,7 @@ class MySqlSnapshot:
         now = int(time.time())
         if self._base is not None:
             return replace(self._base, ts_sec=now, server_id=0, snapshot=INITIAL, more={})
-        status = server.log_status(self._connection, self._config)
+        status = queries.log_status(self._connection, self._config)
         gtids = None if status.gtids is None else str(status.gtids)
         return MySqlOffset(status.file, status.position, gtids, now, snapshot=INITIAL)
 
