@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from connect_py.runtime.herder.base import Herder
+from connect_py.herder.base import Herder
 from rest_api import routes
 from rest_api.access import AccessLog
 from rest_api.config import RestConfig

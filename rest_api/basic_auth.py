@@ -19,8 +19,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from connect_py.data.java_properties import parse_properties
 from connect_py.errors import ConfigError
-from connect_py.runtime.properties import parse_properties
 
 log = logging.getLogger(__name__)
 

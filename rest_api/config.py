@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from connect_py.errors import ConfigError
-from connect_py.runtime.herder.base import REQUEST_TIMEOUT_SECONDS
-from connect_py.runtime.loggers import PROCESS, Loggers
+from connect_py.herder.base import REQUEST_TIMEOUT_SECONDS
+from connect_py.log.levels import PROCESS, Loggers
 from rest_api import basic_auth
 from rest_api.basic_auth import BasicAuth
 from rest_api.listeners import Listener, parse_listeners

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from connect_py.errors import ConfigError, ConnectError, RestError
-from connect_py.runtime.redact import bounded, scrub
+from connect_py.log.redact import bounded, scrub
 from rest_api.models import json_response
 
 #: What a request gets that waits while the worker ends.

@@ -12,7 +12,7 @@ import time
 import anyio.to_thread
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from connect_py.runtime.herder.base import REQUEST_TIMEOUT_SECONDS
+from connect_py.herder.base import REQUEST_TIMEOUT_SECONDS
 from rest_api.errors import ENDING, error_response
 from rest_api.models import json_response
 

@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from connect_py.api.config import ConfigKey, ConfigType, ConfigValue, text_of
 from connect_py.api.storage import Status
-from connect_py.runtime.herder.base import ConfigInfos, ConnectorInfo, ConnectorStatus, OffsetEntry, PluginInfo, TaskInfo
-from connect_py.runtime.loggers import LoggerLevel
+from connect_py.herder.base import ConfigInfos, ConnectorInfo, ConnectorStatus, OffsetEntry, PluginInfo, TaskInfo
+from connect_py.log.levels import LoggerLevel
 
 Json = dict[str, Any]
 

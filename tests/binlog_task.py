@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from connect_py.api import EncodedBatch, JsonEncoding, SourceOffset, SourcePartition
-from connect_py.testing.services.mysql import MySqlAddress
+from connect_py.app.services.mysql import MySqlAddress
 from connectors.mysql.task import MariaDbConnectorTask, MySqlConnectorTask
 from tests.fix_kafka import Kafka
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from connect_py.testing.services.process import Service, free_port
+from connect_py.app.services.process import Service, free_port
 from spark_sink.jars import cache_directory, java, pyspark_home
 
 _HERE = Path(__file__).parent / "iceberg_rest"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 
-from connect_py.testing.services.kafka import KafkaBroker
+from connect_py.app.services.kafka import KafkaBroker
 from tests.waiting import eventually
 
 

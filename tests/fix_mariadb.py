@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from connect_py.testing.services.mariadb import MariaDbServer, mariadbd
-from connect_py.testing.services.mysql import MySqlAddress
-from connect_py.testing.services.process import ServiceError
+from connect_py.app.services.mariadb import MariaDbServer, mariadbd
+from connect_py.app.services.mysql import MySqlAddress
+from connect_py.app.services.process import ServiceError
 
 
 @pytest.fixture(scope="session")

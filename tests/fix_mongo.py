@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from connect_py.testing.services.mongo import MongoAddress, mongo_server
+from connect_py.app.services.mongo import MongoAddress, mongo_server
 
 
 @pytest.fixture(scope="session")

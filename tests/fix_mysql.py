@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from connect_py.testing.services.mysql import MySqlAddress, MySqlServer, mysqld
-from connect_py.testing.services.process import ServiceError
+from connect_py.app.services.mysql import MySqlAddress, MySqlServer, mysqld
+from connect_py.app.services.process import ServiceError
 
 
 @pytest.fixture(scope="session")

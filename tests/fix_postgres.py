@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from connect_py.testing.services.postgres import PostgresAddress, PostgresServer
+from connect_py.app.services.postgres import PostgresAddress, PostgresServer
 
 
 @pytest.fixture(scope="session")

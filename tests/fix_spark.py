@@ -18,8 +18,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from connect_py.api.record import TopicPartition
 from connect_py.api.task import BadRecord
-from connect_py.runtime.plugins import Plugins
-from connect_py.runtime.sink_reading import WorkerConversion
+from connect_py.plugins.registry import Plugins
+from connect_py.task.record_conversion import WorkerConversion
 from spark_sink.session import open_session
 from spark_sink.sink_config import parse
 from spark_sink.task import SparkLakehouseSinkTask

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from connect_py.testing.services.process import ServiceError
-from connect_py.testing.services.worker import Worker
+from connect_py.app.services.process import ServiceError
+from connect_py.app.services.worker import Worker
 from tests.fix_kafka import Kafka
 
 

@@ -18,8 +18,8 @@ from typing import Any
 
 from confluent_kafka import Message
 
-from connect_py.testing.services.process import wait_until
-from connect_py.testing.services.worker import Worker
+from connect_py.app.services.process import wait_until
+from connect_py.app.services.worker import Worker
 from tests.fix_kafka import Kafka
 from tests.folding import fold, payload
 from tests.seeds import size

@@ -10,7 +10,7 @@ from typing import Any
 
 from pymongo.database import Database
 
-from connect_py.testing.services.mongo import MongoAddress
+from connect_py.app.services.mongo import MongoAddress
 from connectors.mongodb.task import MongoDbConnectorTask
 from tests.postgres_task import DirectTask
 

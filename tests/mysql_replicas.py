@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from connect_py.testing.services.mysql import MySqlAddress
+from connect_py.app.services.mysql import MySqlAddress
 from tests.waiting import eventually
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from connect_py.testing.services.mysql import MySqlAddress
+from connect_py.app.services.mysql import MySqlAddress
 from connectors.engine.task import State
 from connectors.mysql.task import MariaDbConnectorTask, MySqlConnectorTask
 from tests.postgres_task import DirectTask

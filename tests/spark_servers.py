@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from connect_py.testing.services.process import Service, free_port, is_listening
+from connect_py.app.services.process import Service, free_port, is_listening
 from spark_sink import jars
 from spark_sink.session_settings import EXTENSIONS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from connect_py.runtime.herder.base import Herder
+from connect_py.herder.base import Herder
 from rest_api.config import RestConfig
 from rest_api.rooms import checks
 from rest_api.routes import connectors, internal, loggers, metrics, offsets, plugins, root, signals, tasks, topics

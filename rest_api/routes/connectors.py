@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from connect_py.api.storage import TargetState
 from connect_py.errors import BadRequestError, NotFoundError
-from connect_py.runtime.herder.base import ConnectorInfo, Herder
+from connect_py.herder.base import ConnectorInfo, Herder
 from rest_api import models
 from rest_api.body import RawBody, config_map, parse_config, parse_object
 from rest_api.models import Json, json_response

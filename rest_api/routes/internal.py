@@ -13,8 +13,8 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from connect_py.errors import BadRequestError
-from connect_py.runtime.herder.base import Herder
-from connect_py.runtime.herder.session_key import InternalSignature
+from connect_py.herder.base import Herder
+from connect_py.herder.session_key import InternalSignature
 from rest_api.body import config_map, parse, read_body
 from rest_api.params import Connector
 

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from connect_py.errors import BadRequestError, NotFoundError, RestError
-from connect_py.runtime.herder.base import Herder
-from connect_py.runtime.loggers import LEVELS
+from connect_py.herder.base import Herder
+from connect_py.log.levels import LEVELS
 from rest_api.body import RawBody, parse_config
 from rest_api.config import RestConfig
 from rest_api.models import json_response, logger_level

@@ -9,8 +9,8 @@ from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTO
 from starlette.responses import Response
 
 from connect_py.errors import BadRequestError
-from connect_py.runtime.herder.base import Herder
-from connect_py.runtime.metrics.exposition import Names, render
+from connect_py.herder.base import Herder
+from connect_py.metrics.exposition import Names, render
 from rest_api.rooms import probes
 
 _PROCESS = (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR)

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from connect_py.errors import BadRequestError
-from connect_py.runtime.herder.base import Herder, OffsetEntry
+from connect_py.herder.base import Herder, OffsetEntry
 from rest_api import models
 from rest_api.body import RawBody, parse_object
 from rest_api.models import json_response

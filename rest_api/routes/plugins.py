@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from connect_py.errors import BadRequestError
-from connect_py.runtime.herder.base import Herder
+from connect_py.herder.base import Herder
 from rest_api import models
 from rest_api.body import RawBody, parse_config
 from rest_api.models import json_response

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from connect_py.runtime.herder.base import Herder
+from connect_py.herder.base import Herder
 from rest_api.models import json_response
 from rest_api.rooms import probes
 

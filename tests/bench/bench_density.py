@@ -14,9 +14,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from connect_py.testing.services.kafka import KafkaBroker
-from connect_py.testing.services.process import child_pids
-from connect_py.testing.services.worker import Worker
+from connect_py.app.services.kafka import KafkaBroker
+from connect_py.app.services.process import child_pids
+from connect_py.app.services.worker import Worker
 
 
 def tree(pid: int) -> list[int]:

@@ -22,7 +22,7 @@ import sys
 import time
 from pathlib import Path
 
-from connect_py.runtime.properties import parse_properties
+from connect_py.data.java_properties import parse_properties
 
 READS = (
     "/",
@@ -109,7 +109,7 @@ def main() -> None:
     options = parser.parse_args()
     port = int(parse_properties(options.properties.read_text())["listeners"].rpartition(":")[2])
     began = time.monotonic()
-    process = subprocess.Popen([sys.executable, "-m", "connect_py.cli", "distributed", str(options.properties)])
+    process = subprocess.Popen([sys.executable, "-m", "connect_py.app.cli", "distributed", str(options.properties)])
     try:
         seconds = first_answer(port, process, began)
         print(f"start to first answer: {seconds:.2f} s, {cpu_seconds(process.pid):.2f} s of it on a core")

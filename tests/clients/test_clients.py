@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from connect_py.testing.services.worker import Worker
+from connect_py.app.services.worker import Worker
 from tests.clients import outcome
 from tests.clients.install import UnavailableError, go_program, java_program, python_program
 

@@ -29,7 +29,7 @@ from connect_py.data.schema import (
     struct,
 )
 from connect_py.errors import ConfigError
-from connect_py.runtime.plugins import KINDS, Plugins
+from connect_py.plugins.registry import KINDS, Plugins
 from connect_py.testing import (
     SinkRun,
     SourceRun,

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 import pytest
 from psycopg import sql
 
-from connect_py.testing.services.postgres import PostgresAddress
-from connect_py.testing.services.process import free_port
-from connect_py.testing.services.worker import RefusedError, Worker
+from connect_py.app.services.postgres import PostgresAddress
+from connect_py.app.services.process import free_port
+from connect_py.app.services.worker import RefusedError, Worker
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from connect_py.testing.services.process import is_listening, wait_until
+from connect_py.app.services.process import is_listening, wait_until
 
 pytestmark = [pytest.mark.services, pytest.mark.spark, pytest.mark.timeout(600)]
 
-COMMAND = [sys.executable, "-m", "connect_py.cli", "demo"]
+COMMAND = [sys.executable, "-m", "connect_py.app.cli", "demo"]
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from connect_py.testing.services.mysql import MySqlAddress
-from connect_py.testing.services.postgres import PostgresAddress
-from connect_py.verify.compare import Patience
-from connect_py.verify.run import verify
+from connect_py.app.services.mysql import MySqlAddress
+from connect_py.app.services.postgres import PostgresAddress
+from connect_py.app.verify.compare import Patience
+from connect_py.app.verify.run import verify
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
 from tests.fix_spark import LAKES, Lake

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from connect_py.testing.services.process import wait_until
-from connect_py.testing.services.worker import RefusedError, Worker
+from connect_py.app.services.process import wait_until
+from connect_py.app.services.worker import RefusedError, Worker
 from tests.fix_kafka import Kafka
 
 pytestmark = pytest.mark.services

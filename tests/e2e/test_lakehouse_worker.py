@@ -15,9 +15,9 @@ import pytest
 from confluent_kafka import Producer
 from pyiceberg.table import StaticTable
 
-from connect_py.testing.services.postgres import PostgresAddress
-from connect_py.testing.services.process import wait_until
-from connect_py.testing.services.worker import Worker
+from connect_py.app.services.postgres import PostgresAddress
+from connect_py.app.services.process import wait_until
+from connect_py.app.services.worker import Worker
 from spark_sink.jars import SINK_JARS, cached, resolve
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
@@ -162,7 +162,7 @@ def lakehouse(topic: str, place: Path) -> dict[str, str]:
 
 def verified(worker: Worker, tag: str) -> dict[str, object]:
     """What `connect-py verify` says of the one table, asked as a person asks."""
-    command = [sys.executable, "-m", "connect_py.cli", "verify", f"source-{tag}", f"sink-{tag}", "--worker", worker.url, "--json"]
+    command = [sys.executable, "-m", "connect_py.app.cli", "verify", f"source-{tag}", f"sink-{tag}", "--worker", worker.url, "--json"]
     done = subprocess.run([*command, "--wait", "120"], capture_output=True, text=True, timeout=400, check=False)
     assert done.stdout, done.stderr
     found: dict[str, object] = json.loads(done.stdout)

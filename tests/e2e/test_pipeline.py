@@ -12,9 +12,9 @@ import psycopg
 import pytest
 from pyiceberg.table import StaticTable
 
-from connect_py.testing.services.postgres import PostgresAddress
-from connect_py.testing.services.process import wait_until
-from connect_py.testing.services.worker import Worker
+from connect_py.app.services.postgres import PostgresAddress
+from connect_py.app.services.process import wait_until
+from connect_py.app.services.worker import Worker
 from spark_sink.jars import SINK_JARS, cached, resolve
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source

@@ -19,10 +19,10 @@ from typing import Any, Protocol
 
 import pytest
 
-from connect_py.testing.services.mysql import MySqlAddress
-from connect_py.testing.services.postgres import PostgresAddress
-from connect_py.testing.services.process import child_pids
-from connect_py.testing.services.worker import Worker
+from connect_py.app.services.mysql import MySqlAddress
+from connect_py.app.services.postgres import PostgresAddress
+from connect_py.app.services.process import child_pids
+from connect_py.app.services.worker import Worker
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
 from tests.folding import payload

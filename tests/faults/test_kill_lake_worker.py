@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from connect_py.testing.services.process import child_pids, wait_until
-from connect_py.testing.services.worker import Worker
+from connect_py.app.services.process import child_pids, wait_until
+from connect_py.app.services.worker import Worker
 from tests.faults.lake_source import Source
 from tests.fix_spark import LAKES, Lake
 from tests.waiting import let_time_pass

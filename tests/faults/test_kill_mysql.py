@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 
-from connect_py.testing.services.mariadb import MariaDbServer
-from connect_py.testing.services.mysql import MySqlAddress
-from connect_py.testing.services.process import wait_until
-from connect_py.testing.services.worker import Worker
+from connect_py.app.services.mariadb import MariaDbServer
+from connect_py.app.services.mysql import MySqlAddress
+from connect_py.app.services.process import wait_until
+from connect_py.app.services.worker import Worker
 from tests.fix_kafka import Kafka
 from tests.kills import (
     KILLS,

@@ -23,9 +23,9 @@ from typing import Any
 import pytest
 from pymongo.database import Database
 
-from connect_py.testing.services.mongo import MongoAddress
-from connect_py.testing.services.process import wait_until
-from connect_py.testing.services.worker import Worker
+from connect_py.app.services.mongo import MongoAddress
+from connect_py.app.services.process import wait_until
+from connect_py.app.services.worker import Worker
 from tests.fix_kafka import Kafka
 from tests.folding import payload
 from tests.mongo_task import config, database, signal

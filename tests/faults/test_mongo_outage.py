@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from connect_py.testing.services.mongo import MongoServer
+from connect_py.app.services.mongo import MongoServer
 from tests.mongo_task import MongoTask, config, database
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(120)]

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaException
 
-from connect_py.testing.services.process import wait_until
-from connect_py.testing.services.worker import Worker
+from connect_py.app.services.process import wait_until
+from connect_py.app.services.worker import Worker
 from tests.faults.test_stores_outage import Broker
 from tests.fix_kafka import Kafka
 

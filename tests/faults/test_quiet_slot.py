@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from connect_py.testing.services.postgres import PostgresAddress
+from connect_py.app.services.postgres import PostgresAddress
 from tests.integration.test_postgres_source import Runner
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from connect_py.testing.services.process import wait_until
-from connect_py.testing.services.worker import Worker
+from connect_py.app.services.process import wait_until
+from connect_py.app.services.worker import Worker
 from tests.faults.test_stores_outage import Broker
 from tests.fix_kafka import Kafka
 from tests.integration.test_file_sink import SHORT_SESSION, await_lines, await_offsets, contents, create_topic, file_sink, produce

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from connect_py.api.storage import Status
+from connect_py.app.services.kafka import KafkaBroker
+from connect_py.app.services.process import Service, is_listening, wait_until
 from connect_py.errors import ConnectError
 from connect_py.kafka.admin import KafkaAdmin
 from connect_py.kafka.client import internal_properties
-from connect_py.testing.services.kafka import KafkaBroker
-from connect_py.testing.services.process import Service, is_listening, wait_until
 from offsets import config_store, topic_log
 from offsets.config_store import KafkaConfigStore
 from offsets.offset_store import KafkaOffsetStore

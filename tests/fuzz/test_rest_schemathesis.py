@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from schemathesis.generation import GenerationMode
 from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
 
-from connect_py.testing.memory_herder import MemoryHerder
+from connect_py.app.services.memory_herder import MemoryHerder
 from rest_api import RestConfig, create_app, serve
 from tests.seeds import size
 

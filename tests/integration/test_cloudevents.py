@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from connect_py.testing.services.postgres import PostgresAddress
-from connect_py.testing.services.process import wait_until
-from connect_py.testing.services.worker import Worker
+from connect_py.app.services.postgres import PostgresAddress
+from connect_py.app.services.process import wait_until
+from connect_py.app.services.worker import Worker
 from tests.fix_kafka import Kafka
 
 pytestmark = pytest.mark.services

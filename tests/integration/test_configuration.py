@@ -9,8 +9,8 @@ from textwrap import dedent
 
 import pytest
 
-from connect_py.testing.services.process import wait_until
-from connect_py.testing.services.worker import RefusedError, Worker
+from connect_py.app.services.process import wait_until
+from connect_py.app.services.worker import RefusedError, Worker
 from tests.fix_kafka import Kafka
 
 pytestmark = pytest.mark.services

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from connect_py.testing.services.mysql import MySqlAddress
-from connect_py.testing.services.postgres import PostgresAddress
+from connect_py.app.services.mysql import MySqlAddress
+from connect_py.app.services.postgres import PostgresAddress
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
 from tests.mysql_task import DirectMySqlTask, mysql_source

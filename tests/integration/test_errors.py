@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from connect_py.testing.services.process import wait_until
-from connect_py.testing.services.worker import Worker
+from connect_py.app.services.process import wait_until
+from connect_py.app.services.worker import Worker
 from tests.fix_kafka import Kafka
 from tests.integration.test_file_sink import await_lines, create_topic, file_sink, produce
 

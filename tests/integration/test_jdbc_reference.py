@@ -16,8 +16,8 @@ from typing import Any
 import pymysql
 import pytest
 
-from connect_py.testing.services.mysql import MySqlAddress
-from connect_py.testing.services.postgres import PostgresAddress
+from connect_py.app.services.mysql import MySqlAddress
+from connect_py.app.services.postgres import PostgresAddress
 from tests.jdbc_task import Reader, started
 
 pytestmark = pytest.mark.services

@@ -15,10 +15,10 @@ import pymysql
 import pytest
 from confluent_kafka import Producer
 
-from connect_py.testing.services.mysql import MySqlAddress
-from connect_py.testing.services.postgres import PostgresAddress
-from connect_py.testing.services.process import wait_until
-from connect_py.testing.services.worker import Worker
+from connect_py.app.services.mysql import MySqlAddress
+from connect_py.app.services.postgres import PostgresAddress
+from connect_py.app.services.process import wait_until
+from connect_py.app.services.worker import Worker
 from tests.fix_kafka import Kafka
 from tests.kills import KILLS, bring_back, kill, new_dice
 from tests.waiting import eventually

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from connect_py.app.services.mariadb import MariaDbServer, mariadbd
+from connect_py.app.services.mysql import MySqlAddress
+from connect_py.app.services.process import ServiceError
 from connect_py.errors import ConnectError
-from connect_py.testing.services.mariadb import MariaDbServer, mariadbd
-from connect_py.testing.services.mysql import MySqlAddress
-from connect_py.testing.services.process import ServiceError
 from tests.binlog_task import DirectTask, task_config
 from tests.certificates import Identity
 from tests.fix_kafka import Kafka

@@ -16,9 +16,9 @@ import pytest
 from confluent_kafka import Producer
 from prometheus_client.parser import text_string_to_metric_families
 
-from connect_py.testing.services.postgres import PostgresAddress
-from connect_py.testing.services.process import free_port, wait_until
-from connect_py.testing.services.worker import Worker
+from connect_py.app.services.postgres import PostgresAddress
+from connect_py.app.services.process import free_port, wait_until
+from connect_py.app.services.worker import Worker
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
 

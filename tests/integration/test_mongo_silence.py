@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from connect_py.testing.services.mongo import MongoAddress
+from connect_py.app.services.mongo import MongoAddress
 from connectors.mongodb.sink.connector import MongoDbSinkConnector
 from tests.mongo_task import MongoTask, config, database
 from tests.silent_peers import Proxy, silent_listener

@@ -12,9 +12,9 @@ from bson import Int64
 from pymongo.database import Database
 
 from connect_py.api import SinkRecord
+from connect_py.app.services.mongo import MongoAddress
+from connect_py.app.services.process import free_port
 from connect_py.errors import DataError, RetriableError
-from connect_py.testing.services.mongo import MongoAddress
-from connect_py.testing.services.process import free_port
 from connectors.mongodb.sink.task import MongoDbSinkTask
 from tests.mongo_task import MongoTask, config, database
 

@@ -11,8 +11,8 @@ import pytest
 from bson import Binary, Decimal128, Int64, MaxKey, MinKey, ObjectId, Timestamp
 from pymongo.database import Database
 
+from connect_py.app.services.mongo import MongoAddress
 from connect_py.errors import FatalTaskError
-from connect_py.testing.services.mongo import MongoAddress
 from tests.mongo_task import MongoTask, config, database, signal
 
 pytestmark = pytest.mark.services

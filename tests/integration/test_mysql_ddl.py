@@ -10,7 +10,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from connect_py.testing.services.mysql import MySqlAddress
+from connect_py.app.services.mysql import MySqlAddress
 from connectors.engine.relational.table import TableId
 from connectors.mysql.connection import quote_name
 from connectors.mysql.ddl.changes import Tables

@@ -17,7 +17,7 @@ import pymysql
 import pytest
 
 from connect_py.api import JsonEncoding
-from connect_py.testing.services.mysql import MySqlAddress
+from connect_py.app.services.mysql import MySqlAddress
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.initial.markers import Marker
 from connectors.mysql import queries

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from connect_py.api import JsonEncoding, Password
+from connect_py.app.services.mysql import MySqlAddress
 from connect_py.errors import ConnectError
-from connect_py.testing.services.mysql import MySqlAddress
 from connectors.engine.envelope import tail
 from connectors.mysql.binlog.bodies import Rows
 from connectors.mysql.binlog.events import Query

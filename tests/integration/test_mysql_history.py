@@ -13,8 +13,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
-from connect_py.cli import main
-from connect_py.testing.services.mysql import MySqlAddress
+from connect_py.app.cli import main
+from connect_py.app.services.mysql import MySqlAddress
 from tests.binlog_task import DirectTask, task_config
 from tests.fix_kafka import Kafka
 

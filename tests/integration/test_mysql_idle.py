@@ -7,7 +7,7 @@ import time
 import pytest
 
 from connect_py.api import Password
-from connect_py.testing.services.mysql import MySqlAddress
+from connect_py.app.services.mysql import MySqlAddress
 from connectors.mysql.binlog.events import Heartbeat
 from connectors.mysql.binlog_client import BinlogClient
 from connectors.mysql.gtid import parse_transactions

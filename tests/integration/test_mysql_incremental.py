@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from connect_py.testing.services.mysql import MySqlAddress
+from connect_py.app.services.mysql import MySqlAddress
 from connectors.engine.signal import channels
 from connectors.engine.snapshot.incremental.hooks import SnapshotHooks
 from tests.fix_kafka import Kafka

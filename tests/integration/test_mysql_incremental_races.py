@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from connect_py.api.permissions import FILE_PATHS, permit
-from connect_py.testing.services.mysql import MySqlAddress
+from connect_py.app.services.mysql import MySqlAddress
 from tests.fix_kafka import Kafka
 from tests.mysql_task import DirectMariaDbTask, DirectMySqlTask, mysql_source
 from tests.races import Race, Running, assert_topic_is_table, places, table_name

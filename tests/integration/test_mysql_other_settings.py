@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from connect_py.app.services.mysql import MySqlAddress, MySqlServer, mysqld
+from connect_py.app.services.process import ServiceError
 from connect_py.errors import ConnectError, FatalTaskError
-from connect_py.testing.services.mysql import MySqlAddress, MySqlServer, mysqld
-from connect_py.testing.services.process import ServiceError
 from connectors.mysql.connector import MySqlConnector
 from offsets.schema_history import KafkaSchemaHistory
 from tests.binlog_task import DirectTask, task_config

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from connect_py.app.services.mariadb import MariaDbServer, mariadbd
+from connect_py.app.services.mysql import MySqlServer, OwnServer, mysqld
+from connect_py.app.services.process import ServiceError
 from connect_py.errors import FatalTaskError
-from connect_py.testing.services.mariadb import MariaDbServer, mariadbd
-from connect_py.testing.services.mysql import MySqlServer, OwnServer, mysqld
-from connect_py.testing.services.process import ServiceError
 from tests.binlog_task import DirectTask, task_config
 from tests.fix_kafka import Kafka
 from tests.mysql_replicas import purge, run

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from connect_py.api import Password
-from connect_py.testing.services.mysql import MySqlAddress
+from connect_py.app.services.mysql import MySqlAddress
 from connectors.mysql.binlog.bodies import Query, Rows
 from connectors.mysql.binlog.row_metadata import described_columns
 from connectors.mysql.binlog.rows import read_images, read_pairs, row_reader

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from connect_py.testing.services.mysql import MySqlAddress
+from connect_py.app.services.mysql import MySqlAddress
 from tests.binlog_task import DirectTask, task_config
 from tests.fix_kafka import Kafka
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from connect_py.app.services.mysql import MySqlAddress
+from connect_py.app.services.process import wait_until
 from connect_py.errors import FatalTaskError
-from connect_py.testing.services.mysql import MySqlAddress
-from connect_py.testing.services.process import wait_until
 from connectors.mysql.connection import Connection
 from connectors.mysql.errors import ServerError
 from tests.fix_kafka import Kafka

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from connect_py.testing.services.mysql import MySqlAddress
+from connect_py.app.services.mysql import MySqlAddress
 from connectors.engine.snapshot.initial.progress import FIELD, SnapshotProgress
 from connectors.mysql import table_rows
 from connectors.mysql.offset import MySqlOffset

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
+from connect_py.app.services.mysql import MySqlAddress
 from connect_py.errors import ConnectError
-from connect_py.testing.services.mysql import MySqlAddress
 from connectors.mysql.task import State
 from tests.fix_kafka import Kafka
 from tests.mysql_task import DirectMySqlTask, mysql_source

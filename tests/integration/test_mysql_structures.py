@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from connect_py.api import Password
+from connect_py.app.services.mysql import MySqlAddress
 from connect_py.errors import FatalTaskError
-from connect_py.testing.services.mysql import MySqlAddress
 from connectors.engine.relational.table import TableId
 from connectors.mysql import history_fold, schema_of_tables
 from connectors.mysql.connection import Connection

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from connect_py.app.services.mariadb import MariaDbServer
+from connect_py.app.services.mysql import MySqlAddress
 from connect_py.errors import FatalTaskError
-from connect_py.testing.services.mariadb import MariaDbServer
-from connect_py.testing.services.mysql import MySqlAddress
 from tests.binlog_task import DirectTask, task_config
 from tests.fix_kafka import Kafka
 from tests.mysql_replicas import await_

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from connect_py.api import SourceOffset
+from connect_py.app.services.mysql import MySqlServer
 from connect_py.errors import ConnectError, FatalTaskError
-from connect_py.testing.services.mysql import MySqlServer
 from tests.binlog_task import DirectTask, task_config
 from tests.certificates import Identity
 from tests.fix_kafka import Kafka

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from connect_py.testing.services.mongo import MongoAddress
-from connect_py.testing.services.mysql import MySqlAddress
+from connect_py.app.services.mongo import MongoAddress
+from connect_py.app.services.mysql import MySqlAddress
 from connectors.engine.snapshot.new_tables import FIELD
 from tests import mongo_task
 from tests.fix_kafka import Kafka

@@ -12,8 +12,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from connect_py.app.services.postgres import PostgresAddress
 from connect_py.errors import ConfigError
-from connect_py.testing.services.postgres import PostgresAddress
 from connectors.engine.signal import processor
 from connectors.engine.signal.records import Signal
 from connectors.engine.snapshot import modes

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from connect_py.api import Password
-from connect_py.testing.services.postgres import PostgresAddress
+from connect_py.app.services.postgres import PostgresAddress
 from connectors.postgres.errors import ServerError
 from connectors.postgres.server.connection import Connection
 from connectors.postgres.server.settings import ConnectionSettings

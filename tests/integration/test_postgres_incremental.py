@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from connect_py.testing.services.postgres import PostgresAddress
+from connect_py.app.services.postgres import PostgresAddress
 from connectors.engine.signal import channels
 from connectors.engine.snapshot.incremental import pace
 from connectors.engine.snapshot.incremental.hooks import SnapshotHooks

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from connect_py.api.permissions import FILE_PATHS, permit
-from connect_py.testing.services.postgres import PostgresAddress
+from connect_py.app.services.postgres import PostgresAddress
 from tests.fix_postgres import postgres_source
 from tests.postgres_task import DirectTask
 from tests.races import Race, Running, assert_topic_is_table, places, table_name

@@ -14,8 +14,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from connect_py.app.services.postgres import PostgresAddress
 from connect_py.errors import FatalTaskError
-from connect_py.testing.services.postgres import PostgresAddress
 from connectors.postgres.stream import open_transactions
 from tests.fix_postgres import postgres_source
 from tests.postgres_task import DirectTask

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from connect_py.testing.services.postgres import PostgresAddress
+from connect_py.app.services.postgres import PostgresAddress
 from connectors.engine.snapshot.incremental.hooks import SnapshotHooks
 from connectors.engine.snapshot.new_tables import FIELD
 from tests.fix_postgres import postgres_source

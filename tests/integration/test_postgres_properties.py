@@ -11,8 +11,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from connect_py.app.services.postgres import PostgresAddress
 from connect_py.errors import DataError, FatalTaskError
-from connect_py.testing.services.postgres import PostgresAddress
 from connectors.postgres.server.validation import connection_problem
 from tests.fix_postgres import postgres_source
 from tests.postgres_task import DirectTask

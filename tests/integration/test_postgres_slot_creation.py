@@ -14,8 +14,8 @@ import psycopg
 import pytest
 
 from connect_py.api import JsonEncoding
-from connect_py.testing.services.postgres import PostgresAddress
-from connect_py.testing.services.process import ServiceError, wait_until
+from connect_py.app.services.postgres import PostgresAddress
+from connect_py.app.services.process import ServiceError, wait_until
 from connectors.postgres.task import PostgresConnectorTask
 from tests.fix_postgres import postgres_source
 

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from connect_py.testing.services.postgres import PostgresAddress
+from connect_py.app.services.postgres import PostgresAddress
 from connectors.engine.snapshot.initial.progress import FIELD, SnapshotProgress
 from connectors.postgres.position.offset import PostgresOffset
 from connectors.postgres.slot import slot

@@ -13,8 +13,8 @@ import pytest
 
 from connect_py.api import EncodedBatch
 from connect_py.api.record import JsonEncoding
+from connect_py.app.services.postgres import PostgresAddress, PostgresServer
 from connect_py.errors import ConfigError, ConnectError, FatalTaskError
-from connect_py.testing.services.postgres import PostgresAddress, PostgresServer
 from connectors.postgres.connector import PostgresConnector
 from connectors.postgres.task import PostgresConnectorTask
 from tests.waiting import eventually, let_time_pass

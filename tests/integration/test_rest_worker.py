@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import requests
 
-from connect_py.testing.services.process import free_port
-from connect_py.testing.services.worker import Worker
+from connect_py.app.services.process import free_port
+from connect_py.app.services.worker import Worker
 from tests.certificates import Identity
 from tests.waiting import eventually
 

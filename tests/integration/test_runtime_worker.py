@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from connect_py.testing.services.process import free_port, wait_until
-from connect_py.testing.services.worker import RefusedError, Worker
+from connect_py.app.services.process import free_port, wait_until
+from connect_py.app.services.worker import RefusedError, Worker
 from tests.fix_kafka import Kafka
 from tests.waiting import let_time_pass
 
@@ -223,7 +223,7 @@ def test_connectors_outlive_the_worker_in_the_state_they_were_put(
 
 
 def start(arguments: list[str], env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "connect_py.cli", *arguments]
+    command = [sys.executable, "-m", "connect_py.app.cli", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, **(env or {})}, check=False)
 
 
@@ -276,7 +276,7 @@ def test_a_standalone_worker_keeps_offsets_in_its_file_and_ends_when_a_connector
     connector = tmp_path / "c.properties"
     connector.write_text(f"name={tag}\nconnector.class=FileStreamSource\nfile={lines}\ntopic={tag}\n")
     for expected in (["one", "two"], ["one", "two", "three"]):
-        process = subprocess.Popen([sys.executable, "-m", "connect_py.cli", "standalone", str(worker), str(connector)], cwd=tmp_path)
+        process = subprocess.Popen([sys.executable, "-m", "connect_py.app.cli", "standalone", str(worker), str(connector)], cwd=tmp_path)
         try:
             await_values(kafka, tag, expected)
             process.send_signal(signal.SIGTERM)
@@ -326,7 +326,7 @@ def test_a_worker_that_cannot_create_its_topics_says_which_property_is_wrong_and
     )
     log = tmp_path / "log"
     with log.open("wb") as output:
-        worker = subprocess.Popen([sys.executable, "-m", "connect_py.cli", "distributed", str(properties)], stderr=output)
+        worker = subprocess.Popen([sys.executable, "-m", "connect_py.app.cli", "distributed", str(properties)], stderr=output)
     try:
         wait_until(lambda: "Trying again" in log.read_text(), 30, "a line about the topic")
         let_time_pass(1.2, "two more attempts, which are not worth a line each")

@@ -13,8 +13,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from connect_py.testing.services.kafka import KafkaBroker
-from connect_py.testing.services.process import ServiceError, free_port, is_listening, wait_until
+from connect_py.app.services.kafka import KafkaBroker
+from connect_py.app.services.process import ServiceError, free_port, is_listening, wait_until
 from tests.fix_kafka import Kafka
 from tests.waiting import let_time_pass
 
@@ -58,7 +58,7 @@ def test_a_database_can_be_dropped_while_a_slot_is_in_it(postgres) -> None:
 def test_a_server_ends_when_the_process_that_started_it_is_killed(tmp_path: Path) -> None:
     script = """
 import os, pathlib, signal, sys
-from connect_py.testing.services.postgres import PostgresServer
+from connect_py.app.services.postgres import PostgresServer
 server = PostgresServer(pathlib.Path(sys.argv[1]))
 print(server.port, server.data, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from bson.errors import BSONError
 
-from connect_py.testing.services.mongo import MongoAddress
-from connect_py.testing.services.mysql import MySqlAddress
-from connect_py.testing.services.postgres import PostgresAddress
+from connect_py.app.services.mongo import MongoAddress
+from connect_py.app.services.mysql import MySqlAddress
+from connect_py.app.services.postgres import PostgresAddress
 from connectors.engine.signal import channels
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source

@@ -12,9 +12,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from connect_py.testing.services.postgres import PostgresAddress
-from connect_py.testing.services.process import wait_until
-from connect_py.testing.services.worker import RefusedError, Worker
+from connect_py.app.services.postgres import PostgresAddress
+from connect_py.app.services.process import wait_until
+from connect_py.app.services.worker import RefusedError, Worker
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
 from tests.folding import fold, payload

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from connect_py.testing.services.postgres import PostgresAddress
-from connect_py.testing.services.process import free_port
-from connect_py.verify.places import iceberg_catalog
+from connect_py.app.services.postgres import PostgresAddress
+from connect_py.app.services.process import free_port
+from connect_py.app.verify.places import iceberg_catalog
 from spark_sink.jars import SINK_JARS, cached, resolve
 from spark_sink.sink_config import parse
 from tests.fix_catalogs import RestCatalog

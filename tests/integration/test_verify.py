@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from connect_py.commands.verify import verify
-from connect_py.testing.services.mongo import MongoAddress
-from connect_py.testing.services.mysql import MySqlAddress
-from connect_py.testing.services.postgres import PostgresAddress
+from connect_py.app.commands.verify import verify
+from connect_py.app.services.mongo import MongoAddress
+from connect_py.app.services.mysql import MySqlAddress
+from connect_py.app.services.postgres import PostgresAddress
 from tests import mongo_task
 from tests.fix_postgres import postgres_source
 from tests.fix_spark import Lake, iceberg_and_long_delta

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from connect_py.testing.services.worker import Worker
+from connect_py.app.services.worker import Worker
 from tests.fix_kafka import Kafka
 from tests.parity.comparing import compare_recordings
 from tests.parity.lane import Case, Lane

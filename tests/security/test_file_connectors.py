@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from connect_py.testing.services.worker import RefusedError, Worker
+from connect_py.app.services.worker import RefusedError, Worker
 
 pytestmark = pytest.mark.services
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from connect_py.testing.services.worker import Worker
+from connect_py.app.services.worker import Worker
 
 pytestmark = pytest.mark.services
 

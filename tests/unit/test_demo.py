@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from connect_py.demo import main
-from connect_py.demo.changes import Change, parse_change
-from connect_py.demo.curl import as_typed, command
-from connect_py.demo.screen import Screen
-from connect_py.demo.stage import LeftRunning, is_still, state_file
-from connect_py.testing.services.process import started_at
+from connect_py.app.demo import main
+from connect_py.app.demo.changes import Change, parse_change
+from connect_py.app.demo.curl import as_typed, command
+from connect_py.app.demo.screen import Screen
+from connect_py.app.demo.stage import LeftRunning, is_still, state_file
+from connect_py.app.services.process import started_at
 from spark_sink.jars import java
 
 

@@ -15,15 +15,15 @@ import pytest
 from starlette.routing import Match
 
 from connect_py.api.config import REQUIRED, ConfigKey
-from connect_py.cli import _USAGE
-from connect_py.runtime.config import DISTRIBUTED, STANDALONE, WorkerConfig
-from connect_py.runtime.connector_keys import COMMON
-from connect_py.runtime.environment import worker_properties
-from connect_py.runtime.herder.base import Herder
-from connect_py.runtime.properties import parse_properties
-from connect_py.runtime.restart_policy import DEFINITION as RESTARTS
-from connect_py.runtime.sink_keys import SINK
-from connect_py.runtime.source_keys import SOURCE
+from connect_py.app.cli import _USAGE
+from connect_py.config.connector_properties import COMMON
+from connect_py.config.environment import worker_properties
+from connect_py.config.restart_policy import DEFINITION as RESTARTS
+from connect_py.config.sink_properties import SINK
+from connect_py.config.source_properties import SOURCE
+from connect_py.config.worker import DISTRIBUTED, STANDALONE, WorkerConfig
+from connect_py.data.java_properties import parse_properties
+from connect_py.herder.base import Herder
 from connectors.file.sink import FileStreamSinkConnector
 from connectors.file.source import FileStreamSourceConnector
 from connectors.jdbc.connector import JdbcSinkConnector

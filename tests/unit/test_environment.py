@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connect_py.config.environment import environment_warnings, property_name, worker_properties
 from connect_py.errors import ConfigError
-from connect_py.runtime.environment import environment_warnings, property_name, worker_properties
 
 TUTORIAL = {
     "BOOTSTRAP_SERVERS": "kafka:9092",

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from connect_py.api.permissions import FILE_PATHS, permit
-from connect_py.commands.worker import _TASK_COMMAND
+from connect_py.app.commands.worker import _TASK_COMMAND
 from connect_py.errors import ConfigError, ConnectError
-from connect_py.runtime.task_process import Event, Exited, TaskProcess, spawn
+from connect_py.host.process import Event, Exited, TaskProcess, spawn
 from connectors.engine.snapshot.parallel.readers import Reader
 from connectors.file.sink import FileStreamSinkConnector, FileStreamSinkTask
 from connectors.file.source import FileStreamSourceConnector

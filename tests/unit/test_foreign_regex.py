@@ -6,10 +6,10 @@ import time
 
 import pytest
 
+from connect_py.config.connector import sink_topic_errors
 from connect_py.data.java_regex import MAX_LENGTH, compile_java_regex
 from connect_py.errors import ConfigError
-from connect_py.runtime.connector_config import sink_topic_errors
-from connect_py.runtime.foreign_regex import SlowRegexError, matching
+from connect_py.log.user_regex import SlowRegexError, matching
 
 
 def test_a_regex_is_matched_in_full_with_javas_meaning() -> None:

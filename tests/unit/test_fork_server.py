@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from connect_py.commands.worker import _TASK_COMMAND
-from connect_py.runtime.fork_server import UNKNOWN_CODE, ForkServer
-from connect_py.runtime.process_name import FORK_SERVER
-from connect_py.runtime.task_process import Exited, Launcher, TaskProcess
-from connect_py.testing.services.process import child_pids
+from connect_py.app.commands.worker import _TASK_COMMAND
+from connect_py.app.services.process import child_pids
+from connect_py.host.process import Exited, Launcher, TaskProcess
+from connect_py.task.fork_server import UNKNOWN_CODE, ForkServer
+from connect_py.task.process_name import FORK_SERVER
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="tasks are forked on Linux only")
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ta
 #: A task that does what it reads: prints to both streams, and ends as it is told.
 TASK = """
 import os, signal, sys
-from connect_py.runtime.fork_server import serve
+from connect_py.task.fork_server import serve
 if not serve():
     sys.exit(0)
 for line in open(0, "rb", closefd=False):
@@ -177,14 +177,14 @@ def test_a_forked_task_shows_its_name_and_the_trace_of_its_failure(launcher: Lau
 
 
 def test_a_forked_process_shows_its_tasks_name() -> None:
-    program = "from connect_py.runtime.process_name import show_name; show_name('orders-ü-0'); print(open('/proc/self/cmdline').read())"
+    program = "from connect_py.task.process_name import show_name; show_name('orders-ü-0'); print(open('/proc/self/cmdline').read())"
     out = subprocess.run([sys.executable, "-c", program, FORK_SERVER, "last"], capture_output=True, check=True).stdout.decode()
     assert [part for part in out.strip().split("\0") if part][-2:] == ["orders-ü-0", "last"]
 
 
 def test_the_server_and_its_tasks_end_when_the_worker_is_killed() -> None:
     script = (
-        "import time; from connect_py.commands.worker import _TASK_COMMAND; from connect_py.runtime.task_process import Launcher\n"
+        "import time; from connect_py.app.commands.worker import _TASK_COMMAND; from connect_py.host.process import Launcher\n"
         "launcher = Launcher(_TASK_COMMAND); task = launcher.launch('a-0'); print(task.pid, flush=True); input()"
     )
     worker = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -10,9 +10,9 @@ import pytest
 
 from connect_py.api import ConfigDef, ConfigKey, ConfigType
 from connect_py.errors import BadRequestError, ConfigError, RestError
-from connect_py.runtime.herder.hiding import hidden, restored
-from connect_py.runtime.herder.session_key import InternalSignature, SessionKeySettings, check, is_outdated, new_key
-from connect_py.runtime.herder.thread import HerderThread
+from connect_py.herder.secret_values import hidden, restored
+from connect_py.herder.session_key import InternalSignature, SessionKeySettings, check, is_outdated, new_key
+from connect_py.herder.thread import HerderThread
 
 KEY = {"key": base64.b64encode(b"k" * 32).decode(), "algorithm": "HmacSHA256", "creation-timestamp": 1_000}
 SETTINGS = SessionKeySettings()

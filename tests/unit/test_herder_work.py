@@ -11,17 +11,17 @@ import pytest
 
 from connect_py.api import ConfigDef, ConfigKey, ConfigType, SourceConnector
 from connect_py.api.storage import TargetState
+from connect_py.config.worker import WorkerConfig
 from connect_py.errors import BadRequestError, ConflictError, RetriableError
-from connect_py.runtime.config import WorkerConfig
-from connect_py.runtime.herder.assignment import SoleWorker
-from connect_py.runtime.herder.distributed import DistributedHerder
-from connect_py.runtime.plugins import Plugins
+from connect_py.herder.assignment import SoleWorker
+from connect_py.herder.distributed import DistributedHerder
+from connect_py.plugins.registry import Plugins
 from offsets.memory import MemoryConfigStore, MemoryOffsetStore, MemoryStatusStore
 from tests.waiting import eventually
 
 CLASS = "test.Scripted"
 
-#: Speaks the protocol of `connect_py.runtime.task_main`; takes its time to end when its configuration says so.
+#: Speaks the protocol of `connect_py.task.main`; takes its time to end when its configuration says so.
 TASK = textwrap.dedent(
     """
     import json, sys, time
@@ -472,7 +472,7 @@ def test_topics_are_forgotten_when_the_request_is_answered(work: Work) -> None:
 
 
 def test_the_log_has_the_lines_for_which_scripts_wait(make_work: Callable[..., Work], caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", "connect_py.runtime.herder")
+    caplog.set_level("INFO", "connect_py.herder")
     work = make_work()
     eventually(lambda: "Finished starting" in caplog.text, "start", 10, 0.01)
     prefix = "[Worker clientId=connect-w:1, groupId=g] "

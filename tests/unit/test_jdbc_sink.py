@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from connect_py.api import Header, SinkRecord, permissions
+from connect_py.app.services.process import free_port
 from connect_py.data import INT32, INT64, OPTIONAL_STRING, STRING, Schema, Struct
 from connect_py.data.schema import struct
 from connect_py.errors import DataError, FatalTaskError, RetriableError
-from connect_py.testing.services.process import free_port
 from connectors.jdbc.config import parse_config
 from connectors.jdbc.records import Change, ChangeReader
 from tests.jdbc_task import started

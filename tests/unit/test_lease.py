@@ -13,15 +13,15 @@ import pytest
 
 from connect_py.api.storage import Status
 from connect_py.errors import RetriableError
-from connect_py.runtime import lease
-from connect_py.runtime.herder.takeover import Takeover
-from connect_py.runtime.lease import Leases, lease_seconds, now
+from connect_py.herder.takeover import Takeover
+from connect_py.task import lease
+from connect_py.task.lease import Leases, lease_seconds, now
 from offsets.memory import MemoryStatusStore
 from tests.waiting import eventually, let_time_pass
 
 LEASED = """
 import sys
-from connect_py.runtime import lease
+from connect_py.task import lease
 {before}
 timer = lease.LeaseTimer()
 timer.extend(lease.now() - 1)

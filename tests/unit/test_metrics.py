@@ -21,10 +21,10 @@ from prometheus_client.registry import Collector
 from connect_py.api import MetricGroup, TopicPartition
 from connect_py.errors import ConfigError
 from connect_py.kafka.statistics import ClientStatistics
-from connect_py.runtime.metrics.exposition import Names, render
-from connect_py.runtime.metrics.stats import MetricSettings, Sampled
-from connect_py.runtime.metrics.task import SinkMetrics, SourceMetrics
-from connect_py.runtime.metrics.worker import ConnectorKind, WorkerMetrics
+from connect_py.metrics.exposition import Names, render
+from connect_py.metrics.stats import MetricSettings, Sampled
+from connect_py.metrics.task import SinkMetrics, SourceMetrics
+from connect_py.metrics.worker import ConnectorKind, WorkerMetrics
 from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
 from spark_sink.counting import Counts
 from spark_sink.looks import Looks

@@ -42,7 +42,12 @@ DEFAULTS = {name: known.key.default for name, known in {**MARIADB_PROPERTIES, **
 
 def code() -> str:
     """What the connector runs, without the tables of properties, and without what other connectors read."""
-    rooms = ("connectors/engine", "connectors/mysql", "connect_py/runtime", "offsets")
+    rooms = (
+        "connectors/engine",
+        "connectors/mysql",
+        *(f"connect_py/{name}" for name in ("config", "herder", "host", "log", "task")),
+        "offsets",
+    )
     files = [
         file
         for room in rooms

@@ -5,10 +5,10 @@ import json
 from connect_py.api import EncodedBatch, Route
 from connect_py.data import Schema, Type
 from connect_py.data.schema import INT32, struct
-from connect_py.runtime.chain import Chain
-from connect_py.runtime.plugins import Plugins
-from connect_py.runtime.source_errors import SourceErrors
-from connect_py.runtime.tolerance import Tolerance
+from connect_py.plugins.registry import Plugins
+from connect_py.task.chain import Chain
+from connect_py.task.errors.source_reporter import SourceErrors
+from connect_py.task.errors.tolerance import Tolerance
 from connectors.postgres.encode.source_info import SourceBlock
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"

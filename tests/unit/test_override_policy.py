@@ -6,11 +6,11 @@ import re
 
 import pytest
 
+from connect_py.config.client_overrides import ALLOWLIST, HARMLESS, POLICY, clients_of, override_policy, require_allowed
 from connect_py.errors import ConfigError
+from connect_py.herder.override_entries import override_entries
 from connect_py.kafka.definitions import client_definitions
 from connect_py.kafka.settings import ClientKind
-from connect_py.runtime.herder.override_entries import override_entries
-from connect_py.runtime.override_policy import ALLOWLIST, HARMLESS, POLICY, clients_of, override_policy, require_allowed
 from connectors.file.sink import FileStreamSinkConnector
 from connectors.file.source import FileStreamSourceConnector
 from spark_sink.connector import SparkLakehouseSink

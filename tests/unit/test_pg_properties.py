@@ -33,7 +33,7 @@ PUT_TOGETHER = {
 
 def code() -> str:
     """What the connector runs, without the tables of properties, and without what other connectors read."""
-    rooms = ("connectors/engine", "connectors/postgres", "connect_py/runtime")
+    rooms = ("connectors/engine", "connectors/postgres", *(f"connect_py/{name}" for name in ("config", "herder", "host", "log", "task")))
     files = [
         file
         for room in rooms

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from connect_py.api.storage import Status, TargetState
+from connect_py.config.worker import WorkerConfig
 from connect_py.errors import BadRequestError, ConfigError
-from connect_py.runtime.chain import converter, transform_steps
-from connect_py.runtime.config import WorkerConfig
-from connect_py.runtime.herder.thread import HerderThread
-from connect_py.runtime.herder.validation import validate
-from connect_py.runtime.hosted_connectors import ConnectorHost
-from connect_py.runtime.plugin_discovery import PluginEntry, discover
-from connect_py.runtime.plugin_versions import VersionNotFoundError, compare_versions, parse_requirement
-from connect_py.runtime.plugins import Plugins
+from connect_py.herder.thread import HerderThread
+from connect_py.herder.validation import validate
+from connect_py.host.connectors import ConnectorHost
+from connect_py.plugins.discovery import PluginEntry, discover
+from connect_py.plugins.registry import Plugins
+from connect_py.plugins.versions import VersionNotFoundError, compare_versions, parse_requirement
+from connect_py.task.chain import converter, transform_steps
 from offsets.memory import MemoryStatusStore
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"

@@ -13,8 +13,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.serialization import pkcs12
 
+from connect_py.app.services.memory_herder import MemoryHerder
 from connect_py.errors import ConfigError
-from connect_py.testing.memory_herder import MemoryHerder
 from rest_api import RestConfig, Server, create_admin_app, create_app, protocol
 from rest_api import body as body_module
 from rest_api.basic_auth import EXTENSION, BasicAuth, jaas_path, parse_jaas

@@ -8,10 +8,10 @@ from http.client import HTTPConnection
 
 import pytest
 
+from connect_py.app.services.memory_herder import CLASS, MemoryHerder
 from connect_py.errors import ConfigError, ConflictError, ConnectError
-from connect_py.runtime.herder.base import Health
-from connect_py.runtime.loggers import Loggers
-from connect_py.testing.memory_herder import CLASS, MemoryHerder
+from connect_py.herder.base import Health
+from connect_py.log.levels import Loggers
 from rest_api import RestConfig, Server, create_app, serve
 from rest_api.errors import ENDING
 from rest_api.gate import Gate

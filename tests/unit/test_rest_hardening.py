@@ -16,9 +16,9 @@ from http.client import HTTPConnection
 import h11._receivebuffer
 import pytest
 
+from connect_py.app.services.memory_herder import MemoryHerder
 from connect_py.errors import ConfigError
-from connect_py.runtime.herder.base import ConfigInfos
-from connect_py.testing.memory_herder import MemoryHerder
+from connect_py.herder.base import ConfigInfos
 from rest_api import RestConfig, Server, create_admin_app, create_app
 from rest_api.basic_auth import BasicAuth
 from rest_api.logins import BURST, Logins, hashed
@@ -241,7 +241,7 @@ def test_a_hashed_password_of_the_file_lets_its_user_in(start: Start, tmp_path, 
 
 
 def test_the_command_makes_a_line_of_the_file(tmp_path) -> None:
-    command = [sys.executable, "-P", "-m", "connect_py.cli", "password", "al ice"]
+    command = [sys.executable, "-P", "-m", "connect_py.app.cli", "password", "al ice"]
     made = subprocess.run(command, input="wonderland\n", capture_output=True, text=True, check=True).stdout
     (tmp_path / "users").write_text(made)
     config = RestConfig.from_worker({"rest.basic.auth.file": str(tmp_path / "users")}, {})

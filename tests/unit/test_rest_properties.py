@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from connect_py.testing.memory_herder import CLASS, MemoryHerder
+from connect_py.app.services.memory_herder import CLASS, MemoryHerder
 from rest_api import create_app
 
 PARTS = st.sampled_from(

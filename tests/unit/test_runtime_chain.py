@@ -11,10 +11,10 @@ from connect_py.api.record import KeyText
 from connect_py.data import Field, Schema, Type
 from connect_py.data.logical import DECIMAL
 from connect_py.data.schema import STRING
-from connect_py.runtime.chain import Chain
-from connect_py.runtime.plugins import Plugins
-from connect_py.runtime.source_errors import SourceErrors
-from connect_py.runtime.tolerance import Tolerance
+from connect_py.plugins.registry import Plugins
+from connect_py.task.chain import Chain
+from connect_py.task.errors.source_reporter import SourceErrors
+from connect_py.task.errors.tolerance import Tolerance
 
 SIMPLE = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 JSON, TEXT, ODD = "org.apache.kafka.connect.json.JsonConverter", "org.apache.kafka.connect.storage.StringConverter", "x.MarksOddRows"

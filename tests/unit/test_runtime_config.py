@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from connect_py.app.commands.connector_file import read_connector_file
+from connect_py.config.connector import connector_definition, sink_group, sink_topic_errors
+from connect_py.config.worker import STANDALONE, WorkerConfig, split_listener
 from connect_py.data.java_map import in_java_order
 from connect_py.errors import BadRequestError, ConfigError
-from connect_py.runtime.config import STANDALONE, WorkerConfig, split_listener
-from connect_py.runtime.connector_config import connector_definition, sink_group, sink_topic_errors
-from connect_py.runtime.connector_file import read_connector_file
-from connect_py.runtime.herder.validation import raise_if_invalid, validate
-from connect_py.runtime.plugins import Plugins
+from connect_py.herder.validation import raise_if_invalid, validate
+from connect_py.plugins.registry import Plugins
 from connectors.file.sink import FileStreamSinkConnector
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
@@ -88,7 +88,7 @@ def test_an_unknown_connector_gets_a_sentence_with_what_there_is() -> None:
         PLUGINS.connector("com.acme.Nothing")
 
 
-@pytest.mark.parametrize("name", ["os.system", "connectors.file.source:FileStreamSourceConnector", "connect_py.cli"])
+@pytest.mark.parametrize("name", ["os.system", "connectors.file.source:FileStreamSourceConnector", "connect_py.app.cli"])
 def test_a_dotted_path_of_a_configuration_is_never_imported(name: str) -> None:
     with pytest.raises(BadRequestError, match="Failed to find any class"):
         PLUGINS.connector(name)
@@ -104,7 +104,7 @@ def test_a_missing_driver_names_the_extra_to_install(monkeypatch: pytest.MonkeyP
     def fail(module: str) -> None:
         raise ModuleNotFoundError("No module named 'psycopg'", name="psycopg.pq")
 
-    monkeypatch.setattr("connect_py.runtime.plugins.importlib.import_module", fail)
+    monkeypatch.setattr("connect_py.plugins.registry.importlib.import_module", fail)
     with pytest.raises(ConfigError, match=r"pip install 'connect-py-worker\[postgres\]'"):
         Plugins({"io.debezium.X": "connectors.postgres.connector:X"}).load("io.debezium.X")
 

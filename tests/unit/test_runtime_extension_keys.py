@@ -1,8 +1,8 @@
 """Properties that only this worker has: seen where they are used, checked there, and nowhere else."""
 
-from connect_py.runtime.connector_config import connector_definition
-from connect_py.runtime.extension_keys import extension_keys
-from connect_py.runtime.herder.validation import validate
+from connect_py.config.connector import connector_definition
+from connect_py.config.extension_properties import extension_keys
+from connect_py.herder.validation import validate
 from connectors.file.sink import FileStreamSinkConnector
 from connectors.file.source import FileStreamSourceConnector
 from tests.unit.test_runtime_config import JSON, PLUGINS, WORKER, config

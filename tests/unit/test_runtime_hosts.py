@@ -17,17 +17,17 @@ import orjson
 import pytest
 
 from connect_py.api.storage import Status
+from connect_py.config.restart_policy import RestartPolicy
 from connect_py.errors import RetriableError
-from connect_py.runtime.control import TaskControl
-from connect_py.runtime.herder.thread import HerderThread
-from connect_py.runtime.hosted_tasks import TaskHost, TaskSpec
-from connect_py.runtime.restart_policy import RestartPolicy
-from connect_py.runtime.task_main import _Channel
-from connect_py.runtime.task_process import Exited, TaskProcess, spawn
+from connect_py.herder.thread import HerderThread
+from connect_py.host.process import Exited, TaskProcess, spawn
+from connect_py.host.tasks import TaskHost, TaskSpec
+from connect_py.task.control import TaskControl
+from connect_py.task.main import _Channel
 from offsets.memory import MemoryStatusStore
 from tests import waiting
 
-#: Speaks the protocol of `connect_py.runtime.task_main` without a connector.
+#: Speaks the protocol of `connect_py.task.main` without a connector.
 TASK = textwrap.dedent(
     """
     import json, os, subprocess, sys
@@ -155,7 +155,7 @@ class Hosted:
 
 @pytest.fixture
 def hosted(command: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Hosted]:
-    monkeypatch.setattr("connect_py.runtime.hosted_tasks.RESTART_DELAYS", (0.01, 0.02))
+    monkeypatch.setattr("connect_py.host.tasks.RESTART_DELAYS", (0.01, 0.02))
     made = Hosted(command)
     yield made
     made.thread.call(lambda: made.host.close(time.monotonic() + 1))
@@ -515,10 +515,10 @@ def test_a_task_hears_of_every_failure_to_store_its_offsets(hosted: Hosted, erro
 COMMANDED = textwrap.dedent(
     """
     import os, sys, threading, time
-    from connect_py.runtime.control import TaskControl
-    from connect_py.runtime.pipe_offsets import PipeOffsetWriter
-    from connect_py.runtime.lease import LeaseTimer
-    from connect_py.runtime.task_main import _read_commands
+    from connect_py.task.control import TaskControl
+    from connect_py.task.pipe_offsets import PipeOffsetWriter
+    from connect_py.task.lease import LeaseTimer
+    from connect_py.task.main import _read_commands
     control = TaskControl()
     def stop():
         print("stop", flush=True)

@@ -4,8 +4,8 @@ import pytest
 
 from connect_py.api import EncodedBatch, Route, SourceRecord, SourceTask
 from connect_py.data.schema import STRING
-from connect_py.runtime import lingering
-from connect_py.runtime.lingering import EVERY_SECONDS, MASS_BYTES, MASS_ROWS, Linger
+from connect_py.task import lingering
+from connect_py.task.lingering import EVERY_SECONDS, MASS_BYTES, MASS_ROWS, Linger
 
 ROUTE = Route("t", None, STRING)
 

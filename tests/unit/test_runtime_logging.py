@@ -9,9 +9,9 @@ import threading
 
 import pytest
 
-from connect_py.runtime.log_repeats import GAPS, QUIET_SECONDS, RepeatFilter
-from connect_py.runtime.loggers import levels_from_environment
-from connect_py.runtime.logging import JsonFormatter, LineFormatter, context, forwarder
+from connect_py.log.levels import levels_from_environment
+from connect_py.log.lines import JsonFormatter, LineFormatter, context, forwarder
+from connect_py.log.repeats import GAPS, QUIET_SECONDS, RepeatFilter
 
 
 def record(level: int, text: str, *values: object, name: str = "connect_py.x") -> logging.LogRecord:
@@ -51,7 +51,7 @@ def test_the_connector_at_work_is_named_before_the_default() -> None:
 
 
 def test_what_concerns_a_tasks_offsets_has_a_scope_of_its_own() -> None:
-    event = record(logging.WARNING, "kept", name="connect_py.runtime.offset_commit")
+    event = record(logging.WARNING, "kept", name="connect_py.task.offset_commit")
     assert " [inventory|task-0|offsets] kept" in LineFormatter(default_context="inventory|task-0").format(event)
     assert "offsets" not in LineFormatter().format(record(logging.WARNING, "kept"))
 

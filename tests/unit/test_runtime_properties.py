@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from connect_py.data.java_properties import parse_properties
 from connect_py.errors import ConfigError
-from connect_py.runtime.properties import parse_properties
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from connect_py.api import ConfigDef, ConfigKey, ConfigType
-from connect_py.runtime.redact import Redactor, readable, redactor, scrub, secret_values
+from connect_py.log.redact import Redactor, readable, redactor, scrub, secret_values
 
 DEFINITION = ConfigDef([ConfigKey("database.password", ConfigType.PASSWORD), ConfigKey("auth", ConfigType.PASSWORD)])
 

@@ -4,8 +4,8 @@ import datetime
 
 import pytest
 
+from connect_py.config.restart_policy import RestartPolicy, Restarts
 from connect_py.errors import ConfigError
-from connect_py.runtime.restart_policy import RestartPolicy, Restarts
 
 NOW = datetime.datetime(2026, 11, 22, 1, 2, 3, tzinfo=datetime.UTC)
 ON = {"task.restart.policy": "on-failure"}

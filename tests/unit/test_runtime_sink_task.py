@@ -10,16 +10,16 @@ import pytest
 from connect_py.api import SinkRecord, SinkTask, TopicPartition
 from connect_py.errors import DataError, FatalTaskError, RetriableError
 from connect_py.kafka.consumed import ConsumedRecord
-from connect_py.runtime.control import TaskControl
-from connect_py.runtime.dead_letters import DeadLetterQueue, context_headers, create_dead_letter_topic
-from connect_py.runtime.plugins import Plugins
-from connect_py.runtime.sink_chain import SinkChain
-from connect_py.runtime.sink_context import SinkContext
-from connect_py.runtime.sink_errors import SinkErrors
-from connect_py.runtime.sink_offsets import SinkOffsets
-from connect_py.runtime.sink_task import SinkTaskLoop
-from connect_py.runtime.tolerance import Tolerance
-from connect_py.runtime.traces import trace_of
+from connect_py.log.traces import trace_of
+from connect_py.plugins.registry import Plugins
+from connect_py.task.control import TaskControl
+from connect_py.task.errors.dead_letters import DeadLetterQueue, context_headers, create_dead_letter_topic
+from connect_py.task.errors.sink_reporter import SinkErrors
+from connect_py.task.errors.tolerance import Tolerance
+from connect_py.task.sink import SinkTaskLoop
+from connect_py.task.sink_chain import SinkChain
+from connect_py.task.sink_context import SinkContext
+from connect_py.task.sink_offsets import SinkOffsets
 from tests.waiting import eventually
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"

@@ -10,16 +10,16 @@ from connect_py.api import EncodedBatch, Header, RecordMetadata, Route, SourceRe
 from connect_py.data.schema import STRING
 from connect_py.errors import ConnectError, DataError, FatalTaskError, RetriableError
 from connect_py.kafka.producer import RECORD_TOO_LARGE
-from connect_py.runtime.chain import Chain
-from connect_py.runtime.control import TaskControl
-from connect_py.runtime.offset_commit import OffsetCommitter
-from connect_py.runtime.plugins import Plugins
-from connect_py.runtime.refusals import Refusals
-from connect_py.runtime.source_context import SourceContext
-from connect_py.runtime.source_errors import SourceErrors
-from connect_py.runtime.source_task import SourceTaskLoop, commits_records
-from connect_py.runtime.submitted import SubmittedRecords
-from connect_py.runtime.tolerance import Tolerance
+from connect_py.plugins.registry import Plugins
+from connect_py.task.chain import Chain
+from connect_py.task.control import TaskControl
+from connect_py.task.errors.refusals import Refusals
+from connect_py.task.errors.source_reporter import SourceErrors
+from connect_py.task.errors.tolerance import Tolerance
+from connect_py.task.offset_commit import OffsetCommitter
+from connect_py.task.source import SourceTaskLoop, commits_records
+from connect_py.task.source_context import SourceContext
+from connect_py.task.submitted import SubmittedRecords
 from tests.waiting import eventually
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from connect_py.errors import DataError, FatalTaskError, RetriableError
-from connect_py.runtime.control import TaskStopped
-from connect_py.runtime.metrics.task import ErrorMetrics
-from connect_py.runtime.tolerance import Tolerance
+from connect_py.metrics.task import ErrorMetrics
+from connect_py.task.control import TaskStopped
+from connect_py.task.errors.tolerance import Tolerance
 
 
 class Rig:

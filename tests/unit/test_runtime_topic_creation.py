@@ -4,7 +4,7 @@ import pytest
 
 from connect_py.errors import ConfigError, ConnectError, FatalTaskError, RetriableError
 from connect_py.kafka.admin import ReplicationError
-from connect_py.runtime.topic_creation import TopicCreator, topic_groups
+from connect_py.task.topics import TopicCreator, topic_groups
 
 CONFIG = {
     "topic.creation.groups": "compacted, wide",

@@ -3,7 +3,7 @@
 import re
 
 from connect_py.errors import DataError, FatalTaskError, RetriableError, noted
-from connect_py.runtime.traces import headline, java_name, trace_of
+from connect_py.log.traces import headline, java_name, trace_of
 
 
 def caught() -> FatalTaskError:

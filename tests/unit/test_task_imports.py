@@ -22,7 +22,7 @@ METADATA = "importlib.metadata"
     ],
 )
 def test_a_source_task_is_spared_what_its_configuration_may_not_need(task: str, spared: list[str]) -> None:
-    imports = f"import connect_py.commands.task, connect_py.runtime.source_task, connect_py.runtime.chain, offsets.writer, {task}"
+    imports = f"import connect_py.app.commands.task, connect_py.task.source, connect_py.task.chain, offsets.writer, {task}"
     found = f"import sys\nprint(*[name for name in {spared} if name in sys.modules])"
     out = subprocess.run([sys.executable, "-c", f"{imports}\n{found}"], capture_output=True, text=True, check=True)
     assert out.stdout.split() == []
@@ -32,9 +32,9 @@ def test_a_task_looks_for_garbage_only_when_it_begins_to_work() -> None:
     """The command leaves it off for the imports; the loops' entries take it up again, each of the three."""
     program = """
 import gc, inspect
-from connect_py import cli
-from connect_py.commands import task
-from connect_py.runtime import task_main
+from connect_py.app import cli
+from connect_py.app.commands import task
+from connect_py.task import main as task_main
 
 def main(_, **more):
     off = gc.isenabled()

@@ -20,7 +20,7 @@ import pytest
 from connect_py.api import SourceRecord
 from connect_py.converters.json import JsonConverter
 from connect_py.errors import ConfigError, ConnectError
-from connect_py.runtime.plugins import Plugins
+from connect_py.plugins.registry import Plugins
 
 GOLDEN = json.loads(gzip.decompress((Path(__file__).parent / "golden/mongo_transform_reference.json.gz").read_bytes()))
 #: Connect's Timestamp is a datetime here, so dates after the year 9999 are refused; Java writes them.

@@ -21,7 +21,7 @@ from connect_py.api import Header, SourceRecord
 from connect_py.converters.json import JsonConverter
 from connect_py.data import Struct
 from connect_py.errors import ConfigError, ConnectError
-from connect_py.runtime.plugins import Plugins
+from connect_py.plugins.registry import Plugins
 
 GOLDEN = json.loads((Path(__file__).parent / "golden/transform_reference.json").read_text())
 PLUGINS = Plugins.discover()

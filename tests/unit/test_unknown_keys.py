@@ -9,11 +9,11 @@ from http.client import HTTPConnection
 
 import pytest
 
-from connect_py.runtime.herder.base import ConfigInfos
-from connect_py.runtime.herder.validation import raise_if_invalid, validate
-from connect_py.runtime.plugins import Plugins
-from connect_py.runtime.unknown_keys import closest
-from connect_py.testing.memory_herder import CLASS, MemoryHerder
+from connect_py.app.services.memory_herder import CLASS, MemoryHerder
+from connect_py.config.unknown_properties import closest
+from connect_py.herder.base import ConfigInfos
+from connect_py.herder.validation import raise_if_invalid, validate
+from connect_py.plugins.registry import Plugins
 from rest_api import RestConfig, create_app, serve
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"

@@ -10,16 +10,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from connect_py.app.verify.changelog import Changelog
+from connect_py.app.verify.compare import Comparison
+from connect_py.app.verify.documents import id_of
+from connect_py.app.verify.keyless import KeylessComparison
+from connect_py.app.verify.layout import Layout, NotComparableError
+from connect_py.app.verify.outcome import Outcome, Patience
+from connect_py.app.verify.report import as_json, as_text
+from connect_py.app.verify.source import KeyRange, SourceRow
 from connect_py.data import Struct
 from connect_py.data.schema import INT32, OPTIONAL_STRING, STRING, struct
-from connect_py.verify.changelog import Changelog
-from connect_py.verify.compare import Comparison
-from connect_py.verify.documents import id_of
-from connect_py.verify.keyless import KeylessComparison
-from connect_py.verify.layout import Layout, NotComparableError
-from connect_py.verify.outcome import Outcome, Patience
-from connect_py.verify.report import as_json, as_text
-from connect_py.verify.source import KeyRange, SourceRow
 from spark_sink.sink_config import parse
 from tests.seeds import seeds
 

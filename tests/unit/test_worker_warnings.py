@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from connect_py.runtime.config import DISTRIBUTED, STANDALONE
-from connect_py.runtime.worker_warnings import worker_warnings
+from connect_py.config.worker import DISTRIBUTED, STANDALONE
+from connect_py.config.worker_warnings import worker_warnings
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 WORKER = {

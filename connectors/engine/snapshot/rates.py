@@ -1,6 +1,6 @@
 """How far a snapshot is, how fast it goes and when it will end, for each table: what `GET /connectors/{name}/status` shows of it. No I/O.
 
-The group's type and the names of its values are what the worker looks for (`connect_py.runtime.metrics.snapshot`). It is there while a
+The group's type and the names of its values are what the worker looks for (`connect_py.metrics.snapshot`). It is there while a
 snapshot runs that is not over at once, and for a minute afterwards where it was a long one: most snapshots of small databases end before
 anybody can ask, and the answers about them are Connect's own. Owned by the task's thread.
 """

@@ -1,0 +1,76 @@
+"""`connect-py history`: checks the schema history of a MySQL or MariaDB connector against its server, and repairs it.
+
+Exit codes: 0 nothing is wrong (any more), 1 bad usage, 2 Kafka, the server or the worker cannot be asked, 3 something is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from connect_py.app.commands.asking import ask
+from connect_py.app.commands.running import run
+from connect_py.errors import ConfigError
+
+if TYPE_CHECKING:
+    from connectors.mysql.offset import MySqlOffset
+
+_MARIADB = "io.debezium.connector.mariadb.MariaDbConnector"
+
+
+def history(arguments: Sequence[str], _usage: str) -> int:
+    """Verify or repair. Returns the exit code."""
+    parser = argparse.ArgumentParser(prog="connect-py history", description="Check a connector's schema history against its server.")
+    parser.add_argument("action", choices=["verify", "repair"], help="say what is missing, or put it into the history too")
+    parser.add_argument("file", help="the connector's configuration, .json or .properties")
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument("--worker", metavar="URL", help="ask this worker for the connector's offset; it must be stopped for a repair")
+    place.add_argument("--offset", metavar="JSON", help="the connector's offset; without it and --worker that of the last record")
+    return run(parser, arguments, _run)
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    from connect_py.app.commands.connector_file import read_connector_file
+    from connectors.mysql.config import parse_config
+    from connectors.mysql.history_check import HistoryCheck
+
+    file = read_connector_file(chosen.file)
+    connector = "mariadb" if file.config.get("connector.class") == _MARIADB else "mysql"
+    config = parse_config(file.config, connector)
+    check = HistoryCheck(config, _offset(chosen, file.name, config.topic_prefix))
+    findings = check.run()
+    print(f"{check.records} records tell of {check.tables} captured tables; {len(findings) or 'nothing'} wrong")
+    for finding in findings:
+        print(f"- {finding.text}")
+    if not findings or chosen.action == "verify":
+        return 3 if findings else 0
+    left = check.repair()
+    done = [finding for finding in findings if finding.table is not None and finding not in left]
+    print(f"Repaired: {', '.join(str(finding.table) for finding in done) or 'nothing'}")
+    for finding in left:
+        print(
+            f"- not repaired, since the server cannot tell it: {finding.table}. Signal its structure (schema-changes), or snapshot it anew"
+        )
+    return 3 if left else 0
+
+
+def _offset(chosen: argparse.Namespace, name: str, prefix: str) -> MySqlOffset | None:
+    from connectors.mysql.offset import MySqlOffset
+
+    if chosen.offset:
+        try:
+            return MySqlOffset.load(json.loads(chosen.offset))
+        except ValueError as error:
+            raise ConfigError(f"--offset is no JSON: {error}") from error
+    if not chosen.worker:
+        return None
+    if chosen.action == "repair":
+        states = [task["state"] for task in ask(chosen.worker, name, "status").get("tasks", ())]
+        if states:
+            raise ConfigError(f"The connector '{name}' is not stopped, and would not see a repair: stop it first (PUT …/stop)")
+    for entry in ask(chosen.worker, name, "offsets").get("offsets", ()):
+        if entry.get("partition") == {"server": prefix} and entry.get("offset"):
+            return MySqlOffset.load(entry["offset"])
+    raise ConfigError(f"The worker holds no offset of the connector '{name}': there is nothing that its history must tell")

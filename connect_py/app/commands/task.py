@@ -1,0 +1,43 @@
+"""A task's process; started by the worker, never by hand."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+
+from connect_py.api.storage import OffsetWriter
+from connect_py.task.fork_server import serve
+from connect_py.task.main import main as task_main
+from connect_py.task.process_name import FORK_SERVER
+
+#: What most tasks need. What only some need (registries, SQLAlchemy, Spark) takes long to import or much memory, and stays with them.
+_PRELOADED = (
+    "offsets.writer",
+    "connect_py.kafka.admin",
+    "connect_py.kafka.consumer",
+    "connect_py.converters.json",
+    "connect_py.task.chain",
+    "connect_py.task.sink",
+    "connect_py.task.source",
+    "connectors.file.source",
+    "connectors.mongodb.task",
+    "connectors.mysql.task",
+    "connectors.postgres.task",
+)
+
+
+def task(arguments: Sequence[str], _usage: str) -> int:
+    """Run a task until its worker or its source ends it, or serve as the process that tasks are forked from. Returns the exit code."""
+    is_server = arguments[:1] == [FORK_SERVER]
+    if is_server:
+        for name in _PRELOADED:
+            importlib.import_module(name)
+        if not serve():
+            return 0
+    return task_main(_offset_writer, is_forked=is_server)
+
+
+def _offset_writer(worker: Mapping[str, str], connector: str, task: int) -> OffsetWriter:
+    from offsets.writer import TaskOffsetWriter
+
+    return TaskOffsetWriter(worker, connector, task)

@@ -1,0 +1,267 @@
+"""`connect-py distributed` and `connect-py standalone`: puts stores, herder and REST server together.
+
+Exit codes are Connect's: 1 bad usage or a failed worker, 2 a start-up error, 3 a connector of the command line that could not be created.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from connect_py.errors import ConfigError, ConnectError, RetriableError
+
+if TYPE_CHECKING:
+    from connect_py.api.config import ConfigDef
+    from connect_py.config.worker import WorkerConfig
+    from connect_py.herder.distributed import DistributedHerder
+    from connect_py.kafka.admin import KafkaAdmin
+    from connect_py.plugins.registry import Plugins
+
+log = logging.getLogger("connect_py.worker")
+
+#: Makes the herder of one kind of worker, given the worker's configuration and its id in the cluster.
+_Build = Callable[["WorkerConfig", str], "DistributedHerder"]
+
+#: A task's process is this program again, with its own composition of the task's parts; the task's name follows, for `ps`. `-P` keeps the
+#: working directory off its path: a module there would stand in for the standard library's.
+_TASK_COMMAND = (sys.executable, "-P", "-m", "connect_py.app.cli", "task")
+
+#: After how long a start that waits for Kafka says so; a broker that is there answers in a fraction of it.
+_SILENCE_SECONDS = 3.0
+
+
+def distributed(arguments: Sequence[str], usage: str) -> int:
+    """A worker that keeps everything in Kafka topics. Returns the exit code."""
+    return 1 if _misused(usage, arguments, len(arguments) > 1) else _worker(_distributed, arguments)
+
+
+def standalone(arguments: Sequence[str], usage: str) -> int:
+    """A worker with its connectors on the command line. Returns the exit code."""
+    return 1 if _misused(usage, arguments, not arguments) else _worker(_standalone, arguments)
+
+
+def _misused(usage: str, arguments: Sequence[str], wrong: bool) -> bool:
+    if not wrong and "--help" not in arguments:
+        return False
+    print(usage, file=sys.stderr, end="")
+    return True
+
+
+def _worker(build: _Build, arguments: Sequence[str]) -> int:
+    from connect_py.log import lines as line_logging
+    from connect_py.log.levels import PROCESS, levels_from_environment
+    from connect_py.log.redact import redactor, secret_values
+
+    root, levels = levels_from_environment(os.environ)
+    formatter = line_logging.configure(root)
+    for name, level in levels.items():
+        PROCESS.set_level(name, level)
+    try:
+        properties = _properties(arguments[0] if arguments else None)
+        formatter.redact = redactor(secret_values(properties))
+        return _run(build, properties, arguments[1:])
+    except ConnectError as error:
+        log.error("The worker did not start: %s", error)
+        return 2
+
+
+def _properties(path: str | None) -> dict[str, str]:
+    from connect_py.config.environment import environment_warnings, worker_properties
+    from connect_py.data.java_properties import parse_properties
+
+    if path is None:
+        for warning in environment_warnings(os.environ):
+            log.warning("%s", warning)
+        return worker_properties(os.environ)
+    try:
+        return parse_properties(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"The worker's properties cannot be read from {path}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
+
+
+def _run(build: _Build, properties: Mapping[str, str], connector_files: Sequence[str]) -> int:
+    from connect_py.api.permissions import FILE_PATHS, permit
+    from connect_py.config.worker import DISTRIBUTED, STANDALONE, WorkerConfig
+    from connect_py.config.worker_warnings import worker_warnings
+    from rest_api.app import create_admin_app, create_app, create_metrics_app
+    from rest_api.config import RestConfig
+    from rest_api.gate import Gate
+    from rest_api.server import Server
+
+    starting, stop, is_deaf = threading.Event(), threading.Event(), threading.Event()
+    starting.set()
+
+    def end(_number: int, _frame: object) -> None:
+        stop.set()
+        if starting.is_set():  # nobody waits for the event yet, and a cluster that does not answer is waited for a minute
+            starting.clear()
+            raise SystemExit(0)
+
+    def end_without_rest() -> None:
+        log.error("Nothing answers requests any more: the worker ends, so that what watches over it can start it again")
+        is_deaf.set()
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
+    definition = DISTRIBUTED if build is _distributed else STANDALONE
+    properties = _with_values(properties, definition)
+    if definition is STANDALONE:
+        properties = {FILE_PATHS: os.getcwd(), **properties}
+    permit(properties)
+    worker = WorkerConfig.parse(properties, definition)
+    rest = RestConfig.from_worker(properties)
+    for warning in worker_warnings(properties, definition):
+        log.warning("%s", warning)
+    server, metrics_server = Server(rest.listeners, rest.admin_listeners or ()), Server(rest.metrics_listeners or ())
+    urls = server.bind()
+    metrics_server.bind()
+    gate, admin_gate = Gate(), Gate()
+    server.start(gate, admin_gate, on_end=end_without_rest)
+    try:
+        herder = build(worker, worker.worker_id(urls))
+    except BaseException:
+        server.stop(1.0)
+        raise
+    try:
+        herder.start()
+        starting.clear()
+        gate.open(create_app(herder, rest))
+        admin_gate.open(create_admin_app(herder, rest))
+        if metrics_server.urls:
+            metrics_server.start(create_metrics_app(herder, rest))
+            log.info("Metrics: %s", ", ".join(f"{url}/metrics" for url in metrics_server.urls))
+        # the words for which scripts that start Kafka Connect wait (`RestServer`, `Connect`)
+        log.info("REST resources initialized; server is started and ready to handle requests")
+        log.info("Kafka Connect started")
+        log.info("Worker ready: %s (cluster %s)", ", ".join(urls), worker.group_id or "standalone")
+        code = _create_connectors(herder, connector_files)
+        if code == 0:
+            stop.wait()
+            code = 1 if is_deaf.is_set() else 0
+            log.info("Kafka Connect stopping")
+            log.info("Stopping: tasks have %.0f s to finish", worker.graceful_shutdown_seconds)
+    finally:
+        herder.begin_stop()
+        metrics_server.stop(1.0)
+        server.stop(5.0)
+        herder.stop()
+    log.info("Kafka Connect stopped")
+    return code
+
+
+def _with_values(properties: Mapping[str, str], definition: ConfigDef) -> Mapping[str, str]:
+    """The worker's properties with the values behind their variables (`config.providers`)."""
+    from connect_py.api.config import ConfigType, parse_value
+    from connect_py.providers.resolver import PROVIDERS, resolve_worker_properties
+
+    if not properties.get(PROVIDERS, "").strip():
+        return properties
+    folders = parse_value("plugin.path", properties.get("plugin.path"), ConfigType.LIST) or ()
+    return resolve_worker_properties(properties, _plugins(tuple(folders)).load, shown=definition.keys)
+
+
+@functools.cache
+def _plugins(folders: tuple[str, ...]) -> Plugins:
+    """What is installed. Looked up once: a folder from which a provider has been loaded would then look like the worker's environment."""
+    from connect_py.plugins.registry import Plugins
+
+    return Plugins.discover(folders)
+
+
+def _worker_plugins(worker: WorkerConfig) -> Plugins:
+    """What is installed for a worker. Raises ConfigError, as Kafka Connect does, when one of its own converters is not."""
+    plugins = _plugins(tuple(worker.plugin_path))
+    for key in ("key.converter", "value.converter", "header.converter"):
+        name = worker.raw.get(key, "").strip()
+        if name and plugins.resolve(name) is None:
+            raise ConfigError(f"Invalid value {name} for configuration {key}: Class {name} could not be found.")
+    return plugins
+
+
+def _cluster_id(admin: KafkaAdmin, worker: WorkerConfig) -> str:
+    """Ask the brokers who they are; the first thing that a worker needs of them. A wait for them is said."""
+    servers = worker.raw.get("bootstrap.servers", "localhost:9092")
+    waiting = threading.Timer(_SILENCE_SECONDS, log.warning, ("No Kafka broker has answered at %s yet; it is asked again.", servers))
+    waiting.daemon = True
+    waiting.start()
+    try:
+        return admin.cluster_id()
+    except RetriableError as error:
+        raise ConnectError(
+            f"No Kafka broker answered at {servers}. Is the address right, is the broker up, and do security.protocol and sasl.* fit? "
+            f"({error})"
+        ) from error
+    finally:
+        waiting.cancel()
+
+
+def _distributed(worker: WorkerConfig, worker_id: str) -> DistributedHerder:
+    from connect_py.herder.assignment import SoleWorker
+    from connect_py.herder.distributed import DistributedHerder
+    from connect_py.kafka.admin import KafkaAdmin
+    from connect_py.kafka.client import internal_properties
+    from offsets.config_store import KafkaConfigStore
+    from offsets.offset_store import KafkaOffsetStore
+    from offsets.status_store import KafkaStatusStore
+
+    admin = KafkaAdmin(internal_properties(worker.raw, "shared-admin"))
+    return DistributedHerder(
+        worker,
+        _worker_plugins(worker),
+        KafkaConfigStore(worker.raw, admin),
+        KafkaStatusStore(worker.raw, admin, worker_id=worker_id),
+        KafkaOffsetStore(worker.raw, admin),
+        admin,
+        SoleWorker(),
+        worker_id=worker_id,
+        cluster_id=_cluster_id(admin, worker),
+        task_command=_TASK_COMMAND,
+    )
+
+
+def _standalone(worker: WorkerConfig, worker_id: str) -> DistributedHerder:
+    from connect_py.herder.assignment import SoleWorker
+    from connect_py.herder.standalone import StandaloneHerder
+    from connect_py.kafka.admin import KafkaAdmin
+    from connect_py.kafka.client import internal_properties
+    from offsets.file_store import FileOffsetStore
+    from offsets.memory import MemoryConfigStore, MemoryStatusStore
+
+    admin = KafkaAdmin(internal_properties(worker.raw, "shared-admin"))
+    return StandaloneHerder(
+        worker,
+        _worker_plugins(worker),
+        MemoryConfigStore(),
+        MemoryStatusStore(),
+        FileOffsetStore(worker.raw),
+        admin,
+        SoleWorker(),
+        worker_id=worker_id,
+        cluster_id=_cluster_id(admin, worker),
+        task_command=_TASK_COMMAND,
+        offsets_by_pipe=True,
+    )
+
+
+def _create_connectors(herder: DistributedHerder, paths: Sequence[str]) -> int:
+    from connect_py.app.commands.connector_file import read_connector_file
+
+    for path in paths:
+        try:
+            wanted = read_connector_file(path)
+            herder.put_connector(wanted.name, wanted.config, may_replace=False, state=wanted.state)
+        except ConnectError as error:
+            log.error("The connector of %s could not be created; the worker ends: %s", path, error)
+            return 3
+        log.info("Created connector %s", wanted.name)
+    return 0

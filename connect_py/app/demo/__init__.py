@@ -1,0 +1,86 @@
+"""`connect-py demo`: a database, a broker, a worker and a Spark sink on this machine, and the tutorial told with them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from connect_py.app.demo.curl import as_typed, command
+from connect_py.app.demo.screen import Screen
+from connect_py.app.demo.stage import Stage, state_file, stop_what_was_left
+from connect_py.app.demo.story import DATABASE, SINK, SOURCE, Story
+from connect_py.errors import ConnectError
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status: 0 only when every step showed the expected rows."""
+    parser = argparse.ArgumentParser(prog="connect-py demo", description="PostgreSQL -> Kafka -> Iceberg on this machine, step by step.")
+    parser.add_argument("--keep", action="store_true", help="leave everything running and say how to go on")
+    parser.add_argument("--stop", action="store_true", help="stop what an earlier --keep left running")
+    options = parser.parse_args(arguments)
+    screen = Screen()
+    try:
+        if options.stop:
+            screen.say(f"Stopped: {', '.join(stop_what_was_left()) or 'nothing was running any more'}.")
+            return 0
+        if state_file().exists():
+            raise ConnectError("An earlier demo was left running: stop it with `connect-py demo --stop`.")
+        return _play(screen, keep=options.keep)
+    except ConnectError as error:
+        print(f"\nThe demo stopped: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\nInterrupted; everything was stopped.", file=sys.stderr)
+        return 130
+
+
+def _play(screen: Screen, *, keep: bool) -> int:
+    screen.say("connect-py: from a PostgreSQL table through Kafka into an Iceberg table")
+    stage = Stage()
+    try:
+        story = Story(stage, screen)
+        story.tell()
+    except BaseException as error:
+        has_something_to_tell = isinstance(error, Exception) and stage.has_logs
+        _stop(screen, stage, keep_folder=has_something_to_tell)
+        if has_something_to_tell:
+            screen.note(f"the servers were stopped; their logs are in {stage.folder}")
+        raise
+    if keep:
+        stage.leave_running()
+    else:
+        _stop(screen, stage)
+    screen.say(f"\nEvery step showed the expected rows; {screen.seconds:.0f} s.")
+    if keep:
+        _say_how_to_go_on(screen, stage, story.url)
+    return 0
+
+
+def _stop(screen: Screen, stage: Stage, *, keep_folder: bool = False) -> None:
+    with screen.working("stopping"):
+        stage.stop(keep_folder=keep_folder)
+
+
+def _say_how_to_go_on(screen: Screen, stage: Stage, url: str) -> None:
+    postgres, table = stage.postgres, stage.warehouse / "inventory/customers"
+    screen.step("Everything is left running")
+    screen.note(f"PostgreSQL at localhost:{postgres.port} ({postgres.user}/{postgres.password}), Kafka at {stage.kafka.bootstrap}")
+    screen.note(f"worker: {url}, process {stage.worker.pid}, log {stage.worker.log}")
+    screen.say("   Look at the connectors, their offsets and all plugins:")
+    for path in ("/connectors?expand=status", f"/connectors/{SOURCE}/offsets", f"/connectors/{SINK}/offsets", "/connector-plugins"):
+        screen.code("$ " + as_typed(command("GET", url + path)))
+    screen.say("   Pause and resume the source:")
+    for verb in ("pause", "resume"):
+        screen.code("$ " + as_typed(command("PUT", f"{url}/connectors/{SOURCE}/{verb}")))
+    screen.say("   Change a row, and read the lakehouse table a few seconds later:")
+    statement = "UPDATE inventory.customers SET last_name = 'Ibsen' WHERE id = 1002"
+    server = f"postgresql://{postgres.user}:{postgres.password}@localhost:{postgres.port}/{DATABASE}"
+    screen.code(f'$ {stage.psql} {server} -c "{statement}"')
+    read = f"from pyiceberg.table import StaticTable; print(StaticTable.from_metadata('{table}').scan().to_arrow().to_pylist())"
+    screen.code(f'$ {sys.executable} -c "{read}"')
+    screen.say("   Stop everything:")
+    screen.code(f"$ {Path(sys.executable).parent / 'connect-py'} demo --stop")

@@ -1,0 +1,151 @@
+"""The demo's servers: started in a folder of their own, stopped at the end, or left running and stopped by a later call.
+
+What is left running is written to one file in the user's state folder, so that `connect-py demo --stop` finds it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from connect_py.app.services.kafka import KafkaBroker
+from connect_py.app.services.postgres import PostgresServer, find_binaries
+from connect_py.app.services.process import Service, free_port, is_listening, started_at
+from connect_py.app.services.worker import Worker
+from connect_py.errors import ConnectError
+
+#: Where a person expects the REST API; a free port is taken when something is there already.
+REST_PORT = 8083
+
+#: How long `--stop` waits for a server before it is killed, in seconds.
+STOP_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class LeftRunning:
+    """One process that outlives the demo, and when it started, so that another one with the same id is not taken for it."""
+
+    name: str
+    pid: int
+    started: str
+    signal: int
+
+
+class Stage:
+    """The servers and the folder. Everything belongs to the main thread.
+
+    Attributes:
+        folder: for logs, configuration and the lakehouse's warehouse.
+        kafka, postgres, worker: the servers, once started.
+    """
+
+    kafka: KafkaBroker
+    postgres: PostgresServer
+    worker: Worker
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="connect-py-demo-"))
+        self._started: list[tuple[Service, int]] = []
+
+    @property
+    def warehouse(self) -> Path:
+        """The lakehouse's folder."""
+        return self.folder / "warehouse"
+
+    @property
+    def psql(self) -> Path:
+        """PostgreSQL's command line client."""
+        return find_binaries() / "psql"
+
+    def start_kafka(self) -> KafkaBroker:
+        """Start the broker."""
+        self.kafka = KafkaBroker(self.folder / "kafka")
+        self._started.append((self.kafka.service, signal.SIGTERM))
+        return self.kafka
+
+    def start_postgres(self) -> PostgresServer:
+        """Start PostgreSQL."""
+        self.postgres = PostgresServer(self.folder / "postgres")
+        self._started.append((self.postgres.service, signal.SIGINT))
+        return self.postgres
+
+    def start_worker(self) -> Worker:
+        """Start the worker, on 8083 when that is free."""
+        port = free_port() if is_listening(REST_PORT) else REST_PORT
+        self.worker = Worker(
+            self.folder / "worker", self.kafka.bootstrap, port=port, properties={"file.connectors.allowed.paths": str(self.folder)}
+        )
+        self._started.append((self.worker.service, signal.SIGTERM))
+        return self.worker
+
+    @property
+    def has_logs(self) -> bool:
+        """Whether a server was started."""
+        return bool(self._started)
+
+    def stop(self, *, keep_folder: bool = False) -> None:
+        """Stop all servers, the worker first, and delete the data; also the folder with the logs, unless it shall be kept."""
+        while self._started:
+            service, with_signal = self._started.pop()
+            service.stop(with_signal=with_signal)
+        if not keep_folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        if hasattr(self, "postgres"):
+            shutil.rmtree(self.postgres.data, ignore_errors=True)
+
+    def leave_running(self) -> None:
+        """Let all servers outlive this process, and write down which they are."""
+        left = [LeftRunning(service.name, service.pid, started_at(service.pid), with_signal) for service, with_signal in self._started]
+        folders = [str(self.folder), str(self.postgres.data)]
+        state = state_file()
+        state.parent.mkdir(parents=True, exist_ok=True)
+        state.write_text(json.dumps({"processes": [asdict(process) for process in left], "folders": folders}))
+        for service, _ in self._started:
+            service.leave_running()
+
+
+def state_file() -> Path:
+    """Where it is written what was left running."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "connect-py/demo.json"
+
+
+def stop_what_was_left() -> list[str]:
+    """Stop what an earlier demo left running, and delete its folders; returns what was stopped.
+
+    Raises:
+        ConnectError: no demo was left running.
+    """
+    file = state_file()
+    if not file.exists():
+        raise ConnectError("No demo was left running.")
+    state = json.loads(file.read_text())
+    stopped = []
+    for process in reversed([LeftRunning(**fields) for fields in state["processes"]]):
+        if is_still(process):
+            os.kill(process.pid, process.signal)
+            _await_end(process)
+            stopped.append(process.name)
+    for folder in state["folders"]:
+        shutil.rmtree(folder, ignore_errors=True)
+    file.unlink()
+    return stopped
+
+
+def is_still(process: LeftRunning) -> bool:
+    """Whether the process runs and is not another one with the same id."""
+    return started_at(process.pid) == process.started != ""
+
+
+def _await_end(process: LeftRunning) -> None:
+    deadline = time.monotonic() + STOP_SECONDS
+    while is_still(process):
+        if time.monotonic() > deadline:
+            os.kill(process.pid, signal.SIGKILL)
+            return
+        time.sleep(0.1)

@@ -1,0 +1,106 @@
+"""What a comparison found, as text for people or JSON for programs."""
+
+from __future__ import annotations
+
+import base64
+import decimal
+from typing import Any
+
+from connect_py.app.verify.outcome import Difference, Outcome
+
+_LONGEST = 200
+
+
+def as_text(outcome: Outcome) -> str:
+    """A line on the table, and one on each difference that is shown."""
+    head = f"{outcome.table} ({', '.join(outcome.sources)}): "
+    if outcome.problem:
+        return f"{head}not compared: {outcome.problem}"
+    verdict = "equal" if outcome.equal else "DIFFERENT"
+    counts = ", ".join(f"{count} {kind}" for kind, count in outcome.counts.items() if count)
+    lines = [
+        f"{head}{verdict}; {outcome.source_rows} rows in the source, {outcome.table_rows} in the table{', ' if counts else ''}{counts}"
+    ]
+    notes = [
+        (outcome.changes, f"the table's rows are what {outcome.changes} changes have left"),
+        (outcome.doubled, f"{outcome.doubled} of them are the same event as another one"),
+        (outcome.updates, f"{outcome.updates} updates: the table has the rows from before them too, and does not say which they are"),
+        (outcome.unaccounted > 0, f"{outcome.unaccounted} rows more than the source's and those from before updates"),
+        (outcome.unaccounted < 0, f"{-outcome.unaccounted} rows less than the source's and those from before updates"),
+        (outcome.twice, f"{outcome.twice} keys are in the table more than once"),
+        (outcome.settled, f"{outcome.settled} keys were late and have settled"),
+        (outcome.unwatched, f"{outcome.unwatched} more keys differed at the first look and were not looked at again"),
+        (outcome.lacking, f"the table has no column {', '.join(outcome.lacking)}"),
+        (outcome.not_compared, f"columns that the source does not have: {', '.join(outcome.not_compared)}"),
+    ]
+    lines += [f"  {text}" for there, text in notes if there]
+    lines += [f"  {_shown(difference)}" for difference in outcome.differences]
+    hidden = sum(outcome.counts.values()) - len(outcome.differences)
+    return "\n".join([*lines, f"  … and {hidden} more"] if hidden > 0 else lines)
+
+
+def as_json(outcome: Outcome) -> dict[str, Any]:
+    """The same for programs; bytes are base64, decimals texts, dates days, timestamps microseconds since 1970."""
+    return {
+        "table": outcome.table,
+        "sources": outcome.sources,
+        "equal": outcome.equal,
+        "problem": outcome.problem,
+        "source_rows": outcome.source_rows,
+        "table_rows": outcome.table_rows,
+        **outcome.counts,
+        "changes": outcome.changes,
+        "doubled": outcome.doubled,
+        "updates": outcome.updates,
+        "unaccounted": outcome.unaccounted,
+        "twice": outcome.twice,
+        "settled": outcome.settled,
+        "unwatched": outcome.unwatched,
+        "lacking": outcome.lacking,
+        "not_compared": outcome.not_compared,
+        "seconds": round(outcome.seconds, 3),
+        "differences": [
+            {
+                "kind": difference.kind,
+                "key": _plain(difference.key),
+                "source": _plain(difference.source),
+                "table": _plain(difference.table),
+                "copies": difference.copies,
+            }
+            for difference in outcome.differences
+        ],
+    }
+
+
+def _shown(difference: Difference) -> str:
+    if difference.copies is not None:
+        there, here = difference.copies
+        return f"{difference.kind:9} {_row(difference.source or difference.table)}: {there} times in the source, {here} in the table"
+    key = ", ".join(f"{name}={_value(value)}" for name, value in difference.key.items())
+    if difference.kind == "missing":
+        return f"missing   {key}: the source has {_row(difference.source)}"
+    if difference.kind == "extra":
+        return f"extra     {key}: the table has {_row(difference.table)}"
+    values = "; ".join(
+        f"{name} is {_value(here)} in the source, {_value(there)} in the table" for name, (here, there) in difference.columns.items()
+    )
+    return f"different {key}: {values}"
+
+
+def _row(row: dict[str, Any] | None) -> str:
+    return ", ".join(f"{name}={_value(value)}" for name, value in (row or {}).items())
+
+
+def _value(value: Any) -> str:
+    shown = repr(value) if not isinstance(value, decimal.Decimal) else format(value, "f")
+    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(entry) for name, entry in value.items()}
+    if isinstance(value, tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return format(value, "f") if isinstance(value, decimal.Decimal) else value

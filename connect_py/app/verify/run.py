@@ -1,0 +1,117 @@
+"""All tables of a pair of connectors: which are held against which, and what comes of each."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from connect_py.app.verify.changelog import Changelog
+from connect_py.app.verify.compare import Comparison
+from connect_py.app.verify.keyless import KeylessComparison
+from connect_py.app.verify.lake import LakeTable, open_lake_table
+from connect_py.app.verify.layout import Layout, NotComparableError
+from connect_py.app.verify.outcome import Outcome, Patience
+from connect_py.app.verify.source import SourceRow, SourceTables
+from connect_py.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from spark_sink.routing import TableName
+    from spark_sink.sink_config import SinkConfig
+
+
+def verify(source: Mapping[str, str], sink: Mapping[str, str], patterns: Sequence[str], patience: Patience) -> Iterator[Outcome]:
+    """Compare the tables of a sink with those of the source that it gets its events from, one after the other.
+
+    Args:
+        source: the source connector's configuration.
+        sink: the sink's.
+        patterns: regular expressions over whole names of lakehouse tables; none means all.
+
+    Raises:
+        ConfigError: a configuration cannot be used.
+        ConnectError: one of the sides cannot be read.
+    """
+    from spark_sink import routing
+    from spark_sink import sink_config as configuration
+
+    config = configuration.parse(sink)
+    if routing.by_value(config) and not config["tables.route-field"].startswith("__source."):
+        raise ConfigError("lakehouse.tables.route-field sends each row where its own value says; verify compares whole tables only.")
+    tables = SourceTables(source, sink)
+    try:
+        for name, names in _pairs(tables, config).items():
+            if not patterns or any(re.fullmatch(pattern, str(name)) for pattern in patterns):
+                yield _verify_table(name, names, tables, config.of_table(str(name)), patience)
+    finally:
+        tables.close()
+
+
+def _pairs(tables: SourceTables, config: SinkConfig) -> dict[TableName, list[str]]:
+    """Tables of the source by the lakehouse table that has their rows."""
+    from spark_sink import routing
+
+    found: dict[TableName, list[str]] = {}
+    for name in tables.names():
+        row = tables.first(name)
+        topic = tables.topic(name) if row is None else row.topic
+        if topic not in config.topics and not (config.pattern and re.fullmatch(config.pattern, topic)):
+            continue
+        source = tables.source(name)
+        by = config["tables.route-field"] or ""
+        value = source.get(by.removeprefix("__source.")) if by.startswith("__source.") else None
+        try:
+            destinations = routing.destinations(topic, routing.parts_of_source(topic, source), value, config) or ()
+        except DataError:  # such records are bad, and are in no table
+            continue
+        for table in destinations:
+            found.setdefault(table, []).append(name)
+    if not found:
+        raise ConfigError(
+            "The sink reads no topic that the source writes: compare topics, topics.regex and lakehouse.tables.* with topic.prefix."
+        )
+    return found
+
+
+def _verify_table(name: TableName, names: list[str], tables: SourceTables, config: SinkConfig, patience: Patience) -> Outcome:
+    began = time.monotonic()
+    outcome = Outcome(str(name), names)
+    lake = open_lake_table(name, config)
+    row = next((row for table in names if (row := tables.first(table)) is not None), None)
+    if not _is_there(lake, row, patience):
+        outcome.problem = None if row is None else "it does not exist, and its source has rows"
+        return outcome
+    keyless = any(map(tables.is_keyless, names)) if row is None else row.key is None
+    appends = config["tables.write-mode"] == "append"
+    layout = Layout(
+        lake.columns(),
+        row,
+        config,
+        fills_nulls=tables.fills_nulls,
+        columns_vary=tables.columns_vary,
+        every_row=appends or keyless,
+    )
+    outcome.lacking, outcome.not_compared = layout.lacking, layout.not_compared
+    ignores = not appends and "ignore" in (config["tables.delete-mode"], config["tables.truncate-mode"])
+    try:
+        if keyless and config["tables.default-id-columns"]:
+            raise NotComparableError("its records have no key, and which rows of the source share their id-columns is not looked for")
+        if keyless:
+            KeylessComparison(outcome, tables, lake, layout, patience, keeps_truncates=appends, extras_count=not ignores).run()
+        elif appends and row is None:
+            raise NotComparableError("its source has no rows, from which its key would be known (write-mode=append)")
+        else:
+            changes = Changelog(lake, layout) if appends else None
+            Comparison(outcome, tables, lake, layout, patience, extras_count=not ignores, changes=changes).run()
+    except NotComparableError as error:
+        outcome.problem = str(error)
+    outcome.seconds = time.monotonic() - began
+    return outcome
+
+
+def _is_there(lake: LakeTable, row: SourceRow | None, patience: Patience) -> bool:
+    deadline = time.monotonic() + (patience.wait if row is not None else 0)
+    while not (found := lake.refresh()) and time.monotonic() < deadline:
+        time.sleep(min(patience.pause, 1.0))
+    return found

@@ -1,0 +1,187 @@
+"""The source's side: rows of its tables as the connector would send them now, after the transforms of both connectors."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from connect_py.api import SourceRecord
+from connect_py.api.record import EncodedRow, Route
+from connect_py.app.verify.documents import document_of, id_of
+from connect_py.converters.json_read import parse_json
+from connect_py.converters.row_read import row_reader
+from connect_py.data import Struct
+from connect_py.errors import ConfigError, DataError
+from connect_py.plugins.registry import Plugins
+from connect_py.task.chain import apply_step, close_steps, transform_steps
+
+if TYPE_CHECKING:
+    from connectors.engine.snapshot.current_rows import PresentTables
+    from connectors.engine.snapshot.incremental.offset import StoredKey
+
+#: Rows of a range of keys: compared at once, and read again together.
+RANGE_ROWS = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """Rows of a table behind `after` up to `until`."""
+
+    table: str
+    after: StoredKey | None
+    until: StoredKey
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRow:
+    """A row: the record's key, and its value after the change."""
+
+    topic: str
+    key: Struct | None
+    row: Struct
+
+
+class SourceTables:
+    """Tables behind a source connector's configuration; used by one thread, and closed by its owner.
+
+    Args:
+        sink: the sink's configuration, whose transforms follow the source's.
+
+    Raises:
+        ConfigError: there is no way to read the tables of such a connector.
+        ConnectError: the database cannot be asked.
+    """
+
+    def __init__(self, config: Mapping[str, str], sink: Mapping[str, str]) -> None:
+        plugins = Plugins.discover()
+        self._steps = [*transform_steps(plugins, config), *transform_steps(plugins, sink)]
+        self._tables = _open(config, plugins)
+        #: Whether rows of one table have different columns, as documents do.
+        self.columns_vary = "mongodb" in config.get("connector.class", "").lower()
+        self._readers: dict[Route, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {}
+        #: JsonConverter, unless it is told otherwise, writes a column's default where the column is null.
+        self.fills_nulls = config.get("value.converter.replace.null.with.default", "true").strip().lower() == "true"
+
+    def names(self) -> list[str]:
+        """The captured tables."""
+        return list(self._tables.names())
+
+    def topic(self, name: str) -> str:
+        """The topic of a table's events; a transform may choose another one for its records."""
+        return self._tables.topic(name)
+
+    def source(self, name: str) -> Mapping[str, str]:
+        """What the events' source block says of a table."""
+        return self._tables.source(name)
+
+    def is_keyless(self, name: str) -> bool:
+        """Whether a table has no key that its rows could be read by."""
+        from connectors.engine.snapshot.incremental.chunk_source import NoKeyError
+
+        try:
+            self._tables.maximum(name)
+        except NoKeyError:
+            return True
+        return False
+
+    def first(self, name: str) -> SourceRow | None:
+        """Any row; None of an empty table."""
+        if self.is_keyless(name):
+            with contextlib.closing(self.whole(name)) as parts:
+                return next((row for rows in parts for row in rows), None)
+        end = self._tables.maximum(name)
+        rows = [] if end is None else self._tables.read(name, None, end, 1)[0]
+        return next(self._decoded(rows), None)
+
+    def whole(self, name: str) -> Generator[list[SourceRow]]:
+        """All rows of one moment, in no order, some at a time; needs no key. Whoever does not read to the end closes it."""
+        with contextlib.closing(self._tables.scan(name)) as parts:
+            for rows in parts:
+                yield list(self._decoded(rows))
+
+    def ranges(self, name: str) -> Iterator[tuple[KeyRange, list[SourceRow]]]:
+        """All rows, a range of keys at a time."""
+        end, after = self._tables.maximum(name), None
+        while end is not None:
+            rows, last = self._tables.read(name, after, end, RANGE_ROWS)
+            if last is None:
+                return
+            yield KeyRange(name, after, last), list(self._decoded(rows))
+            if len(rows) < RANGE_ROWS:
+                return
+            after = last
+
+    def again(self, range_: KeyRange) -> Iterator[SourceRow]:
+        """The rows that a range has now."""
+        after = range_.after
+        while True:
+            rows, last = self._tables.read(range_.table, after, range_.until, RANGE_ROWS)
+            yield from self._decoded(rows)
+            # the first range has no lower bound, and then no upper one either: what lies beyond is of the next range
+            if last is None or len(rows) < RANGE_ROWS or after is None:
+                return
+            after = last
+
+    def close(self) -> None:
+        """Close connections and transforms."""
+        self._tables.close()
+        close_steps(self._steps)
+
+    def _decoded(self, rows: list[EncodedRow]) -> Iterator[SourceRow]:
+        for route, key, value in rows:
+            record: SourceRecord | None = self._record(route, key, value)
+            for step in self._steps:
+                if record is not None:
+                    record = apply_step(step, record)
+            if record is not None and record.value is not None:
+                yield _row(record)
+
+    def _record(self, route: Route, key: bytes | None, value: bytes | None) -> SourceRecord:
+        readers = self._readers.get(route)
+        if readers is None:
+            readers = self._readers[route] = row_reader(route.key_schema), row_reader(route.value_schema)
+        read_key, read_value = readers
+        return SourceRecord(
+            {},
+            {},
+            route.topic,
+            None if key is None else route.key_schema,
+            None if key is None else read_key(parse_json(key)),
+            route.value_schema,
+            None if value is None else read_value(parse_json(value)),
+        )
+
+
+def _row(record: SourceRecord) -> SourceRow:
+    """The row within a change event, or a record that is one."""
+    key = record.key if isinstance(record.key, Struct) else None
+    value = record.value
+    if not isinstance(value, Struct):
+        raise DataError(f"Records of {record.topic} are no structs after the transforms, so they have no columns.")
+    names = {field.name for field in value.schema.fields}
+    if not {"op", "after", "source"} <= names:
+        return SourceRow(record.topic, key, value)
+    after = value.without_default("after")
+    if isinstance(after, Struct):
+        return SourceRow(record.topic, key, after)
+    # a document of MongoDB is a text
+    return SourceRow(record.topic, None if key is None else id_of(key), document_of(after))
+
+
+def _open(config: Mapping[str, str], plugins: Plugins) -> PresentTables:
+    name = plugins.resolve(config.get("connector.class", "").strip())
+    if name == "io.debezium.connector.postgresql.PostgresConnector":
+        from connectors.postgres.snapshot.current import PostgresPresentTables
+
+        return PostgresPresentTables(config)
+    if name in ("io.debezium.connector.mysql.MySqlConnector", "io.debezium.connector.mariadb.MariaDbConnector"):
+        from connectors.mysql.present import MySqlPresentTables
+
+        return MySqlPresentTables(config, "mariadb" if "mariadb" in name else "mysql")
+    if name == "io.debezium.connector.mongodb.MongoDbConnector":
+        from connectors.mongodb.snapshot.current import MongoPresentTables
+
+        return MongoPresentTables(config)
+    raise ConfigError(f"connector.class={config.get('connector.class')}: verify reads tables of PostgreSQL, MySQL, MariaDB and MongoDB.")

@@ -1,0 +1,257 @@
+"""The worker's own properties (`WorkerConfig.java`, `DistributedConfig.java`, `StandaloneConfig.java` of `connect/runtime`). Pure.
+
+Client settings at the top level and below ``producer.``, ``consumer.``, ``admin.`` are not listed here: `connect_py.kafka.client` composes
+them from the raw properties.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from connect_py.api import ConfigDef, ConfigKey, ConfigType, Importance
+from connect_py.api.config import REQUIRED, between, one_of, one_of_ignoring_case
+from connect_py.api.permissions import FILE_PATHS
+from connect_py.config.client_overrides import override_policy
+from connect_py.config.restart_policy import RestartPolicy
+from connect_py.errors import ConfigError
+
+#: A task is a process of about 35 MB: one request must not exhaust a machine. More than Connect's users commonly have.
+MAX_TASKS_OF_CONNECTOR = 100
+MAX_TASKS_OF_WORKER = 1000
+TASKS_OF_CONNECTOR = "tasks.max.per.connector"
+TASKS_OF_WORKER = "tasks.max.per.worker"
+
+_HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
+
+_BOTH = (
+    ConfigKey("bootstrap.servers", ConfigType.LIST, "localhost:9092", _HIGH, "Brokers to ask first, as host:port."),
+    ConfigKey("key.converter", ConfigType.CLASS, REQUIRED, _HIGH, "Converter of keys for connectors that name none."),
+    ConfigKey("value.converter", ConfigType.CLASS, REQUIRED, _HIGH, "Converter of values for connectors that name none."),
+    ConfigKey(
+        "header.converter",
+        ConfigType.CLASS,
+        "org.apache.kafka.connect.storage.SimpleHeaderConverter",
+        _LOW,
+        "Converter of headers for connectors that name none.",
+    ),
+    ConfigKey(
+        "task.shutdown.graceful.timeout.ms", ConfigType.LONG, 5000, _LOW, "How long tasks may take to end before they are killed.", None, -1
+    ),
+    ConfigKey(
+        TASKS_OF_CONNECTOR,
+        ConfigType.INT,
+        MAX_TASKS_OF_CONNECTOR,
+        _MEDIUM,
+        "The most tasks that a connector may have, whatever its tasks.max: each is a process.",
+        validator=between(1),
+    ),
+    ConfigKey(
+        TASKS_OF_WORKER, ConfigType.INT, MAX_TASKS_OF_WORKER, _MEDIUM, "The most tasks that run on this worker.", validator=between(1)
+    ),
+    ConfigKey(
+        "task.fork.server",
+        ConfigType.BOOLEAN,
+        True,
+        _LOW,
+        "Whether tasks are forked from a process that has imported what they need, so that they start at once and share its memory.",
+    ),
+    ConfigKey("offset.flush.interval.ms", ConfigType.LONG, 60000, _LOW, "Time between two commits of a source task's offsets."),
+    ConfigKey("offset.flush.timeout.ms", ConfigType.LONG, 5000, _LOW, "How long a commit may take."),
+    ConfigKey("listeners", ConfigType.LIST, "http://:8083", _LOW, "Addresses of the REST API."),
+    ConfigKey("rest.advertised.host.name", ConfigType.STRING, None, _LOW, "Host name that other workers and clients should use."),
+    ConfigKey("rest.advertised.port", ConfigType.INT, None, _LOW, "Port that other workers and clients should use."),
+    ConfigKey("rest.advertised.listener", ConfigType.STRING, None, _LOW, "Scheme that other workers should use: http or https."),
+    ConfigKey("rest.allowed.hosts", ConfigType.LIST, None, _LOW, "Host names by which clients may call the REST API; by default any."),
+    ConfigKey("rest.basic.auth.file", ConfigType.STRING, None, _LOW, "File of users of the REST API."),
+    ConfigKey("rest.redact.secrets", ConfigType.BOOLEAN, False, _LOW, "Whether answers show [hidden] in place of secrets."),
+    ConfigKey("topic.tracking.enable", ConfigType.BOOLEAN, True, _LOW, "Whether topics in use are noted."),
+    ConfigKey("topic.tracking.allow.reset", ConfigType.BOOLEAN, True, _LOW, "Whether the notes may be reset."),
+    ConfigKey("topic.creation.enable", ConfigType.BOOLEAN, True, _LOW, "Whether source connectors may have topics created."),
+    ConfigKey("plugin.path", ConfigType.LIST, None, _LOW, "Folders with plugins, as pip install --target makes them."),
+    ConfigKey(
+        "plugin.discovery",
+        ConfigType.STRING,
+        "hybrid_warn",
+        _LOW,
+        "Accepted; all four mean the same here, since plugins are found by metadata alone.",
+        validator=one_of_ignoring_case("only_scan", "hybrid_warn", "hybrid_fail", "service_load"),
+    ),
+    ConfigKey(
+        FILE_PATHS,
+        ConfigType.LIST,
+        "",
+        _MEDIUM,
+        "Folders below which FileStreamSource and FileStreamSink may read and write; standalone, by default the working directory.",
+    ),
+    ConfigKey("config.providers", ConfigType.LIST, "", _LOW, "Providers of values for placeholders."),
+    ConfigKey("metrics.sample.window.ms", ConfigType.LONG, 30000, _LOW, "Length of one sample of a rate.", validator=between(1)),
+    ConfigKey("metrics.num.samples", ConfigType.INT, 2, _LOW, "How many samples a rate is taken from.", validator=between(1)),
+    ConfigKey(
+        "metrics.recording.level",
+        ConfigType.STRING,
+        "INFO",
+        _LOW,
+        "Accepted; everything is recorded at every level.",
+        validator=one_of("INFO", "DEBUG", "TRACE"),
+    ),
+    ConfigKey("metric.reporters", ConfigType.LIST, "", _LOW, "Accepted and not used: Prometheus scrapes /metrics."),
+    ConfigKey("metrics.listeners", ConfigType.LIST, None, _LOW, "Addresses of /metrics: by default those of the REST API, empty for none."),
+    ConfigKey(
+        "connector.client.config.override.policy",
+        ConfigType.STRING,
+        None,
+        _MEDIUM,
+        "Which client settings a connector may override: All, None, Principal or Allowlist; by default those that only tune a client.",
+    ),
+    ConfigKey(
+        "connector.client.config.override.allowlist",
+        ConfigType.LIST,
+        None,
+        _MEDIUM,
+        "Client settings that a connector may override.",
+    ),
+)
+
+_DISTRIBUTED = (
+    ConfigKey("group.id", ConfigType.STRING, REQUIRED, _HIGH, "Name of the Connect cluster."),
+    ConfigKey("config.storage.topic", ConfigType.STRING, REQUIRED, _HIGH, "Topic of connector configurations."),
+    ConfigKey("offset.storage.topic", ConfigType.STRING, REQUIRED, _HIGH, "Topic of source offsets."),
+    ConfigKey("status.storage.topic", ConfigType.STRING, REQUIRED, _HIGH, "Topic of statuses."),
+    ConfigKey("config.storage.replication.factor", ConfigType.SHORT, 3, _LOW, "Replicas of the config topic, -1 for the broker's default."),
+    ConfigKey("offset.storage.replication.factor", ConfigType.SHORT, 3, _LOW, "Replicas of the offset topic, -1 for the broker's default."),
+    ConfigKey("status.storage.replication.factor", ConfigType.SHORT, 3, _LOW, "Replicas of the status topic, -1 for the broker's default."),
+    ConfigKey("offset.storage.partitions", ConfigType.INT, 25, _LOW, "Partitions of the offset topic when it is created."),
+    ConfigKey("status.storage.partitions", ConfigType.INT, 5, _LOW, "Partitions of the status topic when it is created."),
+    ConfigKey(
+        "connect.protocol",
+        ConfigType.STRING,
+        "sessioned",
+        _LOW,
+        "Group protocol.",
+        validator=one_of_ignoring_case("eager", "compatible", "sessioned"),
+    ),
+    ConfigKey(
+        "exactly.once.source.support",
+        ConfigType.STRING,
+        "disabled",
+        _HIGH,
+        "Exactly-once delivery of sources.",
+        validator=one_of("disabled", "preparing", "enabled"),
+    ),
+    ConfigKey("scheduled.rebalance.max.delay.ms", ConfigType.INT, 300000, _LOW, "Longest wait for a lost worker.", validator=between(0)),
+)
+
+_STANDALONE = (ConfigKey("offset.storage.file.filename", ConfigType.STRING, REQUIRED, _HIGH, "File of source offsets."),)
+
+DISTRIBUTED = ConfigDef([*_BOTH, *_DISTRIBUTED])
+STANDALONE = ConfigDef([*_BOTH, *_STANDALONE])
+
+#: RestServer.java
+_LISTENER = re.compile(r"^(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
+
+
+@dataclass(frozen=True)
+class WorkerConfig:
+    """What the runtime reads of the worker's properties.
+
+    Attributes:
+        raw: all properties as given; stores, clients and tasks read theirs from here.
+    """
+
+    raw: Mapping[str, str]
+    listeners: Sequence[str]
+    graceful_shutdown_seconds: float
+    flush_interval_seconds: float
+    flush_timeout_seconds: float
+    topic_tracking: bool
+    topic_tracking_reset: bool
+    topic_creation: bool
+    group_id: str | None
+    redact_secrets: bool
+    plugin_path: Sequence[str]
+    max_tasks_of_connector: int = MAX_TASKS_OF_CONNECTOR
+    max_tasks: int = MAX_TASKS_OF_WORKER
+    has_fork_server: bool = True
+
+    @classmethod
+    def parse(cls, properties: Mapping[str, str], definition: ConfigDef = DISTRIBUTED) -> WorkerConfig:
+        """Check the worker's properties.
+
+        Raises:
+            ConfigError: one is missing or malformed, or asks for what this worker does not have.
+        """
+        values = definition.parse(properties)
+        listeners = values["listeners"] or ["http://:8083"]
+        for listener in listeners:
+            split_listener(listener)
+        if values.get("exactly.once.source.support", "disabled") != "disabled":
+            raise ConfigError(
+                "exactly.once.source.support is not available yet: this worker delivers at least once. Remove the property or set it to "
+                "disabled."
+            )
+        override_policy(properties)
+        RestartPolicy.of(properties, {})
+        return cls(
+            raw=dict(properties),
+            listeners=listeners,
+            graceful_shutdown_seconds=values["task.shutdown.graceful.timeout.ms"] / 1000,
+            flush_interval_seconds=values["offset.flush.interval.ms"] / 1000,
+            flush_timeout_seconds=values["offset.flush.timeout.ms"] / 1000,
+            topic_tracking=values["topic.tracking.enable"],
+            topic_tracking_reset=values["topic.tracking.allow.reset"],
+            topic_creation=values["topic.creation.enable"],
+            group_id=values.get("group.id"),
+            redact_secrets=values["rest.redact.secrets"],
+            plugin_path=values["plugin.path"] or (),
+            max_tasks_of_connector=values[TASKS_OF_CONNECTOR],
+            max_tasks=values[TASKS_OF_WORKER],
+            has_fork_server=values["task.fork.server"],
+        )
+
+    def worker_id(self, bound: Sequence[str] = ()) -> str:
+        """``<advertised host>:<advertised port>``: as configured, else of the advertised listener, else this machine's address.
+
+        Args:
+            bound: URLs that the REST server listens on, in the order of `listeners`, for listeners with port 0.
+        """
+        number = self._advertised_listener()
+        _, host, port = split_listener(self.listeners[number])
+        if port == 0 and len(bound) > number:
+            port = split_listener(bound[number])[2]
+        advertised = self.raw.get("rest.advertised.host.name") or host
+        if not advertised or advertised in ("0.0.0.0", "::"):  # noqa: S104
+            advertised = _local_address()
+        return f"{advertised}:{self.raw.get('rest.advertised.port') or port}"
+
+    @property
+    def advertised_scheme(self) -> str:
+        """By which other workers reach this one: ``rest.advertised.listener``, else http if there is such a listener, else https."""
+        given = (self.raw.get("rest.advertised.listener") or "").strip().lower()
+        schemes = [split_listener(listener)[0] for listener in self.listeners]
+        return given or ("http" if "http" in schemes else "https")
+
+    def _advertised_listener(self) -> int:
+        """The first listener of the advertised scheme, the first of all when there is none (a proxy in front speaks it then)."""
+        schemes = [split_listener(listener)[0] for listener in self.listeners]
+        return schemes.index(self.advertised_scheme) if self.advertised_scheme in schemes else 0
+
+
+def split_listener(listener: str) -> tuple[str, str, int]:
+    """(scheme, host, port) of a listener. Raises ConfigError."""
+    match = _LISTENER.match(listener.strip())
+    if match is None:
+        raise ConfigError(f"Listener doesn't have the right format (protocol://hostname:port): {listener}")
+    scheme = match[1].lower()
+    if scheme not in ("http", "https"):
+        raise ConfigError(f'Listener protocol must be either "http" or "https": {listener}')
+    return scheme, match[2], int(match[3])
+
+
+def _local_address() -> str:
+    try:
+        return socket.gethostbyname(socket.gethostname())
+    except OSError:
+        return "127.0.0.1"

@@ -1,0 +1,225 @@
+"""What the REST layer asks of a herder, and the values it gets (`runtime/Herder.java`, `runtime/rest/entities`).
+
+Methods block and may be called from any thread; a herder does its own work on its own thread and answers within
+`REQUEST_TIMEOUT_SECONDS` or raises RestError. A refusal is one of the RestError classes; ConfigError means an invalid configuration
+(the REST layer answers 400); any other exception is a defect (500).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from connect_py.api.config import ConfigKey, ConfigValue
+from connect_py.api.metrics import MetricGroup
+from connect_py.api.storage import Status, TargetState
+from connect_py.herder.session_key import InternalSignature
+
+#: ConnectResource's default request timeout (RestServer.java, DEFAULT_REST_REQUEST_TIMEOUT_MS).
+REQUEST_TIMEOUT_SECONDS = 90.0
+
+
+@dataclass(frozen=True)
+class ConnectorInfo:
+    """A connector as clients see it: raw configuration (placeholders unresolved), task numbers, source | sink | unknown."""
+
+    name: str
+    config: Mapping[str, str]
+    tasks: Sequence[int]
+    type: str
+
+
+@dataclass(frozen=True)
+class TaskInfo:
+    """A task's raw configuration."""
+
+    task: int
+    config: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class ConnectorStatus:
+    """States of a connector and its tasks, by task number.
+
+    Attributes:
+        snapshots: how far snapshots are, of tasks that run here and have one under way (`connect_py.metrics.snapshot`).
+    """
+
+    name: str
+    connector: Status
+    tasks: Mapping[int, Status]
+    type: str
+    snapshots: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PluginInfo:
+    """A plugin: Java class name, sink | source | transformation | predicate | converter | header_converter, version or None."""
+
+    class_name: str
+    type: str
+    version: str | None
+
+
+@dataclass(frozen=True)
+class ConfigInfos:
+    """Result of a validation.
+
+    Attributes:
+        name: the connector class as it was submitted.
+        error_count: as Connect counts.
+        groups: in order.
+        configs: (definition or None, value) pairs in Connect's order.
+        warnings: what is no error and most likely a mistake, such as a name that nothing reads. Connect has no such thing.
+    """
+
+    name: str
+    error_count: int
+    groups: Sequence[str]
+    configs: Sequence[tuple[ConfigKey | None, ConfigValue]]
+    warnings: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class ServerInfo:
+    """Answer of GET /."""
+
+    version: str
+    commit: str
+    kafka_cluster_id: str
+
+
+@dataclass(frozen=True)
+class Health:
+    """Answer of GET /health (KIP-1017): healthy | starting | unhealthy."""
+
+    status: str
+    message: str
+
+
+#: One entry of GET/PATCH offsets: (partition, offset or None), in the shape that clients see. A client may leave the partition out, too.
+OffsetEntry = tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]
+
+
+class Herder(Protocol):
+    """Looks after connectors and tasks."""
+
+    def server_info(self) -> ServerInfo: ...
+    def health(self) -> Health: ...
+    def connectors(self) -> Sequence[str]: ...
+    def connector_info(self, name: str) -> ConnectorInfo:
+        """Raises NotFoundError `Connector C not found`."""
+        ...
+
+    def connector_status(self, name: str) -> ConnectorStatus:
+        """Raises NotFoundError `No status found for connector C`."""
+        ...
+
+    def task_status(self, name: str, task: int) -> Status:
+        """Raises NotFoundError `No status found for task C-N`."""
+        ...
+
+    def task_infos(self, name: str) -> Sequence[TaskInfo]: ...
+    def validate(self, config: Mapping[str, str | None]) -> ConfigInfos:
+        """Check a connector configuration, against live servers too.
+
+        Raises:
+            BadRequestError: no connector.class; NotFound-like RestError for an unknown one.
+        """
+        ...
+
+    def put_connector(
+        self,
+        name: str,
+        config: Mapping[str, str | None],
+        *,
+        may_replace: bool,
+        state: TargetState | None = None,
+    ) -> tuple[bool, ConnectorInfo]:
+        """Validate, then store a configuration. Returns (created, info).
+
+        Raises:
+            BadRequestError: invalid, with Connect's text that lists the errors.
+            AlreadyExistsError: it exists and `may_replace` is false.
+        """
+        ...
+
+    def patch_connector(self, name: str, patch: Mapping[str, str | None]) -> ConnectorInfo:
+        """Overlay a configuration; a None removes the key (KIP-477)."""
+        ...
+
+    def delete_connector(self, name: str) -> None: ...
+    def set_target_state(self, name: str, state: TargetState) -> None:
+        """Pause, resume (not waited for) or stop. Raises NotFoundError `Unknown connector C`."""
+        ...
+
+    def restart_connector(self, name: str) -> None:
+        """Restart the connector instance alone and wait for it."""
+        ...
+
+    def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
+        """Ask for a restart (KIP-745); returns the status with RESTARTING shown for all that will be restarted."""
+        ...
+
+    def restart_task(self, name: str, task: int) -> None: ...
+    def topics(self, name: str) -> Sequence[str]: ...
+    def reset_topics(self, name: str) -> None: ...
+    def offsets(self, name: str) -> Sequence[OffsetEntry]: ...
+    def alter_offsets(self, name: str, offsets: Sequence[OffsetEntry]) -> str:
+        """Returns the answer's message."""
+        ...
+
+    def reset_offsets(self, name: str) -> str:
+        """Returns the answer's message."""
+        ...
+
+    def send_signal(self, name: str, signal: Mapping[str, Any]) -> None:
+        """Hand a signal to the tasks of a source (ours); returns when they have taken it.
+
+        Args:
+            signal: ``id``, ``type``, ``data``, ``additional-data``.
+
+        Raises:
+            NotFoundError: no such connector.
+            BadRequestError: it is no source, or its tasks refuse the signal; the text says why.
+            RestError: 409, it is paused or stopped; 503, no task runs just now, or it did not take the signal in time.
+        """
+        ...
+
+    def notifications(self, name: str, since: int | None, limit: int) -> Sequence[Mapping[str, Any]]:
+        """What a connector's tasks have shown, oldest first (ours): the first `limit` behind the number `since`, or the last ones.
+        Raises NotFoundError."""
+        ...
+
+    def plugins(self) -> Sequence[PluginInfo]: ...
+    def plugin_config(self, plugin: str, version: str | None = None) -> Sequence[ConfigKey]:
+        """Definitions of any plugin, by class name or alias, in a version or range of versions (KIP-891; None is whatever is there).
+        Raises NotFoundError, BadRequestError."""
+        ...
+
+    def metrics(self) -> Sequence[MetricGroup]:
+        """Figures of this worker and of what runs on it; never waits for the herder's thread."""
+        ...
+
+    def put_task_configs(
+        self, name: str, configs: Callable[[], Sequence[Mapping[str, str | None]]], signature: InternalSignature | None
+    ) -> None:
+        """Store what another worker of the cluster has made of a connector: the configurations of its tasks.
+
+        Args:
+            configs: reads them, once the signature has been found to be right.
+
+        Raises:
+            RestError: the request is not signed by a worker of this cluster, or this worker takes no such requests.
+            NotFoundError: no such connector.
+        """
+        ...
+
+    def fence_zombies(self, name: str, signature: InternalSignature | None) -> None:
+        """Keep tasks of an earlier generation from writing, for another worker. Raises as `put_task_configs`."""
+        ...
+
+    def put_logger_level(self, namespace: str, level: str) -> None:
+        """Have every worker of the cluster set a log level (KIP-976); not waited for. `level` is a key of `loggers.LEVELS`."""
+        ...

@@ -1,0 +1,452 @@
+"""The task processes of this worker: what should run, what runs, and how the second is made the first.
+
+For every task there is a wish (`TaskSpec`, or none) and at most one process. `TaskHost` compares the two after each event: a process
+whose wish is gone or replaced is asked to stop; when it has ended, and only then, the next one starts, so two processes never write one
+task's offsets.
+
+A process that dies without a word (kill -9, out of memory, a crash in a C library) is started again after 0.5, 1, 2, 4, 8, 8 … seconds;
+its task shows RESTARTING meanwhile. Java's worker has no counterpart, because its tasks are threads: there the same event takes the
+whole worker along, and a supervisor starts that again. When it has died eleven times, each time within ten seconds of its start, the
+task is FAILED with a trace that says how the process ended, what it last wrote, and what to do. A task that *reports* a failure is FAILED
+at once and stays so, as in Connect, unless its `RestartPolicy` says otherwise.
+
+The herder's thread owns a `TaskHost` and calls all its methods. Launches run on a pool (they read the offsets topic); processes report
+from threads of their own; both only `post` to the herder's thread.
+"""
+
+from __future__ import annotations
+
+import datetime
+import enum
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from connect_py.api.storage import Status, StatusStore
+from connect_py.config.restart_policy import RestartPolicy, Restarts
+from connect_py.config.worker import MAX_TASKS_OF_CONNECTOR, MAX_TASKS_OF_WORKER, TASKS_OF_CONNECTOR, TASKS_OF_WORKER
+from connect_py.errors import ConnectError
+from connect_py.host.process import Event, Exited, TaskProcess
+from connect_py.host.task_signals import TaskId, TaskSignals
+from connect_py.log.traces import headline
+from connect_py.metrics.worker import WorkerMetrics
+
+log = logging.getLogger(__name__)
+
+#: Seconds before each new start of a process that died without a word.
+RESTART_DELAYS = (0.5, 1.0, 2.0, 4.0, *[8.0] * 6)
+
+#: How soon a failed task's process is looked at again that has not ended yet.
+_ENDING_SECONDS = 0.2
+
+#: A process that ran for this long is healthy: its next death begins the delays anew.
+_HEALTHY_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class TaskSpec:
+    """A task that should run.
+
+    Attributes:
+        incarnation: grows whenever the task is to be started anew, even with the same configuration.
+        start: makes the ``start`` message; reads the committed offsets, so it is called when the task's last process is gone.
+        policy: whether the task is started again when it reports a failure.
+        is_source: whether it reads a source, so that no two processes may run it at once, on whichever worker.
+    """
+
+    connector: str
+    task: int
+    incarnation: int
+    version: str | None
+    start: Callable[[bool], Mapping[str, Any]]
+    policy: RestartPolicy = field(default_factory=RestartPolicy)
+    is_source: bool = False
+
+
+class _Phase(enum.Enum):
+    LAUNCHING = "LAUNCHING"
+    ALIVE = "ALIVE"
+    STOPPING = "STOPPING"
+    BACKING_OFF = "BACKING_OFF"
+    ENDED = "ENDED"
+
+
+@dataclass
+class _Hosted:
+    spec: TaskSpec
+    phase: _Phase
+    process: TaskProcess | None = None
+    paused: bool = False
+    failed: bool = False
+    stopped: bool = False
+    deaths: int = 0
+    launched: float = 0.0
+    began_to_run: float = 0.0
+    restarts: Restarts = field(default_factory=lambda: Restarts(RestartPolicy()))
+
+
+class TaskHost:
+    """See the module.
+
+    Args:
+        post: runs something on the herder's thread.
+        post_later: the same, after so many seconds.
+        spawn: starts a process, given its ``start`` message and where its events go.
+        store_offsets: keeps offsets that a task reports by its pipe (standalone).
+        status: builds a `Status` of this worker.
+        max_tasks_of_connector: the worker's ``tasks.max.per.connector``.
+        max_tasks: the worker's ``tasks.max.per.worker``.
+        metrics: hears of starts and states, and gets what the tasks report.
+        notified: gets what a connector's task shows to clients.
+        hold: for how many seconds the sources of a connector must not be started yet.
+        is_sure: whether this worker knows that its work is its own; what dies meanwhile is not reported.
+    """
+
+    def __init__(
+        self,
+        statuses: StatusStore,
+        pool: Executor,
+        *,
+        post: Callable[[Callable[[], None]], None],
+        post_later: Callable[[float, Callable[[], None]], None],
+        spawn: Callable[[Mapping[str, Any], Callable[[Event], None]], TaskProcess],
+        store_offsets: Callable[[str, Sequence[Any]], None],
+        status: Callable[[str, str | None, str | None], Status],
+        stop_timeout: float,
+        max_tasks_of_connector: int = MAX_TASKS_OF_CONNECTOR,
+        max_tasks: int = MAX_TASKS_OF_WORKER,
+        metrics: WorkerMetrics | None = None,
+        notified: Callable[[TaskId, Mapping[str, Any]], None] = lambda task_id, notification: None,
+        hold: Callable[[str], float] = lambda connector: 0.0,
+        is_sure: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._statuses = statuses
+        self._pool = pool
+        self._post = post
+        self._post_later = post_later
+        self._spawn = spawn
+        self._store_offsets = store_offsets
+        self._status = status
+        self._stop_timeout = stop_timeout
+        self._max_tasks_of_connector = max_tasks_of_connector
+        self._max_tasks = max_tasks
+        self._metrics = metrics or WorkerMetrics()
+        self._notified = notified
+        self._hold = hold
+        self._is_sure = is_sure
+        self._has_surrendered = False
+        self._signals = TaskSignals()
+        self._wanted: dict[TaskId, TaskSpec] = {}
+        self._paused: set[str] = set()
+        self._hosted: dict[TaskId, _Hosted] = {}
+        self._closing: float | None = None
+
+    # -- wishes
+
+    def want(self, connector: str, specs: Mapping[int, TaskSpec]) -> None:
+        """These and no other tasks of a connector should run."""
+        if self._has_surrendered:
+            return
+        for task_id in [key for key in self._wanted if key[0] == connector and key[1] not in specs]:
+            del self._wanted[task_id]
+            if task_id not in self._hosted:
+                self._statuses.delete_task(*task_id)
+        for number, spec in specs.items():
+            self._wanted[connector, number] = spec
+        for task_id in {key for key in [*self._hosted, *self._wanted] if key[0] == connector}:
+            self._reconcile(task_id)
+
+    def pause(self, connector: str, paused: bool) -> None:
+        """All tasks of a connector should rest, or go on."""
+        (self._paused.add if paused else self._paused.discard)(connector)
+        for task_id in [key for key in self._hosted if key[0] == connector]:
+            self._reconcile(task_id)
+
+    def restart(self, spec: TaskSpec) -> None:
+        """Start one task anew; it shows RESTARTING until it runs."""
+        if self._has_surrendered:
+            return
+        task_id = spec.connector, spec.task
+        self._wanted[task_id] = spec
+        self._report(task_id, "RESTARTING", None, spec.version)
+        self._reconcile(task_id)
+
+    def forget_topics(self, connector: str) -> None:
+        """Let the tasks of a connector report their topics anew."""
+        for task_id, hosted in self._hosted.items():
+            if task_id[0] == connector and hosted.process is not None:
+                hosted.process.send({"type": "forget_topics"})
+
+    def signal(self, connector: str, signal: Mapping[str, Any]) -> list[Future[str | None]]:
+        """Hand a signal to every task of a connector that runs. A task that is started again before it says that the signal is done is
+        given it again.
+
+        Returns:
+            What each says of it, see `TaskSignals.ask`. Empty when no task runs.
+        """
+        answers: list[Future[str | None]] = []
+        for task_id, hosted in self._hosted.items():
+            if task_id[0] == connector and hosted.phase is _Phase.ALIVE and not hosted.failed and hosted.process is not None:
+                message, answer = self._signals.ask(task_id, signal)
+                answers.append(answer)
+                hosted.process.send(message)
+        return answers
+
+    def specs(self, connector: str) -> dict[int, TaskSpec]:
+        """The wanted tasks of a connector."""
+        return {number: spec for (name, number), spec in self._wanted.items() if name == connector}
+
+    def is_hosting(self, connector: str) -> bool:
+        """Whether a process of the connector is alive or about to be."""
+        return any(name == connector and hosted.phase is not _Phase.ENDED for (name, _), hosted in self._hosted.items())
+
+    def close(self, deadline: float) -> None:
+        """Ask every process to end by `deadline` (`time.monotonic`); `is_closed` tells when they have."""
+        self._closing = deadline
+        for task_id in list(self._hosted):
+            self._reconcile(task_id)
+
+    @property
+    def is_closed(self) -> bool:
+        """After `close`: whether no process is left."""
+        return all(hosted.phase is _Phase.ENDED for hosted in self._hosted.values())
+
+    def kill_all(self) -> None:
+        """End all processes at once."""
+        for hosted in self._hosted.values():
+            if hosted.process is not None:
+                hosted.process.kill()
+
+    def surrender(self) -> None:
+        """Another worker has the tasks: end them and report nothing. Sources end at once: none stores an offset after the other's."""
+        self._has_surrendered = True
+        self._wanted.clear()
+        for task_id in list(self._hosted):
+            self._reconcile(task_id)
+
+    # -- making it so
+
+    def _reconcile(self, task_id: TaskId) -> None:
+        hosted = self._hosted.get(task_id)
+        wanted = None if self._closing is not None else self._wanted.get(task_id)
+        if hosted is None:
+            if wanted is not None:
+                self._launch(task_id, wanted, Restarts(wanted.policy))
+            return
+        if wanted is not None and wanted.incarnation == hosted.spec.incarnation:
+            self._pause_or_resume(task_id, hosted)
+            return
+        match hosted.phase:
+            case _Phase.ALIVE:
+                assert hosted.process is not None
+                hosted.phase = _Phase.STOPPING
+                if self._has_surrendered and hosted.spec.is_source:
+                    hosted.process.kill()
+                    return
+                left = self._stop_timeout if self._closing is None else max(0.1, self._closing - time.monotonic())
+                hosted.process.stop(left)
+            case _Phase.ENDED:
+                self._finished(task_id, hosted, ran=False)
+            case _Phase.BACKING_OFF:
+                self._finished(task_id, hosted, ran=True)
+            case _Phase.STOPPING if self._has_surrendered and hosted.spec.is_source:
+                assert hosted.process is not None
+                hosted.process.kill()
+            case _Phase.LAUNCHING | _Phase.STOPPING:
+                pass  # an event will follow
+
+    def _pause_or_resume(self, task_id: TaskId, hosted: _Hosted) -> None:
+        paused = task_id[0] in self._paused
+        if hosted.phase is _Phase.ALIVE and paused != hosted.paused:
+            assert hosted.process is not None
+            hosted.paused = paused
+            hosted.process.send({"type": "pause" if paused else "resume"})
+
+    def _launch(self, task_id: TaskId, spec: TaskSpec, restarts: Restarts, deaths: int = 0) -> None:
+        paused = task_id[0] in self._paused
+        hosted = self._hosted[task_id] = _Hosted(spec, _Phase.LAUNCHING, paused=paused, deaths=deaths, restarts=restarts)
+        refusal = self._too_many(task_id)
+        if refusal is not None:
+            self._fail(task_id, hosted, refusal)
+            return
+        held = self._hold(spec.connector) if spec.is_source else 0.0
+        if held > 0:
+            hosted.phase = _Phase.BACKING_OFF
+            if self._is_sure():
+                self._report(task_id, "RESTARTING", None, spec.version)
+            self._post_later(held, lambda: self._launch_again(task_id, hosted, deaths))
+            return
+
+        def work() -> None:
+            try:
+                process = self._spawn(spec.start(paused), lambda event: self._post(lambda: self._on_event(task_id, hosted, event)))
+            except Exception as error:  # noqa: BLE001  # a worker without memory or processes to spare; reported as the task's failure
+                problem = error
+                self._post(lambda: self._on_launch_failed(task_id, hosted, problem))
+            else:
+                self._post(lambda: self._on_launched(task_id, hosted, process))
+
+        self._pool.submit(work)
+
+    def _too_many(self, task_id: TaskId) -> str | None:
+        """Why a task must not have a process; it is among the hosted ones already."""
+        if task_id[1] >= self._max_tasks_of_connector:
+            name, limit, what = TASKS_OF_CONNECTOR, self._max_tasks_of_connector, "a connector may have"
+        elif sum(hosted.phase is not _Phase.ENDED for hosted in self._hosted.values()) > self._max_tasks:
+            name, limit, what = TASKS_OF_WORKER, self._max_tasks, "this worker runs"
+        else:
+            return None
+        return (
+            f"Task {task_id[0]}-{task_id[1]} was not started: {what} at most {limit} tasks, because each is a process. Nothing was read or "
+            f"written. Stop other connectors or lower tasks.max, then restart the task; or have the worker's operator raise {name}.\n"
+        )
+
+    def _on_launched(self, task_id: TaskId, hosted: _Hosted, process: TaskProcess) -> None:
+        hosted.process = process
+        hosted.launched = time.monotonic()
+        self._metrics.task_launched(task_id, process.pid)
+        if hosted.phase is _Phase.LAUNCHING:  # its end may have been noticed first
+            hosted.phase = _Phase.ALIVE
+        log.debug("Task %s-%d runs as process %d", *task_id, process.pid)
+        for message in self._signals.again(task_id):
+            process.send(message)
+        self._reconcile(task_id)
+
+    def _on_launch_failed(self, task_id: TaskId, hosted: _Hosted, error: Exception) -> None:
+        wanted = None if self._closing is not None else self._wanted.get(task_id)
+        if wanted is None or wanted.incarnation != hosted.spec.incarnation:  # deleted, changed or stopped during the launch
+            self._finished(task_id, hosted, ran=True)
+            return
+        if isinstance(error, ConnectError) and hosted.deaths < len(RESTART_DELAYS):
+            log.warning("Task %s-%d could not be started and is tried again: %s", *task_id, error)
+            self._back_off(task_id, hosted)
+            return
+        self._fail(task_id, hosted, f"The task's process could not be started: {error}\n")
+
+    def _on_event(self, task_id: TaskId, hosted: _Hosted, event: Event) -> None:
+        if isinstance(event, Exited):
+            self._on_exit(task_id, hosted, event)
+            return
+        match event["type"]:
+            case "state":
+                hosted.began_to_run = hosted.began_to_run or time.monotonic()
+                if hosted.phase in (_Phase.ALIVE, _Phase.LAUNCHING):
+                    self._report(task_id, event["state"], None, hosted.spec.version)
+            case "failed":
+                hosted.failed = True
+                if hosted.phase is not _Phase.STOPPING:
+                    self._fail(task_id, hosted, event["trace"], ended=False)
+            case "stopped":
+                hosted.stopped = True
+            case "topic":
+                if self._wanted.get(task_id) is not None:
+                    self._statuses.put_topic(*task_id, event["topic"])
+            case "metrics":
+                self._metrics.task_reported(task_id, event)
+            case "notification":
+                self._notified(task_id, event["notification"])
+            case "answer":
+                self._signals.answered(task_id, event["id"], event["problem"])
+            case "signal_done":
+                self._signals.done(task_id, event["id"])
+            case "offsets":
+                self._pool.submit(self._keep_offsets, task_id[0], hosted, event)
+
+    def _keep_offsets(self, connector: str, hosted: _Hosted, event: Mapping[str, Any]) -> None:
+        problem = None
+        try:
+            self._store_offsets(connector, event["offsets"])
+        except Exception as error:
+            # without an answer the task would wait for it, and commit nothing any more
+            if not isinstance(error, (ConnectError, OSError)):
+                log.exception("The offsets of %s could not be stored; they are stored with the next commit", connector)
+            problem = str(error) or type(error).__name__
+        if hosted.process is not None:
+            hosted.process.send({"type": "offsets_written", "id": event["id"], "error": problem})
+
+    def _on_exit(self, task_id: TaskId, hosted: _Hosted, end: Exited) -> None:
+        was_stopping = hosted.phase is _Phase.STOPPING
+        hosted.phase = _Phase.ENDED
+        self._signals.ended(task_id)
+        if was_stopping:
+            self._finished(task_id, hosted, ran=True)
+            return
+        if not hosted.failed and not hosted.stopped:  # else it had its last word
+            self._on_death(task_id, hosted, end)
+        self._reconcile(task_id)
+
+    def _on_death(self, task_id: TaskId, hosted: _Hosted, end: Exited) -> None:
+        if hosted.launched and time.monotonic() - hosted.launched > _HEALTHY_SECONDS:
+            hosted.deaths = 0
+        if hosted.deaths < len(RESTART_DELAYS):
+            log.warning("The process of task %s-%d died (%s); it is started again", *task_id, end.describe())
+            self._back_off(task_id, hosted)
+            return
+        said = "\n".join(f"    {line}" for line in end.last_lines) or "    (nothing)"
+        self._fail(
+            task_id,
+            hosted,
+            f"The task's process died ({end.describe()}) {hosted.deaths + 1} times in a row without reporting a reason. What Kafka holds "
+            "is safe, and offsets stand at the last commit. SIGKILL often means that the machine ran out of memory: look at the system's "
+            f"log, then restart the task (POST /connectors/{task_id[0]}/tasks/{task_id[1]}/restart).\nIt last wrote:\n{said}\n",
+        )
+
+    def _back_off(self, task_id: TaskId, hosted: _Hosted) -> None:
+        hosted.phase = _Phase.BACKING_OFF
+        delay = RESTART_DELAYS[hosted.deaths]
+        if self._is_sure():
+            self._report(task_id, "RESTARTING", None, hosted.spec.version)
+        self._post_later(delay, lambda: self._launch_again(task_id, hosted, hosted.deaths + 1))
+
+    def _launch_again(self, task_id: TaskId, hosted: _Hosted, deaths: int) -> None:
+        """A delay is over. The task may have been changed or deleted meanwhile."""
+        if self._hosted.get(task_id) is hosted and hosted.phase is _Phase.BACKING_OFF and self._closing is None:
+            self._launch(task_id, hosted.spec, hosted.restarts, deaths)
+
+    def _fail(self, task_id: TaskId, hosted: _Hosted, trace: str, *, ended: bool = True) -> None:
+        if ended:
+            hosted.phase = _Phase.ENDED
+        hosted.failed = True
+        ran = time.monotonic() - hosted.began_to_run if hosted.began_to_run else 0.0
+        delay = hosted.restarts.failed(headline(trace), ran, datetime.datetime.now(datetime.UTC))
+        self._report(task_id, "FAILED", trace, hosted.spec.version)
+        if delay is not None:
+            log.warning("Task %s-%d failed and is restarted in %.1f s (restart %d)", *task_id, delay, hosted.restarts.attempts)
+            self._post_later(delay, lambda: self._restart_failed(task_id, hosted))
+
+    def _restart_failed(self, task_id: TaskId, hosted: _Hosted) -> None:
+        """A failed task's delay is over. It may have been restarted, changed or deleted meanwhile; its process may still be ending."""
+        if self._hosted.get(task_id) is not hosted or self._closing is not None:
+            return
+        if hosted.phase is not _Phase.ENDED:
+            self._post_later(_ENDING_SECONDS, lambda: self._restart_failed(task_id, hosted))
+            return
+        hosted.restarts.begun()
+        self._report(task_id, "RESTARTING", None, hosted.spec.version)
+        self._launch(task_id, hosted.spec, hosted.restarts)
+
+    def _report(self, task_id: TaskId, state: str, trace: str | None, version: str | None) -> None:
+        if self._has_surrendered:
+            return
+        self._metrics.task_state(task_id, state)
+        hosted = self._hosted.get(task_id)
+        restarts = hosted.restarts.report() if hosted is not None else None
+        self._statuses.put_task(*task_id, replace(self._status(state, trace, version), restarts=restarts))
+
+    def _finished(self, task_id: TaskId, hosted: _Hosted, *, ran: bool) -> None:
+        """A process that should no longer run has ended: say so, and start its successor. A task that had failed stays FAILED when the
+        worker ends."""
+        if self._closing is not None:
+            hosted.phase = _Phase.ENDED
+            if ran and not hosted.failed:
+                self._report(task_id, "UNASSIGNED", None, hosted.spec.version)
+            return
+        del self._hosted[task_id]
+        self._metrics.task_gone(task_id)
+        if task_id not in self._wanted and not self._has_surrendered:
+            self._statuses.delete_task(*task_id)
+            self._signals.gone(task_id)
+        self._reconcile(task_id)

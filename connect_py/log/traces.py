@@ -1,0 +1,76 @@
+"""The text of a failure, in the form that Kafka Connect's tools know (`Throwable.printStackTrace`).
+
+One line a cause, the outermost first, by Java's class names where an error has one; below each, indented by a tab, what this project adds
+(an exception's notes: what is still true, what to do) and where it happened, innermost call first::
+
+    org.apache.kafka.connect.errors.ConnectException: Tolerance exceeded in error handler
+        Stage VALUE_CONVERTER, class …JsonConverter, topic in, partition 0, offset 1. errors.tolerance=all skips such records.
+        at connect_py.task.errors.tolerance.Tolerance.failed(tolerance.py:97)
+    Caused by: org.apache.kafka.connect.errors.DataException: Converting byte[] to Kafka Connect data failed due to serialization error:
+        at connect_py.converters.json.JsonConverter.to_connect_data(json.py:166)
+    Caused by: json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)
+
+So whoever takes lines without a tab for the causes, as scripts around Connect do, finds them.
+"""
+
+from __future__ import annotations
+
+import traceback
+
+from connect_py.errors import DataError
+
+#: A recursion that ran away has a thousand calls, all alike.
+_MOST_CALLS = 50
+
+
+def trace_of(error: BaseException) -> str:
+    """What ``GET status`` and dead letters show of a failure. Ends with a line feed."""
+    lines: list[str] = []
+    current: BaseException | None = error
+    seen: set[int] = set()
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        lines.append(f"{'Caused by: ' if lines else ''}{_title(current)}")
+        lines += (f"\t{line}" for note in getattr(current, "__notes__", ()) for line in note.splitlines())
+        lines += (f"\tat {call}" for call in _calls(current))
+        current = _cause(current)
+    return "\n".join(lines) + "\n"
+
+
+def headline(trace: str) -> str:
+    """A trace in one line, for the log: every cause and what was added to it, without the calls."""
+    return " | ".join(line.strip() for line in trace.splitlines() if line and not line.startswith("\tat "))
+
+
+def java_name(error: BaseException) -> str:
+    """The class of an error as Connect's users know it; its Python name when it is none of ours."""
+    name = getattr(error, "java_name", None)
+    if name is not None:
+        return str(name)
+    kind = type(error)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def own_text(error: BaseException) -> str:
+    """An error's text; that of a DataError without its cause's at the end, which Connect's converters keep apart."""
+    text, cause = str(error), _cause(error)
+    return (text.removesuffix(str(cause)) or text) if cause is not None and isinstance(error, DataError) else text
+
+
+def _title(error: BaseException) -> str:
+    text = own_text(error)
+    return f"{java_name(error)}: {text}" if text else java_name(error)
+
+
+def _cause(error: BaseException) -> BaseException | None:
+    return error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def _calls(error: BaseException) -> list[str]:
+    calls = []
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        code = frame.f_code
+        calls.append(f"{frame.f_globals.get('__name__', '?')}.{code.co_qualname}({code.co_filename.rpartition('/')[2]}:{line})")
+    calls.reverse()
+    left = len(calls) - _MOST_CALLS
+    return [*calls[:_MOST_CALLS], f"... {left} more"] if left > 0 else calls

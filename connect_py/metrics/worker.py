@@ -1,0 +1,218 @@
+"""What a worker counts of itself, and the last report of each of its tasks (`runtime/WorkerMetricsGroup.java`,
+`ConnectWorkerMetricsRegistry`, `distributed/DistributedHerder.HerderMetrics`).
+
+The herder's thread writes, the REST server's threads read; one lock. A scrape therefore never waits for the herder.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from connect_py.api.metrics import MetricGroup, MetricValue
+from connect_py.metrics.snapshot import snapshot_of
+
+_DOMAIN = "kafka.connect"
+
+#: States in which a connector's tasks are counted.
+_STATES = ("running", "paused", "failed", "unassigned", "destroyed", "restarting")
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+TaskId = tuple[str, int]
+
+
+class ConnectorKind(NamedTuple):
+    """What a connector is; `type` is source, sink or unknown."""
+
+    type: str
+    class_name: str
+    version: str
+
+
+@dataclass(slots=True)
+class _Starts:
+    """Attempts to start something, and how they ended."""
+
+    attempts: int = 0
+    successes: int = 0
+    failures: int = 0
+
+    def ended(self, succeeded: bool) -> None:
+        self.attempts += 1
+        if succeeded:
+            self.successes += 1
+        else:
+            self.failures += 1
+
+    def values(self, what: str) -> dict[str, MetricValue]:
+        share = self.attempts or math.inf
+        return {
+            f"{what}-startup-attempts-total": self.attempts,
+            f"{what}-startup-success-total": self.successes,
+            f"{what}-startup-success-percentage": self.successes / share,
+            f"{what}-startup-failure-total": self.failures,
+            f"{what}-startup-failure-percentage": self.failures / share,
+        }
+
+
+@dataclass(slots=True)
+class _Task:
+    status: str = "unassigned"
+    pid: int | None = None
+    has_started: bool = False
+    groups: Sequence[MetricGroup] = field(default_factory=list)
+
+
+class WorkerMetrics:
+    """See the module.
+
+    Args:
+        rebalances: figures of the group's rebalances (`connect-worker-rebalance-metrics`), asked for at each scrape.
+    """
+
+    def __init__(self, rebalances: Callable[[], Mapping[str, MetricValue]] | None = None) -> None:
+        self.rebalances = rebalances or dict
+        self._lock = threading.Lock()
+        self._began_ms = int(time.time() * 1000)
+        self._connectors: dict[str, str] = {}
+        self._tasks: dict[TaskId, _Task] = {}
+        self._connector_starts, self._task_starts = _Starts(), _Starts()
+
+    # -- connectors
+
+    def connector_state(self, name: str, state: str) -> None:
+        """A connector of this worker is in a state: RUNNING, PAUSED …"""
+        with self._lock:
+            self._connectors[name] = state.lower()
+
+    def connector_startup(self, succeeded: bool) -> None:
+        """An attempt to start a connector ended."""
+        with self._lock:
+            self._connector_starts.ended(succeeded)
+
+    def connector_gone(self, name: str) -> None:
+        """A connector is no longer this worker's."""
+        with self._lock:
+            self._connectors.pop(name, None)
+
+    # -- tasks
+
+    def task_launched(self, task: TaskId, pid: int | None = None) -> None:
+        """A process of the task begins; what its predecessor told is void."""
+        with self._lock:
+            status = self._tasks[task].status if task in self._tasks else "unassigned"
+            self._tasks[task] = _Task(status, pid)
+
+    def task_state(self, task: TaskId, state: str) -> None:
+        """A task is in a state. The first RUNNING or PAUSED of a process is its successful start, a FAILED before it a failed one."""
+        with self._lock:
+            known = self._tasks.setdefault(task, _Task())
+            known.status = state.lower()
+            if known.status in ("running", "paused", "failed") and not known.has_started:
+                known.has_started = True
+                self._task_starts.ended(known.status != "failed")
+            if known.status in ("failed", "restarting"):
+                known.groups, known.pid = [], None
+
+    def task_reported(self, task: TaskId, report: Mapping[str, Any]) -> None:
+        """A task's process sent its figures."""
+        where = {"connector": task[0], "task": str(task[1])}
+        groups = [MetricGroup(domain, type_, _tags(domain, tags, where), values) for domain, type_, tags, values in report["groups"]]
+        with self._lock:
+            if task in self._tasks:
+                self._tasks[task].groups = groups
+
+    def snapshots(self, connector: str) -> dict[int, dict[str, Any]]:
+        """What the tasks of a connector tell of their snapshots, by task number; only of those that tell something."""
+        with self._lock:
+            reported = {number: task.groups for (name, number), task in self._tasks.items() if name == connector}
+        return {number: shown for number, groups in reported.items() if (shown := snapshot_of(groups)) is not None}
+
+    def task_gone(self, task: TaskId) -> None:
+        """The task's process has ended for good, or the task is another worker's."""
+        with self._lock:
+            self._tasks.pop(task, None)
+
+    # -- reading
+
+    def groups(self, kinds: Mapping[str, ConnectorKind], version: str, worker_id: str) -> list[MetricGroup]:
+        """Everything, as it stands now.
+
+        Args:
+            kinds: what the connectors are, by name.
+            version: of the worker.
+        """
+        with self._lock:
+            connectors, tasks = dict(self._connectors), dict(self._tasks)
+            worker: dict[str, MetricValue] = {
+                "connector-count": len(connectors),
+                "task-count": len(tasks),
+                **self._connector_starts.values("connector"),
+                **self._task_starts.values("task"),
+            }
+        found = [
+            MetricGroup(
+                _DOMAIN, "app-info", {"client-id": worker_id}, {"version": version, "commit-id": "unknown", "start-time-ms": self._began_ms}
+            ),
+            MetricGroup(_DOMAIN, "connect-worker-metrics", {}, worker),
+        ]
+        rebalances = self.rebalances()
+        if rebalances:
+            assigned = {"assigned-connectors": len(connectors), "assigned-tasks": len(tasks)}
+            found.append(MetricGroup(_DOMAIN, "connect-worker-rebalance-metrics", {}, rebalances))
+            found.append(MetricGroup(_DOMAIN, "connect-coordinator-metrics", {"client-id": worker_id}, assigned))
+        for name, status in sorted(connectors.items()):
+            found += _of_connector(name, status, kinds.get(name), [task for (owner, _), task in tasks.items() if owner == name])
+        for task_id, task in sorted(tasks.items()):
+            found += _of_task(task_id, task)
+        return found
+
+
+def _tags(domain: str, tags: Mapping[str, str], where: Mapping[str, str]) -> dict[str, str]:
+    """The client of a task is known by its id; everything else is told apart by connector and task."""
+    return dict(tags) if domain in ("kafka.producer", "kafka.consumer") else {**tags, **where}
+
+
+def _of_connector(name: str, status: str, kind: ConnectorKind | None, tasks: Sequence[_Task]) -> list[MetricGroup]:
+    tags = {"connector": name}
+    about = kind or ConnectorKind("unknown", "unknown", "unknown")
+    values = {
+        "connector-type": about.type,
+        "connector-class": about.class_name,
+        "connector-version": about.version,
+        "status": status,
+    }
+    groups = [MetricGroup(_DOMAIN, "connector-metrics", tags, values)]
+    if tasks:
+        counts = {f"connector-{state}-task-count": sum(task.status == state for task in tasks) for state in _STATES}
+        groups.append(MetricGroup(_DOMAIN, "connect-worker-metrics", tags, {"connector-total-task-count": len(tasks), **counts}))
+    return groups
+
+
+def _of_task(task_id: TaskId, task: _Task) -> list[MetricGroup]:
+    tags = {"connector": task_id[0], "task": str(task_id[1])}
+    groups = [MetricGroup(_DOMAIN, "connector-task-metrics", tags, {"status": task.status}), *task.groups]
+    process = _process(task.pid)
+    if process:
+        groups.append(MetricGroup("connect.py", "task-process", tags, process))
+    return groups
+
+
+def _process(pid: int | None) -> dict[str, MetricValue]:
+    """Memory and CPU time of a process, where the system tells (Linux)."""
+    if pid is None:
+        return {}
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            # the command's name stands in parentheses and may hold blanks
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return {}
+    return {"resident-memory-bytes": int(fields[21]) * _PAGE_BYTES, "cpu-seconds-total": (int(fields[11]) + int(fields[12])) / _TICKS}

@@ -1,0 +1,257 @@
+"""Plugins by their Java class names.
+
+`connect_py.plugins.discovery` reads which class is behind a Java class name. A module is imported when its plugin is first used, so
+the worker runs without the drivers of connectors that nobody uses. Nothing else is ever imported by name: a text from a configuration is
+only looked up here (docs/design.md, decision 2).
+
+Aliases follow `PluginUtils.computeAliases`: the simple class name, and the simple name without its kind (``FileStreamSource``, ``Json``);
+an alias that fits several plugins, of whatever kinds, names none of them.
+
+A `Plugins` is immutable but for its memory of what was loaded and what could not be; any thread may use it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import logging
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from connect_py.api import Connector, SinkConnector, SourceConnector
+from connect_py.errors import BadRequestError, ConfigError
+from connect_py.plugins import discovery
+from connect_py.plugins.discovery import PluginEntry
+from connect_py.plugins.versions import VersionNotFoundError, parse_requirement
+
+log = logging.getLogger(__name__)
+
+#: Kinds in the order of ``GET /connector-plugins``, with the suffix that an alias may leave out.
+KINDS = {
+    "sink": "Connector",
+    "source": "Connector",
+    "transformation": "Transformation",
+    "predicate": "Predicate",
+    "converter": "Converter",
+    "header_converter": "HeaderConverter",
+}
+
+#: How a class that is no connector shows its kind: by a method.
+_MARKS = {
+    "transformation": "apply",
+    "predicate": "test",
+    "converter": "from_connect_data",
+    "header_converter": "from_connect_header",
+}
+
+#: In Debezium's image these are an add-on that is not there, so their short names are Kafka's; so they stay where both are there.
+_WITHOUT_ALIAS = frozenset({"io.debezium.transforms.Filter"})
+
+#: Python module → extra of the distribution that brings it.
+_EXTRAS = {
+    "psycopg": "postgres",
+    "pymysql": "mysql",
+    "sqlglot": "mysql",
+    "sqlalchemy": "jdbc",
+    "pymongo": "mongodb",
+    "bson": "mongodb",
+    "pyspark": "spark",
+    "cel": "scripting",
+}
+
+
+class Plugins:
+    """The installed plugins.
+
+    Args:
+        entries: Java class name → what metadata says of it, or just ``module:attribute``.
+    """
+
+    def __init__(self, entries: Mapping[str, str | PluginEntry]) -> None:
+        self.references = {name: PluginEntry(entry) if isinstance(entry, str) else entry for name, entry in entries.items()}
+        self._loaded: dict[str, type[Any]] = {}
+        self._unloadable: dict[str, str] = {}
+        self._by_alias: dict[str, type[Connector]] = {}
+
+    @classmethod
+    def discover(cls, plugin_path: Sequence[str] = ()) -> Plugins:
+        """What is installed in the worker's environment and in the folders of ``plugin.path``."""
+        return cls(discovery.discover(plugin_path))
+
+    @classmethod
+    def from_message(cls, message: Mapping[str, Mapping[str, str]]) -> Plugins:
+        """`references` again, after they have been JSON: what a task's process is told."""
+        return cls({name: PluginEntry(**entry) for name, entry in message.items()})
+
+    def load(self, java_name: str) -> type[Any]:
+        """The class of a plugin.
+
+        Raises:
+            ConfigError: there is none of that name, or it cannot be imported; the text says which extra brings a missing package. That is
+                logged the first time and holds until the worker is restarted.
+        """
+        if java_name in self._loaded:
+            return self._loaded[java_name]
+        if java_name in self._unloadable:
+            raise ConfigError(self._unloadable[java_name])
+        entry = self.references.get(java_name)
+        if entry is None:
+            raise ConfigError(f"Class {java_name} could not be found.")
+        try:
+            self._loaded[java_name] = plugin = _import(java_name, entry)
+        except ConfigError as error:
+            self._unloadable[java_name] = str(error)
+            log.warning("A plugin is not available: %s", error)
+            raise
+        return plugin
+
+    def of_kind(self, *kinds: str) -> Iterator[tuple[str, type[Any]]]:
+        """(Java class name, class) of every plugin of these kinds that can be loaded, by name."""
+        for name in sorted(self.references):
+            try:
+                plugin = self.load(name)
+            except ConfigError:
+                continue
+            if any(kind in kinds for kind in kinds_of(plugin)):
+                yield name, plugin
+
+    def resolve(self, name: str) -> str | None:
+        """The Java class name behind a class name or alias; None when there is none or the alias fits several.
+
+        Raises:
+            ConfigError: a plugin that may be meant cannot be loaded.
+        """
+        if name in self.references:
+            return name
+        matches = self._matches(name)
+        return matches[0] if len(matches) == 1 else None
+
+    def find(self, name: str, *kinds: str) -> type[Any] | None:
+        """The plugin of a class name or alias, None when there is none of these kinds.
+
+        Raises:
+            ConfigError: it is there, but a Python package that it needs is missing.
+        """
+        java_name = self.resolve(name)
+        if java_name is None:
+            return None
+        plugin = self.load(java_name)
+        return plugin if any(kind in kinds for kind in kinds_of(plugin)) else None
+
+    def connector(self, name: str) -> type[Connector]:
+        """A connector by class name or alias; other kinds of plugins do not make its alias ambiguous (`Plugins.connectorClass`).
+
+        Raises:
+            BadRequestError: there is none, the alias fits several, or a package it needs is missing.
+        """
+        known = self._by_alias.get(name)
+        if known is not None:
+            return known
+        try:
+            candidates = [name] if name in self.references else self._matches(name)
+            found = {java: plugin for java in candidates if _is_connector(plugin := self.load(java))}
+        except ConfigError as error:
+            raise BadRequestError(str(error)) from error
+        if len(found) == 1:
+            return self._by_alias.setdefault(name, next(iter(found.values())))
+        if found:
+            raise BadRequestError(
+                f"More than one connector matches alias {name}. Please use full package and class name instead. "
+                f"Classes found: {', '.join(found)}"
+            )
+        available = ", ".join(f"{java} ({kinds_of(plugin)[0]}, {plugin.version})" for java, plugin in self.of_kind("sink", "source"))
+        raise BadRequestError(
+            f"Failed to find any class that implements Connector and which name matches {name}, available connectors are: {available}"
+        )
+
+    def require_version(self, java_name: str, wanted: str | None) -> None:
+        """Check a ``…plugin.version`` property against what is installed.
+
+        Raises:
+            ConfigError: the range is malformed, or the plugin cannot be loaded.
+            VersionNotFoundError: what is installed is outside of it.
+        """
+        requirement = parse_requirement(wanted)
+        if requirement is None:
+            return
+        installed = self.load(java_name).version
+        if installed is None or not requirement.contains(installed):
+            raise VersionNotFoundError(java_name, requirement, installed or "undefined")
+
+    def _matches(self, alias: str) -> list[str]:
+        """Plugins that an alias fits. Only those are loaded whose name could fit, since the kind decides how a name is shortened."""
+        suffixes = set(KINDS.values())
+        possible = [
+            java
+            for java in sorted(self.references)
+            if java not in _WITHOUT_ALIAS and alias in {simple := _simple_name(java), *(simple.removesuffix(suffix) for suffix in suffixes)}
+        ]
+        return [java for java in possible if alias in aliases(java, self.load(java))]
+
+
+def kinds_of(plugin: type[Any]) -> list[str]:
+    """The kinds of a plugin class, in the order of `KINDS`."""
+    if not inspect.isclass(plugin):
+        return []
+    if issubclass(plugin, Connector):
+        return ["sink"] if issubclass(plugin, SinkConnector) else ["source"] if issubclass(plugin, SourceConnector) else []
+    return [kind for kind, method in _MARKS.items() if hasattr(plugin, method)]
+
+
+def aliases(java_name: str, plugin: type[Any]) -> set[str]:
+    """Short names by which configurations may call a plugin."""
+    simple = _simple_name(java_name)
+    return {simple} | {simple.removesuffix(KINDS[kind]) for kind in kinds_of(plugin)}
+
+
+def _simple_name(java_name: str) -> str:
+    return java_name.rpartition(".")[2].rpartition("$")[2]
+
+
+def _is_connector(plugin: type[Any]) -> bool:
+    return kinds_of(plugin)[:1] in (["sink"], ["source"])
+
+
+def _import(java_name: str, entry: PluginEntry) -> type[Any]:
+    """Import a plugin's class. A folder of ``plugin.path`` comes last on `sys.path`: what the worker itself needs is never replaced."""
+    if entry.folder and entry.folder not in sys.path:
+        sys.path.append(entry.folder)
+    module_name, _, attribute = entry.target.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+        plugin = getattr(module, attribute)
+    except ImportError as error:
+        raise ConfigError(_missing(java_name, error)) from error
+    except Exception as error:
+        raise ConfigError(f"{java_name} cannot be loaded from {entry.target}: {type(error).__name__}: {error}") from error
+    origin = getattr(module, "__file__", None)
+    if entry.folder and origin and not Path(origin).resolve().is_relative_to(Path(entry.folder).resolve()):
+        raise ConfigError(
+            f"{java_name} cannot be loaded: its module {module_name} in {entry.folder} is hidden by {origin}. Rename one of them, or run "
+            "the plugins in workers of their own."
+        )
+    _complete(java_name, entry, plugin)
+    return plugin  # type: ignore[no-any-return]
+
+
+def _complete(java_name: str, entry: PluginEntry, plugin: Any) -> None:
+    """Give a class the name and version that its distribution knows, where it states none itself."""
+    if "java_name" not in vars(plugin):  # what a base class says is the base's name
+        plugin.java_name = java_name
+    if getattr(plugin, "version", None) is None:
+        plugin.version = entry.version or None
+    if plugin.java_name != java_name:
+        raise ConfigError(
+            f"{java_name} cannot be loaded: its class {entry.target} calls itself {plugin.java_name}. The entry point of "
+            f"{entry.distribution or 'its package'} and the class must agree."
+        )
+
+
+def _missing(java_name: str, error: ImportError) -> str:
+    package = (error.name or "").partition(".")[0]
+    extra = _EXTRAS.get(package)
+    if extra:
+        return f"{java_name} needs the Python package {package}, which is not installed: pip install 'connect-py-worker[{extra}]'"
+    return f"{java_name} cannot be loaded: {error}"

@@ -1,0 +1,288 @@
+"""What happens to a record between connector and producer: transforms, then converters
+(`AbstractWorkerSourceTask.convertTransformedRecord`).
+
+When there are no transforms and both converters are plain `JsonConverter`s, rows of an `EncodedBatch` go to the producer as they are
+(`Chain.is_passthrough`). Otherwise each row is decoded into a `SourceRecord` first, so every connector works with every chain.
+
+The task's thread owns a chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from connect_py.api import EncodedBatch, Header, JsonEncoding, Route, SourceRecord
+from connect_py.api.config import ConfigType, parse_value
+from connect_py.api.record import KeyText
+from connect_py.api.transform import Record
+from connect_py.config.connector import DEFAULT_HEADER_CONVERTER
+from connect_py.converters.json import JsonConverter
+from connect_py.converters.json_read import parse_json, payload_reader
+from connect_py.converters.row_read import row_reader
+from connect_py.converters.simple_header import SimpleHeaderConverter
+from connect_py.data.schema import STRING
+from connect_py.errors import ConfigError, FatalTaskError, noted
+from connect_py.plugins.registry import Plugins
+from connect_py.task.errors.source_reporter import SourceErrors
+from connect_py.task.errors.tolerance import Tolerance
+from connect_py.task.producing import Produced
+
+#: What decoded rows are read from: no schemas around them (routes have these), decimals exact, nulls as they are: whether a default
+#: takes a null's place is for each transform and converter to decide, as it is with Connect's `Struct.get` and `getWithoutDefault`.
+_DECODED = JsonEncoding(key_schemas=False, value_schemas=False, nulls_as_defaults=False)
+
+#: Routes remembered at a time; there is one a table and schema version, so more than this are leftovers.
+_MAX_ROUTES = 2000
+
+Headers = list[tuple[str, bytes | None]]
+
+
+class Step(NamedTuple):
+    """One transform with its predicate."""
+
+    transform: Any
+    predicate: Any
+    negate: bool
+    name: str
+
+
+class Chain:
+    """Transforms and converters of one source task.
+
+    Args:
+        plugins: where classes are found.
+        worker: the worker's properties, whose converters apply where the connector names none.
+        config: the connector's configuration.
+        tolerance: decides about records that fail; it must report to `errors`.
+        errors: told which record is under way, and asked for its dead letter.
+
+    Raises:
+        ConfigError: a class or one of its properties is wrong.
+    """
+
+    def __init__(
+        self, plugins: Plugins, worker: Mapping[str, str], config: Mapping[str, str], tolerance: Tolerance, errors: SourceErrors
+    ) -> None:
+        self._key = converter(plugins, worker, config, "key.converter")
+        self._value = converter(plugins, worker, config, "value.converter")
+        self._header = converter(plugins, worker, config, "header.converter")
+        self._write_key, self._write_value = _writer(self._key), _writer(self._value)
+        self._steps = transform_steps(plugins, config)
+        self._tolerance = tolerance
+        self._errors = errors
+        self._headers: dict[Route, Headers | None] = {}
+        self._route: Route | None = None
+        self._route_headers: list[Header] = []
+        self._readers: dict[Route, tuple[Callable[[bytes | None], Any], Callable[[bytes | None], Any]]] = {}
+        self.is_passthrough = (
+            not self._steps and _is_plain(self._key, config, worker, "key") and _is_plain(self._value, config, worker, "value")
+        )
+
+    @property
+    def encoding(self) -> JsonEncoding:
+        """How a connector must serialise the rows of its batches."""
+        if not self.is_passthrough:
+            return _DECODED
+        key, value = self._key, self._value
+        return JsonEncoding(key.schemas_enabled, value.schemas_enabled, key.numeric_decimals, value.numeric_decimals)
+
+    def headers_of(self, route: Route) -> Headers | None:
+        """The converted headers of a route's rows; done once a route."""
+        try:
+            return self._headers[route]
+        except KeyError:
+            if len(self._headers) >= _MAX_ROUTES:
+                self._headers.clear()
+            if type(self._header) is SimpleHeaderConverter:
+                headers: Headers = [(name, text.encode()) for name, text in route.headers]  # what it makes of strings and structs
+            else:
+                convert = self._header.from_connect_header
+                headers = [(h.name, convert(route.topic, h.name, h.schema, h.value)) for h in _headers(route)]
+            self._headers[route] = headers or None
+            return headers or None
+
+    def records(self, batch: EncodedBatch) -> Iterator[SourceRecord]:
+        """An encoded batch's rows as records, each with the batch's offset. Raises DataError."""
+        current: Route | None = None
+        for route, key, value in batch.rows:
+            if route is not current:
+                current = route
+                read_key, read_value = self._readers.get(route) or self._route_readers(route)
+                headers = _headers(route)
+                self._route, self._route_headers = route, headers
+            yield SourceRecord(
+                batch.source_partition,
+                batch.source_offset,
+                route.topic,
+                route.key_schema if key is not None else None,
+                read_key(key),
+                route.value_schema if value is not None else None,
+                read_value(value),
+                route.partition,
+                headers=headers.copy(),  # a transform may add to its record's
+            )
+
+    def convert(self, record: SourceRecord) -> Produced | None:
+        """Transform and serialise; None when the record is dropped or skipped. A skipped one may leave a dead letter in its place.
+
+        Raises:
+            FatalTaskError: it fails and ``errors.tolerance`` is none, or it is from before 1970, which no tolerance covers.
+            TaskStopped: a stop interrupted its retries.
+        """
+        self._errors.record = record
+        changed: SourceRecord | None = record
+        for step in self._steps:
+            passed, changed = self._tolerance.run("TRANSFORMATION", step.name, lambda s=step, r=changed: apply_step(s, r))  # type: ignore[misc]
+            if not passed:
+                return self._errors.letter()
+            if changed is None:
+                return None
+        assert changed is not None
+        return self._serialise(changed)
+
+    def close(self) -> None:
+        """Free what transforms hold."""
+        close_steps(self._steps)
+
+    def _serialise(self, record: SourceRecord) -> Produced | None:
+        topic, run = record.topic, self._tolerance.run
+        passed, headers = True, None
+        if record.headers:
+            passed, headers = run("HEADER_CONVERTER", self._header.java_name, lambda: self._convert_headers(record))
+        if passed:
+            passed, key = run(
+                "KEY_CONVERTER", self._key.java_name, lambda: self._write_key(topic, headers or (), record.key_schema, record.key)
+            )
+        if passed:
+            passed, value = run(
+                "VALUE_CONVERTER", self._value.java_name, lambda: self._write_value(topic, headers or (), record.value_schema, record.value)
+            )
+        return Produced(topic, record.partition, _checked(record.timestamp), key, value, headers) if passed else self._errors.letter()
+
+    def _convert_headers(self, record: SourceRecord) -> Headers | None:
+        if self._route is not None and record.headers == self._route_headers and record.topic == self._route.topic:
+            return self.headers_of(self._route)  # no transform touched them
+        convert = self._header.from_connect_header
+        return [(h.name, convert(record.topic, h.name, h.schema, h.value)) for h in record.headers] or None
+
+    def _route_readers(self, route: Route) -> tuple[Callable[[bytes | None], Any], Callable[[bytes | None], Any]]:
+        def reader(schema: Any) -> Callable[[bytes | None], Any]:
+            read = row_reader(schema)  # decimals are base64 in these rows, so that no number needs more than a double
+            return lambda data: None if data is None else read(parse_json(data))
+
+        if len(self._readers) >= _MAX_ROUTES:
+            self._readers.clear()
+        self._readers[route] = reader(route.key_schema), reader(route.value_schema)
+        return self._readers[route]
+
+
+def _writer(made: Any) -> Callable[[str, Sequence[tuple[str, bytes | None]], Any, Any], bytes | None]:
+    """A converter's function of topic, converted headers, schema and value; few converters look at headers."""
+    plain = made.from_connect_data
+    write: Callable[..., bytes | None] = getattr(
+        made, "from_connect_data_with_headers", lambda topic, headers, schema, value: plain(topic, schema, value)
+    )
+    return write
+
+
+def _headers(route: Route) -> list[Header]:
+    headers = []
+    for name, text in route.headers:
+        if isinstance(text, KeyText) and route.key_schema is not None:
+            key = payload_reader(route.key_schema, None)(parse_json(text.encode(), exact=True))
+            headers.append(Header(name, key, route.key_schema))
+        else:
+            headers.append(Header(name, text, STRING))
+    return headers
+
+
+def _checked(timestamp: int | None) -> int | None:
+    """A record's time as Kafka takes it; -1 says, as in Java, that there is none (`ConnectUtils.checkAndConvertTimestamp`)."""
+    if timestamp is None or timestamp >= 0:
+        return timestamp
+    if timestamp == -1:
+        return None
+    error = FatalTaskError(f"Invalid record timestamp {timestamp}")
+    error.java_name = "org.apache.kafka.common.InvalidRecordException"
+    raise noted(error, "Kafka knows no time before 1970. The record was not written and no offset beyond it is committed.")
+
+
+def converter(plugins: Plugins, worker: Mapping[str, str], config: Mapping[str, str], key: str) -> Any:
+    """The converter of `key` (``key.converter``, ``value.converter``, ``header.converter``), configured.
+
+    A connector that names its own converter gives that one's properties too; the worker's are not mixed in.
+
+    Raises:
+        ConfigError: the class is unknown or of the wrong kind, or a property is wrong.
+        VersionNotFoundError: it is not there in the wanted version.
+    """
+    owner = config if config.get(key) else worker
+    is_header = key == "header.converter"
+    name = owner.get(key) or (DEFAULT_HEADER_CONVERTER if is_header else None)
+    if not name:
+        raise ConfigError(f'Missing required configuration "{key}" which has no default value.')
+    found = plugins.find(name.strip(), "header_converter" if is_header else "converter")
+    if found is None:
+        raise ConfigError(f"Invalid value {name} for configuration {key}: Class {name} could not be found.")
+    plugins.require_version(found.java_name, owner.get(f"{key}.plugin.version"))
+    made = found()
+    properties = with_prefix(owner, f"{key}.")
+    if is_header:
+        made.configure(properties)
+    else:
+        made.configure(properties, is_key=key == "key.converter")
+    return made
+
+
+def with_prefix(config: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """The properties below a prefix, without it."""
+    return {name.removeprefix(prefix): value for name, value in config.items() if name.startswith(prefix)}
+
+
+def _is_plain(made: Any, config: Mapping[str, str], worker: Mapping[str, str], side: str) -> bool:
+    """Whether rows that a connector serialised are what this converter would write: `JsonEncoding` knows of all settings but one."""
+    owner = config if config.get(f"{side}.converter") else worker
+    replaces = owner.get(f"{side}.converter.replace.null.with.default", "true").strip().lower() == "true"
+    return type(made) is JsonConverter and replaces
+
+
+def apply_step(step: Step, record: Record) -> Record | None:
+    """The record after one transform, or as it was where the predicate says so; None when it is dropped."""
+    if step.predicate is not None and step.predicate.test(record) == step.negate:
+        return record
+    return step.transform.apply(record)  # type: ignore[no-any-return]
+
+
+def close_steps(steps: Sequence[Step]) -> None:
+    """Free what transforms and predicates hold."""
+    for step in steps:
+        step.transform.close()
+        if step.predicate is not None:
+            step.predicate.close()
+
+
+def transform_steps(plugins: Plugins, config: Mapping[str, str]) -> list[Step]:
+    """The transforms of a connector, configured. Raises ConfigError."""
+    steps = []
+    for alias in parse_value("transforms", config.get("transforms", ""), ConfigType.LIST):
+        properties = with_prefix(config, f"transforms.{alias}.")
+        predicate_alias, negate = properties.pop("predicate", None), properties.pop("negate", "false")
+        predicate = None
+        if predicate_alias:
+            predicate = _make(plugins, "predicate", f"predicates.{predicate_alias}", with_prefix(config, f"predicates.{predicate_alias}."))
+        transform = _make(plugins, "transformation", f"transforms.{alias}", properties)
+        is_negated = bool(parse_value(f"transforms.{alias}.negate", negate, ConfigType.BOOLEAN))
+        steps.append(Step(transform, predicate, is_negated, transform.java_name))
+    return steps
+
+
+def _make(plugins: Plugins, kind: str, prefix: str, properties: dict[str, str]) -> Any:
+    name = properties.pop("type", "").strip()
+    found = plugins.find(name, kind) if name else None
+    if found is None:
+        raise ConfigError(f"Invalid value {name} for configuration {prefix}.type: Class {name} could not be found.")
+    plugins.require_version(found.java_name, properties.get("plugin.version"))
+    made = found()
+    made.configure(properties)
+    return made

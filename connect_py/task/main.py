@@ -1,0 +1,395 @@
+"""The inside of a task's process.
+
+The worker starts it (`connect_py.host.process`), sends one ``start`` message on its standard input and then commands; the process
+answers on what was its standard output. Both are JSON, one message a line:
+
+    worker → task   start · pause · resume · stop {timeout} · forget_topics · log_level {logger, level} · offsets_written {id, error} ·
+                    signal {id, signal} · lease {until}
+    task → worker   state {state} · failed {trace} · stopped · topic {topic} · metrics {…} · offsets {id, offsets} ·
+                    answer {id, problem} · signal_done {id} · notification {notification}
+
+Standard output is moved aside before any plugin runs, so that nothing a library prints can be taken for a message.
+
+A source of a worker that has a group runs as long as it has a lease, and is killed by the kernel when that is over
+(`connect_py.task.lease`).
+
+When standard input ends, the worker is gone: the process kills its whole process group at once, itself included, because two tasks
+writing the same offsets would be worse than an unfinished batch. What was under way is read again after the restart.
+
+Threads: the main thread runs the task; one daemon thread reads messages.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, BinaryIO
+
+import orjson
+
+from connect_py.api.config import ConfigType, parse_value
+from connect_py.api.permissions import permit
+from connect_py.api.storage import OffsetWriter
+from connect_py.config.connector_secrets import secrets_of
+from connect_py.errors import ConfigError
+from connect_py.log import lines as line_logging
+from connect_py.log.redact import redactor, secret_values
+from connect_py.log.traces import headline, trace_of
+from connect_py.metrics.stats import MetricSettings
+from connect_py.metrics.task import SinkMetrics, SourceMetrics, TaskMetrics
+from connect_py.plugins.registry import Plugins
+from connect_py.providers.resolver import Resolver
+from connect_py.task.control import Report, TaskControl
+from connect_py.task.lease import LeaseTimer
+from connect_py.task.pipe_offsets import PipeOffsetWriter
+from connect_py.task.process_name import show_name
+
+log = logging.getLogger(__name__)
+
+#: How soon a task that waits for its first lease sees that it is asked to stop.
+_LEASE_WAIT_SECONDS = 0.2
+
+#: (worker properties, connector, task) → a writer of source offsets.
+OffsetWriterFactory = Callable[[Mapping[str, str], str, int], OffsetWriter]
+
+
+class _Channel:
+    """Messages to the worker; any thread may report."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._lock = threading.Lock()
+
+    def report(self, message: Mapping[str, Any]) -> None:
+        """Send one message. A worker that is gone is noticed by the reader."""
+        try:
+            line = orjson.dumps(message, default=str) + b"\n"
+        except TypeError:  # half a character, as in names that are no UTF-8: a message with "?" is better than none
+            line = json.dumps(message, default=str, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        with self._lock:
+            self._stream.write(line)
+            self._stream.flush()
+
+
+def main(offset_writer: OffsetWriterFactory, *, is_forked: bool = False) -> int:
+    """Run the task that the worker describes on standard input; returns the exit code of the process.
+
+    Args:
+        is_forked: whether the process's command line is that of the server it was forked from.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the worker, which then asks this process to stop
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    channel = _Channel(os.fdopen(os.dup(1), "wb"))
+    os.dup2(2, 1)
+    commands = os.fdopen(0, "rb", closefd=False)
+    first = commands.readline()
+    if not first:
+        return 1
+    start: dict[str, Any] = orjson.loads(first)
+    if is_forked:
+        show_name(f"{start['connector']}-{start['task']}")
+    formatter = line_logging.configure(start["log_level"], default_context=f"{start['connector']}|task-{start['task']}")
+    for name, level in start["log_levels"].items():
+        logging.getLogger(name).setLevel(level)
+    formatter.redact = redactor(secret_values(start["worker"]) | secret_values(start["config"]))
+    control = TaskControl(paused=start["paused"])
+    pipe_writer = PipeOffsetWriter(channel.report)
+    lease = LeaseTimer()
+    threading.Thread(target=_read_commands, args=(commands, control, pipe_writer, lease), name="commands", daemon=True).start()
+    try:
+        plugins = Plugins.from_message(start["plugins"])
+        permit(start["worker"])
+        start = _with_values(plugins, start)
+        formatter.redact = redactor(_all_secrets(plugins, start))
+        while start.get("leased") and not lease.is_armed and not control.is_stopping:
+            lease.wait(_LEASE_WAIT_SECONDS)
+        _run(start, plugins, control, channel, pipe_writer if start["offsets_by_pipe"] else offset_writer)
+    except Exception as error:  # noqa: BLE001  # the last line of defence: whatever a plugin raises becomes a FAILED task with a trace
+        trace = formatter.clean(trace_of(error))
+        log.error("Task failed: %s", headline(trace))
+        channel.report({"type": "failed", "trace": trace})
+        return 1
+    channel.report({"type": "stopped"})
+    return 0
+
+
+def _read_commands(commands: BinaryIO, control: TaskControl, pipe_writer: PipeOffsetWriter, lease: LeaseTimer) -> None:
+    """Hand on what the worker asks for until it is gone. Whatever ends the reading ends the process: the end of the input is the only way
+    to learn of the worker's death."""
+    try:
+        for line in commands:
+            if not line.endswith(b"\n"):
+                break  # the worker was killed while it wrote
+            _obey(orjson.loads(line), control, pipe_writer, lease)
+    except Exception:
+        log.exception("The worker's commands cannot be read any longer; the task's process ends, and the worker starts another")
+    finally:
+        if os.getpgrp() == os.getpid():
+            os.killpg(os.getpgrp(), signal.SIGKILL)
+        os._exit(1)
+
+
+def _obey(message: Mapping[str, Any], control: TaskControl, pipe_writer: PipeOffsetWriter, lease: LeaseTimer) -> None:
+    match message["type"]:
+        case "pause":
+            control.pause(True)
+        case "resume":
+            control.pause(False)
+        case "stop":
+            control.stop(message["timeout"])
+        case "forget_topics":
+            control.forget_topics()
+        case "log_level":
+            logging.getLogger(message["logger"]).setLevel(message["level"])
+        case "offsets_written":
+            pipe_writer.answer(message["id"], message["error"])
+        case "signal":
+            control.ask(message)
+        case "lease":
+            lease.extend(message["until"])
+
+
+def _with_values(plugins: Plugins, start: Mapping[str, Any]) -> dict[str, Any]:
+    """The start message with the values behind the variables of its configurations. Raises ConfigError."""
+    resolver = Resolver.from_worker(start["worker"], plugins.load)
+    try:
+        return {**start, **{part: resolver.resolve(start[part]).values for part in ("config", "task_config")}}
+    finally:
+        resolver.close()
+
+
+def _all_secrets(plugins: Plugins, start: Mapping[str, Any]) -> set[str]:
+    definition = plugins.load(start["class"]).config_def()
+    return secret_values(start["worker"]) | secrets_of(plugins, start["config"]) | secret_values(start["task_config"], definition)
+
+
+def _run(
+    start: Mapping[str, Any],
+    plugins: Plugins,
+    control: TaskControl,
+    channel: _Channel,
+    offset_writer: PipeOffsetWriter | OffsetWriterFactory,
+) -> None:
+    from connect_py.api import BatchSinkTask, SinkTask, SourceTask
+    from connect_py.config.client_overrides import clients_of, require_allowed
+    from connect_py.kafka.settings import ClientKind
+
+    connector = plugins.load(start["class"])()
+    task_class = connector.task_class()
+    used = clients_of(type(connector), start["worker"], start["config"])
+    kinds = [*used, ClientKind.ADMIN] if issubclass(task_class, BatchSinkTask) else used
+    require_allowed(start["worker"], start["config"], kinds, connector.client_prefixes)
+    if issubclass(task_class, SourceTask):
+        _run_source(start, plugins, control, channel, offset_writer, task_class())
+    elif issubclass(task_class, BatchSinkTask):
+        _run_batch_sink(start, plugins, control, channel, task_class())
+    elif issubclass(task_class, SinkTask):
+        _run_sink(start, plugins, control, channel, task_class())
+    else:
+        raise ConfigError(
+            f"{start['class']} has tasks of class {task_class.__name__}, which is no SourceTask, SinkTask or BatchSinkTask. "
+            "Nothing was read or written."
+        )
+
+
+def _run_source(
+    start: Mapping[str, Any],
+    plugins: Plugins,
+    control: TaskControl,
+    channel: _Channel,
+    offset_writer: PipeOffsetWriter | OffsetWriterFactory,
+    task: Any,
+) -> None:
+    from connect_py.kafka.admin import KafkaAdmin
+    from connect_py.kafka.client import connector_admin_properties, source_producer_properties
+    from connect_py.kafka.producer import Producer, delivery_error
+    from connect_py.task.chain import Chain
+    from connect_py.task.errors.refusals import Refusals
+    from connect_py.task.errors.source_reporter import SourceErrors
+    from connect_py.task.errors.tolerance import Tolerance
+    from connect_py.task.offset_commit import OffsetCommitter
+    from connect_py.task.source import SourceTaskLoop, commits_records
+    from connect_py.task.source_context import SourceContext
+    from connect_py.task.submitted import SubmittedRecords
+    from connect_py.task.topics import TopicCreator, topic_groups
+
+    name, number, worker, config = start["connector"], start["task"], start["worker"], start["config"]
+    metrics = SourceMetrics(MetricSettings.of(worker))
+    errors = SourceErrors(name, number, config, metrics.errors)
+    tolerance = Tolerance(config, control.wait, errors, metrics.errors)
+    chain = Chain(plugins, worker, config, tolerance, errors)
+    _make_dead_letter_topic(start)
+    producer = Producer(
+        source_producer_properties(worker, name, number, config),
+        on_statistics=_clients(metrics).take,
+        only_errors=not commits_records(task),
+    )
+    metrics.active = producer.__len__
+    metrics.add_source(task.metrics)
+    writer = offset_writer if isinstance(offset_writer, PipeOffsetWriter) else offset_writer(worker, name, number)
+    submitted = SubmittedRecords()
+    committer = OffsetCommitter(task, submitted, writer, start["flush_interval"], metrics)
+    groups = topic_groups(config) if start["topic_creation"] else []
+    admin = KafkaAdmin(connector_admin_properties(worker, name, number, config)) if groups else None
+    loop = SourceTaskLoop(
+        task,
+        chain,
+        producer,
+        submitted,
+        committer,
+        control,
+        _with_states(channel.report, metrics),
+        Refusals(tolerance, errors),
+        ensure_topic=TopicCreator(groups, admin).ensure if admin else lambda topic: None,
+        delivery_error=delivery_error,
+        flush_timeout_seconds=start["flush_timeout"],
+        metrics=metrics,
+    )
+    offsets = [(partition, offset) for partition, offset in start["offsets"]]
+    _collect_garbage()
+    try:
+        loop.run(start["task_config"], SourceContext(name, number, chain.encoding, offsets, channel.report, start["task_config"]))
+    finally:
+        writer.close(0.0)
+        producer.close(0.0)
+        if admin is not None:
+            admin.close()
+
+
+def _run_sink(start: Mapping[str, Any], plugins: Plugins, control: TaskControl, channel: _Channel, task: Any) -> None:
+    from connect_py.config.connector import TOPICS, TOPICS_REGEX
+    from connect_py.kafka.client import sink_consumer_properties
+    from connect_py.kafka.consumer import GroupConsumer
+    from connect_py.task.errors.sink_reporter import SinkErrors
+    from connect_py.task.errors.tolerance import Tolerance
+    from connect_py.task.sink import SinkTaskLoop
+    from connect_py.task.sink_chain import SinkChain
+    from connect_py.task.sink_context import SinkContext
+
+    name, number, worker, config = start["connector"], start["task"], start["worker"], start["config"]
+    queue, close_queue = _dead_letters(start)
+    try:
+        metrics = SinkMetrics(MetricSettings.of(worker))
+        metrics.add_source(task.metrics)
+        errors = SinkErrors(name, number, config, queue, metrics.errors)
+        tolerance = Tolerance(config, control.wait, errors, metrics.errors)
+        chain = SinkChain(plugins, worker, config, tolerance, errors)
+        topics = [topic for topic in parse_value(TOPICS, config.get(TOPICS, ""), ConfigType.LIST) if topic]
+        consumer = GroupConsumer(
+            sink_consumer_properties(worker, name, number, config),
+            topics,
+            config.get(TOPICS_REGEX, "").strip() or None,
+            on_statistics=_clients(metrics).take,
+        )
+        _collect_garbage()
+        SinkTaskLoop(
+            task,
+            chain,
+            errors,
+            consumer,
+            control,
+            _with_states(channel.report, metrics),
+            SinkContext(name, number, consumer, start["task_config"]),
+            skip=tolerance.failed,
+            commit_interval_seconds=start["flush_interval"],
+            commit_timeout_seconds=start["flush_timeout"],
+            metrics=metrics,
+        ).run(start["task_config"])
+    finally:
+        close_queue()
+
+
+def _collect_garbage() -> None:
+    """Begin to look for garbage (the command left it off), but not among what was imported, which stays."""
+    gc.freeze()
+    gc.enable()
+
+
+def _dead_letters(start: Mapping[str, Any]) -> tuple[Any, Callable[[], object]]:
+    """The dead letter queue of a sink, its topic made sure of, and what closes its producer; (None, nothing) without one."""
+    from connect_py.kafka.client import dead_letter_producer_properties
+    from connect_py.kafka.producer import Producer
+    from connect_py.task.errors.dead_letters import DeadLetterQueue, has_context_headers
+
+    name, number, worker, config = start["connector"], start["task"], start["worker"], start["config"]
+    topic = _make_dead_letter_topic(start)
+    if topic is None:
+        return None, lambda: None
+    producer = Producer(dead_letter_producer_properties(worker, name, number, config))
+    queue = DeadLetterQueue(topic, producer, has_context=has_context_headers(config))
+    return queue, lambda: producer.close(start["flush_timeout"])
+
+
+def _make_dead_letter_topic(start: Mapping[str, Any]) -> str | None:
+    """Make sure of a connector's dead letter queue; None when it has none. Raises FatalTaskError."""
+    from connect_py.kafka.admin import KafkaAdmin
+    from connect_py.kafka.client import dead_letter_admin_properties
+    from connect_py.task.errors.dead_letters import create_dead_letter_topic, dead_letter_topic
+
+    topic = dead_letter_topic(start["config"])
+    if topic is not None:
+        admin = KafkaAdmin(dead_letter_admin_properties(start["worker"], start["connector"], start["task"], start["config"]))
+        try:
+            create_dead_letter_topic(admin.create_topic, topic, start["config"])
+        finally:
+            admin.close()
+    return topic
+
+
+def _run_batch_sink(start: Mapping[str, Any], plugins: Plugins, control: TaskControl, channel: _Channel, task: Any) -> None:
+    from connect_py.kafka.admin import KafkaAdmin
+    from connect_py.kafka.client import connector_admin_properties, sink_consumer_properties
+    from connect_py.kafka.group_commit import GroupCommitter
+    from connect_py.task.batch_sink import BatchSinkTaskLoop, SinkContext
+    from connect_py.task.errors.sink_reporter import SinkErrors
+    from connect_py.task.record_conversion import WorkerConversion
+
+    name, number, worker, config = start["connector"], start["task"], start["worker"], start["config"]
+    conversion = functools.cache(lambda: WorkerConversion.of(plugins, worker, config))
+    queue, close_queue = _dead_letters(start)
+    options = sink_consumer_properties(worker, name, number, config)
+    group = options["group.id"]
+    admin = KafkaAdmin(connector_admin_properties(worker, name, number, config))
+    committer = GroupCommitter(options, group)
+    try:
+        metrics = SinkMetrics(MetricSettings.of(worker))
+        metrics.add_source(task.metrics)
+        errors = SinkErrors(name, number, config, queue, metrics.errors)
+        _collect_garbage()
+        BatchSinkTaskLoop(task, committer, control, _with_states(channel.report, metrics), metrics).run(
+            start["task_config"], SinkContext(name, number, options, group, admin, errors, metrics.errors, conversion)
+        )
+    finally:
+        close_queue()
+        committer.close()
+        admin.close()
+
+
+def _clients(metrics: TaskMetrics) -> Any:
+    from connect_py.kafka.statistics import ClientStatistics
+
+    clients = ClientStatistics()
+    metrics.add_source(clients.groups)
+    return clients
+
+
+def _with_states(report: Report, metrics: TaskMetrics) -> Report:
+    """A way to the worker that counts the time in each state on the way."""
+
+    def reporting(message: Mapping[str, Any]) -> None:
+        if message["type"] == "state":
+            metrics.state(message["state"])
+        report(message)
+
+    return reporting
+
+
+if sys.platform == "win32":
+    raise ConfigError("The worker runs on Linux and macOS: it needs process groups.")
