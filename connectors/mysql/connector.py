@@ -10,7 +10,7 @@ from connectors.engine.config import OLD_NAMES, OPEN_PREFIXES
 from connectors.engine.properties import definition
 from connectors.engine.stored_offsets import check_offsets
 from connectors.mysql.config import VERSION, validate_config
-from connectors.mysql.offset import MySqlOffset
+from connectors.mysql.position.offset import MySqlOffset
 from connectors.mysql.properties import EXTENSIONS, UNLISTED, properties_of
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from connect_py.errors import FatalTaskError
 from connectors.engine.snapshot.modes import StoredPosition
-from connectors.mysql import queries
 from connectors.mysql.config import MySqlConfig
-from connectors.mysql.connection import Connection
 from connectors.mysql.guardrail import check_number
-from connectors.mysql.offset import MySqlOffset
+from connectors.mysql.position.offset import MySqlOffset
+from connectors.mysql.server import queries
+from connectors.mysql.server.connection import Connection
 from offsets.schema_history import KafkaSchemaHistory
 
 log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ class ConnectionSettings:
         query_timeout: seconds that one statement may take until its answer begins; 0 is for ever.
         ssl_mode: ``database.ssl.mode`` in small letters, with `_`.
         ssl_ca: a PEM file or PKCS #12 store of certificates to trust, which ssl_ca_password opens; None trusts the system's.
-        allows_public_key: Connector/J's ``allowPublicKeyRetrieval``, see `connectors.mysql.login`.
+        allows_public_key: Connector/J's ``allowPublicKeyRetrieval``, see `connectors.mysql.server.login`.
         ssl_cert: such a file or store with our own certificate and its key, which ssl_cert_password opens.
     """
 

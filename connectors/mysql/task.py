@@ -14,26 +14,26 @@ from connectors.engine.relational.filters import compile_java_regex
 from connectors.engine.signal.actions import BlockingRequest
 from connectors.engine.snapshot.incremental.chunk_source import BusyError
 from connectors.engine.task import IDLE_SECONDS, DatabaseTask, State
-from connectors.mysql import queries
-from connectors.mysql.beside import Beside
-from connectors.mysql.binlog_client import BinlogClient
-from connectors.mysql.blocking import BlockingSnapshot
+from connectors.mysql.binlog.client import BinlogClient
 from connectors.mysql.config import parse_config
-from connectors.mysql.connection import Connection
 from connectors.mysql.errors import PurgedPositionError
-from connectors.mysql.mariadb_gtid import MariadbGtidSet
 from connectors.mysql.modes import MySqlMode
-from connectors.mysql.offset import MySqlOffset
-from connectors.mysql.place import StreamPlace
+from connectors.mysql.position.mariadb_gtid import MariadbGtidSet
+from connectors.mysql.position.offset import MySqlOffset
+from connectors.mysql.position.place import StreamPlace
+from connectors.mysql.position.source_info import block_schema
 from connectors.mysql.preparation import prepare
-from connectors.mysql.reselect import Reselector
-from connectors.mysql.rest import RestOfSnapshot
-from connectors.mysql.schema_changes import SchemaChangeRecords
-from connectors.mysql.schema_of_tables import Schema
-from connectors.mysql.source_info import block_schema
-from connectors.mysql.streaming import ChangeStream
-from connectors.mysql.tables import CapturedTables, TableFactory
-from connectors.mysql.whole_snapshot import MySqlSnapshot
+from connectors.mysql.schema.captured import CapturedTables, TableFactory
+from connectors.mysql.schema.changes_topic import SchemaChangeRecords
+from connectors.mysql.schema.reselect import Reselector
+from connectors.mysql.schema.schema import Schema
+from connectors.mysql.server import queries
+from connectors.mysql.server.connection import Connection
+from connectors.mysql.snapshot.blocking import BlockingSnapshot
+from connectors.mysql.snapshot.resume import RestOfSnapshot
+from connectors.mysql.snapshot.snapshot import MySqlSnapshot
+from connectors.mysql.stream.services import Beside
+from connectors.mysql.stream.stream import ChangeStream
 from offsets.schema_history import KafkaSchemaHistory
 
 log = logging.getLogger(__name__)

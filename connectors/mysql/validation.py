@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from connect_py.errors import ConnectError
-from connectors.mysql import queries
 from connectors.mysql.config import MySqlConfig, parse_config
 from connectors.mysql.errors import LostConnectionError, ServerError
+from connectors.mysql.server import queries
 
 log = logging.getLogger(__name__)
 

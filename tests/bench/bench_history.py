@@ -22,8 +22,8 @@ import parity
 from bench import wait_count
 
 from connectors.mysql.config import parse_config
-from connectors.mysql.offset import MySqlOffset
-from connectors.mysql.schema_of_tables import Schema
+from connectors.mysql.position.offset import MySqlOffset
+from connectors.mysql.schema.schema import Schema
 from offsets.schema_history import KafkaSchemaHistory
 
 ROW_TABLE = "t0"

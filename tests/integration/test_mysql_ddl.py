@@ -12,10 +12,10 @@ import pytest
 
 from connect_py.app.services.mysql import MySqlAddress
 from connectors.engine.relational.table import TableId
-from connectors.mysql.connection import quote_name
-from connectors.mysql.ddl.changes import Tables
+from connectors.mysql.changes import Tables
 from connectors.mysql.ddl.statements import apply
 from connectors.mysql.model import MyColumn
+from connectors.mysql.server.connection import quote_name
 from tests.ddl_changes import SAME, TYPES, actions, key
 
 pytestmark = pytest.mark.services

@@ -20,15 +20,15 @@ from connect_py.api import JsonEncoding
 from connect_py.app.services.mysql import MySqlAddress
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.initial.markers import Marker
-from connectors.mysql import queries
+from connectors.mysql.changes import Tables
 from connectors.mysql.config import parse_config
-from connectors.mysql.connection import Connection, quote_name
-from connectors.mysql.ddl.changes import Tables
 from connectors.mysql.ddl.statements import apply
 from connectors.mysql.model import MyColumn, MyTable
-from connectors.mysql.place import StreamPlace
-from connectors.mysql.table_rows import TableRows, snapshot_encoder
-from connectors.mysql.tables import TableFactory
+from connectors.mysql.position.place import StreamPlace
+from connectors.mysql.schema.captured import TableFactory
+from connectors.mysql.server import queries
+from connectors.mysql.server.connection import Connection, quote_name
+from connectors.mysql.snapshot.rows import TableRows, snapshot_encoder
 from tests.binlog_task import DirectTask, task_config
 from tests.ddl_changes import SAME, TYPES, actions, key
 from tests.fix_kafka import Kafka

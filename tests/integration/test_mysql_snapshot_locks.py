@@ -13,8 +13,8 @@ import pytest
 from connect_py.app.services.mysql import MySqlAddress
 from connect_py.app.services.process import wait_until
 from connect_py.errors import FatalTaskError
-from connectors.mysql.connection import Connection
 from connectors.mysql.errors import ServerError
+from connectors.mysql.server.connection import Connection
 from tests.fix_kafka import Kafka
 from tests.mysql_task import DirectMySqlTask, mysql_source
 

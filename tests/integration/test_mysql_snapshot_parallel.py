@@ -13,7 +13,7 @@ import pytest
 
 from connectors.engine.snapshot.initial import plan
 from connectors.engine.snapshot.parallel.pool import ParallelSnapshot
-from connectors.mysql.rest import RestOfSnapshot
+from connectors.mysql.snapshot.resume import RestOfSnapshot
 from tests.integration.test_mysql_snapshot_resume import CHUNK, Source, finished, rows_of, source
 from tests.mysql_task import DirectMySqlTask
 from tests.postgres_task import fold_events

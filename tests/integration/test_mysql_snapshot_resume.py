@@ -15,8 +15,8 @@ import pytest
 
 from connect_py.app.services.mysql import MySqlAddress
 from connectors.engine.snapshot.initial.progress import FIELD, SnapshotProgress
-from connectors.mysql import table_rows
-from connectors.mysql.offset import MySqlOffset
+from connectors.mysql.position.offset import MySqlOffset
+from connectors.mysql.snapshot import rows as table_rows
 from tests.fix_kafka import Kafka
 from tests.integration.test_postgres_snapshot_resume import goes_back_in_time
 from tests.mysql_task import DirectMariaDbTask, DirectMySqlTask, mysql_source

@@ -20,7 +20,7 @@ from connectors.engine.plugins.custom_converters import CustomConverters
 from connectors.engine.plugins.post_processors import PostProcessors
 from connectors.engine.plugins.reselect import Reselect
 from connectors.engine.relational.table import Table, TableId
-from connectors.mysql.converters import JdbcSinkDataTypesConverter, TinyIntOneToBooleanConverter
+from connectors.mysql.types.custom import JdbcSinkDataTypesConverter, TinyIntOneToBooleanConverter
 from connectors.postgres.config import parse_config, validate_config
 from connectors.postgres.tables import CapturedTable, TableFactory
 from connectors.postgres.types.base import PgColumn

@@ -52,7 +52,7 @@ def test_what_a_task_starts_does_not_import_from_the_working_directory(ran: Path
 
 
 def test_a_snapshot_reader_does_not_import_from_the_working_directory(ran: Path) -> None:
-    reader = Reader.start("connectors.mysql.snapshot_reader", {})
+    reader = Reader.start("connectors.mysql.snapshot.worker", {})
     reader.close()
     assert not ran.exists(), ran.read_text()
 

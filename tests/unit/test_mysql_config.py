@@ -10,10 +10,10 @@ from connect_py.errors import ConfigError, DataError
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.incremental.java_object import JavaValue
 from connectors.engine.topic_naming import TopicNaming
-from connectors.mysql.chunk_keys import chunk_key
 from connectors.mysql.config import parse_config
-from connectors.mysql.log_place import LogPlace
 from connectors.mysql.model import MyColumn
+from connectors.mysql.position.log_place import LogPlace
+from connectors.mysql.types.keys import chunk_key
 
 CONFIG = {
     "connector.class": "io.debezium.connector.mysql.MySqlConnector",

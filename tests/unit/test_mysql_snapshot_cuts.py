@@ -8,10 +8,10 @@ import pytest
 
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.initial.progress import FIELD, Chunk, KeyRange
-from connectors.mysql.chunk_keys import cut_key, is_zero_date
-from connectors.mysql.chunk_plan import TableCuts
 from connectors.mysql.model import MyColumn, MyTable
-from connectors.mysql.offset import MySqlOffset
+from connectors.mysql.position.offset import MySqlOffset
+from connectors.mysql.snapshot.chunk_plan import TableCuts
+from connectors.mysql.types.keys import cut_key, is_zero_date
 
 T = TableId("d", "t")
 

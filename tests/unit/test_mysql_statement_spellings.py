@@ -1,7 +1,7 @@
 """Spellings of statements that the reference cannot read, or reads into wrong columns; parity holds all others."""
 
 from connectors.engine.relational.table import TableId
-from connectors.mysql.ddl.changes import Tables
+from connectors.mysql.changes import Tables
 from connectors.mysql.ddl.normal import normalised
 from connectors.mysql.ddl.statements import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, apply
 from connectors.mysql.model import MyTable

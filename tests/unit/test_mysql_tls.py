@@ -6,7 +6,7 @@ import ssl
 
 import pytest
 
-from connectors.mysql.connection import _tls
+from connectors.mysql.server.connection import _tls
 from connectors.mysql.settings import ConnectionSettings
 
 

@@ -12,8 +12,8 @@ import pytest
 from connect_py.errors import BadRequestError, ConfigError
 from connectors.mongodb.position.offset import MongoOffset
 from connectors.mysql.connector import MySqlConnector
-from connectors.mysql.history_position import is_at_or_before
-from connectors.mysql.offset import MySqlOffset
+from connectors.mysql.position.offset import MySqlOffset
+from connectors.mysql.schema.history_position import is_at_or_before
 from connectors.postgres.connector import PostgresConnector
 from connectors.postgres.position.offset import PostgresOffset
 

@@ -15,7 +15,7 @@ from connect_py.app.commands.running import run
 from connect_py.errors import ConfigError
 
 if TYPE_CHECKING:
-    from connectors.mysql.offset import MySqlOffset
+    from connectors.mysql.position.offset import MySqlOffset
 
 _MARIADB = "io.debezium.connector.mariadb.MariaDbConnector"
 
@@ -34,7 +34,7 @@ def history(arguments: Sequence[str], _usage: str) -> int:
 def _run(chosen: argparse.Namespace) -> int:
     from connect_py.app.commands.connector_file import read_connector_file
     from connectors.mysql.config import parse_config
-    from connectors.mysql.history_check import HistoryCheck
+    from connectors.mysql.schema.history_check import HistoryCheck
 
     file = read_connector_file(chosen.file)
     connector = "mariadb" if file.config.get("connector.class") == _MARIADB else "mysql"
@@ -57,7 +57,7 @@ def _run(chosen: argparse.Namespace) -> int:
 
 
 def _offset(chosen: argparse.Namespace, name: str, prefix: str) -> MySqlOffset | None:
-    from connectors.mysql.offset import MySqlOffset
+    from connectors.mysql.position.offset import MySqlOffset
 
     if chosen.offset:
         try:

@@ -177,7 +177,7 @@ def _open(config: Mapping[str, str], plugins: Plugins) -> PresentTables:
 
         return PostgresPresentTables(config)
     if name in ("io.debezium.connector.mysql.MySqlConnector", "io.debezium.connector.mariadb.MariaDbConnector"):
-        from connectors.mysql.present import MySqlPresentTables
+        from connectors.mysql.snapshot.current import MySqlPresentTables
 
         return MySqlPresentTables(config, "mariadb" if "mariadb" in name else "mysql")
     if name == "io.debezium.connector.mongodb.MongoDbConnector":

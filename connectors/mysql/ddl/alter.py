@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from connectors.engine.relational.table import TableId
-from connectors.mysql.ddl.changes import Change, Tables, placed, with_key, with_unique_key
+from connectors.mysql.changes import Change, Tables, placed, with_key, with_unique_key
 from connectors.mysql.ddl.columns import read_default, read_definition
 from connectors.mysql.ddl.create import NAMED_VERSIONS, is_key, read_key
 from connectors.mysql.ddl.lexer import DdlError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from connectors.mysql.ddl.changes import Change, Tables, with_key, with_unique_key
+from connectors.mysql.changes import Change, Tables, with_key, with_unique_key
 from connectors.mysql.ddl.columns import read_definition
 from connectors.mysql.ddl.reader import Reader
 from connectors.mysql.model import MyTable

@@ -1,0 +1,237 @@
+"""The binlog as the server dumps it: a session's socket, read packet by packet. Used by one thread.
+
+PyMySQL logs in; after the dump began, nothing is sent any more, and packets are cut out of what the socket gives.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import pymysql
+from pymysql.constants import COMMAND
+
+from connectors.mysql.binlog.codes import EventType
+from connectors.mysql.binlog.errors import MalformedEventError
+from connectors.mysql.binlog.events import (
+    Body,
+    FormatDescription,
+    Header,
+    Heartbeat,
+    Rotate,
+    TransactionPayload,
+    decode_event,
+    inner_events,
+)
+from connectors.mysql.binlog.zstd import unpack_transaction
+from connectors.mysql.errors import LostConnectionError, server_error
+from connectors.mysql.server.connection import Connection, quote_literal
+from connectors.mysql.settings import USUAL_HEARTBEATS, ConnectionSettings, Heartbeats
+
+_RECEIVE_BYTES = 1 << 18
+_WHOLE_PACKET = 0xFFFFFF
+_OK, _END, _ERROR = 0, 0xFE, 0xFF
+_THROUGH_GTID = 0x04
+#: MariaDB: statements are sent before the rows that they changed, where the server logs them.
+_ANNOTATE_ROWS = 0x02
+#: Behind the magic number of a log file.
+_FIRST_EVENT = 4
+#: A header's flag: the server made the event up for the dump.
+_ARTIFICIAL = 0x20
+#: MariaDB: this client knows GTID events and annotated rows (`@mariadb_slave_capability`).
+_MARIADB_CAPABILITY = 4
+
+
+class BinlogClient:
+    """One dump of the log.
+
+    Args:
+        server_id: ours; no other replica of the server may have it.
+        heartbeats: which are asked for, and awaited.
+        timeouts: of the server's side of the connection, as `net_write_timeout` and seconds; none leaves its own.
+        annotated: whether statements come before their rows from MariaDB: they count as events of their transaction.
+
+    Raises:
+        ServerError: the login fails, or the server refuses to dump.
+    """
+
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        server_id: int,
+        *,
+        mariadb: bool = False,
+        annotated: bool = False,
+        timeouts: Mapping[str, int] | None = None,
+        heartbeats: Heartbeats = USUAL_HEARTBEATS,
+    ) -> None:
+        self._where = f"{settings.host}:{settings.port}"
+        self._server_id = server_id
+        # asked for even if nobody wants them, since places are counted from event to event
+        self._flags = _ANNOTATE_ROWS if mariadb else 0
+        self._drops = int(EventType.MARIADB_ANNOTATE_ROWS) if mariadb and not annotated else -1
+        self._end = 0
+        self._connection = Connection(settings)
+        self._connection.execute("SET @master_binlog_checksum = @@global.binlog_checksum")
+        self._connection.execute("SET @source_binlog_checksum = @@global.binlog_checksum")
+        self._connection.execute(f"SET @master_heartbeat_period = {round(heartbeats.period * 10**9)}")
+        for name, seconds in (timeouts or {}).items():
+            self._connection.execute(f"SET SESSION {name} = {seconds}")
+        if mariadb:
+            self._connection.execute(f"SET @mariadb_slave_capability = {_MARIADB_CAPABILITY}")
+        checksum = self._connection.texts("SELECT @@global.binlog_checksum")[0][0]
+        self._checksum = checksum.upper() == "CRC32"
+        self._buffer = bytearray()
+        self._socket: socket.socket | None = None
+        self._heartbeats = heartbeats
+        self._heard = self._read_at = time.monotonic()
+
+    def dump_from(self, file: str, position: int) -> None:
+        """Begin at a place. Raises ServerError."""
+        self._register()
+        self._send(COMMAND.COM_BINLOG_DUMP, struct.pack("<IHI", position, self._flags, self._server_id) + file.encode())
+
+    def dump_behind(self, position: str) -> None:
+        """MariaDB: begin behind the last transaction of each domain. Raises ServerError."""
+        self._connection.execute(f"SET @slave_connect_state = {quote_literal(position)}")
+        # other servers' transactions of the domain may be ahead of ours, and a replica of several masters may see one twice
+        self._connection.execute("SET @slave_gtid_strict_mode = 0, @slave_gtid_ignore_duplicates = 0")
+        self.dump_from("", _FIRST_EVENT)
+
+    def dump_after(self, gtids: bytes) -> None:
+        """Begin with the first transaction that is not in a set, in its binary form. Raises ServerError."""
+        self._register()
+        head = struct.pack("<HIIQ", _THROUGH_GTID, self._server_id, 0, _FIRST_EVENT)
+        self._send(COMMAND.COM_BINLOG_DUMP_GTID, head + struct.pack("<I", len(gtids)) + gtids)
+
+    def _register(self) -> None:
+        """Show up in SHOW REPLICAS, and make an older dump of the same id end."""
+        self._send(COMMAND.COM_REGISTER_SLAVE, struct.pack("<I3sHII", self._server_id, b"\0\0\0", 0, 0, 0))
+        try:
+            self._connection.driver._read_packet()
+        except (pymysql.MySQLError, OSError) as error:
+            raise server_error(error, f"{self._where} does not accept a replica") from error
+
+    def _send(self, command: int, body: bytes) -> None:
+        try:
+            self._connection.driver._execute_command(command, body)
+        except (pymysql.MySQLError, OSError) as error:
+            raise server_error(error, f"{self._where} does not dump its binlog") from error
+        self._socket = self._connection.driver._sock
+        self._heard = self._read_at = time.monotonic()
+
+    def read(self, seconds: float) -> list[tuple[Header, Body]]:
+        """Events that are there, waiting so long for the first of them. Compressed transactions are unpacked: their events have no place
+        of their own in the log and carry that of the whole.
+
+        Raises:
+            ServerError: the server ended the dump, or the connection broke.
+            LostConnectionError: not even heartbeats come any more.
+            MalformedEventError: an event cannot be decoded.
+        """
+        events: list[tuple[Header, Body]] = []
+        if not self._fill(seconds):
+            return events
+        for packet in self._packets():
+            if packet[0] == _ERROR:
+                code, text = struct.unpack_from("<H", packet, 1)[0], packet[9:].decode("utf-8", "replace")
+                raise server_error(pymysql.OperationalError(code, text), f"{self._where} ended the dump of its binlog")
+            if packet[0] == _END and len(packet) < 9:
+                raise LostConnectionError(f"{self._where} ended the dump of its binlog without a reason")
+            if packet[0] != _OK:
+                raise MalformedEventError(f"a packet of the dump begins with {packet[0]}")
+            header, body = decode_event(packet[1:], checksum=self._checksum)
+            if isinstance(body, FormatDescription):
+                self._checksum = body.checksum
+            if not header.end:
+                header = self._with_end(header, body)
+            elif header.timestamp:
+                self._end = header.end
+            if header.type == self._drops:
+                continue
+            events.append((header, body))
+            if isinstance(body, TransactionPayload):
+                events.extend(_placed(header, unpack_transaction(body)))
+        return events
+
+    def _with_end(self, header: Header, body: Body) -> Header:
+        """MariaDB 11.8 leaves the place out of a transaction's events but for the first and the last one: they lie one behind the other."""
+        if isinstance(body, Rotate):
+            self._end = body.position
+        if not self._end or not header.timestamp or header.flags & _ARTIFICIAL or isinstance(body, Rotate | FormatDescription | Heartbeat):
+            return header
+        self._end += header.length
+        return replace(header, end=self._end)
+
+    def _fill(self, seconds: float) -> bool:
+        """Whether a whole packet is in the buffer."""
+        assert self._socket is not None
+        now = time.monotonic()
+        deadline = now + seconds
+        if self._heartbeats.limit is not None and now - self._read_at > self._heartbeats.period:
+            # nobody read for a while: the server may have been heard, had anybody listened
+            self._heard = max(self._heard, now - self._heartbeats.limit + self._heartbeats.period)
+        while not self._holds_packet():
+            self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
+            try:
+                data = self._socket.recv(_RECEIVE_BYTES)
+            except (TimeoutError, BlockingIOError):
+                self._check_silence()
+                return False
+            except OSError as error:
+                raise server_error(error, f"The connection to {self._where} broke") from error
+            finally:
+                self._read_at = time.monotonic()
+            if not data:
+                raise LostConnectionError(f"{self._where} closed the connection")
+            self._buffer += data
+            self._heard = self._read_at
+        return True
+
+    def _check_silence(self) -> None:
+        silence = time.monotonic() - self._heard
+        if self._heartbeats.limit is not None and silence > self._heartbeats.limit:
+            raise LostConnectionError(
+                f"{self._where} has sent nothing for {silence:.0f} s, not even the heartbeats that it was asked for: the connection is "
+                "taken for lost and made again. What was read is kept. The limit is connect.keep.alive.interval.ms"
+            )
+
+    def _holds_packet(self) -> bool:
+        at = 0
+        while len(self._buffer) >= at + 4:
+            size = int.from_bytes(self._buffer[at : at + 3], "little")
+            at += 4 + size
+            if len(self._buffer) < at:
+                return False
+            if size < _WHOLE_PACKET:
+                return True
+        return False
+
+    def _packets(self) -> list[bytes]:
+        """Whole packets of the buffer, each joined from its parts; the rest stays there."""
+        data, at, done = bytes(self._buffer), 0, 0
+        found: list[bytes] = []
+        parts: list[bytes] = []
+        while len(data) >= at + 4:
+            size = int.from_bytes(data[at : at + 3], "little")
+            if len(data) < at + 4 + size:
+                break
+            parts.append(data[at + 4 : at + 4 + size])
+            at += 4 + size
+            if size < _WHOLE_PACKET:
+                found.append(b"".join(parts))
+                parts, done = [], at
+        del self._buffer[:done]
+        return [packet for packet in found if packet]
+
+    def close(self) -> None:
+        """End the dump; the server notices that nobody listens."""
+        self._connection.driver._force_close()
+
+
+def _placed(header: Header, events: bytes) -> Iterator[tuple[Header, Body]]:
+    for inner, body in inner_events(events):
+        yield Header(inner.timestamp, inner.type, inner.server_id, header.length, header.end, inner.flags), body

@@ -1,0 +1,186 @@
+"""Sets of MySQL's transaction identifiers (mysql.md §8.2, §8.3; MySQL's `Gtid_set`). Pure.
+
+A source is a server's UUID, with `:tag` behind it where transactions are tagged. Its numbers are intervals, merged and in order.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from connect_py.errors import DataError
+from connectors.mysql.position.mariadb_gtid import MariadbGtidSet
+
+#: Numbers end at 2^63 - 2 (`GNO_END`).
+_INTERVAL = re.compile(r"(\d{1,19})(?:-(\d{1,19}))?", re.ASCII).fullmatch
+_TAG = re.compile(r"[a-z_][a-z0-9_]{0,31}").fullmatch
+_TAGGED_FORMAT = 1
+_OF_MARIADB = re.compile(r"\s*\d+-\d+-\d+\s*(,|$)", re.ASCII).match
+
+#: First and last number, both inside.
+Interval = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class GtidSet:
+    """An immutable set.
+
+    Attributes:
+        sources: source → merged intervals; no source without intervals.
+    """
+
+    sources: Mapping[str, tuple[Interval, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, text: str) -> GtidSet:
+        """`uuid:1-5:7,uuid:tag:1-3`, with line breaks anywhere; empty text is the empty set. Raises DataError."""
+        found: dict[str, list[Interval]] = {}
+        for entry in "".join(text.split()).split(","):
+            if not entry:
+                continue
+            server, *parts = entry.split(":")
+            source = _uuid_text(server, text)
+            if not parts:
+                raise DataError(f"A GTID set has no numbers behind {server}: {text[:200]}")
+            for part in parts:
+                interval = _INTERVAL(part)
+                if interval is not None:
+                    first, last = int(interval[1]), int(interval[2] or interval[1])
+                    if not 0 < first <= last:
+                        raise DataError(f"{part} is no interval of a GTID set: {text[:200]}")
+                    found.setdefault(source, []).append((first, last))
+                elif _TAG(part.lower()):
+                    source = f"{source.partition(':')[0]}:{part.lower()}"
+                else:
+                    raise DataError(f"{part!r} is no part of a GTID set: {text[:200]}")
+        return cls({source: _merged(intervals) for source, intervals in found.items()})
+
+    def __str__(self) -> str:
+        """Sources in order, the tags of a server in one entry."""
+        servers: dict[str, list[str]] = {}
+        for source in sorted(self.sources):
+            server, _, tag = source.partition(":")
+            numbers = ":".join(str(first) if first == last else f"{first}-{last}" for first, last in self.sources[source])
+            servers.setdefault(server, []).append(f"{tag}:{numbers}" if tag else numbers)
+        return ",".join(f"{server}:{':'.join(parts)}" for server, parts in servers.items())
+
+    def __bool__(self) -> bool:
+        return bool(self.sources)
+
+    def with_gtid(self, source: str, number: int) -> GtidSet:
+        """The set with one more transaction."""
+        intervals = self.sources.get(source, ())
+        if intervals and intervals[-1][1] == number - 1:
+            changed: tuple[Interval, ...] = (*intervals[:-1], (intervals[-1][0], number))
+        else:
+            changed = _merged([*intervals, (number, number)])
+        return GtidSet({**self.sources, source: changed})
+
+    def contains(self, other: GtidSet) -> bool:
+        """Whether every transaction of the other set is in this one."""
+        return not other.minus(self)
+
+    def minus(self, other: GtidSet) -> GtidSet:
+        """What is not in the other set."""
+        left = {source: _difference(intervals, other.sources.get(source, ())) for source, intervals in self.sources.items()}
+        return GtidSet({source: intervals for source, intervals in left.items() if intervals})
+
+    def filtered(self, wanted: Callable[[str], bool]) -> GtidSet:
+        """Only the servers that are wanted."""
+        return GtidSet({source: intervals for source, intervals in self.sources.items() if wanted(source.partition(":")[0])})
+
+    def overlaid(self, other: GtidSet) -> GtidSet:
+        """The other set's sources in place of ours; the rest stays."""
+        return GtidSet({**self.sources, **other.sources})
+
+    def restricted(self, other: GtidSet) -> GtidSet:
+        """Only the sources that the other set has too."""
+        return GtidSet({source: intervals for source, intervals in self.sources.items() if source in other.sources})
+
+    def encode(self) -> bytes:
+        """The form that COM_BINLOG_DUMP_GTID takes; that of MySQL 8.3 where there are tags (`Gtid_set::encode`)."""
+        tagged = any(":" in source for source in self.sources)
+        count = len(self.sources)
+        head = (_TAGGED_FORMAT << 56 | count << 8 | _TAGGED_FORMAT).to_bytes(8, "little") if tagged else count.to_bytes(8, "little")
+        parts = [head]
+        for source in sorted(self.sources):
+            server, _, tag = source.partition(":")
+            parts.append(uuid.UUID(server).bytes)
+            if tagged:
+                parts.append(bytes([len(tag) << 1]) + tag.encode())
+            intervals = self.sources[source]
+            parts.append(len(intervals).to_bytes(8, "little"))
+            # the end is the first number that is not inside
+            parts += [first.to_bytes(8, "little") + (last + 1).to_bytes(8, "little") for first, last in intervals]
+        return b"".join(parts)
+
+
+#: Transactions of either kind of server; no operation mixes the two.
+Transactions = GtidSet | MariadbGtidSet
+
+
+def parse_transactions(text: str) -> Transactions:
+    """Of either kind, which the text shows; an empty one is MySQL's. Raises DataError."""
+    return MariadbGtidSet.parse(text) if _OF_MARIADB(text) else GtidSet.parse(text)
+
+
+def covers(transactions: Transactions, others: Transactions) -> bool:
+    """Whether all of the others are among the transactions; those of another kind of server never are."""
+    if isinstance(transactions, MariadbGtidSet):
+        return transactions.contains(others) if isinstance(others, MariadbGtidSet) else not others
+    return transactions.contains(others) if isinstance(others, GtidSet) else not others
+
+
+def read_sources(
+    stored: Transactions, executed: Transactions, purged: Transactions, wanted: Callable[[str], bool]
+) -> Callable[[str], bool]:
+    """Tells the sources of which a dump leaves out what is stored: those that are wanted, and of the others those that the server can go on
+    with. The reference has all of the others sent again from their beginning at each start, whose statements then change tables anew."""
+
+    def goes_on(source: str) -> bool:
+        if wanted(source):
+            return True
+        read = stored.filtered(source.__eq__)
+        return covers(executed, read) and covers(read, purged.filtered(source.__eq__))
+
+    return goes_on
+
+
+def starting_set(stored: GtidSet, executed: GtidSet, purged: GtidSet, wanted: Callable[[str], bool]) -> GtidSet:
+    """What a dump is told to leave out (mysql.md §8.3): of the sources that were seen before, what was read; what the server has purged."""
+    seen = stored.filtered(wanted)
+    return executed.filtered(wanted).restricted(seen).overlaid(purged).overlaid(seen)
+
+
+def _uuid_text(server: str, text: str) -> str:
+    try:
+        return str(uuid.UUID(server))
+    except ValueError:
+        raise DataError(f"{server!r} is no UUID of a GTID set: {text[:200]}") from None
+
+
+def _merged(intervals: list[Interval]) -> tuple[Interval, ...]:
+    found: list[Interval] = []
+    for first, last in sorted(intervals):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(found[-1][1], last))
+        else:
+            found.append((first, last))
+    return tuple(found)
+
+
+def _difference(intervals: tuple[Interval, ...], others: tuple[Interval, ...]) -> tuple[Interval, ...]:
+    left: list[Interval] = []
+    for first, last in intervals:
+        start = first
+        for other_first, other_last in others:
+            if other_last < start or other_first > last:
+                continue
+            if other_first > start:
+                left.append((start, other_first - 1))
+            start = other_last + 1
+        if start <= last:
+            left.append((start, last))
+    return tuple(left)

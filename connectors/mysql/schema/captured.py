@@ -1,0 +1,212 @@
+"""From a table's model to what the data path needs of it: encoder, routes, source block. Built once a structure, by the task."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from connect_py.api import ConvertedColumn, Route
+from connect_py.api.record import JsonEncoding
+from connectors.engine.encode.plan import ColumnPlan
+from connectors.engine.encode.table import TableEncoder
+from connectors.engine.plugins.reselect import Fill
+from connectors.engine.relational.column_rules import ColumnFacts
+from connectors.engine.relational.table import Table, TableId
+from connectors.engine.topic_naming import TopicNaming
+from connectors.mysql.binlog.columns import Meaning
+from connectors.mysql.config import MySqlConfig
+from connectors.mysql.model import JDBC, MyColumn, MyTable
+from connectors.mysql.position.source_info import SourceBlock, block_schema
+from connectors.mysql.schema.reselect import Reselector
+from connectors.mysql.types.values import column_plan, meaning_of, selected
+
+log = logging.getLogger(__name__)
+
+_CHARACTERS = frozenset(JDBC[name] for name in ("CHAR", "VARCHAR", "NCHAR", "NVARCHAR"))
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedTable:
+    """A captured table in one structure.
+
+    Attributes:
+        model: what it was built from.
+        places: of the columns of events among the model's.
+        selected: these columns as a snapshot selects them.
+        meanings: what the reader of the log needs to know of each column there.
+        route: of rows and tombstones.
+        keyless_route: of truncates.
+        fill: fills in the new rows of the stream, their texts being those of `places`; None where nothing is read again.
+    """
+
+    id: TableId
+    model: MyTable
+    places: tuple[int, ...]
+    selected: tuple[str, ...]
+    meanings: tuple[Meaning, ...]
+    encoder: TableEncoder
+    block: SourceBlock
+    route: Route
+    keyless_route: Route
+    fill: Fill | None = None
+
+
+class TableFactory:
+    """Builds `CapturedTable`s.
+
+    Args:
+        headers: the context headers of every record.
+        reselector: reads again what rows of the stream do not have; None when nothing is.
+    """
+
+    def __init__(
+        self,
+        config: MySqlConfig,
+        encoding: JsonEncoding,
+        headers: tuple[tuple[str, str], ...],
+        reselector: Reselector | None = None,
+    ) -> None:
+        self._reselector = reselector
+        self._config = config
+        self._encoding = encoding
+        self._naming = TopicNaming.from_config(config.raw, "default")
+        self._schema = block_schema(config.connector)
+        self.headers = headers
+        self._warned: set[str] = set()
+
+    def build(self, model: MyTable) -> CapturedTable:
+        """A table's parts."""
+        config = self._config
+        key = config.keys.columns(Table(model.id, model.columns, model.key))
+        plans = [self._plan(model.id, column, in_key=column.name in key) for column in model.columns]
+        places = tuple(place for place, plan in enumerate(plans) if plan is not None)
+        if not key:
+            self._warn_once(
+                f"Table '{model.id}' has neither a primary key nor a usable unique index: its records have no key, so a sink cannot tell "
+                "its rows apart. Add a key, or name columns in message.key.columns"
+            )
+        topic = self._naming.data_topic(model.id.schema, model.id.table)
+        name = self._naming.schema_name(topic)
+        encoder = TableEncoder(
+            topic,
+            plans,
+            key,
+            self._schema,
+            self._encoding,
+            schema_name=name,
+            field_name=self._naming.field_name,
+            on_failure=config.choice("event.converting.failure.handling.mode"),
+            skip_unchanged=config.skips_unchanged,
+            key_mark=self._naming.key_mark(model.id.schema, model.id.table),
+        )
+        chosen = tuple(selected(model.columns[place], config.values) for place in places)
+        fill = None
+        if self._reselector is not None and model.id != config.signal_table:
+            fill = self._reselector.filler(model, places, encoder.columns, chosen, key)
+        return CapturedTable(
+            id=model.id,
+            model=model,
+            places=places,
+            selected=chosen,
+            meanings=(
+                *(meaning_of(column, config.values) for column in model.columns),
+                *(Meaning() for _ in range(model.width - len(model.columns))),
+            ),
+            encoder=encoder,
+            block=SourceBlock(
+                config.connector,
+                config.version,
+                config.topic_prefix,
+                model.id.schema,
+                model.id.table,
+                nulls_as_defaults=self._encoding.nulls_as_defaults,
+            ),
+            route=Route(topic, encoder.key_schema, encoder.value_schema, self.headers),
+            keyless_route=Route(topic, None, encoder.value_schema, self.headers),
+            fill=fill,
+        )
+
+    def _plan(self, table: TableId, column: MyColumn, *, in_key: bool) -> ColumnPlan | None:
+        shown = self._config.filters.is_column_captured(table, column.name)
+        if not shown and not in_key:
+            return None
+        plan = column_plan(column, self._config.values)
+        if self._config.converters.converters:
+            plan = self._converted(table, column, plan) or plan
+        if plan is None:
+            self._warn_once(
+                f"Column {table}.{column.name} has the type {column.type_name}, which is not supported; it is left out of records"
+            )
+            return None
+        comment = column.comment if self._config.flag("include.schema.comments") else None
+        facts = ColumnFacts(
+            id=f"{table}.{column.name}",
+            type_id=f"{table}.{column.type_name}",
+            name=column.name,
+            type_name=column.type_name,
+            length=column.length,
+            scale=column.scale,
+            characters=column.jdbc_type in _CHARACTERS,
+            comment=comment,
+        )
+        if comment:
+            plan = replace(plan, schema=replace(plan.schema, doc=comment))
+        return replace(self._config.column_rules.apply(plan, facts), only_in_key=not shown)
+
+    def _converted(self, table: TableId, column: MyColumn, plain: ColumnPlan | None) -> ColumnPlan | None:
+        # a default that the connector itself does not show, of zeros or unreadable, is none of a converter's either
+        has_default = column.has_default and (plain is None or plain.schema.default is not None)
+        asked = ConvertedColumn(
+            name=column.name,
+            data_collection=str(table),
+            type_name=column.type_name,
+            length=column.length,
+            scale=column.scale,
+            optional=column.nullable,
+            default=column.default if has_default else None,
+            charset=column.charset,
+        )
+        return self._config.converters.plan(asked, self._config.values.placeholder)
+
+    def _warn_once(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
+            log.warning(text)
+
+
+#: Finds the captured table of a name, None for one that is not captured.
+Lookup = Callable[[TableId], CapturedTable | None]
+
+
+class CapturedTables:
+    """Captured tables by name, built when they are first asked for and forgotten when their model changes."""
+
+    def __init__(
+        self,
+        factory: TableFactory,
+        is_captured: Callable[[TableId], bool],
+        models: Mapping[TableId, MyTable],
+        on_first_use: Callable[[TableId], None] = lambda _: None,
+    ) -> None:
+        self._on_first_use = on_first_use
+        self._factory = factory
+        self._is_captured = is_captured
+        self._models = models
+        self._built: dict[TableId, CapturedTable] = {}
+
+    def names(self) -> list[TableId]:
+        """The captured tables that are known, in order."""
+        return sorted(id_ for id_ in self._models if self._is_captured(id_))
+
+    def get(self, id_: TableId) -> CapturedTable | None:
+        """A table, None for one that is not captured or not known."""
+        model = self._models.get(id_)
+        if model is None or not self._is_captured(id_):
+            return None
+        built = self._built.get(id_)
+        if built is None or built.model is not model:
+            if built is None:
+                self._on_first_use(id_)
+            built = self._built[id_] = self._factory.build(model)
+        return built

@@ -1,0 +1,254 @@
+"""Whether a schema history tells the structures that the server has, and what can be done where it does not (`connect-py history`).
+
+The connector's offset says up to where the history counts. Statements that the log holds behind it are applied to what the history tells;
+the result must be what the server shows. Where it is not, a record between the table's last one and the offset is missing, or was never
+understood. A table that no later statement touches looks at the offset as it looks now: its structure can be put into the history there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import orjson
+
+from connect_py.errors import ConnectError, DataError
+from connectors.engine.relational.table import TableId
+from connectors.mysql.changes import Change, Tables
+from connectors.mysql.config import MySqlConfig
+from connectors.mysql.ddl.lexer import DdlError
+from connectors.mysql.ddl.statements import apply, concerned_table
+from connectors.mysql.model import MyTable
+from connectors.mysql.position.offset import MySqlOffset
+from connectors.mysql.schema.history_fold import HistoryFold
+from connectors.mysql.schema.history_records import HistoryRecord
+from connectors.mysql.schema.log_statements import statements_behind
+from connectors.mysql.schema.structure_check import are_alike, facts
+from connectors.mysql.schema.structure_source import read_structure
+from connectors.mysql.server import queries
+from connectors.mysql.server.connection import Connection
+from offsets.schema_history import SETTINGS, KafkaSchemaHistory
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is wrong.
+
+    Attributes:
+        text: with the range of the log that it is about.
+        table: that it is about; None for the history itself.
+        present: the structure that a repair puts into the history, with its statement; None where nothing can be done from here.
+    """
+
+    text: str
+    table: TableId | None = None
+    present: tuple[MyTable, str] | None = None
+
+
+@dataclass(slots=True)
+class _Told:
+    """What the history tells.
+
+    Attributes:
+        last: of each table the place of its last record.
+        offset: up to where it counts.
+    """
+
+    fold: HistoryFold
+    last: dict[TableId, str] = field(default_factory=dict)
+    first: str = ""
+    offset: Mapping[str, Any] = field(default_factory=dict)
+
+
+class HistoryCheck:
+    """One check, and the repair of what it found. Used by one thread.
+
+    Args:
+        offset: of the connector; None takes the place of the last record.
+    """
+
+    def __init__(self, config: MySqlConfig, offset: MySqlOffset | None) -> None:
+        self._config = config
+        self._offset = offset
+        self._partition = {"server": config.topic_prefix}
+        self._findings: list[Finding] = []
+        self.tables = 0
+        self.records = 0
+
+    def run(self) -> list[Finding]:
+        """What is wrong, the history first.
+
+        Raises:
+            ConnectError: Kafka or the server cannot be asked.
+        """
+        history = KafkaSchemaHistory(self._config.history_topic, self._config.history_client)
+        try:
+            told = self._read(history)
+        finally:
+            history.close()
+        connection = queries.open_connection(self._config)
+        try:
+            self._compare(connection, told)
+        finally:
+            connection.close()
+        return self._findings
+
+    def repair(self) -> list[Finding]:
+        """Put what was found missing into the history, at the offset. Returns what could not be repaired. Raises ConnectError."""
+        history = KafkaSchemaHistory(self._config.history_topic, self._config.history_client)
+        try:
+            if not history.exists():
+                history.create()
+                self._begin(history)
+            for finding in self._findings:
+                if finding.table is not None and finding.present is not None:
+                    table, statement = finding.present
+                    self._append(history, table.id.schema, statement, (Change("CREATE", table.id, table),))
+        finally:
+            history.close()
+        return [finding for finding in self._findings if finding.table is not None and finding.present is None]
+
+    def _begin(self, history: KafkaSchemaHistory) -> None:
+        """What stands before the tables in a new history: character sets of the server and of databases."""
+        connection = queries.open_connection(self._config)
+        try:
+            self._append(history, "", queries.charset_statement(connection))
+            databases = sorted({finding.table.schema for finding in self._findings if finding.table is not None})
+            for database, statements in queries.database_statements(connection, databases).items():
+                self._append(history, database, statements[1])
+        finally:
+            connection.close()
+
+    def _append(self, history: KafkaSchemaHistory, database: str, ddl: str, changes: tuple[Change, ...] = ()) -> None:
+        assert self._offset is not None
+        position = replace(self._offset, snapshot=None, more={}).dump()
+        history.append(HistoryRecord(self._partition, position, time.time_ns() // 1_000_000, database, ddl, changes).to_json())
+
+    # -- the history -------------------------------------------------------------------------------------------------------------------
+
+    def _read(self, history: KafkaSchemaHistory) -> _Told:
+        until = None if self._offset is None else self._offset.dump()
+        told = _Told(HistoryFold(self._partition, until, self._config.gtid_sources, by_place=self._config.flag("gtid.ignore.on.recovery")))
+        if not history.exists():
+            self._findings.append(Finding(f"The topic '{history.topic}' does not exist: all structures are missing"))
+            return told
+        self._check_topic(history)
+        expected: int | None = None
+        for number, value in history.read_values():
+            if expected is not None and number != expected:
+                self._findings.append(Finding(f"Records {expected} to {number - 1} are missing, behind {_place(told.offset)}"))
+            expected = number + 1
+            self._add(told, number, value or b"")
+        self.records = told.fold.count
+        if self._offset is None and told.offset:
+            self._offset = replace(MySqlOffset.load(dict(told.offset)), snapshot=None)
+        return told
+
+    def _add(self, told: _Told, number: int, value: bytes) -> None:
+        try:
+            counts = told.fold.add(value)
+        except DataError as error:
+            self._findings.append(Finding(f"Record {number} is none, behind {_place(told.offset)}: {error}"))
+            return
+        if not counts:
+            return
+        record = HistoryRecord.from_json(_object(value))
+        told.offset = record.position
+        told.first = told.first or _place(record.position)
+        for change in record.changes:
+            told.last[change.id] = _place(record.position)
+
+    def _check_topic(self, history: KafkaSchemaHistory) -> None:
+        partitions, begin, settings = history.describe()
+        if partitions != 1:
+            self._findings.append(Finding(f"The topic '{history.topic}' has {partitions} partitions and must have one"))
+        if begin:
+            self._findings.append(Finding(f"Records 0 to {begin - 1} of the topic '{history.topic}' are gone, from the beginning on"))
+        for name, wanted in SETTINGS.items():
+            found = settings.get(name, wanted)
+            if found != wanted and not (name == "retention.ms" and found == "-1"):
+                self._findings.append(Finding(f"The topic '{history.topic}' has {name}={found}: records can be lost. Set {name}={wanted}"))
+
+    # -- the server --------------------------------------------------------------------------------------------------------------------
+
+    def _compare(self, connection: Connection, told: _Told) -> None:
+        if self._offset is None:
+            self._findings.append(Finding("The history is empty, and no offset of the connector was given: its structures are not needed"))
+            return
+        expected, touched, unsure = self._expected(connection, told)
+        present: dict[TableId, tuple[MyTable, str] | None] = {}
+        for id_ in queries.all_tables(connection, with_system=not self._config.flag("table.ignore.builtin")):
+            if self._config.filters.is_captured(id_):
+                try:
+                    present[id_] = read_structure(connection, id_)
+                except DdlError as error:
+                    self._findings.append(Finding(f"The server's own statement for {id_} cannot be understood: {error}", id_))
+        self.tables = len(present)
+        end = _place(self._offset.dump())
+        for id_, found in present.items():
+            model = expected.tables.get(id_)
+            if found is None or (model is not None and are_alike(found[0], model)):
+                continue
+            wrong = "has no structure" if model is None else f"has another structure ({_difference(found[0], model)})"
+            since = told.last.get(id_) or told.first or "the beginning"
+            later = (
+                "; a statement behind the offset concerns it, so that what it looked like there cannot be read" if id_ in touched else ""
+            )
+            doubt = "; a statement about it cannot be understood" if id_ in unsure else ""
+            text = f"{id_} {wrong} in the history: a record is missing between {since} and {end}{later}{doubt}"
+            self._findings.append(Finding(text, id_, None if id_ in touched else found))
+
+    def _expected(self, connection: Connection, told: _Told) -> tuple[Tables, set[TableId], set[TableId]]:
+        """The structures after the statements behind the offset; the tables that these touch; those of which one is not understood."""
+        assert self._offset is not None
+        tables, touched = told.fold.tables(), set[TableId]()
+        unsure = set(told.fold.unsure)
+        try:
+            statements = statements_behind(connection, self._config, self._offset)
+        except ConnectError as error:
+            self._findings.append(Finding(f"The log behind {_place(self._offset.dump())} cannot be read: {error}"))
+            return tables, touched, unsure
+        for sql, database, sql_mode in statements:
+            concerned = concerned_table(sql, database)
+            if concerned is not None:
+                touched.add(concerned)
+            try:
+                for change in apply(sql, tables, database, sql_mode=sql_mode):
+                    touched |= {change.id} | ({change.previous} if change.previous else set())
+            except DdlError:
+                if concerned is not None:
+                    unsure.add(concerned)
+        return tables, touched, unsure
+
+
+def _object(value: bytes) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = orjson.loads(value)
+    return found
+
+
+def _place(position: Mapping[str, Any]) -> str:
+    if not position:
+        return "the beginning"
+    gtids = f" ({position['gtids']})" if position.get("gtids") else ""
+    return f"{position.get('file')}:{position.get('pos')}{gtids}"
+
+
+def _difference(present: MyTable, model: MyTable) -> str:
+    """The first difference, in words."""
+    ours, theirs = [column.name.lower() for column in model.columns], [column.name.lower() for column in present.columns]
+    if ours != theirs:
+        return f"columns {', '.join(ours)}; the server has {', '.join(theirs)}"
+    if present.key != model.key:
+        return f"key {', '.join(model.key) or 'none'}; the server has {', '.join(present.key) or 'none'}"
+    for mine, its in zip(model.columns, present.columns, strict=True):
+        if facts(mine) != facts(its):
+            return f"column {mine.name} as {_shown(mine)}; the server has {_shown(its)}"
+    return "in its columns"
+
+
+def _shown(column: Any) -> str:
+    length = f"({column.length})" if column.length is not None else ""
+    charset = f" of {column.charset}" if column.charset else ""
+    return f"{column.type_name}{length}{charset}{'' if column.nullable else ' NOT NULL'}"

@@ -1,0 +1,257 @@
+"""The tables' models, their history, and the records that tell of changes: one owner for all three, used by the task's thread.
+
+The order of a statement is: the model changes, the history keeps it, the record is given out. A task that dies in between reads the
+statement again, which changes nothing any more.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from connect_py.api.record import EncodedRow
+from connect_py.errors import DataError
+from connectors.engine.relational.filters import matches_any
+from connectors.engine.relational.table import TableId
+from connectors.mysql.changes import Change, Tables
+from connectors.mysql.config import MySqlConfig
+from connectors.mysql.ddl.lexer import DdlError
+from connectors.mysql.ddl.normal import normalised
+from connectors.mysql.ddl.statement_kinds import without_settings
+from connectors.mysql.ddl.statements import ANSI_QUOTES, apply, concerned_table
+from connectors.mysql.model import MyTable
+from connectors.mysql.position.offset import MySqlOffset
+from connectors.mysql.position.source_info import SourceBlock
+from connectors.mysql.schema.changes_topic import SchemaChangeRecords, parts_of
+from connectors.mysql.schema.history_fold import HistoryFold
+from connectors.mysql.schema.history_records import HistoryRecord, apply_changes, changes_from_json
+from offsets.schema_history import KafkaSchemaHistory
+
+log = logging.getLogger(__name__)
+
+_MAKES_DATABASE = re.compile(r"\s*(CREATE|DROP)\s+(DATABASE|SCHEMA)\b", re.IGNORECASE)
+
+
+class Schema:
+    """See the module.
+
+    Args:
+        partition: the source partition, which history records name.
+        records: None where `include.schema.changes` is off.
+        letters: the server's ``lower_case_table_names``.
+
+    Attributes:
+        tables: the models.
+        unsure: tables of which a statement could not be understood; the log or the server is asked when their rows come.
+    """
+
+    def __init__(
+        self,
+        config: MySqlConfig,
+        history: KafkaSchemaHistory,
+        partition: Mapping[str, str],
+        records: SchemaChangeRecords | None,
+        *,
+        letters: int = 0,
+    ) -> None:
+        self._config = config
+        self._history = history
+        self._partition = dict(partition)
+        self._records = records
+        self._only_tables = config.flag("schema.history.internal.store.only.captured.tables.ddl")
+        self._only_databases = config.flag("schema.history.internal.store.only.captured.databases.ddl")
+        self._skips = config.flag("schema.history.internal.skip.unparseable.ddl")
+        self._unread = config.unread_statements
+        self._waits = True
+        self._letters = letters
+        self.tables = Tables(letters=letters, keeps_comments=config.flag("include.schema.comments"))
+        self.unsure: set[TableId] = set()
+
+    def recover(self, offset: MySqlOffset) -> int:
+        """Bring the models to where they were at an offset. Returns how many records were applied.
+
+        Raises:
+            RetriableError: the broker is not there.
+            DataError: the history holds what is none.
+        """
+        fold = HistoryFold(
+            self._partition,
+            offset.dump(),
+            self._config.gtid_sources,
+            by_place=self._config.flag("gtid.ignore.on.recovery"),
+            letters=self._letters,
+        )
+        for number, value in self._history.read_values():
+            try:
+                fold.add(value or b"")
+            except DataError as error:
+                log.warning("Record %d of the schema history '%s' was passed over: %s", number, self._history.topic, error)
+        self.tables, self.unsure = fold.tables(), fold.unsure
+        self.tables.keeps_comments = self._config.flag("include.schema.comments")
+        return fold.count
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Inside, the history takes statements without an answer to each; at the end it has them all. Raises RetriableError there."""
+        self._waits = False
+        try:
+            yield
+        finally:
+            self._waits = True
+        self._history.flush()
+
+    def statement(
+        self,
+        sql: str,
+        database: str,
+        position: Mapping[str, Any],
+        source: tuple[int, str, str, int, dict[str, Any]],
+        *,
+        sql_mode: int = 0,
+    ) -> tuple[list[EncodedRow], list[Change]]:
+        """Apply a statement, keep it, and tell of it.
+
+        Args:
+            database: the default one.
+            position: the offset at the statement.
+            source: what the source block shows: microseconds since 1970, marker, file, position, and named values.
+
+        Returns:
+            Records for the schema change topic, and what changed.
+
+        Raises:
+            DdlError: it cannot be understood, and is not to be skipped.
+            RetriableError: the history was not written.
+        """
+        sql = without_settings(sql)
+        if self._unread and matches_any(self._unread, sql.strip()):
+            return [], []
+        new_parser = self._config.connector == "mysql"
+        normal = normalised(sql, ansi_quotes=bool(sql_mode & ANSI_QUOTES)) if new_parser else sql
+        try:
+            changes = apply(normal, self.tables, database, sql_mode=sql_mode)
+        except DdlError as error:
+            changes = self._not_understood(sql, database, error, position)
+        rows: list[EncodedRow] = []
+        if any(change.kind == "TRUNCATE" for change in changes):
+            return rows, changes
+        for part_database, part, part_changes, names in parts_of(normal if changes else sql, database, changes, has_new_parser=new_parser):
+            now_ms = time.time_ns() // 1_000_000
+            if self._is_stored(part_database, part_changes):
+                self._history.append(
+                    HistoryRecord(self._partition, position, now_ms, part_database, part, tuple(part_changes)).to_json(), wait=self._waits
+                )
+            if self._records is not None and self._is_told(part_database, part_changes, source[1]):
+                rows.append(self._records.row(self._block(part_database, names, source, sql), now_ms, part_database, part, part_changes))
+        return rows, changes
+
+    @property
+    def tells(self) -> bool:
+        """Whether there is a schema change topic."""
+        return self._records is not None
+
+    def told_again(self, statements: Sequence[tuple[str, str]], source: tuple[int, str, str, int, dict[str, Any]]) -> list[EncodedRow]:
+        """Records that tell of structures that are known: neither the models nor their history change, so that nothing depends on whether
+        all of them arrive. Only where `tells` holds.
+
+        Args:
+            statements: (database, statement) that make the tables.
+            source: as of `statement`.
+        """
+        rows: list[EncodedRow] = []
+        assert self._records is not None
+        tables = Tables(letters=self._letters, keeps_comments=self.tables.keeps_comments)
+        for database, sql in statements:
+            try:
+                changes = apply(sql, tables, database)
+            except DdlError as error:
+                log.warning("A structure is not told again, since its statement could not be understood. %s", error)
+                continue
+            names = sorted({change.id.table for change in changes})
+            block = self._block(database, names, source, sql)
+            rows.append(self._records.row(block, time.time_ns() // 1_000_000, database, sql, changes))
+        return rows
+
+    def _not_understood(self, sql: str, database: str, error: DdlError, position: Mapping[str, Any]) -> list[Change]:
+        """What concerns a captured table is settled when its next rows come; all else by `skip.unparseable.ddl`."""
+        id_ = concerned_table(sql, database)
+        if id_ is not None and self._config.filters.is_captured(id_) and self.is_known(id_):
+            log.warning("A statement about %s could not be understood; its structure is read when rows of it come. %s", id_, error)
+            self.unsure.add(id_)
+            if self._only_tables:
+                # it names no table's change, and would be left out of such a history
+                self._history.append(HistoryRecord(self._partition, position, time.time_ns() // 1_000_000, id_.schema, sql).to_json())
+        elif not self._skips:
+            raise error
+        else:
+            log.warning("Ignoring unparseable DDL statement. %s", error)
+        return []
+
+    def settle(self, table: MyTable, ddl: str, position: Mapping[str, Any]) -> None:
+        """Take a structure that no statement told of, and keep it. Raises RetriableError: the history was not written."""
+        self.tables.tables[table.id] = table
+        self.unsure.discard(table.id)
+        now_ms = time.time_ns() // 1_000_000
+        changes = (Change("ALTER", table.id, table),)
+        self._history.append(HistoryRecord(self._partition, position, now_ms, table.id.schema, ddl, changes).to_json())
+
+    def repair(
+        self,
+        database: str,
+        schema: str,
+        ddl: str | None,
+        changes: Sequence[Mapping[str, Any]],
+        position: Mapping[str, Any],
+        source: bytes,
+    ) -> tuple[list[EncodedRow], list[TableId]]:
+        """Take structures that a signal tells (`SchemaChanges.java`): they count from a position on.
+
+        Args:
+            changes: as records of the history have them.
+            source: the source block that the record shows.
+
+        Returns:
+            Records for the schema change topic, and the tables that are other ones now.
+
+        Raises:
+            DataError: a change cannot be understood; nothing was changed.
+            RetriableError: the history was not written.
+        """
+        rows = []
+        parsed = changes_from_json(changes)
+        for change in parsed:
+            apply_changes([change], self.tables)
+            now_ms = time.time_ns() // 1_000_000
+            self._history.append(HistoryRecord(self._partition, position, now_ms, database, ddl, (change,), schema).to_json())
+            if self._records is not None:
+                rows.append(self._records.row(source, now_ms, database, ddl, [change], schema))
+            log.info("A signal gave the table %s another structure", change.id)
+        return rows, [change.id for change in parsed]
+
+    def _block(self, database: str, names: list[str], source: tuple[int, str, str, int, dict[str, Any]], sql: str) -> bytes:
+        ts_us, marker, file, pos, more = source
+        # the reference shows no table for databases made and dropped, and an empty name for all else that changes no table's structure
+        none = "" if marker == "false" and not _MAKES_DATABASE.match(sql) else None
+        block = SourceBlock(self._config.connector, self._config.version, self._config.topic_prefix, database, ",".join(names) or none)
+        return block.render(ts_us, marker, file, pos, **more)
+
+    def _is_stored(self, database: str, changes: list[Change]) -> bool:
+        if not database:
+            return True
+        filters = self._config.filters
+        if self._only_tables:
+            return any(filters.is_captured(change.id) or (change.previous and filters.is_captured(change.previous)) for change in changes)
+        return not self._only_databases or filters.schemas(database)
+
+    def _is_told(self, database: str, changes: list[Change], marker: str) -> bool:
+        # a snapshot tells how databases are made even where the history keeps only captured tables
+        of_snapshot = marker != "false" and not changes
+        return self._is_stored(database, changes) or (of_snapshot and self._config.filters.schemas(database))
+
+    def is_known(self, id_: TableId) -> bool:
+        """Whether there is a model of a table."""
+        return id_ in self.tables.tables

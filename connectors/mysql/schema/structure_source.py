@@ -1,0 +1,229 @@
+"""Structures of tables that statements do not tell of: one could not be understood, or the history lacks one (mysql.md §7.4, §10.2).
+
+The log itself describes tables where ``binlog_row_metadata=FULL`` is set. Else the server is asked, whose answer is of now: it counts only
+if columns of its kinds stand in the log at the place in question. What was done is logged, and kept in the history; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from connect_py.errors import FatalTaskError
+from connectors.engine.relational.table import TableId
+from connectors.mysql import error_codes
+from connectors.mysql.binlog.charsets import decoder
+from connectors.mysql.binlog.codes import ColumnType as T
+from connectors.mysql.binlog.row_metadata import DescribedColumn, described_columns
+from connectors.mysql.binlog.table_map import TableMap
+from connectors.mysql.changes import Tables
+from connectors.mysql.config import MySqlConfig
+from connectors.mysql.ddl.lexer import DdlError
+from connectors.mysql.ddl.statements import apply
+from connectors.mysql.errors import LostConnectionError, ServerError
+from connectors.mysql.model import JDBC, MyColumn, MyTable
+from connectors.mysql.server import queries
+from connectors.mysql.server.connection import Connection, quote_name
+
+log = logging.getLogger(__name__)
+
+_BINARY = 63
+#: How each type stands in the log.
+_STORED: dict[str, tuple[T, ...]] = {
+    **dict.fromkeys(("TINYINT", "BOOL", "BOOLEAN"), (T.TINY,)),
+    "SMALLINT": (T.SHORT,),
+    "MEDIUMINT": (T.INT24,),
+    **dict.fromkeys(("INT", "INTEGER"), (T.LONG,)),
+    "BIGINT": (T.LONGLONG,),
+    "FLOAT": (T.FLOAT, T.DOUBLE),
+    **dict.fromkeys(("DOUBLE", "DOUBLE PRECISION", "REAL"), (T.DOUBLE, T.FLOAT)),
+    **dict.fromkeys(("DECIMAL", "DEC", "FIXED", "NUMERIC"), (T.NEWDECIMAL,)),
+    "BIT": (T.BIT,),
+    "YEAR": (T.YEAR,),
+    "DATE": (T.DATE, T.NEWDATE),
+    "TIME": (T.TIME2, T.TIME),
+    "DATETIME": (T.DATETIME2, T.DATETIME),
+    "TIMESTAMP": (T.TIMESTAMP2, T.TIMESTAMP),
+    "ENUM": (T.ENUM,),
+    "SET": (T.SET,),
+    "JSON": (T.JSON, T.BLOB),
+    "VECTOR": (T.VECTOR,),
+    **dict.fromkeys(("CHAR", "NCHAR", "BINARY", "UUID", "INET4", "INET6"), (T.STRING,)),
+    **dict.fromkeys(("VARCHAR", "NVARCHAR", "VARBINARY"), (T.VARCHAR, T.VARCHAR_COMPRESSED)),
+    **dict.fromkeys(
+        ("TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"), (T.BLOB, T.BLOB_COMPRESSED)
+    ),
+}
+_NAMES = {
+    T.TINY: "TINYINT",
+    T.SHORT: "SMALLINT",
+    T.INT24: "MEDIUMINT",
+    T.LONG: "INT",
+    T.LONGLONG: "BIGINT",
+    T.FLOAT: "FLOAT",
+    T.DOUBLE: "DOUBLE",
+    T.NEWDECIMAL: "DECIMAL",
+    T.BIT: "BIT",
+    T.YEAR: "YEAR",
+    T.JSON: "JSON",
+    T.VECTOR: "VECTOR",
+    T.DATE: "DATE",
+    T.NEWDATE: "DATE",
+    T.TIME: "TIME",
+    T.TIME2: "TIME",
+    T.DATETIME: "DATETIME",
+    T.DATETIME2: "DATETIME",
+    T.TIMESTAMP: "TIMESTAMP",
+    T.TIMESTAMP2: "TIMESTAMP",
+    T.ENUM: "ENUM",
+    T.SET: "SET",
+}
+_SHAPES = ("GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON", "GEOMETRYCOLLECTION")
+_CODES = {"INT": "INTEGER", "MEDIUMINT": "INTEGER", "YEAR": "INTEGER", "DATETIME": "TIMESTAMP", "TIMESTAMP": "TIMESTAMP_WITH_TIMEZONE"}
+
+
+def structure_at(config: MySqlConfig, id_: TableId, map_: TableMap, why: str) -> tuple[MyTable, str]:
+    """A table's structure at a place of the log.
+
+    Args:
+        map_: of the table there.
+        why: the statements do not tell, for messages.
+
+    Returns:
+        The structure, and a statement that makes it.
+
+    Raises:
+        FatalTaskError: neither the log nor the server says it.
+        LostConnectionError: the server cannot be asked now.
+    """
+    described = described_columns(map_)
+    connection = queries.open_connection(config)
+    try:
+        if described is not None:
+            hidden = _hides_versions(connection, id_, described)
+            table = _from_log(connection, id_, described[:-2] if hidden else described)
+            table = replace(table, versioned=hidden)
+            log.warning("%s: its structure was taken from the log's row metadata", why)
+            return table, _statement(table)
+        return _from_server(connection, id_, map_, why)
+    finally:
+        connection.close()
+
+
+def _hides_versions(connection: Connection, id_: TableId, described: list[DescribedColumn]) -> bool:
+    """Whether the last two columns are MariaDB's own, which the log describes like a table's that is versioned by columns of such names."""
+    if [column.name for column in described[-2:]] != ["row_start", "row_end"]:
+        return False
+    found = read_structure(connection, id_)
+    return found is not None and found[0].versioned
+
+
+def read_structure(connection: Connection, id_: TableId) -> tuple[MyTable, str] | None:
+    """A table as the server has it now, and its statement; None for one that is gone. Raises ServerError, DdlError."""
+    try:
+        ((_, statement, *_),) = connection.texts(f"SHOW CREATE TABLE {quote_name(id_.schema, id_.table)}")
+    except ServerError as error:
+        if error.code in error_codes.GONE:
+            return None
+        raise
+    tables = Tables()
+    apply(statement, tables, id_.schema)
+    table = tables.tables.get(id_)
+    return None if table is None else (table, statement)
+
+
+def _from_server(connection: Connection, id_: TableId, map_: TableMap, why: str) -> tuple[MyTable, str]:
+    try:
+        found = read_structure(connection, id_)
+    except LostConnectionError:
+        raise
+    except (ServerError, DdlError) as error:
+        raise FatalTaskError(f"{why}, and the server does not tell its structure: {error}") from error
+    if found is None or not fits(found[0], map_):
+        raise FatalTaskError(
+            f"{why}, and the table's structure on the server is {'gone' if found is None else 'another one by now'}. Nothing of the table "
+            "was read from there on. Set binlog_row_metadata=FULL on the server, so that the log describes its tables, and take a new "
+            "snapshot of this table; or send its structure by a signal schema-changes"
+        )
+    log.warning("%s: its structure was read from the server, whose columns are of the kinds that the log has at this place", why)
+    return found
+
+
+def fits(table: MyTable, map_: TableMap) -> bool:
+    """Whether rows of a map can be rows of this structure."""
+    if table.width != len(map_.columns):
+        return False
+    for column, stored in zip(table.columns, map_.columns, strict=False):
+        kind = column.base_type
+        if kind in _SHAPES or kind == "GEOMCOLLECTION":
+            known: tuple[T, ...] = (T.GEOMETRY,)
+        else:
+            known = _STORED.get(kind, ())
+        if stored.type not in known:
+            return False
+        if stored.type is T.NEWDECIMAL and (column.length or 10, column.scale or 0) != (stored.size, stored.scale):
+            return False
+        if stored.type is T.BIT and (column.length or 1) != stored.size:
+            return False
+    return True
+
+
+def _from_log(connection: Connection, id_: TableId, described: list[DescribedColumn]) -> MyTable:
+    rows = connection.texts("SELECT id, character_set_name FROM information_schema.collations WHERE id IS NOT NULL")
+    charsets = {int(number): charset for number, charset in rows if number}
+    columns = tuple(_column(column, charsets.get(column.collation, "utf8mb4")) for column in described)
+    key = [column.name for column in sorted(described, key=lambda column: column.in_key) if column.in_key]
+    return MyTable(id_, columns, tuple(key))
+
+
+def _column(column: DescribedColumn, charset: str) -> MyColumn:
+    stored, code = column.stored, column.stored.type
+    length: int | None = None
+    scale: int | None = None
+    labels: tuple[str, ...] = ()
+    holds_characters = column.collation not in (0, _BINARY)
+    if code is T.GEOMETRY:
+        name = _SHAPES[column.geometry] if 0 <= column.geometry < len(_SHAPES) else "GEOMETRY"
+    elif code in (T.STRING, T.VAR_STRING, T.VARCHAR, T.VARCHAR_COMPRESSED):
+        fixed = code is T.STRING
+        name = ("CHAR" if fixed else "VARCHAR") if holds_characters else ("BINARY" if fixed else "VARBINARY")
+        length = stored.size
+    elif code in (T.TINY_BLOB, T.MEDIUM_BLOB, T.LONG_BLOB, T.BLOB, T.BLOB_COMPRESSED):
+        name = ("", "TINY", "", "MEDIUM", "LONG")[min(stored.size, 4)] + ("TEXT" if holds_characters else "BLOB")
+    else:
+        name = _NAMES.get(code, code.name)
+    if code is T.NEWDECIMAL:
+        length, scale = stored.size, stored.scale
+    elif code in (T.BIT, T.TIME2, T.DATETIME2, T.TIMESTAMP2):
+        length = stored.size or None
+    elif code in (T.ENUM, T.SET):
+        decode = decoder(charset)
+        labels = tuple(decode(label) for label in column.labels)
+        length = 1 if code is T.ENUM else max(0, 2 * len(labels) - 1)
+        holds_characters = True
+    type_name = f"{name} UNSIGNED" if column.unsigned else name
+    if name.endswith("TEXT"):
+        jdbc = "VARCHAR"
+    elif name in ("ENUM", "SET"):
+        jdbc = "CHAR"
+    elif name.endswith("BLOB"):
+        jdbc = "BLOB"
+    else:
+        jdbc = _CODES.get(name, "SMALLINT" if name == "TINYINT" else name if name in JDBC else "OTHER")
+    return MyColumn(
+        name=column.name,
+        type_name=type_name,
+        jdbc_type=JDBC[jdbc],
+        length=length,
+        scale=scale,
+        charset=charset if holds_characters else None,
+        labels=labels,
+        nullable=column.nullable,
+        has_default=column.nullable,
+    )
+
+
+def _statement(table: MyTable) -> str:
+    """What the history shows; readers take the structure that stands beside it."""
+    columns = ", ".join(f"{quote_name(column.name)} {column.type_name}" for column in table.columns)
+    return f"CREATE TABLE {quote_name(table.id.schema, table.id.table)} ({columns}) /* from row metadata */"

@@ -1,0 +1,141 @@
+"""The locks under which a snapshot's moment is taken, by `snapshot.locking.mode` (mysql.md §6.1 to §6.3)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from connect_py.errors import FatalTaskError
+from connectors.engine.relational.table import TableId
+from connectors.mysql import error_codes
+from connectors.mysql.config import MySqlConfig
+from connectors.mysql.errors import LostConnectionError, ServerError
+from connectors.mysql.server import queries
+from connectors.mysql.server.connection import Connection, quote_literal, quote_name
+from connectors.mysql.server.moment import prepare_session, take_moment
+
+log = logging.getLogger(__name__)
+
+_CONSISTENT = ("minimal", "minimal_percona", "minimal_percona_no_table_locks")
+_LOCKS = {"minimal": "FLUSH TABLES WITH READ LOCK", "extended": "FLUSH TABLES WITH READ LOCK"}
+_PERCONA_LOCK = "LOCK TABLES FOR BACKUP"
+
+
+class SnapshotLocks:
+    """The locks of one session, in the order `take`, `begin`, `structures_read`, `hand_over`, `rows_read`. Every method raises ServerError.
+
+    Attributes:
+        with_tables: whether the captured tables are locked, since the server refused the global lock.
+    """
+
+    def __init__(self, connection: Connection, config: MySqlConfig) -> None:
+        self._connection = connection
+        self._config = config
+        self._mode = config.choice("snapshot.locking.mode", "minimal")
+        self._is_held = False
+        self.with_tables = False
+
+    def take(self, captured: Sequence[TableId]) -> None:
+        """The global lock, or that of the captured tables in its place.
+
+        Raises:
+            FatalTaskError: a right is missing, or the mode forbids the second.
+        """
+        prepare_session(self._connection, self._config)
+        if self._mode == "none":
+            return
+        try:
+            self._is_held = True
+            self._connection.execute(_LOCKS.get(self._mode, _PERCONA_LOCK))
+        except LostConnectionError:
+            raise
+        except ServerError as error:
+            if self._mode == "minimal_percona_no_table_locks":
+                raise FatalTaskError(
+                    "Cannot perform two-phase schema snapshot because global read lock was not acquired and table locks are not allowed in "
+                    "*_no_table_locks mode."
+                ) from error
+            log.info("The server refuses the global read lock, the captured tables are locked in its place: %s", error)
+            self.with_tables = True
+            self._lock_tables(captured)
+
+    def begin(self) -> None:
+        """Begin the transaction that reads, once the position is known: a lock that lets others commit (Percona's) or none must not let
+        a change fall between the two. Locked tables do not change, and a transaction's start would let them go."""
+        if not self.with_tables:
+            if self._mode in _CONSISTENT:
+                take_moment(self._connection)
+            else:
+                self._connection.execute("START TRANSACTION")
+
+    def structures_read(self) -> None:
+        """Let the lock go, where rows do not need it."""
+        if not self.with_tables and self._mode in _CONSISTENT:
+            self.let_go()
+
+    def hand_over(self, captured: Sequence[TableId]) -> Connection | None:
+        """Where tables are locked in place of the global lock, let them go once another session has taken the moment.
+
+        (The reference holds them until the last row was read. So does this one with `extended`, and where a table has no transactions.)
+
+        Returns:
+            The session that reads in place of this one; None where this one goes on.
+        """
+        if not self.with_tables or self._mode not in _CONSISTENT or not _have_transactions(self._connection, captured):
+            return None
+        other = queries.open_connection(self._config)
+        try:
+            prepare_session(other, self._config)
+            take_moment(other)
+            self.let_go()
+        except BaseException:
+            other.close()
+            raise
+        return other
+
+    def rows_read(self) -> None:
+        """Let go whatever is left."""
+        if self._is_held and (self.with_tables or self._mode == "extended"):
+            self.let_go()
+        self._connection.execute("ROLLBACK")
+
+    def let_go(self) -> None:
+        """Others read the rows, at a moment that they have taken."""
+        if self._is_held:
+            self._connection.execute("UNLOCK TABLES")
+        self._is_held = False
+
+    def _lock_tables(self, captured: Sequence[TableId]) -> None:
+        """Locks in place of the global one (mysql.md §6.2)."""
+        grants = [row[0].upper() for row in self._connection.texts("SHOW GRANTS FOR CURRENT_USER")]
+        if not any("ALL" in grant or "LOCK TABLES" in grant or "FLUSH_TABLES" in grant for grant in grants):
+            raise FatalTaskError(
+                "User does not have the 'LOCK TABLES' privilege required to obtain a consistent snapshot by preventing concurrent writes "
+                "to tables."
+            )
+        if not captured:
+            return
+        names = [quote_name(table.schema, table.table) for table in captured]
+        try:
+            self._connection.execute(f"FLUSH TABLES {', '.join(names)} WITH READ LOCK")
+        except LostConnectionError:
+            raise
+        except ServerError as error:
+            if error.code not in error_codes.DENIED:
+                raise
+            if self._config.choice("snapshot.locking.fallback", "flush") != "lock":
+                log.error("Tables cannot be flushed and locked. Grant RELOAD or FLUSH_TABLES, or set snapshot.locking.fallback=lock")
+                raise
+            # for tables of InnoDB the lock does the same, without closing them first
+            log.info("The server refuses to flush the tables, they are locked without that: %s", error)
+            self._connection.execute(f"LOCK TABLES {', '.join(f'{name} READ' for name in names)}")
+
+
+def _have_transactions(connection: Connection, tables: Sequence[TableId]) -> bool:
+    """Whether a transaction keeps its view of all the tables: whether they are InnoDB's."""
+    engines = connection.texts(
+        "SELECT table_schema, table_name, engine FROM information_schema.tables WHERE table_schema IN "  # noqa: S608  # quoted
+        f"({', '.join(quote_literal(schema) for schema in sorted({table.schema for table in tables}) or [''])})"
+    )
+    found = {(schema, table): engine for schema, table, engine in engines}
+    return all(found.get((table.schema, table.table)) == "InnoDB" for table in tables)

@@ -1,0 +1,149 @@
+"""Blocking snapshots: rows of tables that a signal asked for, while the stream waits (debezium-common §12).
+
+Rows are those of one moment, which lies behind the place where the stream waits; so no lock is needed. What changed in between comes again
+behind the rows, and whoever applies it in order arrives at the table. Rows go out in the structures that the stream has; the schema change
+topic is told of these once more, as by the reference.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from connect_py.api.record import EncodedRow
+from connectors.engine.metrics import SnapshotMetrics
+from connectors.engine.notification.events import InitialEvents
+from connectors.engine.relational.table import TableId
+from connectors.engine.snapshot.initial.progress import Chunk
+from connectors.engine.snapshot.initial.run import ChunkedSnapshot, whole_tables
+from connectors.engine.stored_offsets import BLOCKING
+from connectors.mysql.position.offset import MySqlOffset
+from connectors.mysql.position.place import StreamPlace
+from connectors.mysql.schema.captured import CapturedTables
+from connectors.mysql.schema.schema import Schema
+from connectors.mysql.schema.structure_check import StructureCheck
+from connectors.mysql.schema.structures import tables_anew
+from connectors.mysql.server.connection import Connection
+from connectors.mysql.snapshot.rows import TableRows, snapshot_encoder, table_start_us
+
+log = logging.getLogger(__name__)
+
+
+class BlockingSnapshot:
+    """The running snapshot; used by the task's thread only.
+
+    Args:
+        connection: open for it until it is finished.
+        tables: in order.
+        base: the position that streaming goes on from.
+        place: the last event of the stream, which source blocks show.
+        statements: SELECTs by the names of the tables that they are read in place of.
+        check: whether the stream has the tables' present structures.
+        schema: tells of them.
+
+    Attributes:
+        offset: where the source stands while it runs.
+        after: and when it has ended, in whatever way.
+
+    Raises:
+        BusyError: the stream has to come to a change of a table first.
+        ConnectError: it cannot begin.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        tables: CapturedTables,
+        wanted: Sequence[TableId],
+        base: MySqlOffset,
+        place: StreamPlace,
+        statements: Mapping[str, str],
+        events: InitialEvents,
+        metrics: SnapshotMetrics,
+        check: StructureCheck,
+        schema: Schema,
+    ) -> None:
+        self._connection = connection
+        self._tables = tables
+        self._place = place
+        self._statements = statements
+        self._events = events
+        self._metrics = metrics
+        self._names = [str(table) for table in wanted]
+        self._started = time.monotonic()
+        self.after = base
+        self.offset = replace(base, snapshot=BLOCKING)
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        connection.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+        for table in wanted:
+            captured = tables.get(table)
+            assert captured is not None
+            check(connection, captured.model)
+        source: tuple[int, str, str, int, dict[str, Any]] = (time.time_ns() // 1000, "true", base.file, base.pos, {})
+        self._told = schema.told_again(tables_anew(connection, wanted), source) if schema.tells else []
+        self._engine: ChunkedSnapshot[TableId, bytes] = ChunkedSnapshot(whole_tables(wanted), self._open, table_ended=self._ended)
+        self._counts: dict[str, int] = {}
+        self._begun = False
+        log.info("Snapshot of %d tables: %s", len(wanted), ", ".join(self._names))
+
+    @property
+    def is_blocking(self) -> bool:
+        """Whether it interrupts a stream."""
+        return True
+
+    @property
+    def is_milestone(self) -> bool:
+        """Whether the offset is worth storing at once."""
+        return False
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last row was given out."""
+        return self._engine.finished
+
+    def next_rows(self) -> list[EncodedRow]:
+        """The next records; none when the snapshot has ended. Raises ServerError."""
+        if not self._begun:
+            self._begun = True
+            self._events.started()
+            self._metrics.begin(len(self._names))
+            return self._told
+        rows = self._engine.next_rows()
+        self._metrics.events(len(rows))
+        if self._engine.finished:
+            self._connection.execute("COMMIT")
+            self._metrics.end("completed")
+            self._events.completed()
+            log.info("Snapshot finished: %d rows in %.1f s", self._engine.rows_sent, time.monotonic() - self._started)
+        return rows
+
+    def close(self) -> None:
+        """End the reading, wherever it is; the connection is the caller's."""
+
+    def _open(self, chunk: Chunk[TableId]) -> TableRows:
+        captured, name = self._tables.get(chunk.table), str(chunk.table)
+        assert captured is not None
+        self._events.in_progress(name, self._names)
+        self._counts[name] = 0
+        statement = self._statements.get(name)
+        if statement is not None:
+            # a signal's text stands in parentheses, which it must not close
+            self._connection.parse(statement.rstrip().rstrip(";"))
+        return TableRows(
+            self._connection,
+            captured,
+            snapshot_encoder(captured, self._place, table_start_us()),
+            statement=statement,
+            scanned=lambda rows: self._scanned(name, rows),
+        )
+
+    def _scanned(self, name: str, rows: int) -> None:
+        self._counts[name] += rows
+        self._metrics.scanned(name, rows)
+
+    def _ended(self, name: str) -> None:
+        self._metrics.table_done(name)
+        self._events.scan_completed(name, self._names, self._counts[name])

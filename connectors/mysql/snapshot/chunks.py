@@ -1,0 +1,264 @@
+"""Chunks of MySQL tables for the incremental snapshot (mysql.md §17): rows in key order, in the structure that the stream has.
+
+A chunk is read in a transaction, which keeps the table's structure as it is until its end; the structure is then compared with the
+stream's (`structure_check.py`).
+
+A transaction's changes are in the log, and so in the stream, before other sessions see them. A chunk must not be older than what the stream
+has already shown, so reading waits until all transactions that the stream has shown are executed (GTIDs; without them the server must
+commit in the order of its log, as it does by default, and the low watermark is what waits).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from connect_py.api.record import EncodedRow
+from connect_py.errors import ConfigError
+from connectors.engine.encode.texts import Text
+from connectors.engine.envelope import tail
+from connectors.engine.relational.table import Table, TableId
+from connectors.engine.snapshot.chunks import ChunkQuery, KeyColumn, SqlDialect, order_sql, where_sql
+from connectors.engine.snapshot.incremental.chunk_source import BusyError, Chunk, NoKeyError, UnknownCollectionError
+from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
+from connectors.mysql import error_codes
+from connectors.mysql.config import MySqlConfig
+from connectors.mysql.errors import LostConnectionError, ServerError
+from connectors.mysql.model import MyTable
+from connectors.mysql.position.gtid import GtidSet
+from connectors.mysql.position.place import StreamPlace
+from connectors.mysql.schema.captured import CapturedTable, CapturedTables
+from connectors.mysql.schema.structure_check import StructureCheck
+from connectors.mysql.server.connection import Connection, Row, quote_literal, quote_name
+from connectors.mysql.types.keys import ChunkKey, chunk_key
+from connectors.mysql.types.values import is_text
+
+log = logging.getLogger(__name__)
+
+#: How long a chunk waits for a streamed transaction to become visible before streaming goes on in between.
+VISIBLE_WAIT_SECONDS = 1
+#: The same of a table that somebody holds exclusively; the server counts in seconds.
+LOCK_WAIT_SECONDS = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRow:
+    """A row that waits for its place in the stream.
+
+    Attributes:
+        image: JSON text of the row.
+    """
+
+    table: CapturedTable
+    key: bytes | None
+    image: bytes
+
+
+class MySqlChunks:
+    """`ChunkReader` on the general connection; used by the task's thread.
+
+    Args:
+        general: the connection of now.
+        tables: captured tables in the stream's structures.
+        models: the names of the captured tables that the stream knows.
+        check: compares structures.
+        shown: the transactions that the stream has shown; None where they have no names.
+    """
+
+    takes_surrogate_keys = True
+
+    def __init__(
+        self,
+        general: Callable[[], Connection],
+        config: MySqlConfig,
+        tables: Callable[[], CapturedTables],
+        models: Callable[[], Sequence[TableId]],
+        check: StructureCheck,
+        shown: Callable[[], GtidSet | None],
+    ) -> None:
+        self._general = general
+        self._config = config
+        self._tables = tables
+        self._models = models
+        self._check = check
+        self._shown = shown
+        self._visible = GtidSet()
+        self._structure: MyTable | None = None
+        self._expressions: set[tuple[TableId, str]] = set()
+
+    @property
+    def structure(self) -> object:
+        """See `ChunkReader`."""
+        return self._structure
+
+    def stream_begins(self) -> None:
+        """A new stream has shown nothing yet."""
+        self._visible = GtidSet()
+
+    def table(self, name: str) -> TableId | None:
+        """The captured table that a signal names; None without one."""
+        wanted = name.replace("`", "").replace('"', "")
+        return next((id_ for id_ in self._models() if str(id_) in (name, wanted)), None)
+
+    def names(self) -> Sequence[str]:
+        """See `ChunkReader`."""
+        return [str(id_) for id_ in self._models()]
+
+    def maximum(self, wanted: WantedCollection) -> StoredKey | None:
+        """See `ChunkReader`."""
+        captured = self._find(wanted)
+        key = self._key(captured, wanted)
+        query = ChunkQuery(_key_columns(key), condition=wanted.condition, descending=True)
+        sql = f"SELECT {', '.join(part.shown for part in key)} FROM {_name(captured.id)}{_where(query, key)}{_order(query)}"  # noqa: S608  # quoted names; a condition is the user's own
+        rows = self._run(captured, wanted, sql)
+        return _stored(key, rows[0]) if rows else None
+
+    def read(self, wanted: WantedCollection, after: StoredKey | None, until: StoredKey, limit: int) -> Chunk[ChunkRow]:
+        """See `ChunkReader`."""
+        self._await_visible()
+        captured = self._find(wanted)
+        key = self._key(captured, wanted)
+        columns = [captured.model.columns[place] for place in captured.places]
+        query = ChunkQuery(
+            _key_columns(key),
+            None if after is None else _literals(key, after),
+            None if after is None else _literals(key, until),
+            wanted.condition,
+            limit,
+        )
+        chosen = ", ".join([*captured.selected, *(part.shown for part in key)])
+        rows = self._run(captured, wanted, f"SELECT {chosen} FROM {_name(captured.id)}{_where(query, key)}{_order(query)}")  # noqa: S608  # as above
+        self._structure = captured.model
+        if not rows:
+            return Chunk([], None)
+        width = len(columns)
+        charsets = ["utf-8" if is_text(column) else "latin-1" for column in columns]
+        last = _stored(key, rows[-1][width:])
+        return Chunk([_encoded(captured, charsets, row[:width]) for row in rows], last)
+
+    def records(self, rows: Sequence[ChunkRow], place: StreamPlace) -> list[EncodedRow]:
+        """Records of rows that have found their place behind an event of the stream."""
+        if not rows:
+            return []
+        table, now_ns = rows[0].table, time.time_ns()
+        value, end = table.encoder.value, tail("r", now_ns)
+        source = table.block.render(
+            now_ns // 1000, "incremental", place.file, place.pos, server_id=place.server_id, gtid=place.gtid, thread=place.thread
+        )
+        return [(table.route, row.key, value(None, row.image, source, end)) for row in rows]
+
+    # -- parts -------------------------------------------------------------------------------------------------------------------------
+
+    def _find(self, wanted: WantedCollection) -> CapturedTable:
+        id_ = self.table(wanted.id)
+        found = None if id_ is None else self._tables().get(id_)
+        if found is None:
+            raise UnknownCollectionError(
+                f"There is no table '{wanted.id}', or it is not captured (database.include.list, table.include.list and the other filters)"
+            )
+        return found
+
+    def _key(self, captured: CapturedTable, wanted: WantedCollection) -> list[ChunkKey]:
+        model = captured.model
+        names = (wanted.surrogate_key,) if wanted.surrogate_key else self._config.keys.columns(Table(model.id, model.columns, model.key))
+        places = [model.index_of(name) for name in names]
+        if wanted.surrogate_key and places == [-1]:
+            raise ConfigError(f"The table '{model.id}' has no column '{wanted.surrogate_key}', which the signal names as surrogate key")
+        if not places:
+            raise NoKeyError(f"Incremental snapshot for table '{model.id}' skipped because the table has no primary keys")
+        found = []
+        for place in places:
+            part = chunk_key(model.columns[place])
+            if part is None:
+                raise NoKeyError(f"The column {model.id}.{model.columns[place].name} has a type by which no chunks can be cut")
+            found.append(part)
+        return found
+
+    def _run(self, captured: CapturedTable, wanted: WantedCollection, sql: str) -> list[Row]:
+        """Rows of one moment, in the stream's structure."""
+        connection = self._general()
+        try:
+            connection.execute("START TRANSACTION READ ONLY")
+            try:
+                self._require_expression(connection, captured, wanted.condition)
+                rows = connection.query(sql)
+            except LostConnectionError as error:
+                if error.code != error_codes.LOCK_WAIT_TIMEOUT:
+                    raise
+                raise BusyError(f"the table {captured.id} is locked by another session: {error.reason}") from None
+            except ServerError:
+                # a column may just have gone
+                self._check(connection, captured.model)
+                raise
+            self._check(connection, captured.model)
+            connection.execute("COMMIT")
+        except LostConnectionError:
+            raise
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        return rows
+
+    def _require_expression(self, connection: Connection, captured: CapturedTable, condition: str | None) -> None:
+        """Let the server parse a condition where only an expression fits: one that closes the parentheses around it would be more than a
+        condition (`INTO OUTFILE`, `UNION`). In the query itself stands `(condition)`, and no text fits into both but an expression.
+
+        Raises:
+            ServerError: it is none.
+        """
+        if condition and (captured.id, condition) not in self._expressions:
+            connection.parse(f"SELECT 1 FROM {_name(captured.id)} WHERE CASE WHEN {condition}\nTHEN 1 END")  # noqa: S608  # not run
+            self._expressions = {(captured.id, condition)}
+
+    def _await_visible(self) -> None:
+        """See the module. Raises BusyError when it takes long."""
+        shown = self._shown()
+        if shown is None:
+            return
+        new = shown.minus(self._visible)
+        if new:
+            text = quote_literal(str(new))
+            ((late,),) = self._general().texts(f"SELECT WAIT_FOR_EXECUTED_GTID_SET({text}, {VISIBLE_WAIT_SECONDS})")
+            if late != "0":
+                raise BusyError("a transaction that the stream has shown is not yet visible (a synchronous replica is slow?)")
+        self._visible = shown
+
+
+def _encoded(table: CapturedTable, charsets: Sequence[str], row: Row) -> tuple[bytes | None, ChunkRow]:
+    texts: list[Text] = [
+        None if octets is None else octets.decode(charset, "replace") for octets, charset in zip(row, charsets, strict=True)
+    ]
+    key, image = table.encoder.image(texts, snapshot=True)
+    return key, ChunkRow(table, key, image)
+
+
+def _name(id_: TableId) -> str:
+    return quote_name(id_.schema, id_.table)
+
+
+def _key_columns(key: Sequence[ChunkKey]) -> list[KeyColumn]:
+    return [KeyColumn(part.column.name, part.column.nullable) for part in key]
+
+
+def _where(query: ChunkQuery, key: Sequence[ChunkKey]) -> str:
+    """Boundaries are literals already: what they look like depends on their columns."""
+    compared = {part.column.name: part.compared for part in key}
+    return where_sql(query, SqlDialect(compared.__getitem__, lambda literal: literal, row_values=False, nulls_last=False))
+
+
+def _order(query: ChunkQuery) -> str:
+    return order_sql(query, SqlDialect(quote_name, lambda literal: literal, row_values=False, nulls_last=False))
+
+
+def _literals(key: Sequence[ChunkKey], values: StoredKey) -> tuple[str | None, ...]:
+    return tuple(None if value is None else part.literal(value.text) for part, value in zip(key, values, strict=True))
+
+
+def _stored(key: Sequence[ChunkKey], row: Sequence[bytes | None]) -> StoredKey:
+    found = []
+    for part, octets in zip(key, row, strict=True):
+        charset = "utf-8" if is_text(part.column) else "latin-1"
+        found.append(None if octets is None else part.stored(octets.decode(charset, "replace")))
+    return tuple(found)

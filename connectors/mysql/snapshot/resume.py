@@ -1,0 +1,176 @@
+"""What is left of an initial snapshot of MySQL that was interrupted.
+
+The moment S0 that the first attempt read, and those of further ones, are gone. The log has every change since, from the stored position on.
+So the next attempt
+
+1. takes a new moment S1 under the locks of `snapshot.locking.mode`, and notes the log's end H there: S1 holds the transactions before H and
+   no other. The locks are let go at once, whatever the mode: transactions keep the moment;
+2. streams from the stored position up to H, and stops there between two transactions;
+3. reads the chunks that are left, at S1, in the structures that the stream has at H;
+4. streams on from H.
+
+So everything that is sent of a row is in the order of its history; `connectors/postgres/snapshot/lifecycle.py` shows why, case by case, and
+where PostgreSQL's stream lacks a large value, MySQL's has it: rows of the log are whole (`binlog_row_image=FULL`). A table that is altered
+between H and the first look at it is an error of the server's at S1, and the next attempt comes to that statement in the log. The offset
+says "unfinished" from the first row to the last, through the streaming of step 2 too, so that Debezium, which does not know our field,
+begins anew from it. An interruption of this attempt is no other case.
+
+Where S1 is not exactly the moment of H (`snapshot.locking.mode=none`, tables of engines without transactions), it is a little later:
+changes between the two follow rows that are newer, and lead to the same end.
+
+Owned by the task's thread.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+
+from connect_py.api import JsonEncoding
+from connect_py.api.record import EncodedRow
+from connectors.engine.metrics import SnapshotMetrics
+from connectors.engine.notification.events import InitialEvents
+from connectors.engine.relational.table import TableId
+from connectors.engine.snapshot.initial.progress import SnapshotProgress
+from connectors.engine.stored_offsets import INITIAL
+from connectors.mysql.config import MySqlConfig
+from connectors.mysql.position.gtid import covers, parse_transactions
+from connectors.mysql.position.log_place import LogPlace
+from connectors.mysql.position.offset import MySqlOffset
+from connectors.mysql.position.place import StreamPlace
+from connectors.mysql.schema.captured import CapturedTables
+from connectors.mysql.server import queries
+from connectors.mysql.server.connection import Connection
+from connectors.mysql.server.locks import SnapshotLocks
+from connectors.mysql.server.moment import prepare_session, take_moment
+from connectors.mysql.snapshot.snapshot_rows import SnapshotReaders, SnapshotRows
+
+log = logging.getLogger(__name__)
+
+
+class RestOfSnapshot:
+    """See the module. Step 1 is its making; the task streams up to `end`, calls `caught_up`, and then reads.
+
+    Args:
+        connection: holds the locks; it has nothing to do afterwards.
+        expected: tables that are likely to be read.
+        position: the stored one.
+
+    Attributes:
+        end: H.
+        offset: where the source stands once all rows that were given out are in Kafka.
+
+    Raises:
+        ConnectError: a lock or a position cannot be had, or readers cannot be started.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        config: MySqlConfig,
+        encoding: JsonEncoding,
+        expected: Sequence[TableId],
+        position: MySqlOffset,
+        events: InitialEvents,
+        metrics: SnapshotMetrics,
+    ) -> None:
+        self._config = config
+        self._events = events
+        self._metrics = metrics
+        self._progress = SnapshotProgress(position.progress)
+        self._rows: SnapshotRows | None = None
+        self.finished = False
+        self.offset = self.mark(position)
+        self._own = queries.open_connection(config)
+        self._readers: SnapshotReaders | None = None
+        try:
+            prepare_session(self._own, config)
+            self._readers = SnapshotReaders(connection, config, encoding, expected, self._progress)
+            self._take_moment(connection)
+        except BaseException:
+            self.close()
+            raise
+        events.started()
+        log.info(
+            "The snapshot goes on where it was interrupted: changes up to %s:%d come first, then what is left of %s",
+            self.end.file,
+            self.end.pos,
+            ", ".join(str(table) for table in expected if not self._progress.is_done(str(table))) or "nothing",
+        )
+
+    def _take_moment(self, connection: Connection) -> None:
+        assert self._readers is not None
+        known = queries.all_tables(connection, with_system=not self._config.flag("table.ignore.builtin"))
+        locks = SnapshotLocks(connection, self._config)
+        locks.take([table for table in known if self._config.filters.is_captured(table)])
+        try:
+            status = queries.log_status(connection, self._config)
+            take_moment(self._own)
+            self._readers.take_moment()
+        finally:
+            locks.let_go()
+        self.end = LogPlace(status.file, status.position)
+        self._gtids = status.gtids
+
+    def is_reached_by(self, position: MySqlOffset) -> bool:
+        """Whether the stream is there already, by what offsets tell."""
+        if position.event or position.row:
+            return False
+        if position.gtids is not None and self._gtids is not None:
+            return covers(parse_transactions(position.gtids), self._gtids)
+        return position.gtids is None and LogPlace(position.file, position.pos) == self.end
+
+    def mark(self, offset: MySqlOffset) -> MySqlOffset:
+        """An offset of the stream before H: one that says that the snapshot did not end."""
+        return replace(offset, snapshot=INITIAL, progress=self._progress.text)
+
+    def caught_up(self, position: MySqlOffset, tables: CapturedTables) -> None:
+        """The stream is at H; what is left is read now. Raises ConnectError."""
+        assert self._readers is not None
+        # the history may remember a table that was renamed away
+        present = set(queries.all_tables(self._own, with_system=not self._config.flag("table.ignore.builtin")))
+        wanted = self._config.filters.snapshot_order(table for table in tables.names() if table in present)
+        place = StreamPlace(self.end.file, self.end.pos)
+        captured = self._config.filters.snapshot_names(tables.names())
+        self._rows = SnapshotRows(
+            self._own, self._config, tables, wanted, captured, place, self._progress, self._readers, self._events, self._metrics
+        )
+        self.offset = self.mark(position)
+
+    @property
+    def is_blocking(self) -> bool:
+        """Whether it interrupts a stream."""
+        return False
+
+    @property
+    def is_milestone(self) -> bool:
+        """Whether the offset is worth storing at once."""
+        return self._rows is not None and self._rows.is_milestone
+
+    @property
+    def after(self) -> MySqlOffset:
+        """Where the source stands when it has ended."""
+        return self.offset
+
+    def next_rows(self) -> list[EncodedRow]:
+        """See `SnapshotRows.next_rows`."""
+        assert self._rows is not None
+        rows = self._rows.next_rows()
+        if self._rows.finished:
+            self._own.execute("ROLLBACK")
+            self.offset = replace(self.offset, snapshot=None, progress=None)
+            self.finished = True
+            self._rows.completed()
+            self.close()
+        elif self.offset.progress != self._rows.progress_text:
+            self.offset = replace(self.offset, progress=self._rows.progress_text)
+        return rows
+
+    def close(self) -> None:
+        """End the reading, wherever it is."""
+        if self._rows is not None:
+            self._rows.close()
+        if self._readers is not None:
+            self._readers.close()
+        self._own.close()

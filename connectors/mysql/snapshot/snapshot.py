@@ -1,0 +1,198 @@
+"""The initial snapshot of MySQL: structures and rows at one position of the log (mysql.md §6).
+
+Consistency. Under a global read lock one transaction with a consistent view begins and the end of the log is read: rows and structures
+are those of that position. The lock is let go once the structures are read. Where it is refused, the captured tables are locked in its
+place; since letting them go would end the transaction, another session takes the moment then (`locks.py`). The offset says "unfinished"
+until the last row, and what is done so far; `rest.py` says how the next attempt goes on from there.
+
+Used by the task's thread; holds one batch of rows.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from connect_py.api import JsonEncoding
+from connect_py.api.record import EncodedRow
+from connectors.engine.batches import MAX_ROWS
+from connectors.engine.metrics import SnapshotMetrics
+from connectors.engine.notification.events import InitialEvents
+from connectors.engine.relational.table import TableId
+from connectors.engine.snapshot.initial.progress import SnapshotProgress
+from connectors.engine.stored_offsets import INITIAL
+from connectors.mysql.config import MySqlConfig
+from connectors.mysql.position.offset import MySqlOffset
+from connectors.mysql.position.place import StreamPlace
+from connectors.mysql.schema.captured import CapturedTables
+from connectors.mysql.schema.schema import Schema
+from connectors.mysql.schema.structures import Statement, read_statements
+from connectors.mysql.server import queries
+from connectors.mysql.server.connection import Connection
+from connectors.mysql.server.locks import SnapshotLocks
+from connectors.mysql.snapshot.snapshot_rows import SnapshotReaders, SnapshotRows
+
+log = logging.getLogger(__name__)
+
+
+class MySqlSnapshot:
+    """The running snapshot.
+
+    Args:
+        connection: open for it alone until it is finished.
+        data: whether rows are read; structures always are.
+        base: the stored position, which streaming goes on from (`snapshot.mode=recovery`); None takes the end of the log.
+
+    Attributes:
+        offset: where the source stands once all rows that were given out are in Kafka.
+
+    Raises:
+        ServerError: a statement failed.
+        FatalTaskError: a lock or a position cannot be had.
+        DdlError: a structure cannot be understood.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        config: MySqlConfig,
+        encoding: JsonEncoding,
+        schema: Schema,
+        tables: CapturedTables,
+        metrics: SnapshotMetrics,
+        events: InitialEvents,
+        *,
+        data: bool,
+        base: MySqlOffset | None = None,
+    ) -> None:
+        self._connection = connection
+        self._config = config
+        self._schema = schema
+        self._base = base
+        self._data = data
+        self._told: list[EncodedRow] = []
+        self._delayed: list[TableId] = []
+        self._other: Connection | None = None
+        events.started()
+        self.finished = False
+        only_captured = config.flag("schema.history.internal.store.only.captured.tables.ddl")
+        known = queries.all_tables(connection, with_system=not config.flag("table.ignore.builtin"))
+        captured = [table for table in known if config.filters.is_captured(table)]
+        wanted = captured if only_captured else known
+        if config.flag("schema.history.internal.store.only.captured.databases.ddl"):
+            wanted = [table for table in wanted if config.filters.schemas(table.schema)]
+        chosen = config.filters.snapshot_order(captured) if data else []
+        progress = SnapshotProgress()
+        self._readers = SnapshotReaders(connection, config, encoding, chosen, progress)
+        try:
+            self._locks = SnapshotLocks(connection, config)
+            self._locks.take(captured)
+            self.offset = self._position()
+            self._locks.begin()
+            self._readers.take_moment()
+            if self._locks.with_tables:
+                self._delayed = [table for table in wanted if table not in set(captured)]
+                wanted = captured
+            statements = read_statements(connection, wanted, anew=True)
+            self._locks.structures_read()
+            self._other = self._locks.hand_over(captured)
+            self._tell(statements, is_end=not data and not self._delayed)
+            self._rows = SnapshotRows(
+                self._other or connection,
+                config,
+                tables,
+                [table for table in chosen if schema.is_known(table)],
+                config.filters.snapshot_names(captured),
+                StreamPlace(self.offset.file, self.offset.pos),
+                progress,
+                self._readers,
+                events,
+                metrics,
+            )
+        except BaseException:
+            self._readers.close()
+            if self._other is not None:
+                self._other.close()
+            raise
+        names = self._rows.names
+        log.info("Snapshot of %d tables at %s:%d: %s", len(names), self.offset.file, self.offset.pos, ", ".join(names))
+
+    @property
+    def is_blocking(self) -> bool:
+        """Whether it interrupts a stream."""
+        return False
+
+    @property
+    def is_milestone(self) -> bool:
+        """Whether the offset is worth storing at once."""
+        return self._rows.is_milestone
+
+    @property
+    def tells(self) -> bool:
+        """Whether structures are left to be told of, before the first row."""
+        return bool(self._told)
+
+    @property
+    def after(self) -> MySqlOffset:
+        """Where the source stands when it has ended."""
+        return self.offset
+
+    def next_rows(self) -> list[EncodedRow]:
+        """The next records; none when none came in the time of a poll, or the snapshot has ended.
+
+        Raises:
+            RetriableError: the rest is read by another attempt.
+            ServerError: reading failed.
+        """
+        if self._told:
+            # structures come before rows, in batches of their own
+            rows, self._told = self._told[:MAX_ROWS], self._told[MAX_ROWS:]
+            return rows
+        rows = self._rows.next_rows()
+        if self._rows.finished:
+            rows += self._finish()
+        elif self.offset.progress != self._rows.progress_text:
+            self.offset = replace(self.offset, progress=self._rows.progress_text)
+        return rows
+
+    def close(self) -> None:
+        """End the reading, wherever it is; the connection is the caller's."""
+        self._rows.close()
+        if self._other is not None:
+            self._other.close()
+
+    def _finish(self) -> list[EncodedRow]:
+        self._locks.rows_read()
+        if self._other is not None:
+            self._other.close()
+        if self._delayed:
+            self._tell(read_statements(self._connection, self._delayed, anew=False), is_end=not self._data)
+        rows, self._told = self._told, []
+        self.offset = self._base if self._base is not None else replace(self.offset, snapshot=None, progress=None)
+        self.finished = True
+        self._rows.completed()
+        return rows
+
+    def _position(self) -> MySqlOffset:
+        now = int(time.time())
+        if self._base is not None:
+            return replace(self._base, ts_sec=now, server_id=0, snapshot=INITIAL, more={})
+        status = queries.log_status(self._connection, self._config)
+        gtids = None if status.gtids is None else str(status.gtids)
+        return MySqlOffset(status.file, status.position, gtids, now, snapshot=INITIAL)
+
+    def _tell(self, statements: Sequence[Statement], *, is_end: bool) -> None:
+        """Tell of structures as if they were made now. Where no rows follow, the last of them ends the snapshot
+        (`MySqlSnapshotChangeEventSource.java`)."""
+        with self._schema.together():
+            for number, (database, statement) in enumerate(statements, 1):
+                self._state(database, statement, "last" if is_end and number == len(statements) else "true")
+
+    def _state(self, database: str, statement: str, marker: str) -> None:
+        offset = self.offset
+        source: tuple[int, str, str, int, dict[str, Any]] = (time.time_ns() // 1000, marker, offset.file, offset.pos, {})
+        rows, _ = self._schema.statement(statement, database, offset.dump(), source)
+        self._told += rows

@@ -1,0 +1,79 @@
+"""A process that reads chunks of a MySQL snapshot beside the task's own (`serve`).
+
+It has a connection of its own, which takes its moment while the task's holds the lock. Tables come in the structures that the task has. It
+encodes without schemas: these are constants, which the task puts before each payload.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from connect_py.api import JsonEncoding
+from connectors.engine.relational.table import TableId
+from connectors.engine.snapshot.parallel import worker
+from connectors.mysql.config import MySqlConfig, parse_config
+from connectors.mysql.model import MyColumn, MyTable
+from connectors.mysql.position.place import StreamPlace
+from connectors.mysql.schema.captured import CapturedTable, TableFactory
+from connectors.mysql.server import queries
+from connectors.mysql.server.moment import prepare_session, take_moment
+from connectors.mysql.snapshot.rows import Encode, TableRows, snapshot_encoder
+
+MODULE = __name__
+
+
+def spec(config: MySqlConfig, encoding: JsonEncoding) -> dict[str, Any]:
+    """What a reader is told first; holds the password."""
+    return {"config": dict(config.raw), "connector": config.connector, "encoding": asdict(encoding)}
+
+
+def describe(model: MyTable, part: str, statement: str | None, place: StreamPlace, ts_us: int) -> dict[str, Any]:
+    """A chunk for a reader, as `TableRows` and `snapshot_encoder` take it."""
+    table = {"model": asdict(model), "place": asdict(place), "ts_us": ts_us}
+    return {"table": table, "part": part, "statement": statement}
+
+
+class _Source:
+    def __init__(self, told: Mapping[str, Any]) -> None:
+        self._config = parse_config(told["config"], told["connector"])
+        encoding = replace(JsonEncoding(**told["encoding"]), key_schemas=False, value_schemas=False)
+        self._factory = TableFactory(self._config, encoding, ())
+        self._connection = queries.open_connection(self._config)
+        self._told: Mapping[str, Any] = {}
+        self._table: tuple[CapturedTable, Encode] | None = None
+
+    def take_moment(self) -> None:
+        """See `MomentSource`."""
+        prepare_session(self._connection, self._config)
+        take_moment(self._connection)
+
+    def open(self, chunk: Mapping[str, Any]) -> TableRows:
+        """See `ChunkSource`."""
+        told = chunk["table"]
+        if self._table is None or told != self._told:
+            table = self._factory.build(_model(told["model"]))
+            self._told, self._table = told, (table, snapshot_encoder(table, StreamPlace(**told["place"]), told["ts_us"]))
+        return TableRows(self._connection, *self._table, part=chunk["part"], statement=chunk["statement"], changes_pass=True)
+
+
+def _model(told: Mapping[str, Any]) -> MyTable:
+    columns = tuple(MyColumn(**{**column, "labels": tuple(column["labels"])}) for column in told["columns"])
+    return MyTable(**{**told, "id": TableId(**told["id"]), "columns": columns, "key": tuple(told["key"])})
+
+
+def _pack(row: bytes) -> bytes:
+    return row
+
+
+def main() -> int:
+    """Read chunks until the task is gone, or has had enough."""
+    logging.basicConfig(level=logging.ERROR)
+    return worker.serve(_Source, _pack)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

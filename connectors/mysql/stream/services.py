@@ -1,0 +1,176 @@
+"""MySQL's part of what goes on beside a stream; see `connectors.engine.services`. Owned by the task's thread."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from connect_py.api import SourceTaskContext
+from connect_py.api.record import EncodedRow
+from connect_py.errors import ConfigError, ConnectError
+from connectors.engine import services
+from connectors.engine.relational.table import TableId
+from connectors.engine.signal.processor import Action
+from connectors.engine.signal.records import Signal
+from connectors.engine.snapshot.incremental.hooks import SnapshotHooks
+from connectors.mysql.config import MySqlConfig
+from connectors.mysql.errors import ServerError
+from connectors.mysql.position.gtid import GtidSet
+from connectors.mysql.position.log_place import LogPlace
+from connectors.mysql.position.offset import MOVED_BY, MySqlOffset
+from connectors.mysql.schema.captured import CapturedTables
+from connectors.mysql.schema.schema import Schema
+from connectors.mysql.schema.structure_check import StructureCheck
+from connectors.mysql.server.general import GeneralSession
+from connectors.mysql.snapshot.chunks import ChunkRow, MySqlChunks
+from connectors.mysql.stream import move_signal
+from connectors.mysql.stream.stream import ChangeStream
+from connectors.mysql.stream.taps import Taps
+from connectors.mysql.stream.watermarks import watermarks_of
+
+log = logging.getLogger(__name__)
+
+
+class Beside(services.Beside[ChunkRow]):
+    """See the module.
+
+    Args:
+        context: the task's.
+        position: where the source stands.
+        hooks: places for races, in tests.
+
+    Attributes:
+        general: the session beside the stream.
+        tables: captured tables in the stream's structures; set by the task whenever it connects, as `schema` is.
+        check: compares structures.
+        taps: what listens to the stream's tables.
+        moves_to: where reading goes on when the batch is made; set by a signal, and taken away by the task.
+    """
+
+    def __init__(
+        self,
+        config: MySqlConfig,
+        context: SourceTaskContext,
+        position: Callable[[], MySqlOffset | None],
+        hooks: SnapshotHooks | None = None,
+    ) -> None:
+        self._position = position
+        self._stream: ChangeStream | None = None
+        self.tables: CapturedTables | None = None
+        self.schema: Schema | None = None
+        self.general = GeneralSession(config)
+        self.check = StructureCheck(config, self._received)
+        self._config = config
+        self.moves_to: MySqlOffset | None = None
+        self._moved_by: str | None = None
+        self._chunks = MySqlChunks(self.general, config, self._captured, self._models, self.check, self._shown)
+        super().__init__(config, context, self._chunks, watermarks_of(config, self.general, self._received), hooks)
+        self.taps = Taps(
+            signal_table=config.signal_table if "source" in config.names("signal.enabled.channels") else None,
+            on_signal=self.signal,
+            deletes_close=config.choice("incremental.snapshot.watermarking.strategy") == "insert_delete",
+        )
+        if self.incremental is not None:
+            self.taps.on_event = self.incremental.event
+            self.taps.on_truncate = self.incremental.truncated
+            self.taps.on_structure = self.incremental.structure_seen
+
+    def attach(self, stream: ChangeStream | None) -> None:
+        """The stream of now; None when there is none."""
+        self._stream = stream
+        self._chunks.stream_begins()
+
+    def records(self, rows: list[ChunkRow]) -> list[EncodedRow]:
+        """See `Beside`."""
+        assert self._stream is not None and self.incremental is not None
+        # the reference sends a table's first window where a transaction begins, and all that follow where one ends
+        return self._chunks.records(rows, self._stream.position(last_thread=self.incremental.has_sent))
+
+    def watch(self, collection: str | None) -> None:
+        """See `Beside`."""
+        self.taps.watched = None if collection is None else self._chunks.table(collection)
+
+    def position(self) -> Mapping[str, Any]:
+        """See `Beside`."""
+        found = self._position()
+        return found.dump() if found else {}
+
+    def execute(self, statement: str) -> None:
+        """See `Beside`."""
+        self.general().execute(statement)
+
+    def fatal_state(self, error: ConnectError) -> str | None:
+        """See `Beside`: no such right, wrong syntax, no database chosen (`MySqlHeartbeatErrorHandler`)."""
+        state = self.general().sql_state() if isinstance(error, ServerError) else ""
+        return state if state in ("42000", "3D000") else None
+
+    def change_structures(self, database: str, schema: str, ddl: str | None, changes: Sequence[Mapping[str, Any]]) -> None:
+        """See `Beside`: the schema history keeps what it is told, from the stream's present place on."""
+        if self._stream is None or self.schema is None:
+            raise ConfigError("structures can be changed only while the log is followed")
+        stream = self._stream
+        rows, tables = self.schema.repair(database, schema, ddl, changes, stream.offset.dump(), stream.source())
+        self.pending.extend(rows)
+        for id_ in tables:
+            stream.structure_changed(id_)
+
+    def actions(self) -> Mapping[str, Action]:
+        """See `Beside`."""
+        return {move_signal.NAME: self._move}
+
+    def take_signal(self, signal: Mapping[str, Any], done: Callable[[], None]) -> None:
+        """See `SourceTask.take_signal`."""
+        if signal["type"] == move_signal.NAME:
+            move_signal.target_of(signal["data"])
+        super().take_signal(signal, done)
+
+    @property
+    def interrupts(self) -> bool:
+        """See `Beside`."""
+        return super().interrupts or self.moves_to is not None
+
+    def fields(self) -> services.Fields:
+        """See `Beside`."""
+        return super().fields() if self._moved_by is None else {**super().fields(), MOVED_BY: self._moved_by}
+
+    def restore(self, fields: services.Fields) -> None:
+        """See `Beside`."""
+        super().restore(fields)
+        moved_by = fields.get(MOVED_BY)
+        self._moved_by = None if moved_by is None else str(moved_by)
+
+    # -- parts -------------------------------------------------------------------------------------------------------------------------
+
+    def _move(self, signal: Signal) -> None:
+        """The signal `set-binlog-position`. One that came by the log is read again where reading goes back; it is known by its id then."""
+        by_log = signal.channel == "source"
+        if by_log and signal.id == self._moved_by:
+            log.info("The signal '%s' was carried out when it was read first", signal.id)
+            return
+        now = self._position()
+        if self._stream is None or now is None:
+            raise ConfigError("The place can be set only while the log is followed. Nothing was changed.")
+        if self.incremental is not None and self.incremental.is_running:
+            raise ConfigError("An incremental snapshot is running, which the log has to show: stop it, or wait. Nothing was changed.")
+        target = move_signal.target_of(signal.data)
+        found = move_signal.offset_at(self.general(), self._config, target, now)
+        if by_log:
+            self._moved_by = signal.id
+            found = replace(found, more={**found.more, MOVED_BY: signal.id})
+        self.moves_to = found
+        log.warning("The signal '%s' sets the place in the log: reading goes on from %s", signal.id, found.dump())
+
+    def _captured(self) -> CapturedTables:
+        assert self.tables is not None
+        return self.tables
+
+    def _models(self) -> Sequence[TableId]:
+        return [] if self.tables is None else self.tables.names()
+
+    def _received(self) -> LogPlace | None:
+        return self._stream.received if self._stream else None
+
+    def _shown(self) -> GtidSet | None:
+        return self._stream.shown if self._stream else None

@@ -1,0 +1,168 @@
+"""Where the stream is in the log, and in the transaction under way: what offsets and source blocks say of it. No I/O.
+
+Outside of a transaction an offset says the end of the last event and the transactions that were read whole; inside of one its beginning,
+the transactions before it, and how many of its events were handled. A start inside a transaction reads it from its beginning and passes
+over the rows of the events, and then the rows of one event, that the offset counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from connectors.mysql.binlog.bodies import Header
+from connectors.mysql.binlog.gtid_events import Gtid
+from connectors.mysql.position.gtid import GtidSet, Transactions
+from connectors.mysql.position.log_place import LogPlace
+from connectors.mysql.position.offset import MySqlOffset
+from connectors.mysql.position.place import StreamPlace
+
+
+@dataclass(slots=True)
+class Moment:
+    """An offset whose text is not made yet: a row's, of which only that of a batch's last is wanted."""
+
+    file: str
+    pos: int
+    gtids: Transactions | None
+    ts_sec: int
+    server_id: int
+    events: int
+    row: int
+
+    def offset(self) -> MySqlOffset:
+        """The offset."""
+        gtids = None if self.gtids is None else str(self.gtids)
+        return MySqlOffset(self.file, self.pos, gtids, self.ts_sec, self.server_id, self.events, self.row)
+
+
+class StreamState:
+    """See the module.
+
+    Args:
+        stored: from where the stream was started.
+        gtids: what the dump leaves out; None where offsets have no transactions' names.
+
+    Attributes:
+        file: of the log that is read now.
+        pos: where a start reads from.
+        events: of the transaction under way that were handled, its BEGIN being the first.
+        inside: whether a transaction is under way.
+        gtid: of the transaction under way.
+        shown_gtid: the same as a text.
+        thread: that made the transaction under way.
+        ts_us: when the last event happened, microseconds since 1970.
+        row: of the last event with rows; the reference shows it for statements too.
+    """
+
+    def __init__(self, stored: MySqlOffset, gtids: Transactions | None) -> None:
+        self.file, self.pos = stored.file, stored.pos
+        self.events = 0
+        self.inside = False
+        self.gtid: Gtid | None = None
+        self.shown_gtid: str | None = None
+        self.thread: int | None = None
+        self.server_id = stored.server_id
+        self.ts_us = (stored.ts_sec or 0) * 1_000_000
+        self.row = 0
+        self._gtids = self._began = gtids
+        self._begin_of_event = self._end_of_event = stored.pos
+        self._last_gtid: Gtid | None = None
+        self._last_thread: int | None = None
+
+    # -- what is said of it ------------------------------------------------------------------------------------------------------------
+
+    def moment(self, events: int, row: int) -> Moment:
+        """Here, with so many events and rows of the next event handled."""
+        return Moment(self.file, self.pos, self._gtids, self.ts_us // 1_000_000, self.server_id, events, row)
+
+    @property
+    def here(self) -> MySqlOffset | None:
+        """Behind the last event; None inside of a transaction."""
+        return None if self.inside else self.moment(0, 0).offset()
+
+    @property
+    def offset(self) -> MySqlOffset:
+        """That of the row that is being read, or of the last one."""
+        return self.moment(self.events if self.inside else 0, self.row + 1 if self.inside else 0).offset()
+
+    def position(self, *, last_thread: bool = False) -> StreamPlace:
+        """The last event, as source blocks show it.
+
+        Args:
+            last_thread: whether the thread of a transaction that has ended is still shown.
+        """
+        gtid = None if self._last_gtid is None else str(self._last_gtid)
+        return StreamPlace(self.file, self._begin_of_event, self.server_id, gtid, self._last_thread if last_thread else self.thread)
+
+    @property
+    def received(self) -> LogPlace:
+        """Up to where the log was read."""
+        return LogPlace(self.file, self._end_of_event)
+
+    @property
+    def shown(self) -> GtidSet | None:
+        """The transactions that were read so far, the one that is under way among them; None where they have no names."""
+        found, began = self._gtids, self._began
+        if not isinstance(found, GtidSet) or not isinstance(began, GtidSet):
+            return None
+        if self.gtid is not None:
+            found = found.with_gtid(self.gtid.source, self.gtid.number)
+        return found.minus(began)
+
+    # -- what happens to it ------------------------------------------------------------------------------------------------------------
+
+    def on_header(self, header: Header) -> None:
+        """An event of the log is next."""
+        if header.end:
+            self._begin_of_event, self._end_of_event = header.end - header.length, header.end
+        self.server_id = header.server_id
+
+    def on_heartbeat(self, file: str, position: int) -> None:
+        """The log has nothing before this place that was not read."""
+        if file == self.file:
+            self._end_of_event = max(self._end_of_event, position)
+
+    def rotate(self, file: str, position: int) -> None:
+        """The log goes on in another file."""
+        self.file, self.pos = file, position
+        self._begin_of_event = self._end_of_event = position
+
+    def forget_end(self) -> None:
+        """Where the dump begins is known when the server has told: another one has other places."""
+        self._end_of_event = 0
+
+    def name(self, gtid: Gtid) -> None:
+        """The next transaction's name."""
+        self.complete()
+        self.gtid = self._last_gtid = gtid
+        self.shown_gtid = str(gtid)
+        if gtid.commit_micros:
+            self.ts_us = gtid.commit_micros
+
+    def complete(self) -> None:
+        """The transaction under way was read whole."""
+        if self.gtid is not None and self._gtids is not None:
+            self._gtids = self._gtids.with_gtid(self.gtid.source, self.gtid.number)
+
+    def end_name(self) -> None:
+        """No transaction is under way."""
+        self.gtid = self.shown_gtid = None
+
+    def begin(self, pos: int, thread: int | None) -> None:
+        """A transaction begins at a place."""
+        self.pos, self.events, self.inside = pos, 0, True
+        self.thread = self._last_thread = thread
+
+    def commit(self, end: int) -> None:
+        """A transaction ends at a place."""
+        self.complete()
+        self.pos, self.events, self.inside = end, 0, False
+        self.thread = None
+        self.end_name()
+
+    def passed(self, end: int, *, counts: bool = True) -> None:
+        """An event was handled; 0 for one that is not in the log. Those that hold others do not count in a transaction."""
+        if self.inside:
+            self.events += counts
+        elif end:
+            self.pos = end

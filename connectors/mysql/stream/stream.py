@@ -1,0 +1,378 @@
+"""The stream of changes: events of the binlog to encoded records, with the offset of the last one (mysql.md §7 to §9).
+
+Owned by the task's thread: it reads the socket, decodes and encodes; there is no queue in between. A batch ends between two events, so its
+offset says that all rows of its last event were given out. Where the stream is, and what offsets say, is in `stream_state.py`; rows become
+records in `stream_rows.py`; which table a number of the log stands for is in `stream_tables.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from dataclasses import replace
+
+from connect_py.api.record import EncodedRow
+from connect_py.errors import FatalTaskError
+from connectors.engine.batches import MAX_BYTES, MAX_ROWS
+from connectors.engine.metrics import StreamingMetrics
+from connectors.engine.pending import PendingRows
+from connectors.engine.relational.table import TableId
+from connectors.engine.transactions import TransactionMonitor
+from connectors.mysql.binlog.client import BinlogClient
+from connectors.mysql.binlog.codes import EventType
+from connectors.mysql.binlog.errors import MalformedEventError
+from connectors.mysql.binlog.events import Body, Header, Heartbeat, Incident, Query, Rotate, Rows, RowsQuery, TransactionPayload, Xid
+from connectors.mysql.binlog.gtid_events import Gtid, MariadbGtid
+from connectors.mysql.binlog.table_map import TableMap
+from connectors.mysql.config import MySqlConfig
+from connectors.mysql.ddl.statement_kinds import Kind, kind_of
+from connectors.mysql.position.gtid import GtidSet, Transactions
+from connectors.mysql.position.log_place import LogPlace
+from connectors.mysql.position.offset import MySqlOffset
+from connectors.mysql.position.place import StreamPlace
+from connectors.mysql.position.source_info import SourceBlock
+from connectors.mysql.schema.captured import CapturedTables
+from connectors.mysql.schema.schema import Schema
+from connectors.mysql.stream.rows import RowRecords
+from connectors.mysql.stream.state import Moment, StreamState
+from connectors.mysql.stream.table_numbers import StreamTables
+from connectors.mysql.stream.taps import Taps
+
+log = logging.getLogger(__name__)
+
+
+class ChangeStream:
+    """One dump of the log and the state of its decoding.
+
+    Args:
+        client: whose dump has begun.
+        stored: from where it was started.
+        gtids: what the dump leaves out; None for a dump that began at a file's position.
+        with_gtids: whether the server's transactions have GTIDs and they are looked at.
+        monitor: makes transaction metadata; None without it.
+        pending: takes the records; what goes on beside the stream puts its own there.
+        taps: what listens to single tables.
+    """
+
+    def __init__(
+        self,
+        client: BinlogClient,
+        config: MySqlConfig,
+        stored: MySqlOffset,
+        gtids: Transactions | None,
+        schema: Schema,
+        tables: CapturedTables,
+        *,
+        with_gtids: bool,
+        headers: tuple[tuple[str, str], ...],
+        monitor: TransactionMonitor | None,
+        metrics: StreamingMetrics,
+        pending: PendingRows,
+        taps: Taps,
+    ) -> None:
+        self._client = client
+        self._config = config
+        self._schema = schema
+        self._captured = tables
+        self._with_gtids = with_gtids
+        self._monitor = monitor
+        self._metrics = metrics
+        self._pending = pending
+        self._taps = taps
+        self._shows_query = config.flag("include.query")
+        self._filters_rows = config.flag("gtid.source.filter.dml.events")
+        self._queue: deque[tuple[Header, Body]] = deque()
+        self._state = StreamState(stored, gtids)
+        self._tables = StreamTables(config, schema, tables, lambda: self._state.moment(self._state.events, 0).offset())
+        self._records = RowRecords(config, self._state, headers, metrics, taps)
+        self._resume: tuple[int, int] | None = (stored.event, stored.row) if stored.event or stored.row else None
+        # another server may have transactions before the one that was read in part, which none had seen
+        self._begun_by = stored.server_id
+        self._is_begun = False
+        self._foreign = False
+        # where the event stands that names the transaction of a single statement
+        self._alone: int | None = None
+        self._last: Moment | None = None
+        self._until: LogPlace | None = None
+        self.has_stopped = False
+
+    def close(self) -> None:
+        """End the dump."""
+        self._client.close()
+
+    @property
+    def here(self) -> MySqlOffset | None:
+        """Where the source stands behind the last event; None inside of a transaction."""
+        return self._state.here
+
+    def position(self, *, last_thread: bool = False) -> StreamPlace:
+        """See `StreamState.position`."""
+        return self._state.position(last_thread=last_thread)
+
+    @property
+    def offset(self) -> MySqlOffset:
+        """That of the row that is being read, or of the last one."""
+        return self._state.offset
+
+    @property
+    def received(self) -> LogPlace:
+        """Up to where the log was read."""
+        return self._state.received
+
+    @property
+    def shown(self) -> GtidSet | None:
+        """See `StreamState.shown`."""
+        return self._state.shown
+
+    def source(self) -> bytes:
+        """The source block of the last event, for what is told beside rows."""
+        place, config = self.position(), self._config
+        table = self._taps.signal_table
+        block = SourceBlock(
+            config.connector, config.version, config.topic_prefix, table.schema if table else "", table.table if table else None
+        )
+        return block.render(
+            self._state.ts_us,
+            "false",
+            place.file,
+            place.pos,
+            server_id=place.server_id,
+            gtid=place.gtid,
+            thread=place.thread,
+            query=self._records.query,
+        )
+
+    def structure_changed(self, id_: TableId) -> None:
+        """A table's model is another one now."""
+        self._tables.structure_changed(id_)
+        if self._taps.watched == id_:
+            self._taps.on_structure(self._schema.tables.tables.get(id_))
+
+    def stop_at(self, until: LogPlace) -> None:
+        """Read no further than a place between two transactions; `has_stopped` is then true."""
+        self._until = until
+        self._state.forget_end()
+
+    def read(self, seconds: float) -> MySqlOffset | None:
+        """Put the records of the next events to the pending ones, up to a batch's bounds; waits up to `seconds` for the first event.
+
+        Returns:
+            The offset of the last record; None without any.
+
+        Raises:
+            ServerError: the server ended the dump, or the connection broke.
+            ConnectError: an event cannot be decoded, or a record cannot be made.
+        """
+        self._last = None
+        self._read(time.monotonic() + seconds)
+        return None if self._last is None else self._last.offset()
+
+    def _read(self, deadline: float) -> None:
+        rows, queue = self._pending.rows, self._queue
+        size = 0
+        while True:
+            while queue and len(rows) < MAX_ROWS and size < MAX_BYTES:
+                header, body = queue.popleft()
+                before = len(rows)
+                try:
+                    self._event(header, body, rows)
+                except MalformedEventError as error:
+                    self._damaged(header, error)
+                if len(rows) > before:
+                    # their records are some times as large
+                    size += header.length + sum(len(value) for _, _, value in rows[before::16] if value) * 16
+                if self._until is not None and not self._state.inside and not self.received < self._until:
+                    queue.clear()
+                    self.has_stopped = True
+                    return
+            left = deadline - time.monotonic()
+            if rows or left <= 0:
+                return
+            try:
+                queue.extend(self._client.read(left))
+            except MalformedEventError as error:
+                at = f"{self._state.file}:{self._state.pos}"
+                raise FatalTaskError(f"Error while deserializing a binlog event behind {at}: {error}") from error
+
+    # -- events ------------------------------------------------------------------------------------------------------------------------
+
+    def _damaged(self, header: Header, error: MalformedEventError) -> None:
+        """An event that cannot be decoded fails the task, or is left out, as ``event.processing.failure.handling.mode`` says."""
+        text = f"Error while deserializing binlog event at offset {self._state.file}:{header.end - header.length}: {error}"
+        mode = self._config.choice("event.processing.failure.handling.mode")
+        if mode not in ("warn", "skip", "ignore"):
+            raise FatalTaskError(text) from error
+        log.log(logging.WARNING if mode == "warn" else logging.DEBUG, "%s. The event is left out", text)
+        self._state.passed(header.end)
+
+    def _event(self, header: Header, body: Body, rows: list[EncodedRow]) -> None:
+        state = self._state
+        if isinstance(body, Rotate):
+            self._rotate(header, body)
+            return
+        if isinstance(body, Heartbeat):
+            state.on_heartbeat(body.file, body.position or header.end)
+            return
+        if not header.timestamp:
+            return
+        state.on_header(header)
+        if isinstance(body, Gtid):
+            self._on_gtid(body)
+        elif state.gtid is None or not state.gtid.commit_micros:
+            state.ts_us = header.timestamp * 1_000_000
+        if isinstance(body, Rows):
+            self._on_rows(header, body, rows)
+        elif isinstance(body, TableMap):
+            self._tables.tell(body)
+        elif isinstance(body, Query):
+            self._on_query(header, body, rows)
+        elif isinstance(body, Xid) or header.type == EventType.XA_PREPARE:
+            self._commit(header, rows)
+            return
+        elif isinstance(body, MariadbGtid):
+            self._on_gtid(body.of_server(header.server_id))
+            self._alone = header.end - header.length if body.standalone else None
+            if not body.standalone:
+                self._begin(header, None, rows)
+        elif isinstance(body, RowsQuery):
+            if self._shows_query:
+                self._records.query = body.sql.decode("utf-8", "replace")
+        elif isinstance(body, Incident):
+            log.error("The server reports an incident at %s:%d: %s", state.file, header.end, body.message)
+        state.passed(header.end, counts=not isinstance(body, TransactionPayload))
+
+    def _rotate(self, header: Header, body: Rotate) -> None:
+        """Real ones stand in the log; the server makes one up at a dump's start to tell the file's name."""
+        if body.file != self._state.file or header.timestamp:
+            self._state.rotate(body.file, body.position)
+        self._tables.forget()
+
+    def _on_gtid(self, gtid: Gtid) -> None:
+        if not self._with_gtids:
+            return
+        self._state.name(gtid)
+        self._foreign = self._filters_rows and not self._config.gtid_sources(gtid.source.partition(":")[0])
+
+    def _begin(self, header: Header, thread: int | None, rows: list[EncodedRow], *, counted: bool = True) -> None:
+        """Args:
+        counted: whether records show the transaction's boundaries.
+        """
+        state, records = self._state, self._records
+        state.begin(header.end - header.length, thread)
+        self._is_begun = self._resume is not None and self._begun_by in (0, header.server_id)
+        records.transaction = state.shown_gtid if state.shown_gtid is not None else f"file={state.file},pos={state.pos}"
+        records.monitor = self._monitor if counted else None
+        if records.monitor is not None:
+            row = records.monitor.begin(records.transaction, records.transaction, state.ts_us // 1000)
+            if row is not None:
+                rows.append(row)
+                self._last = state.moment(0, 0)
+
+    def _commit(self, header: Header, rows: list[EncodedRow]) -> None:
+        state, records = self._state, self._records
+        if records.monitor is not None:
+            row = records.monitor.end(records.transaction, state.ts_us // 1000)
+            # an offset that counts all events and no row is the one of this record
+            if row is not None and not (self._is_begun and self._resume == (state.events, 0)):
+                rows.append(row)
+                self._last = state.moment(state.events, 0)
+            records.monitor = None
+        state.commit(header.end)
+        records.query = None
+        if self._is_begun:
+            self._resume, self._is_begun = None, False
+        self._metrics.transactions += 1
+
+    # -- statements --------------------------------------------------------------------------------------------------------------------
+
+    def _on_query(self, header: Header, query: Query, rows: list[EncodedRow]) -> None:
+        if query.sql == b"BEGIN":
+            self._begin(header, query.thread_id, rows)
+            return
+        sql = query.sql.decode("utf-8", "replace")
+        kind = kind_of(sql)
+        if kind is Kind.BEGIN:
+            self._begin(header, query.thread_id, rows)
+        elif kind is Kind.XA_BEGIN:
+            # prepared transactions have no boundaries among the records
+            self._begin(header, None, rows, counted=False)
+        elif kind is Kind.COMMIT or (kind is Kind.XA_END and self._state.inside):
+            self._commit(header, rows)
+        elif kind is Kind.ROWS:
+            log.warning(
+                "The log holds a statement in place of its rows, which are lost here: set binlog_format=ROW for every session: %s",
+                sql[:200],
+            )
+        elif kind is Kind.DDL:
+            self._ddl(header, query, sql, rows)
+
+    def _ddl(self, header: Header, query: Query, sql: str, rows: list[EncodedRow]) -> None:
+        state = self._state
+        if not state.inside and header.end:
+            state.pos = header.end
+        moment = state.moment(state.events if state.inside else 0, 0)
+        if self._alone is not None:
+            # to the reference MariaDB's event before a statement is a transaction's first
+            moment = replace(moment, pos=self._alone, events=1)
+        shown = {
+            "server_id": state.server_id,
+            "gtid": state.shown_gtid,
+            "thread": state.thread,
+            "query": self._records.query,
+            "row": state.row,
+        }
+        source = (state.ts_us // 1000 * 1000, "false", state.file, header.end - header.length, shown)
+        found, changes = self._schema.statement(sql, query.schema, moment.offset().dump(), source, sql_mode=query.sql_mode or 0)
+        for change in changes:
+            if change.kind == "TRUNCATE":
+                self._truncate(header, change.id, rows)
+            elif self._taps.watched is not None and self._taps.watched in (change.id, change.previous):
+                self._taps.on_structure(self._schema.tables.tables.get(self._taps.watched))
+        self._tables.forget()
+        if found and not self._known_statement():
+            rows += found
+            self._last = moment
+        self._alone = None
+        if not state.inside:
+            # a transaction of its own: the history holds it, a start need not read it again
+            state.complete()
+            state.end_name()
+            if self._last is not None:
+                self._last = state.moment(0, 0)
+
+    def _known_statement(self) -> bool:
+        """Whether a statement inside a transaction was given out before the start."""
+        return self._is_begun and self._resume is not None and self._state.inside and self._state.events < self._resume[0]
+
+    def _truncate(self, header: Header, id_: TableId, rows: list[EncodedRow]) -> None:
+        if self._taps.watched == id_:
+            self._taps.on_truncate()
+        captured = self._captured.get(id_)
+        row = None if captured is None else self._records.truncate(captured, header)
+        if row is not None:
+            rows.append(row)
+            self._last = self._state.moment(0, 0)
+
+    # -- rows --------------------------------------------------------------------------------------------------------------------------
+
+    def _on_rows(self, header: Header, event: Rows, rows: list[EncodedRow]) -> None:
+        table = self._tables.get(event.table_id)
+        if table is None or self._foreign:
+            self._metrics.filtered += 1
+            return
+        state = self._state
+        passed = 0
+        if self._is_begun and self._resume is not None and state.inside:
+            events, row = self._resume
+            if state.events < events:
+                return
+            passed = row if state.events == events else 0
+            self._resume = None
+        before = len(rows)
+        count = self._records.take(header, event, table, passed, rows)
+        if count is None:
+            return
+        if len(rows) > before:
+            self._last = state.moment(state.events, count)
+        state.row = max(count - 1, 0)
