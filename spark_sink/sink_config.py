@@ -162,10 +162,10 @@ def refused_settings(config: Mapping[str, str | None]) -> dict[str, str]:
     return {PREFIX + name: refused for name, refused in settings.refusals(given, catalog).items()}
 
 
-def _of_tables(settings: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+def _of_tables(given: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """Settings of single tables, from names like ``public.orders.write-mode``. Raises ConfigError."""
     found: dict[str, dict[str, Any]] = {}
-    for name, value in settings.items():
+    for name, value in given.items():
         setting = next((known for known in OF_ONE_TABLE if name.endswith("." + known)), None)
         if setting is None:
             raise ConfigError(f"{PREFIX}table.{name} is not a setting of a table; known are {', '.join(OF_ONE_TABLE)}.")
