@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from connect_py.api import EncodedBatch, JsonEncoding, SourceOffset, SourcePartition
-from connectors.engine.snapshot.incremental.hooks import SnapshotHooks
+from connectors.engine.snapshot.incremental.contract import SnapshotHooks
 from connectors.postgres.task import PostgresConnectorTask
 
 Event = tuple[str, Any, Any]

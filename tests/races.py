@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from connectors.engine.snapshot.incremental.hooks import SnapshotHooks
+from connectors.engine.snapshot.incremental.contract import SnapshotHooks
 from tests.postgres_task import DirectTask, fold_events
 
 PHASES = ["before_low", "after_low", "before_chunk", "after_chunk", "before_high", "after_high"]

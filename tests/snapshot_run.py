@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 
 from connect_py.errors import RetriableError
 from connectors.engine.notification.events import IncrementalEvents, Notification
-from connectors.engine.snapshot.incremental.chunk_source import Chunk, UnknownCollectionError
-from connectors.engine.snapshot.incremental.hooks import SnapshotHooks
+from connectors.engine.snapshot.incremental.contract import Chunk, SnapshotHooks, UnknownCollectionError, Watermarks
 from connectors.engine.snapshot.incremental.java_object import JavaValue
 from connectors.engine.snapshot.incremental.machine import IncrementalSnapshot
 from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
-from connectors.engine.snapshot.incremental.watermarks import Watermarks
 
 Operation = tuple[str, int, int]
 OPERATIONS = st.one_of(

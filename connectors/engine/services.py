@@ -42,10 +42,8 @@ from connectors.engine.signal.channels import SignalInbox
 from connectors.engine.signal.open_channels import open_channels, takes_rest
 from connectors.engine.signal.processor import Action, SignalProcessor
 from connectors.engine.signal.records import SignalRecord
-from connectors.engine.snapshot.incremental.chunk_source import ChunkReader
-from connectors.engine.snapshot.incremental.hooks import SnapshotHooks
+from connectors.engine.snapshot.incremental.contract import ChunkReader, SnapshotHooks, Watermarks
 from connectors.engine.snapshot.incremental.machine import IncrementalSnapshot
-from connectors.engine.snapshot.incremental.watermarks import Watermarks
 from connectors.engine.snapshot.new_tables import NewTables
 from connectors.engine.topic_naming import TopicNaming
 from connectors.engine.transactions import TransactionMonitor

@@ -29,7 +29,7 @@ from connectors.engine.plugins.post_processors import PostProcessors
 from connectors.engine.retry import Backoff, Outage
 from connectors.engine.services import Beside, Fields
 from connectors.engine.signal.actions import BlockingRequest
-from connectors.engine.snapshot.incremental.hooks import SnapshotHooks
+from connectors.engine.snapshot.incremental.contract import SnapshotHooks
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from connect_py.api import EncodedBatch, SourceOffset, SourcePartition, SourceTa
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
 from connectors.engine.relational.filters import compile_java_regex
 from connectors.engine.signal.actions import BlockingRequest
-from connectors.engine.snapshot.incremental.chunk_source import BusyError
+from connectors.engine.snapshot.incremental.contract import BusyError
 from connectors.engine.task import IDLE_SECONDS, DatabaseTask, State
 from connectors.mysql.binlog.client import BinlogClient
 from connectors.mysql.config import parse_config

@@ -13,7 +13,7 @@ import pytest
 
 from connect_py.app.services.mysql import MySqlAddress
 from connectors.engine.signal import channels
-from connectors.engine.snapshot.incremental.hooks import SnapshotHooks
+from connectors.engine.snapshot.incremental.contract import SnapshotHooks
 from tests.fix_kafka import Kafka
 from tests.mysql_task import DirectMySqlTask, mysql_source
 from tests.postgres_task import fold_events

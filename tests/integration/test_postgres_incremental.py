@@ -14,8 +14,8 @@ import pytest
 
 from connect_py.app.services.postgres import PostgresAddress
 from connectors.engine.signal import channels
-from connectors.engine.snapshot.incremental import pace
-from connectors.engine.snapshot.incremental.hooks import SnapshotHooks
+from connectors.engine.snapshot.incremental import machine
+from connectors.engine.snapshot.incremental.contract import SnapshotHooks
 from connectors.postgres.stream import stream
 from tests.fix_postgres import postgres_source
 from tests.postgres_task import DirectTask, fold_events
@@ -483,7 +483,7 @@ def test_chunks_grow_to_the_time_that_they_may_take(source: Source) -> None:
 
 
 def test_a_chunk_that_the_server_refuses_waits_for_somebody_to_look_at_it(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pace, "PAUSES", (0.0, 0.05))
+    monkeypatch.setattr(machine, "PAUSES", (0.0, 0.05))
     source.connection.execute("CREATE TABLE t (id integer PRIMARY KEY, v integer); CREATE TABLE u (id integer PRIMARY KEY)")
     source.connection.execute("INSERT INTO t SELECT g, g FROM generate_series(1, 6) g; INSERT INTO u VALUES (1)")
     with source.task() as task:

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from connect_py.app.services.postgres import PostgresAddress
-from connectors.engine.snapshot.incremental.hooks import SnapshotHooks
+from connectors.engine.snapshot.incremental.contract import SnapshotHooks
 from connectors.engine.snapshot.new_tables import FIELD
 from tests.fix_postgres import postgres_source
 from tests.postgres_task import DirectTask, fold_events

@@ -12,7 +12,7 @@ from connect_py.api.permissions import FILE_PATHS, permit
 from connect_py.app.commands.worker import _TASK_COMMAND
 from connect_py.errors import ConfigError, ConnectError
 from connect_py.host.process import Event, Exited, TaskProcess, spawn
-from connectors.engine.snapshot.parallel.readers import Reader
+from connectors.engine.snapshot.parallel.pool import Reader
 from connectors.file.sink import FileStreamSinkConnector, FileStreamSinkTask
 from connectors.file.source import FileStreamSourceConnector
 from spark_sink import offsets as sink_offsets

@@ -10,8 +10,7 @@ from connect_py.api import Route
 from connect_py.api.record import EncodedRow
 from connect_py.data.schema import STRING
 from connect_py.errors import FatalTaskError
-from connectors.engine.snapshot.initial.markers import Marker
-from connectors.engine.snapshot.initial.run import InitialSnapshot
+from connectors.engine.snapshot.initial.run import InitialSnapshot, Marker
 from connectors.engine.snapshot.modes import MODES, StoredPosition, configuration_based
 
 ROUTE = Route("t", None, STRING)

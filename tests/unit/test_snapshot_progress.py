@@ -20,9 +20,8 @@ from connect_py.metrics.snapshot import snapshot_of
 from connect_py.metrics.worker import WorkerMetrics
 from connectors.engine.batches import rows_together
 from connectors.engine.metrics import SnapshotMetrics
-from connectors.engine.snapshot.initial.markers import Marker
-from connectors.engine.snapshot.initial.marking import MarkedRows, OpenChunk
 from connectors.engine.snapshot.initial.progress import WHOLE, Chunk, KeyRange, SnapshotProgress
+from connectors.engine.snapshot.initial.run import MarkedRows, Marker, OpenChunk
 from connectors.engine.snapshot.parallel import frames
 from rest_api.models import connector_status
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connect_py.errors import FatalTaskError, RetriableError
+from connectors.engine.snapshot.incremental.machine import PAUSES, WIDEST, ChunkSize
 from connectors.engine.snapshot.incremental.offset import IncrementalOffset, WantedCollection
-from connectors.engine.snapshot.incremental.pace import PAUSES, WIDEST, ChunkSize
 from connectors.engine.snapshot.incremental.window import Window
 from tests.snapshot_run import OPERATIONS, Operation, Run, Table, stored
 

@@ -78,7 +78,7 @@ class SourceTables:
 
     def is_keyless(self, name: str) -> bool:
         """Whether a table has no key that its rows could be read by."""
-        from connectors.engine.snapshot.incremental.chunk_source import NoKeyError
+        from connectors.engine.snapshot.incremental.contract import NoKeyError
 
         try:
             self._tables.maximum(name)

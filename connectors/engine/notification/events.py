@@ -13,8 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from connect_py.data.java_text import double_text, duration_text, float_text
-from connectors.engine.snapshot.incremental.java_object import JavaValue
-from connectors.engine.snapshot.incremental.java_times import seconds_of_time
+from connectors.engine.snapshot.incremental.java_object import JavaValue, seconds_of_time
 from connectors.engine.snapshot.incremental.offset import StoredKey
 
 #: Texts of PostgreSQL's, as Java shows them.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from connectors.engine.snapshot.incremental.watermarks import CLOSE
+from connectors.engine.snapshot.incremental.contract import CLOSE
 
 #: What code raises at a value that nobody thought of. A signal that brings one must not fail the task: each start would read it again.
 DEFECTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, AssertionError)

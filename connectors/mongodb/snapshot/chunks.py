@@ -17,7 +17,7 @@ from bson.timestamp import Timestamp
 
 from connect_py.api.record import EncodedRow
 from connect_py.errors import ConfigError
-from connectors.engine.snapshot.incremental.chunk_source import Chunk, UnknownCollectionError
+from connectors.engine.snapshot.incremental.contract import Chunk, UnknownCollectionError
 from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
 from connectors.mongodb.collection import Collection, CollectionFactory
 from connectors.mongodb.config import MongoConfig

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from connect_py.api.record import EncodedRow
-from connectors.engine.snapshot.initial.markers import Marker
 from connectors.engine.snapshot.initial.progress import WHOLE, KeyRange
+from connectors.engine.snapshot.initial.run import Marker
 from connectors.mongodb.collection import Collection
 from connectors.mongodb.namespaces import split_namespace
 from connectors.mongodb.server.connection import Client

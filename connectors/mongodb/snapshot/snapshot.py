@@ -17,8 +17,7 @@ from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.notification.events import InitialEvents
 from connectors.engine.snapshot.initial.plan import NEVER_CUT, ChunkPlan, chunk_rows
 from connectors.engine.snapshot.initial.progress import Chunk, SnapshotProgress
-from connectors.engine.snapshot.initial.reading import SnapshotReading
-from connectors.engine.snapshot.initial.run import ChunkedSnapshot, SnapshotRun
+from connectors.engine.snapshot.initial.run import ChunkedSnapshot, SnapshotReading, SnapshotRun
 from connectors.engine.snapshot.parallel.pool import ParallelSnapshot, ReaderTable
 from connectors.mongodb.collection import CollectionFactory
 from connectors.mongodb.config import MongoConfig

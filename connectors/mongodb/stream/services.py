@@ -8,7 +8,7 @@ from typing import Any
 from connect_py.api import SourceTaskContext
 from connect_py.api.record import EncodedRow
 from connectors.engine import services
-from connectors.engine.snapshot.incremental.hooks import SnapshotHooks
+from connectors.engine.snapshot.incremental.contract import SnapshotHooks
 from connectors.engine.snapshot.incremental.offset import PREFIX
 from connectors.mongodb.collection import CollectionFactory
 from connectors.mongodb.config import MongoConfig

@@ -9,7 +9,7 @@ from typing import Any, Final
 import bson
 from bson.codec_options import CodecOptions, DatetimeConversion
 
-from connectors.engine.snapshot.incremental.watermarks import CLOSE, OPEN, Watermarks
+from connectors.engine.snapshot.incremental.contract import CLOSE, OPEN, Watermarks
 from connectors.mongodb.namespaces import split_namespace
 from connectors.mongodb.server.connection import Client
 from connectors.mongodb.server.errors import translated
@@ -47,7 +47,7 @@ class SignalCollection(Watermarks):
         deletes: ``incremental.snapshot.watermarking.strategy=insert_delete``: the end of a window deletes the document of its begin. The
             stream cannot be asked for that deletion where the user's pipeline or `skipped.operations` hides deletes, so that the window
             closes after the stream's next answer, as it does in the reference. It is open from the moment the chunk is there; see
-            `connectors.engine.snapshot.incremental.watermarks`.
+            `connectors.engine.snapshot.incremental.contract`.
     """
 
     def __init__(self, client: Callable[[], Client], namespace: str, *, deletes: bool) -> None:

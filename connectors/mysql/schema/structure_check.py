@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from connect_py.errors import ConnectError
 from connectors.engine.relational.table import TableId
-from connectors.engine.snapshot.incremental.chunk_source import BusyError, UnknownCollectionError
+from connectors.engine.snapshot.incremental.contract import BusyError, UnknownCollectionError
 from connectors.mysql import error_codes
 from connectors.mysql.changes import Tables
 from connectors.mysql.config import MySqlConfig

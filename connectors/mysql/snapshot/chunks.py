@@ -21,7 +21,7 @@ from connectors.engine.encode.texts import Text
 from connectors.engine.envelope import tail
 from connectors.engine.relational.table import Table, TableId
 from connectors.engine.snapshot.chunks import ChunkQuery, KeyColumn, SqlDialect, order_sql, where_sql
-from connectors.engine.snapshot.incremental.chunk_source import BusyError, Chunk, NoKeyError, UnknownCollectionError
+from connectors.engine.snapshot.incremental.contract import BusyError, Chunk, NoKeyError, UnknownCollectionError
 from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
 from connectors.mysql import error_codes
 from connectors.mysql.config import MySqlConfig

@@ -9,9 +9,9 @@ from connect_py.api.record import EncodedRow
 from connect_py.errors import ConnectError
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.current_rows import PRESENT
-from connectors.engine.snapshot.incremental.chunk_source import BusyError
+from connectors.engine.snapshot.incremental.contract import BusyError
 from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
-from connectors.engine.snapshot.initial.markers import Marker
+from connectors.engine.snapshot.initial.run import Marker
 from connectors.engine.topic_naming import TopicNaming
 from connectors.mysql.config import parse_config
 from connectors.mysql.ddl.lexer import DdlError

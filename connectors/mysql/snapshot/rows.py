@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from connect_py.api.record import EncodedRow
 from connectors.engine.batches import MAX_BYTES, rows_together
 from connectors.engine.envelope import tail
-from connectors.engine.snapshot.initial.markers import Marker
+from connectors.engine.snapshot.initial.run import Marker
 from connectors.mysql.position.place import StreamPlace
 from connectors.mysql.schema.captured import CapturedTable
 from connectors.mysql.server.connection import Connection, quote_name

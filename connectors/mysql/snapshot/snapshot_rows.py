@@ -15,13 +15,10 @@ from connect_py.api.record import EncodedRow
 from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.notification.events import InitialEvents
 from connectors.engine.relational.table import TableId
-from connectors.engine.snapshot.initial.order import by_rows
-from connectors.engine.snapshot.initial.plan import ChunkPlan, chunk_rows
+from connectors.engine.snapshot.initial.plan import ChunkPlan, by_rows, chunk_rows
 from connectors.engine.snapshot.initial.progress import Chunk, SnapshotProgress
-from connectors.engine.snapshot.initial.reading import SnapshotReading
-from connectors.engine.snapshot.initial.run import ChunkedSnapshot, SnapshotRun
-from connectors.engine.snapshot.parallel.pool import ParallelSnapshot, ReaderTable
-from connectors.engine.snapshot.parallel.readers import Reader, start_readers, take_moment
+from connectors.engine.snapshot.initial.run import ChunkedSnapshot, SnapshotReading, SnapshotRun
+from connectors.engine.snapshot.parallel.pool import ParallelSnapshot, Reader, ReaderTable, start_readers, take_moment
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.model import MyTable
 from connectors.mysql.position.place import StreamPlace

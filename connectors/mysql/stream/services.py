@@ -14,7 +14,7 @@ from connectors.engine import services
 from connectors.engine.relational.table import TableId
 from connectors.engine.signal.processor import Action
 from connectors.engine.signal.records import Signal
-from connectors.engine.snapshot.incremental.hooks import SnapshotHooks
+from connectors.engine.snapshot.incremental.contract import SnapshotHooks
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.errors import ServerError
 from connectors.mysql.position.gtid import GtidSet

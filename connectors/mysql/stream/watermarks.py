@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from connectors.engine.relational.table import TableId
-from connectors.engine.snapshot.incremental.watermarks import Watermarks, WrittenWatermarks
+from connectors.engine.snapshot.incremental.contract import Watermarks, WrittenWatermarks
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.position.log_place import LogPlace
 from connectors.mysql.server import queries

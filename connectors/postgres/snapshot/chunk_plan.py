@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from connectors.engine.relational.table import Table, TableId
 from connectors.engine.snapshot.chunks import Key, KeyColumn, range_sql
-from connectors.engine.snapshot.initial.order import by_rows
+from connectors.engine.snapshot.initial.plan import by_rows
 from connectors.engine.snapshot.initial.progress import KeyRange
 from connectors.postgres.server.connection import Connection, quote_literal, quote_name
 from connectors.postgres.snapshot.chunks import DIALECT

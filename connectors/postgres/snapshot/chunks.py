@@ -23,7 +23,7 @@ from connectors.engine.envelope import tail
 from connectors.engine.relational.table import Table, TableId
 from connectors.engine.signal.records import DEFECTS
 from connectors.engine.snapshot.chunks import ChunkQuery, Key, KeyColumn, SqlDialect, order_sql, where_sql
-from connectors.engine.snapshot.incremental.chunk_source import BusyError, Chunk, NoKeyError, UnknownCollectionError
+from connectors.engine.snapshot.incremental.contract import BusyError, Chunk, NoKeyError, UnknownCollectionError
 from connectors.engine.snapshot.incremental.java_object import STRING, JavaValue
 from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
 from connectors.postgres.config import PostgresConfig

@@ -14,7 +14,7 @@ import psycopg
 from connect_py.api.record import EncodedRow
 from connectors.engine.batches import MAX_BYTES, rows_together
 from connectors.engine.envelope import tail
-from connectors.engine.snapshot.initial.markers import Marker
+from connectors.engine.snapshot.initial.run import Marker
 from connectors.postgres.server.connection import Connection, quote_name
 from connectors.postgres.tables import CapturedTable
 

@@ -21,8 +21,7 @@ from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.chunks import KeyColumn, range_sql
 from connectors.engine.snapshot.initial.plan import NEVER_CUT, ChunkPlan, chunk_rows
 from connectors.engine.snapshot.initial.progress import Chunk, SnapshotProgress
-from connectors.engine.snapshot.initial.reading import SnapshotReading
-from connectors.engine.snapshot.initial.run import ChunkedSnapshot, SnapshotRun
+from connectors.engine.snapshot.initial.run import ChunkedSnapshot, SnapshotReading, SnapshotRun
 from connectors.engine.snapshot.parallel.pool import ParallelSnapshot, ReaderTable
 from connectors.engine.stored_offsets import BLOCKING, INITIAL
 from connectors.postgres.config import PostgresConfig

@@ -10,7 +10,7 @@ from connect_py.api import SourceTaskContext
 from connect_py.api.record import EncodedRow
 from connectors.engine import services
 from connectors.engine.relational.table import TableId
-from connectors.engine.snapshot.incremental.hooks import SnapshotHooks
+from connectors.engine.snapshot.incremental.contract import SnapshotHooks
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.errors import ServerError, translate
 from connectors.postgres.position.offset import PostgresOffset

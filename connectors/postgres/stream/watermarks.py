@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from connectors.engine.relational.table import TableId
-from connectors.engine.snapshot.incremental.watermarks import Watermarks, WrittenWatermarks
+from connectors.engine.snapshot.incremental.contract import Watermarks, WrittenWatermarks
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.errors import ServerError, translate
 from connectors.postgres.position.lsn import parse_lsn

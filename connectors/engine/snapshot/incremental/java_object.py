@@ -1,13 +1,15 @@
 """Keys of an incremental snapshot as Debezium stores them in offsets: a Java `Object[]`, serialised, in hexadecimal.
 
-Pure. Both ways, so that a snapshot that one side began can be finished by the other. Format: Java Object Serialization Specification §6.4;
-what Debezium writes: `AbstractIncrementalSnapshotContext.arrayToSerializedString`. A value is a Java class name and a text: what the
-database would show and take.
+Pure. Both ways, so that a snapshot that one side began can be finished by the other. Format: the chapter "Object Serialization Stream
+Protocol" of the Java Object Serialization Specification; what Debezium writes:
+`AbstractIncrementalSnapshotContext.arrayToSerializedString`. A value is a Java class name and a text: what the database would show and
+accept.
 """
 
 from __future__ import annotations
 
 import datetime
+import re
 import struct
 import uuid
 from collections.abc import Sequence
@@ -16,7 +18,40 @@ from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from connect_py.errors import ConfigError
-from connectors.engine.snapshot.incremental.java_times import fraction_text, seconds_of_moment, seconds_of_time, time_text
+
+_TIME = re.compile(r"(-?)(\d+):(\d\d):(\d\d)(?:\.(\d{1,9}))?").fullmatch
+
+
+def seconds_of_moment(text: str) -> tuple[int, int]:
+    """Seconds since 1970 and nanoseconds of a date and time of UTC."""
+    moment, _, fraction = text.partition(".")
+    since = datetime.datetime.fromisoformat(moment) - datetime.datetime(1970, 1, 1)
+    return since // datetime.timedelta(seconds=1), int(fraction.ljust(9, "0")) if fraction else 0
+
+
+def seconds_of_time(text: str) -> tuple[int, int]:
+    """Whole seconds, rounded down, and nanoseconds of a time that may be negative, as `java.time.Duration` holds them.
+
+    Raises:
+        ValueError: it is no time.
+    """
+    if (found := _TIME(text)) is None:
+        raise ValueError(f"{text} is no time")
+    sign, hours, minutes, seconds, fraction = found.groups()
+    nanos = (int(hours) * 3600 + int(minutes) * 60 + int(seconds)) * 10**9 + int((fraction or "").ljust(9, "0"))
+    return divmod(-nanos if sign else nanos, 10**9)
+
+
+def time_text(seconds: int, nanos: int) -> str:
+    """The other way."""
+    whole, part = divmod(abs(seconds * 10**9 + nanos), 10**9)
+    sign = "-" if seconds < 0 else ""
+    return f"{sign}{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}{fraction_text(part)}"
+
+
+def fraction_text(nanos: int) -> str:
+    """A point and the digits behind it; nothing for none."""
+    return f".{nanos:09}".rstrip("0") if nanos else ""
 
 
 class JavaValue(NamedTuple):

@@ -1,18 +1,19 @@
-"""The incremental snapshot: collections read in chunks by key while streaming goes on (debezium-common §11;
-`AbstractIncrementalSnapshotChangeEventSource.java`). Knows no database; a connector gives it a `ChunkReader` and `Watermarks`.
+"""The incremental snapshot: collections read in chunks by key while streaming continues
+(`AbstractIncrementalSnapshotChangeEventSource.java`). Knows no database; a connector provides a `ChunkReader` and `Watermarks`.
 
     begin() ──> queue ──advance()──> low watermark, chunk, high watermark ──stream──> window_opened, event…, window_closed ──> rows
                   ^──────────────────────────────────────────────────────────────────────────────────────────────┘
 
 All calls are made on the task's thread, most of them while the stream makes a batch: rows and notifications that are handed to `emit` and
 `tell` become part of that batch, and `offset` is part of its offset. The next chunk is read at once, as Debezium does, so the order of
-everything is Debezium's. A failure in the middle loses the batch that is being made and nothing else: the task goes on from the offset of
+everything is Debezium's. A failure in the middle loses the batch that is being made and nothing else: the task resumes from the offset of
 its last batch by `restore`, and the stream shows the same events again.
 
 Failures never stop the stream. What passes (a lost connection) is raised. A collection that cannot be read at all (unknown, without a key,
-a condition that is no SQL) is logged, told, and left out: nothing of it was sent. A chunk that the server refuses is read again, at once
-and after growing pauses; in the end the snapshot *pauses* where it is, says so in the log and in a notification, and goes on at the signal
-`resume-snapshot`, or without the collection after `stop-snapshot`. A collection is never left half read for the next one.
+a condition that is no SQL) is logged, reported in a notification, and left out: nothing of it was sent. A chunk that the server refuses is
+read again, at once and after growing pauses; if it still fails the snapshot *pauses* where it is, says so in the log and in a notification,
+and resumes at the signal `resume-snapshot`, or without the collection after `stop-snapshot`. A collection is never left half read for the
+next one.
 """
 
 from __future__ import annotations
@@ -26,15 +27,84 @@ from typing import Generic, TypeVar
 from connect_py.errors import ConfigError, ConnectError, RetriableError
 from connectors.engine.notification.events import IncrementalEvents, ScanStatus
 from connectors.engine.signal.records import DEFECTS
-from connectors.engine.snapshot.incremental.chunk_source import BusyError, ChunkReader, NoKeyError, UnknownCollectionError
-from connectors.engine.snapshot.incremental.collections_left import IncrementalQueue
-from connectors.engine.snapshot.incremental.hooks import SnapshotHooks
-from connectors.engine.snapshot.incremental.offset import StoredKey
-from connectors.engine.snapshot.incremental.pace import ChunkSize, Retries
-from connectors.engine.snapshot.incremental.watermarks import Watermarks
+from connectors.engine.snapshot.incremental.contract import (
+    BusyError,
+    ChunkReader,
+    NoKeyError,
+    SnapshotHooks,
+    UnknownCollectionError,
+    Watermarks,
+)
+from connectors.engine.snapshot.incremental.offset import IncrementalQueue, StoredKey
 from connectors.engine.snapshot.incremental.window import Window
 
 log = logging.getLogger(__name__)
+
+
+#: A chunk grows and shrinks at most to so many times its configured size, or that part of it: its rows are held in memory.
+WIDEST = 32
+#: By how much one chunk's size may differ from the next one's.
+_STEP = 2.0
+
+#: Seconds before each further attempt at a chunk that the server refuses. The first comes at once, with the structure as it is then: a
+#: column may just have gone. Together they outlast a lock, a failover that lost a privilege, a statement timeout on a busy server.
+PAUSES = (0.0, 1.0, 2.0, 4.0, 8.0)
+
+
+class ChunkSize:
+    """Rows of the next chunk.
+
+    Args:
+        rows: to begin with, and always when `seconds` is 0.
+        seconds: how long a chunk should take to read (``incremental.snapshot.chunk.time.ms``); 0 for chunks of one size.
+
+    Attributes:
+        rows: of the next chunk.
+    """
+
+    def __init__(self, rows: int, seconds: float = 0.0) -> None:
+        self.rows = rows
+        self._seconds = seconds
+        self._least, self._most = max(1, rows // WIDEST), rows * WIDEST
+
+    def took(self, seconds: float, rows: int) -> None:
+        """A chunk was read; one that came back with fewer rows than wanted says nothing about the time that many take."""
+        if not self._seconds or rows < self.rows:
+            return
+        factor = min(_STEP, max(1 / _STEP, self._seconds / max(seconds, 1e-6)))
+        self.rows = min(self._most, max(self._least, round(self.rows * factor)))
+
+
+class Retries:
+    """Attempts at a chunk.
+
+    Args:
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._failures = 0
+        self._not_before = 0.0
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the next attempt is not due yet."""
+        return self._failures > 0 and self._clock() < self._not_before
+
+    def failed(self) -> bool:
+        """An attempt failed. Returns whether there is another one; the count begins anew when there is none."""
+        if self._failures >= len(PAUSES):
+            self.reset()
+            return False
+        self._not_before = self._clock() + PAUSES[self._failures]
+        self._failures += 1
+        return True
+
+    def reset(self) -> None:
+        """All is well."""
+        self._failures = 0
+
 
 R = TypeVar("R")
 #: After this many lost connections in a row, each with a chunk under a condition, the snapshot pauses.

@@ -1,9 +1,9 @@
-"""How an initial snapshot is cut: which tables are read in one go, and the key ranges of the others. Knows no database; a connector gives
-it `Cuts`.
+"""In which order an initial snapshot reads tables (`snapshot.tables.order.by.row.count`), and how it cuts them into chunks. Knows no
+database; a connector provides `Cuts`.
 
 A table is cut when it is estimated to have more rows than two chunks and has a key by which ranges can be read. Boundaries are looked up
-one at a time, when a chunk is wanted: the n-th key behind the last boundary, which a server finds in an index. They are values of the
-present moment and stay what they are: a restart reads the ranges that are left, with the rows that they hold then.
+one at a time, when a chunk is wanted: the n-th key after the last boundary, which a server finds in an index. Boundaries keep their values:
+a restart reads the ranges that are left, with the rows that they hold then.
 """
 
 from __future__ import annotations
@@ -126,3 +126,11 @@ def chunk_rows(raw: Mapping[str, str]) -> int:
     if text and not (text.isdecimal() and int(text)):
         raise FatalTaskError(f"internal.snapshot.chunk.rows is '{text}', not a number of rows. Nothing was read")
     return int(text or CHUNK_ROWS)
+
+
+def by_rows(tables: Sequence[T], rows: Mapping[T, int], order: str) -> list[T]:
+    """Tables in `ascending` or `descending` order of their rows, else as they are; one of which nothing is known counts as empty, and
+    equal ones keep their order."""
+    if order not in ("ascending", "descending"):
+        return list(tables)
+    return sorted(tables, key=lambda table: rows.get(table, 0), reverse=order == "descending")

@@ -17,8 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO, Protocol, TypeVar, cast
 
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
-from connectors.engine.snapshot.initial.markers import Marker
-from connectors.engine.snapshot.initial.run import TableRows
+from connectors.engine.snapshot.initial.run import Marker, TableRows
 from connectors.engine.snapshot.parallel import frames
 
 #: A raw row, as a connector reads it.
