@@ -21,7 +21,7 @@ COPY spark_sink spark_sink
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels . \
  && python -m venv /opt/connect/venv \
  && /opt/connect/venv/bin/pip install --no-cache-dir --constraint constraints.txt "$(echo /wheels/*.whl)[postgres,mysql,jdbc,mongodb,spark-connect,scripting,tracing,protobuf,verify]"
-RUN /opt/connect/venv/bin/python -c "from spark_sink.jars import SINK_JARS, cached, resolve; resolve(SINK_JARS, cached(SINK_JARS, 'spark-sink'))" \
+RUN /opt/connect/venv/bin/python -c "from spark_sink.spark.jars import SINK_JARS, cached, resolve; resolve(SINK_JARS, cached(SINK_JARS, 'spark-sink'))" \
  && rm -rf "$CONNECT_PY_CACHE/ivy"
 
 FROM base

@@ -10,9 +10,9 @@ from connect_py.api.config import ConfigDef, ConfigValue
 from connect_py.api.connector import SinkConnector
 from connect_py.api.task import BatchSinkTask
 from connect_py.errors import ConfigError
-from spark_sink import jars
 from spark_sink import offsets as offsets_of_tables
-from spark_sink import sink_config as configuration
+from spark_sink.config import sink_config as configuration
+from spark_sink.spark import jars
 from spark_sink.task import SparkLakehouseSinkTask
 
 

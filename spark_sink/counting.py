@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from spark_sink.column_types import quote
+from spark_sink.types.columns import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
-from spark_sink.decode import BAD_RECORD
+from spark_sink.sql.decode import BAD_RECORD
 
 #: Failures that the same rows and the same table would bring about again: bad values, missing columns, refused types (Spark's error
 #: conditions). Catalogs, storage and Kafka fail in other ways, and those pass.

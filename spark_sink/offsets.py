@@ -16,12 +16,12 @@ from collections.abc import Iterable, Mapping
 from connect_py.api.record import TopicPartition
 from connect_py.errors import BadRequestError, ConnectError, RetriableError
 from spark_sink import routing
-from spark_sink import sink_config as configuration
+from spark_sink.config import sink_config as configuration
 from spark_sink.routing import TableName
-from spark_sink.session import open_session
+from spark_sink.spark.session import open_session
 from spark_sink.tables.base import Tables, Writer
 from spark_sink.tables.open import open_tables
-from spark_sink.watermark import NO_SNAPSHOT, Watermark
+from spark_sink.tables.watermark import NO_SNAPSHOT, Watermark
 
 #: Connect answers a request within 90 s (`ConnectorsResource`), and Spark starts in some ten.
 ALTER_TIMEOUT_SECONDS = 85.0

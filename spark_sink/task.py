@@ -3,7 +3,7 @@
 Tables decide what has been applied: each commit holds the next offsets, and rows below them are dropped before a write, so a batch that is
 repeated, after a failure or a kill at any point, changes only the tables that had not committed it. The consumer group is a report that
 follows the tables and never leads them. One thread, the runtime's, uses everything here; only a lane, which writes one table of a batch,
-has a thread of its own (`spark_sink.lanes`). `stop` only sets a flag.
+has a thread of its own (`spark_sink.write.lanes`). `stop` only sets a flag.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from connect_py.api.record import TopicPartition
 from connect_py.api.task import BatchSinkContext, BatchSinkTask
 from connect_py.errors import FatalTaskError, RetriableError
 from spark_sink import routing
-from spark_sink import sink_config as configuration
-from spark_sink.ahead import ReadAhead
-from spark_sink.batches import Batches
-from spark_sink.changes import Reader
-from spark_sink.decoding.open import open_format
-from spark_sink.driving.base import Driver, Pending
-from spark_sink.driving.bounded import Horizon
-from spark_sink.driving.open import open_driver
+from spark_sink.config import sink_config as configuration
+from spark_sink.config.sink_config import SinkConfig
 from spark_sink.errors import classify, is_of_size, spark_ended
-from spark_sink.lanes import Lanes, Sessions, SparkLane
-from spark_sink.looks import Looks
-from spark_sink.maintenance import Policy, Schedule
-from spark_sink.metrics import SinkFigures
-from spark_sink.opening import Opening
-from spark_sink.planning import Range, describe
+from spark_sink.figures import SinkFigures
+from spark_sink.plan.bounded import Horizon
+from spark_sink.plan.open import open_driver
+from spark_sink.plan.triggers import Driver, Pending
+from spark_sink.read.open import open_format
+from spark_sink.read.prefetch import ReadAhead
+from spark_sink.read.ranges import Range, describe
+from spark_sink.read.reader import Reader
 from spark_sink.routing import TableName
-from spark_sink.session import TaskSession, open_session
-from spark_sink.sink_config import SinkConfig
+from spark_sink.spark.session import TaskSession, open_session
+from spark_sink.spark.startup import Opening
 from spark_sink.tables.base import Behind, Tables, Writer
+from spark_sink.tables.looks import Looks
+from spark_sink.tables.maintenance import Policy, Schedule
 from spark_sink.tables.open import open_tables
+from spark_sink.write.batches import Batches
+from spark_sink.write.lanes import Lanes, Sessions, SparkLane
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

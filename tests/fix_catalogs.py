@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from connect_py.app.services.process import Service, free_port
-from spark_sink.jars import cache_directory, java, pyspark_home
+from spark_sink.spark.jars import cache_directory, java, pyspark_home
 
 _HERE = Path(__file__).parent / "iceberg_rest"
 

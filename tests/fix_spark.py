@@ -20,8 +20,8 @@ from connect_py.api.record import TopicPartition
 from connect_py.api.task import BadRecord
 from connect_py.plugins.registry import Plugins
 from connect_py.task.record_conversion import WorkerConversion
-from spark_sink.session import open_session
-from spark_sink.sink_config import parse
+from spark_sink.config.sink_config import parse
+from spark_sink.spark.session import open_session
 from spark_sink.task import SparkLakehouseSinkTask
 
 _WORKER = dict.fromkeys(("key.converter", "value.converter"), "org.apache.kafka.connect.json.JsonConverter")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from connect_py.app.services.process import Service, free_port, is_listening
-from spark_sink import jars
-from spark_sink.session_settings import EXTENSIONS
+from spark_sink.spark import jars
+from spark_sink.spark.settings import EXTENSIONS
 
 _ENV = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 

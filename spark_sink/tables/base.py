@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from connect_py.api.record import TopicPartition
 from connect_py.errors import RetriableError
-from spark_sink.evolve import Evolution
-from spark_sink.maintenance import Policy
-from spark_sink.merge import Shape
+from spark_sink.config.layout import Layout
 from spark_sink.routing import TableName
+from spark_sink.sql.evolve import Evolution
+from spark_sink.sql.merge import Shape
 from spark_sink.tables.activity import Activity
-from spark_sink.tables.layout import Layout
-from spark_sink.watermark import Watermark
+from spark_sink.tables.maintenance import Policy
+from spark_sink.tables.watermark import Watermark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

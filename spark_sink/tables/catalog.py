@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from spark_sink.column_types import quote
-from spark_sink.evolve import Evolution
 from spark_sink.routing import TableName
-from spark_sink.structures import Array, Map, Struct, Type, path_sql, type_text
+from spark_sink.sql.evolve import Evolution
 from spark_sink.tables.base import TableState
-from spark_sink.watermark import Watermark
+from spark_sink.tables.watermark import Watermark
+from spark_sink.types.columns import quote
+from spark_sink.types.trees import Array, Map, Struct, Type, path_sql, type_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

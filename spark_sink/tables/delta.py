@@ -19,20 +19,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from spark_sink.column_types import literal, quote
-from spark_sink.evolve import Evolution
-from spark_sink.maintenance import Policy
-from spark_sink.merge import Shape, append_sql, merge_sql, overwrite_sql
+from spark_sink.config.layout import Layout, partition_sql
 from spark_sink.routing import TableName
-from spark_sink.structures import leaves, parse_type
+from spark_sink.sql.evolve import Evolution
+from spark_sink.sql.merge import Shape, append_sql, merge_sql, overwrite_sql
 from spark_sink.tables.activity import Activity, of_metrics
 from spark_sink.tables.base import Extent, TableState, Writer
 from spark_sink.tables.catalog import evolution_sql, state_of, tables_of_catalog
 from spark_sink.tables.history import Applied, Commit, metadata_json, newest_commit, parse_metadata
-from spark_sink.tables.layout import Layout, partition_sql
 from spark_sink.tables.ledger import Ledger
+from spark_sink.tables.maintenance import Policy
 from spark_sink.tables.snapshots import BEGUN
-from spark_sink.watermark import Watermark
+from spark_sink.tables.watermark import Watermark
+from spark_sink.types.columns import literal, quote
+from spark_sink.types.trees import leaves, parse_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,7 +15,7 @@ from typing import Any
 
 from connect_py.errors import FatalTaskError
 from spark_sink.tables.snapshots import BEGUN
-from spark_sink.watermark import Watermark
+from spark_sink.tables.watermark import Watermark
 
 
 @dataclass(frozen=True)

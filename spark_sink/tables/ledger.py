@@ -9,7 +9,7 @@ from __future__ import annotations
 from connect_py.errors import ConnectError, FatalTaskError
 from spark_sink.routing import TableName
 from spark_sink.tables.base import Behind, Conflict, Writer
-from spark_sink.watermark import Watermark
+from spark_sink.tables.watermark import Watermark
 
 
 class Ledger:

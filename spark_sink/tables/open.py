@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spark_sink.sink_config import SinkConfig
+from spark_sink.config.sink_config import SinkConfig
 from spark_sink.tables.base import Tables, Writer
 from spark_sink.tables.delta import DeltaTables
 from spark_sink.tables.iceberg import IcebergTables

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from spark_sink.watermark import Watermark
+from spark_sink.tables.watermark import Watermark
 
 #: Beginning of the key that `Watermark.snapshots` has, where there are any, in summaries, metadata of commits and properties of tables.
 BEGUN = "kafka.connect.snapshots-begun."

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from connect_py.errors import ConnectError
-from spark_sink.jars import cache_directory, cached, java, resolve
+from spark_sink.spark.jars import cache_directory, cached, java, resolve
 
 PROGRAMS = Path(__file__).parent / "programs"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spark_sink.column_types import _LOGICAL, _PLAIN
+from spark_sink.types.columns import _LOGICAL, _PLAIN
 from tests.fix_spark import Lake, event, struct
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]

@@ -16,8 +16,8 @@ import pytest
 from connect_py.app.services.postgres import PostgresAddress
 from connect_py.app.services.process import free_port
 from connect_py.app.verify.places import iceberg_catalog
-from spark_sink.jars import SINK_JARS, cached, resolve
-from spark_sink.sink_config import parse
+from spark_sink.config.sink_config import parse
+from spark_sink.spark.jars import SINK_JARS, cached, resolve
 from tests.fix_catalogs import RestCatalog
 from tests.fix_spark import INT, TEXT, Lake, event
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from spark_sink.maintenance import Policy
 from spark_sink.routing import TableName
+from spark_sink.tables.maintenance import Policy
 from spark_sink.task import SparkLakehouseSinkTask
 from tests.fix_spark import INT, TEXT, Lake, event, iceberg_and_long_delta
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from connect_py.errors import FatalTaskError, RetriableError
-from spark_sink import lanes
+from spark_sink.write import lanes
 from tests.fix_spark import INT, TEXT, Lake, event, iceberg_and_long_delta
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from spark_sink.column_types import TypeOptions
-from spark_sink.decode import decode_sql
-from spark_sink.records import read_schemas
-from spark_sink.sink_config import parse
+from spark_sink.config.sink_config import parse
+from spark_sink.sql.decode import decode_sql
+from spark_sink.sql.record_schema import read_schemas
+from spark_sink.types.columns import TypeOptions
 from tests.fix_spark import BIGINT, ID, TEXT, Lake, iceberg_and_long_delta, struct, with_schema
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]

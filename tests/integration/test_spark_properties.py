@@ -13,8 +13,9 @@ from pyarrow.parquet import ParquetFile
 
 from connect_py.api.record import TopicPartition
 from connect_py.errors import FatalTaskError
-from spark_sink import documents, geometry
-from spark_sink.column_types import literal
+from spark_sink.sql import documents
+from spark_sink.types import geometry
+from spark_sink.types.columns import literal
 from tests.fix_spark import BIGINT, ID, INT, TEXT, Lake, event, iceberg_and_long_delta, struct, with_schema
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]

@@ -10,11 +10,11 @@ import pytest
 from connect_py.api.record import TopicPartition
 from connect_py.errors import BadRequestError, FatalTaskError, RetriableError
 from spark_sink import offsets
+from spark_sink.config.sink_config import parse
 from spark_sink.connector import SparkLakehouseSink
-from spark_sink.maintenance import Policy
 from spark_sink.routing import TableName
-from spark_sink.sink_config import parse
 from spark_sink.tables.base import Writer
+from spark_sink.tables.maintenance import Policy
 from spark_sink.tables.open import open_tables
 from spark_sink.task import SparkLakehouseSinkTask
 from tests.fix_spark import INT, TEXT, Lake, both_formats, event

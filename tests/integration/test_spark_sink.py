@@ -13,7 +13,7 @@ import pytest
 
 from connect_py.api.record import TopicPartition
 from connect_py.errors import FatalTaskError
-from spark_sink.watermark import Watermark
+from spark_sink.tables.watermark import Watermark
 from tests.fix_spark import BIGINT, ID, INT, TEXT, Lake, both_formats, event, iceberg_and_long_delta, struct, with_schema
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]

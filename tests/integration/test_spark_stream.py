@@ -16,8 +16,8 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from connect_py.api.record import TopicPartition
 from connect_py.errors import FatalTaskError, RetriableError
 from spark_sink import offsets
+from spark_sink.config.sink_config import parse
 from spark_sink.routing import TableName
-from spark_sink.sink_config import parse
 from spark_sink.tables.base import Writer
 from spark_sink.tables.open import open_tables
 from spark_sink.task import SparkLakehouseSinkTask

@@ -1,4 +1,4 @@
-"""Expressions of `spark_sink.column_types` on a real Spark: every value comes out as it went in, or the statement fails."""
+"""Expressions of `spark_sink.types.columns` on a real Spark: every value comes out as it went in, or the statement fails."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from connect_py.data.logical import decimal_to_bytes
-from spark_sink.column_types import TypeOptions, column_type, literal
-from spark_sink.records import MAX_DEPTH
+from spark_sink.sql.record_schema import MAX_DEPTH
+from spark_sink.types.columns import TypeOptions, column_type, literal
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 

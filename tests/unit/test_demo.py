@@ -16,7 +16,7 @@ from connect_py.app.demo.curl import as_typed, command
 from connect_py.app.demo.screen import Screen
 from connect_py.app.demo.stage import LeftRunning, is_still, state_file
 from connect_py.app.services.process import started_at
-from spark_sink.jars import java
+from spark_sink.spark.jars import java
 
 
 @pytest.fixture(autouse=True)

@@ -38,7 +38,7 @@ from connectors.postgres.connector import PostgresConnector
 from connectors.postgres.properties import EXTENSIONS, PROPERTIES, UNLISTED, WITHOUT_EFFECT
 from rest_api import routes
 from rest_api.config import RestConfig
-from spark_sink import sink_config as sink
+from spark_sink.config import sink_config as sink
 from spark_sink.connector import SparkLakehouseSink
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -27,11 +27,11 @@ from connect_py.metrics.task import SinkMetrics, SourceMetrics
 from connect_py.metrics.worker import ConnectorKind, WorkerMetrics
 from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
 from spark_sink.counting import Counts
-from spark_sink.looks import Looks
-from spark_sink.metrics import SinkFigures
+from spark_sink.figures import SinkFigures
 from spark_sink.routing import TableName
 from spark_sink.tables.activity import Activity, of_metrics, of_snapshots
 from spark_sink.tables.base import Extent
+from spark_sink.tables.looks import Looks
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -428,7 +428,7 @@ def test_the_lakehouse_sink_shows_its_lag_and_what_each_table_took() -> None:
 
 def test_each_table_of_the_lakehouse_sink_shows_its_own_lag_operations_and_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [1000.0]
-    monkeypatch.setattr("spark_sink.metrics.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("spark_sink.figures.time.monotonic", lambda: clock[0])
     figures, a, b = SinkFigures(), TopicPartition("a", 0), TopicPartition("b", 0)
     figures.reads("public.a", [a])
     figures.reads("public.b", [b])
@@ -475,8 +475,8 @@ def test_what_a_table_consists_of_is_shown_when_it_has_been_looked_at() -> None:
 
 def test_a_table_has_all_that_was_there_at_the_last_look_that_found_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [1000.0]
-    monkeypatch.setattr("spark_sink.metrics.time.monotonic", lambda: clock[0])
-    monkeypatch.setattr("spark_sink.metrics.time.time", lambda: clock[0] + 5000)
+    monkeypatch.setattr("spark_sink.figures.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("spark_sink.figures.time.time", lambda: clock[0] + 5000)
     figures, one, other = SinkFigures(), TopicPartition("t", 0), TopicPartition("t", 1)
     figures.reads("public.t", [one, other])
 

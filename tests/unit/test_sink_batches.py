@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from connect_py.api.record import TopicPartition
-from spark_sink.ahead import ReadAhead
-from spark_sink.decoding.base import Fingerprint
-from spark_sink.driving.loop import LoopDriver
+from spark_sink.config.sink_config import parse
 from spark_sink.errors import is_of_size
-from spark_sink.planning import Range
-from spark_sink.sink_config import parse
-from spark_sink.summary import Truncate, kinds
+from spark_sink.plan.loop import LoopDriver
+from spark_sink.read.formats import Fingerprint
+from spark_sink.read.prefetch import ReadAhead
+from spark_sink.read.ranges import Range
+from spark_sink.read.summary import Truncate, kinds
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 

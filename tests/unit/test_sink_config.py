@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from connect_py.errors import ConfigError, FatalTaskError
-from spark_sink import jars
+from spark_sink.config.sink_config import CONFIG_DEF, parse
 from spark_sink.connector import SparkLakehouseSink
-from spark_sink.session_settings import context_settings
-from spark_sink.sink_config import CONFIG_DEF, parse
+from spark_sink.spark import jars
+from spark_sink.spark.settings import context_settings
 
 GOOD = {"topics": "a.b.c, d.e.f", "lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": "/tmp/w"}
 

@@ -6,10 +6,10 @@ import pytest
 
 from connect_py.api.record import TopicPartition
 from connect_py.errors import ConfigError
-from spark_sink.driving.bounded import Horizon
-from spark_sink.driving.checkpoint import State, UnreadableError, agrees, parse_offsets
-from spark_sink.driving.loop import LoopDriver, Pace
-from spark_sink.sink_config import SinkConfig, parse
+from spark_sink.config.sink_config import SinkConfig, parse
+from spark_sink.plan.bounded import Horizon
+from spark_sink.plan.checkpoint import State, UnreadableError, agrees, parse_offsets
+from spark_sink.plan.loop import LoopDriver, Pace
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 HADOOP = {"topics": "a", "lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": "/w"}

@@ -14,7 +14,7 @@ from spark_sink.routing import TableName
 from spark_sink.tables.base import Behind, Writer
 from spark_sink.tables.history import Applied, Commit, metadata_json, newest_commit, parse_metadata
 from spark_sink.tables.ledger import Ledger
-from spark_sink.watermark import Watermark
+from spark_sink.tables.watermark import Watermark
 
 TP = TopicPartition("t", 0)
 NAME = TableName(("public", "t"))

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from connect_py.errors import FatalTaskError, RetriableError
-from spark_sink import lanes
-from spark_sink.lanes import Answer, Lanes, Work
+from spark_sink.write import lanes
+from spark_sink.write.lanes import Answer, Lanes, Work
 
 DEADLINE = 20.0
 

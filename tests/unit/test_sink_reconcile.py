@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from connect_py.api.record import TopicPartition
 from connect_py.errors import ConfigError
-from spark_sink.merge import Shape, merge_sql
-from spark_sink.reconcile import Mark, follow, snapshots_of
-from spark_sink.sink_config import SinkConfig, parse
+from spark_sink.config.sink_config import SinkConfig, parse
+from spark_sink.sql.merge import Shape, merge_sql
 from spark_sink.tables.history import Applied, Commit, metadata_json, newest_commit, parse_metadata
 from spark_sink.tables.snapshots import newest
-from spark_sink.watermark import NO_SNAPSHOT, Watermark
+from spark_sink.tables.watermark import NO_SNAPSHOT, Watermark
+from spark_sink.write.reconcile import Mark, follow, snapshots_of
 
 A0, B0 = TopicPartition("a", 0), TopicPartition("b", 0)
 BEGUN = "kafka.connect.snapshots-begun.x"

@@ -15,21 +15,21 @@ from hypothesis import strategies as st
 from connect_py.api.record import TopicPartition
 from connect_py.errors import ConfigError, DataError, FatalTaskError, RetriableError
 from spark_sink import routing
-from spark_sink.adapt import Rules, adapt, allows
-from spark_sink.column_types import TypeOptions, column_type, literal, quote
+from spark_sink.config.sink_config import parse
 from spark_sink.errors import classify, is_of_records, is_of_size
-from spark_sink.evolve import in_order_of, plan_evolution, wider
-from spark_sink.heads import Fingerprint, Heads
-from spark_sink.maintenance import Schedule
-from spark_sink.merge import VERSION_COLUMNS, Shape, merge_sql, overwrite_sql
-from spark_sink.planning import offsets_json, plan_ranges, waiting_ranges
-from spark_sink.records import MAX_DEPTH, Form, parse_head, read_schemas
+from spark_sink.read.ranges import offsets_json, plan_ranges, waiting_ranges
+from spark_sink.read.schema_prefix import Fingerprint, Heads
 from spark_sink.routing import TableName
-from spark_sink.sink_config import parse
-from spark_sink.structures import parse_type, type_text
+from spark_sink.sql.adapt import Rules, adapt, allows
+from spark_sink.sql.evolve import in_order_of, plan_evolution, wider
+from spark_sink.sql.merge import VERSION_COLUMNS, Shape, merge_sql, overwrite_sql
+from spark_sink.sql.record_schema import MAX_DEPTH, Form, parse_head, read_schemas
 from spark_sink.tables.catalog import evolution_sql
+from spark_sink.tables.maintenance import Schedule
 from spark_sink.tables.snapshots import newest
-from spark_sink.watermark import Watermark
+from spark_sink.tables.watermark import Watermark
+from spark_sink.types.columns import TypeOptions, column_type, literal, quote
+from spark_sink.types.trees import parse_type, type_text
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 

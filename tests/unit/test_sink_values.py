@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_py.errors import ConfigError, DataError, FatalTaskError
-from spark_sink import columns, ordering
-from spark_sink.column_types import TypeOptions
-from spark_sink.decoding import schemaless
-from spark_sink.properties.checks import parse_column_types
-from spark_sink.records import Form, read_schemas
-from spark_sink.sink_config import parse
-from spark_sink.tables.layout import Layout, Partition, parse_partitions, partition_sql
+from spark_sink.config.checks import parse_column_types
+from spark_sink.config.layout import Layout, Partition, parse_partitions, partition_sql
+from spark_sink.config.sink_config import parse
+from spark_sink.read import schemaless
+from spark_sink.sql import ordering
+from spark_sink.sql.record_schema import Form, read_schemas
+from spark_sink.types.columns import TypeOptions
+from spark_sink.write import columns
 
 BASE = {"topics": "t", "lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": "/w"}
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_py.errors import DataError
-from spark_sink.column_types import TypeOptions, column_type
-from spark_sink.wkt import wkt
+from spark_sink.spark.wkt import wkt
+from spark_sink.types.columns import TypeOptions, column_type
 
 POINT, LINE, POLYGON, COLLECTION = 1, 2, 3, 7
 

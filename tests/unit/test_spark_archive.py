@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_sink import archive, jars
+from spark_sink.spark import archive, jars
 
 LOCAL = {"spark.master": "local[2]", "spark.jars": "/x/a.jar,/x/b.jar", "spark.driver.extraJavaOptions": "-Dmine=1"}
 

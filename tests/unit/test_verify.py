@@ -23,7 +23,7 @@ from connect_py.data import Schema, Struct, Type
 from connect_py.data.logical import decimal_schema
 from connect_py.data.schema import FLOAT32, INT32, INT64, OPTIONAL_STRING, STRING, array, struct
 from connect_py.errors import ConfigError
-from spark_sink.sink_config import parse
+from spark_sink.config.sink_config import parse
 
 SINK = {"topics": "t", "lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": "/w"}
 

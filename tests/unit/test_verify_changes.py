@@ -20,7 +20,7 @@ from connect_py.app.verify.report import as_json, as_text
 from connect_py.app.verify.source import KeyRange, SourceRow
 from connect_py.data import Struct
 from connect_py.data.schema import INT32, OPTIONAL_STRING, STRING, struct
-from spark_sink.sink_config import parse
+from spark_sink.config.sink_config import parse
 from tests.seeds import seeds
 
 SINK = parse(

@@ -13,7 +13,7 @@ def spark_archive(arguments: Sequence[str], usage: str) -> int:
     if arguments:
         print(f"connect-py spark-archive takes no arguments\n\n{usage}", file=sys.stderr, end="")
         return 1
-    from spark_sink import archive
+    from spark_sink.spark import archive
 
     try:
         made = archive.make()

@@ -13,7 +13,7 @@ from connect_py.app.demo.stage import Stage
 from connect_py.app.services.jars import kafka_jars
 from connect_py.app.services.worker import RefusedError
 from connect_py.errors import ConnectError
-from spark_sink.jars import SINK_JARS, cached, java, resolve
+from spark_sink.spark.jars import SINK_JARS, cached, java, resolve
 
 DATABASE = "inventory"
 PREFIX = "dbserver1"

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from connect_py.app.services.process import ServiceError
-from spark_sink.jars import cache_directory
+from spark_sink.spark.jars import cache_directory
 
 #: Some 60 MB; ten minutes are for slow lines.
 FETCH_SECONDS = 600

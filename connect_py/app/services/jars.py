@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from spark_sink.jars import cached, resolve
+from spark_sink.spark.jars import cached, resolve
 
 #: The version whose Connect this project stands in for, and a logging backend for it.
 KAFKA_JARS = ("org.apache.kafka:kafka_2.13:4.3.1", "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from connect_py.app.services.jars import QUICK_START, Progress, kafka_jars, silent
 from connect_py.app.services.process import Service, ServiceError, free_port, is_listening
-from spark_sink.jars import java
+from spark_sink.spark.jars import java
 
 #: One node: every internal topic has one replica. No delay before a group's first rebalance, which would cost each consumer three seconds.
 #: Records are kept whatever their age, since tests write some of past years: the broker's first check for records that are too old (by

@@ -18,7 +18,7 @@ from pymongo.errors import PyMongoError
 
 from connect_py.app.services.jars import QUICK_START, Progress, silent
 from connect_py.app.services.process import Service, ServiceError, free_port
-from spark_sink.jars import cached, java, resolve
+from spark_sink.spark.jars import cached, java, resolve
 
 MONGO_JARS = ("de.bwaldvogel:mongo-java-server:1.47.0",)
 _SET = "rs0"

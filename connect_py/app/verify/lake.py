@@ -12,8 +12,8 @@ from connect_py.app.verify.places import delta_storage, iceberg_catalog
 from connect_py.errors import ConfigError, ConnectError
 
 if TYPE_CHECKING:
+    from spark_sink.config.sink_config import SinkConfig
     from spark_sink.routing import TableName
-    from spark_sink.sink_config import SinkConfig
 
 
 class LakeTable(Protocol):

@@ -17,7 +17,7 @@ from connect_py.data import Schema, Struct
 from connect_py.errors import ConnectError
 
 if TYPE_CHECKING:
-    from spark_sink.sink_config import SinkConfig
+    from spark_sink.config.sink_config import SinkConfig
 
 #: Names that Iceberg keeps for itself: columns that come so have an underscore at their end in the table.
 _RESERVED = frozenset({"_file", "_pos", "_partition", "_spec_id", "_deleted", "_row_id", "_last_updated_sequence_number"})

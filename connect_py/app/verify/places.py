@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from connect_py.errors import ConfigError
 
 if TYPE_CHECKING:
-    from spark_sink.sink_config import SinkConfig
+    from spark_sink.config.sink_config import SinkConfig
 
 #: The table of a name; None: there is none.
 Load = Callable[[Sequence[str]], Any]

@@ -17,8 +17,8 @@ from connect_py.app.verify.source import SourceRow, SourceTables
 from connect_py.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
+    from spark_sink.config.sink_config import SinkConfig
     from spark_sink.routing import TableName
-    from spark_sink.sink_config import SinkConfig
 
 
 def verify(source: Mapping[str, str], sink: Mapping[str, str], patterns: Sequence[str], patience: Patience) -> Iterator[Outcome]:
@@ -34,7 +34,7 @@ def verify(source: Mapping[str, str], sink: Mapping[str, str], patterns: Sequenc
         ConnectError: one of the sides cannot be read.
     """
     from spark_sink import routing
-    from spark_sink import sink_config as configuration
+    from spark_sink.config import sink_config as configuration
 
     config = configuration.parse(sink)
     if routing.by_value(config) and not config["tables.route-field"].startswith("__source."):

@@ -8,7 +8,7 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from spark_sink.jars import SINK_JARS, cached, resolve  # or --packages with the coordinates that SINK_JARS lists
+from spark_sink.spark.jars import SINK_JARS, cached, resolve  # or --packages with the coordinates that SINK_JARS lists
 
 kind, root, name = sys.argv[1:4]
 spark = (

@@ -1,0 +1,245 @@
+"""`lakehouse.source.mode=stream`: Structured Streaming plans the batches and hands over each one's records; the task applies them.
+
+The query's function runs in a thread that Spark's callbacks own. It does nothing but put the batch into a queue and wait, so that the
+task's thread applies it as it applies every batch, and only between two steps: a pause, a stop and a retry are the task's. Spark hears that
+a batch is complete when the next one is due, after the tables have committed and the group's offsets are reported; until then it sleeps.
+
+The tables decide (`Driver.next`). A batch's records below the task's positions are left out; a checkpoint that would miss records, or
+repeat more than its last batch, is left for a new generation that begins at the positions. So a checkpoint that was deleted, or is older
+than a table that was rolled back, costs nothing but reading.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import queue
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from connect_py.api.record import TopicPartition
+from connect_py.errors import RetriableError
+from spark_sink.config.sink_config import SinkConfig
+from spark_sink.plan.checkpoint import Checkpoints, State, agrees
+from spark_sink.plan.loop import Pace
+from spark_sink.plan.triggers import Pending
+from spark_sink.read.ranges import Range, waiting_ranges
+from spark_sink.read.reader import Reader
+from spark_sink.tables.watermark import Watermark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_log = logging.getLogger("io.github.connectpy.spark.SparkLakehouseSinkTask")
+
+#: How long a step waits for a query that sees nothing where the log promises records: offsets of a transaction that is still open.
+_PATIENCE_SECONDS = 2.0
+_LOOK_SECONDS = 0.2
+
+
+class _NotApplied(Exception):
+    """Ends the query without completing its batch."""
+
+    def __init__(self) -> None:
+        super().__init__("The sink's task has not applied this batch; it comes again.")
+
+
+class _Received:
+    """A batch that Spark waits for."""
+
+    def __init__(self, records: DataFrame, number: int) -> None:
+        self.records = records
+        self.number = number
+        self._answered = threading.Event()
+        self._applied = False
+
+    def answer(self, *, applied: bool) -> None:
+        """Let Spark go on, or end the query."""
+        self._applied = applied
+        self._answered.set()
+
+    def wait(self) -> None:
+        """Until it is answered. Raises _NotApplied."""
+        self._answered.wait()
+        if not self._applied:
+            raise _NotApplied
+
+
+class _Run:
+    """One run of the query: its callbacks, and those only, reach the task."""
+
+    def __init__(self) -> None:
+        self._received: queue.SimpleQueue[_Received] = queue.SimpleQueue()
+        self._closed = False
+        self._lock = threading.Lock()
+
+    def receive(self, records: DataFrame, number: int) -> None:
+        """The query's function."""
+        received = _Received(records, number)
+        with self._lock:
+            if self._closed:
+                raise _NotApplied
+            self._received.put(received)
+        received.wait()
+
+    def take(self, seconds: float) -> _Received | None:
+        """The next batch, or None after some time."""
+        try:
+            return self._received.get(timeout=seconds)
+        except queue.Empty:
+            return None
+
+    def close(self) -> None:
+        """No batch is taken any more."""
+        with self._lock:
+            self._closed = True
+        while (received := self.take(0)) is not None:
+            received.answer(applied=False)
+
+
+class StreamDriver:
+    """See the module's text and `Driver`. Needs a classic session: over Spark Connect the function would run on the server."""
+
+    def __init__(self, spark: SparkSession, config: SinkConfig, reader: Reader, connector: str) -> None:
+        self._spark = spark
+        self._config = config
+        self._reader = reader
+        self._connector = connector
+        self._checkpoints = Checkpoints(spark, config["checkpoint.location"], connector)
+        self._pace = Pace(config)
+        self._stopping = threading.Event()
+        self._view = f"connect_py_{uuid.uuid4().hex}"
+        self._run = _Run()
+        self._query: StreamingQuery | None = None
+        self._partitions: frozenset[TopicPartition] = frozenset()
+        self._generation = 0
+        self._has_failed = False
+        self._start: Mapping[TopicPartition, int] = {}
+        self._held: _Received | None = None
+
+    def next(self, positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, Range]) -> Pending | None:
+        """See `Driver.next`."""
+        waiting = waiting_ranges(positions, log, fail_on_data_loss=self._config["fail-on-data-loss"])
+        if not self._pace.due(sum(end - start for start, end in waiting.values())):
+            return None
+        self._release()
+        # where Kafka has no longer what a position names, and that is accepted
+        positions = {tp: waiting[tp][0] if tp in waiting else following for tp, (_, following) in log.items()}
+        if self._query is not None and not self._query.isActive:
+            why = self._query.exception()
+            _log.warning("The streaming query of %s ended between two batches and starts again: %s", self._connector, why)
+        if self._query is None or self._partitions != log.keys() or not self._query.isActive:
+            self._open(positions)
+        patience = time.monotonic() + _PATIENCE_SECONDS
+        while time.monotonic() < patience and not self._stopping.is_set():
+            if (received := self._run.take(_LOOK_SECONDS)) is None:
+                if self._is_busy():
+                    patience = time.monotonic() + _PATIENCE_SECONDS
+            elif (pending := self._pending(received, positions)) is not None:
+                self._pace.begin()
+                return pending
+        return None
+
+    def _pending(self, received: _Received, positions: Mapping[TopicPartition, int]) -> Pending | None:
+        """What of a batch is still to be applied; None when nothing is, or the checkpoint turned out to be of no use."""
+        self._held = received
+        end = self._checkpoints.end(self._generation, received.number)
+        start = {tp: self._start.get(tp, 0) for tp in end}  # Spark reads a partition that was added from its first record
+        if any(start[tp] > positions[tp] for tp in end):  # records in between would be missed
+            self.failed()
+            self._open(positions)
+            return None
+        self._start = end
+        ranges = {tp: (positions[tp], end[tp]) for tp in end if end[tp] > positions[tp]}
+        if not ranges:
+            self._release()
+            return None
+        received.records.createOrReplaceGlobalTempView(self._view)
+        records = self._spark.table(f"global_temp.{self._view}")
+        below = Watermark(positions).condition({tp: (start[tp], end[tp]) for tp in end})
+        return Pending(ranges, records if below is None else records.where(below))
+
+    def _open(self, positions: Mapping[TopicPartition, int]) -> None:
+        self.failed()
+        generation, state = self._choose(positions)
+        try:
+            self._begin(generation, state, positions)
+        except Exception:
+            if state is None:
+                raise
+            _log.exception("Checkpoint generation %d of %s is of no use and a new one begins", generation, self._connector)
+            self._begin(generation + 1, None, positions)
+        self._has_failed = False
+        self._checkpoints.remove_before(self._generation)
+
+    def _begin(self, generation: int, state: State | None, positions: Mapping[TopicPartition, int]) -> None:
+        self._generation = generation
+        self._start = positions if state is None else state.start
+        self._partitions = frozenset(positions)
+        self._run = _Run()
+        self._query = (
+            self._reader.stream(positions)
+            .writeStream.foreachBatch(self._run.receive)
+            .option("checkpointLocation", self._checkpoints.path(generation))
+            .queryName(f"{self._connector}-g{generation}-{uuid.uuid4().hex[:8]}")
+            .start()
+        )
+
+    def _choose(self, positions: Mapping[TopicPartition, int]) -> tuple[int, State | None]:
+        """The generation to go on with, and where it stands; None for a new one."""
+        newest = self._checkpoints.newest()
+        if newest == 0 or self._has_failed:
+            return newest + 1, None
+        try:
+            state = self._checkpoints.state(newest)
+        except Exception as error:  # noqa: BLE001  # storage reports damage in many ways, and a new one is as good
+            _log.warning("Checkpoint generation %d of %s cannot be read and a new one begins: %s", newest, self._connector, error)
+            return newest + 1, None
+        if state is None or not agrees(state, positions):
+            _log.info("Checkpoint generation %d of %s does not stand where the tables do; a new one begins there", newest, self._connector)
+            return newest + 1, None
+        return newest, state
+
+    def _is_busy(self) -> bool:
+        """Whether the query has something to do before it would hand over a batch. Raises why it has ended, if it has."""
+        if self._query is not None and self._query.isActive:
+            return not str(self._query.status["message"]).startswith("Waiting for data")
+        error = self._query.exception() if self._query is not None else None
+        self._query, self._has_failed = None, True
+        raise error or RetriableError("The streaming query ended by itself.")
+
+    def _release(self) -> None:
+        """The held batch is applied and reported: Spark may complete it."""
+        if self._held is not None:
+            self._held.answer(applied=True)
+            self._held = None
+            self._spark.catalog.dropGlobalTempView(self._view)
+
+    def after(self, positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, Range]) -> Mapping[TopicPartition, Range] | None:
+        """See `Driver.after`: Spark plans the next batch when this one is complete."""
+        return None
+
+    def failed(self, *, too_large: bool = False) -> None:
+        """See `Driver.failed`: the query ends, and its checkpoint still has the batch as planned."""
+        self._run.close()
+        if self._held is not None:
+            self._held.answer(applied=False)
+            self._held = None
+            with contextlib.suppress(Exception):  # of a dead JVM
+                self._spark.catalog.dropGlobalTempView(self._view)
+        if self._query is not None:
+            with contextlib.suppress(Exception):  # of a dead JVM
+                self._query.stop()
+            self._query = None
+
+    def stop(self) -> None:
+        """See `Driver.stop`."""
+        self._stopping.set()
+
+    def close(self) -> None:
+        """See `Driver.close`."""
+        self.failed()

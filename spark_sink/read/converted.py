@@ -1,0 +1,174 @@
+"""Records that the worker's own classes read: its converters and the connector's transforms, in Python on executors, over Arrow batches.
+
+What comes out is what `JsonConverter` would write, so all that follows is the same for every converter. A record's schemas are not carried
+along: each becomes a number. Topic, partition and offset stay the record's own, whatever transforms make of them; a topic to which they
+move a record is part of the number.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from connect_py.api import RecordConversion, RecordReader, SinkRecord
+from connect_py.converters.json_schema import schema_to_json
+from connect_py.converters.json_struct import rows_writer
+from connect_py.converters.json_write import WriteOptions
+from connect_py.data import Schema
+from connect_py.data.schema_cache import SchemaCache
+from connect_py.errors import DataError
+from spark_sink.read.formats import PROBLEM, Fingerprint
+from spark_sink.read.schema_prefix import Heads
+from spark_sink.read.schemaless import kind_of_value
+
+if TYPE_CHECKING:
+    import pyarrow
+    from pyspark.sql import DataFrame, Row
+
+#: Nulls stay nulls: whether a default takes their place has been decided by the connector's own converters.
+_OPTIONS = WriteOptions(numeric_decimals=False, replace_null_with_default=False)
+
+_PLACE = "topic string, partition int, offset bigint, timestamp timestamp"
+
+#: What `_cut` and `_whole` give of each record.
+_CUT = "kfp bigint, vfp bigint, key string, value string"
+_WHOLE = "key binary, value binary, routed string"
+
+_Parts = tuple[Any, ...]
+
+
+class ConvertedRecords:
+    """`spark_sink.read.formats.RecordFormat` for any converters and transforms."""
+
+    needs_headers = True
+    peeks = False
+    numeric_decimals = False
+
+    def __init__(self, conversion: RecordConversion) -> None:
+        self._conversion = conversion
+
+    def rows(self, kafka: DataFrame) -> DataFrame:
+        """See `RecordFormat.rows`."""
+        types = f"{_PLACE}, {_CUT}, headers array<struct<key:string,value:binary>>, problem string"
+        return kafka.mapInArrow(Converting(self._conversion, whole=False), types)
+
+    def whole(self, kafka: DataFrame) -> DataFrame:
+        """See `RecordFormat.whole`."""
+        types = f"{_PLACE}, {_WHOLE}, headers array<struct<key:string,value:binary>>, problem string"
+        found = kafka.mapInArrow(Converting(self._conversion, whole=True), types)
+        return found.selectExpr(*Heads().split()[0], "routed", "problem")
+
+    def learn(self, fingerprint: Fingerprint, record: Row | None) -> None:
+        """See `RecordFormat.learn`; nothing is gained by knowing."""
+
+    def counted(self, records: Mapping[Fingerprint, int]) -> None:
+        """See `RecordFormat.counted`."""
+
+
+@dataclass(frozen=True)
+class Converting:
+    """What each executor runs over its Arrow batches of Kafka's columns.
+
+    Attributes:
+        whole: whether keys and values come with their schemas, for the driver, or as payloads with the schemas' numbers.
+    """
+
+    conversion: RecordConversion
+    whole: bool
+
+    def __call__(self, batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        """Convert batches. Raises RetriableError: a registry does not answer; the whole batch is tried again."""
+        reader = self.conversion.open()
+        writers: SchemaCache[_Writer] = SchemaCache(_Writer)
+        try:
+            for batch in batches:
+                yield self._converted(batch, reader, writers)
+        finally:
+            reader.close()
+
+    def _converted(self, batch: pyarrow.RecordBatch, reader: RecordReader, writers: SchemaCache[_Writer]) -> pyarrow.RecordBatch:
+        import pyarrow as pa
+
+        parts = _whole if self.whole else _cut
+        unread: _Parts = (None, None, None) if self.whole else (None, PROBLEM, None, None)
+        lists = [batch.column(name).to_pylist() for name in ("topic", "partition", "offset", "key", "value", "headers")]
+        times = batch.column("timestamp").cast(pa.int64()).to_pylist()
+        rows: list[_Parts] = []
+        for topic, partition, offset, key, value, headers, time in zip(*lists, times, strict=True):
+            pairs = [(header["key"], header["value"]) for header in headers or ()]
+            try:
+                record = reader.read(topic, partition, offset, None if time is None else time // 1000, key, value, pairs)
+                if record is None:
+                    continue
+                rows.append((topic, partition, offset, time, *parts(record, writers), _headers(record), None))
+            except DataError as error:
+                rows.append((topic, partition, offset, time, *unread, None, str(error)))
+        schema = _arrow_schema(whole=self.whole)
+        columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+        arrays = [pa.array(column, type=field.type) for column, field in zip(columns, schema, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+class _Writer:
+    """How values of one schema are written."""
+
+    def __init__(self, schema: Schema | None) -> None:
+        self.schema = schema_to_json(schema)
+        self.write: Callable[[Any], str] = rows_writer(schema, _OPTIONS)
+        self._numbers: dict[tuple[str, str], int] = {}
+
+    def number(self, topic: str, kind: str = "") -> int:
+        """Of the schema, in records that the transforms have left on, or moved to, a topic; `kind` tells values without a schema apart."""
+        known = self._numbers.get((topic, kind))
+        if known is None:
+            digest = hashlib.blake2b(b"\x00".join((self.schema, topic.encode(), kind.encode())), digest_size=8).digest()
+            known = self._numbers[(topic, kind)] = int.from_bytes(digest, "big") >> 1  # never negative, so never PROBLEM
+        return known
+
+
+def _cut(record: SinkRecord, writers: SchemaCache[_Writer]) -> _Parts:
+    key = value = kfp = vfp = None
+    if record.key is not None:
+        writer = writers(record.key_schema)
+        kfp, key = writer.number(record.topic), writer.write(record.key)
+    if record.value is not None:
+        writer = writers(record.value_schema)
+        kind = kind_of_value(record.value) if record.value_schema is None else ""
+        vfp, value = writer.number(record.topic, kind), writer.write(record.value)
+    return kfp, vfp, key, value
+
+
+def _whole(record: SinkRecord, writers: SchemaCache[_Writer]) -> _Parts:
+    def text(schema: Schema | None, data: Any) -> bytes | None:
+        if data is None:
+            return None
+        writer = writers(schema)
+        return b'{"schema":%b,"payload":%b}' % (writer.schema, writer.write(data).encode())
+
+    return text(record.key_schema, record.key), text(record.value_schema, record.value), record.topic
+
+
+def _headers(record: SinkRecord) -> list[dict[str, Any]] | None:
+    """Headers after the transforms, as texts."""
+    if not record.headers:
+        return None
+    return [{"key": header.name, "value": _text(header.value)} for header in record.headers]
+
+
+def _text(value: Any) -> bytes | None:
+    return value if value is None or isinstance(value, bytes) else str(value).encode()
+
+
+def _arrow_schema(*, whole: bool) -> pyarrow.Schema:
+    import pyarrow as pa
+
+    place = [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("timestamp", pa.timestamp("us", tz="UTC"))]
+    parts = (
+        [("key", pa.binary()), ("value", pa.binary()), ("routed", pa.string())]
+        if whole
+        else [("kfp", pa.int64()), ("vfp", pa.int64()), ("key", pa.string()), ("value", pa.string())]
+    )
+    headers = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    return pa.schema([*place, *parts, ("headers", headers), ("problem", pa.string())])

@@ -1,0 +1,397 @@
+"""From a range of Kafka's log to typed rows: read by Spark in the JVM, decoded by expressions made from the records' own schemas.
+
+A batch is read once. The rows that stay are kept without their schemas: each record's two schema texts become fingerprints, and the driver
+fetches and parses the text of one record for every fingerprint that it has not met.
+
+One thread at a time uses a `Reader`: the task's, or the one that reads the next batch while the task does not use the reader. Lanes,
+several at once, call the methods of a `Batch` that make frames; only the task's thread shares, rejects and closes it.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from connect_py.api.record import TopicPartition
+from connect_py.errors import DataError, FatalTaskError
+from spark_sink import routing
+from spark_sink.config.sink_config import SinkConfig
+from spark_sink.read import schemaless
+from spark_sink.read.formats import Fingerprint, RecordFormat
+from spark_sink.read.plain import PlainRecords
+from spark_sink.read.ranges import Range, describe_record, offsets_json
+from spark_sink.read.summary import Kind, Truncate, at, summarize
+from spark_sink.routing import TableName
+from spark_sink.spark.session import parallelism
+from spark_sink.sql.decode import decode_sql, problems_sql
+from spark_sink.sql.record_schema import Form, RecordSchema, parse_head, read_schemas
+from spark_sink.types.columns import SchemaJson, literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+#: Consumer settings that Spark keeps to itself (`KafkaSourceProvider.validateGeneralOptions`) or that mean nothing to a bounded read.
+_NOT_FOR_SPARK = frozenset(
+    {
+        "auto.offset.reset",
+        "key.deserializer",
+        "value.deserializer",
+        "enable.auto.commit",
+        "interceptor.classes",
+        "group.id",
+        "group.instance.id",
+    }
+)
+
+#: What a batch holds of each record, beside its routing value.
+_KEPT = ("topic", "partition", "offset", "timestamp", "kfp", "vfp", "key", "value", "problem")
+
+#: A range larger than this is read by one Spark task a core, even when it lies in one Kafka partition.
+_SPLIT_ABOVE = 5000
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a fingerprint stands for (see `Group`); `topic` is the one to which transforms have moved its records."""
+
+    schema: RecordSchema
+    topic: str | None = None
+    parts: Mapping[str, str] = field(default_factory=dict)
+    route: Mapping[str, str] = field(default_factory=dict)
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class Group:
+    """Records of a batch that share a fingerprint, and so a form and a table.
+
+    Attributes:
+        tables: none for records that never become rows, for tombstones that say nothing new, and for what the routing passes over.
+        value: the records' routing value.
+        problem: why none of them can become a row.
+        placeholder: whether the unavailable-value placeholder occurs in some of them.
+        route: the parts of the source block that chose the table, for the check that every record has them.
+        truncate: the last truncate among them, if there is one.
+        truncates: how many of them are truncates.
+        marks: how many of them are the first or the last row of a table in a snapshot; 0 where no table is reconciled with such.
+    """
+
+    fingerprint: Fingerprint
+    schema: RecordSchema
+    tables: tuple[TableName, ...]
+    count: int
+    placeholder: bool = False
+    route: Mapping[str, str] = field(default_factory=dict)
+    truncate: Truncate | None = None
+    truncates: int = 0
+    value: str | None = None
+    problem: str | None = None
+    marks: int = 0
+
+
+class Batch:
+    """The records of some ranges, held by Spark until `close`."""
+
+    def __init__(self, spark: SparkSession, rows: DataFrame, ranges: Mapping[TopicPartition, Range], groups: Sequence[Group]) -> None:
+        self._spark = spark
+        self._rows = rows
+        self.ranges = ranges
+        self.groups = groups
+        self.rejected: set[tuple[TopicPartition, int]] = set()
+        self._view: str | None = None
+
+    def share(self) -> None:
+        """From now on any session can read the records (`spark_sink.write.lanes`), not only the one that did."""
+        self._view = f"connect_py_batch_{uuid.uuid4().hex}"
+        self._rows.createOrReplaceGlobalTempView(self._view)
+
+    def decoded(self, group: Group, condition: str | None, config: SinkConfig) -> DataFrame:
+        """Typed rows of one group (see `decode_sql`); only those for which the SQL condition holds, and none that was rejected."""
+        frame = self.records(group, condition, config)
+        for step in decode_sql(group.schema, group.route, config):
+            frame = frame.selectExpr(*step)
+        return frame
+
+    def problems(self, group: Group, condition: str | None, config: SinkConfig) -> DataFrame:
+        """Topic, partition, offset and problem of the records of a group that cannot be decoded."""
+        frame = self.records(group, condition, config)
+        for step in problems_sql(group.schema, group.route, config):
+            frame = frame.selectExpr(*step)
+        return frame.where("problem IS NOT NULL")
+
+    def records(self, group: Group, condition: str | None, config: SinkConfig) -> DataFrame:
+        """Records of a group, as texts."""
+        fingerprint = group.fingerprint
+        wanted = [f"`topic` = {literal(fingerprint.topic)}", _equals("kfp", fingerprint.key), _equals("vfp", fingerprint.value)]
+        wanted += [f"`route` <=> {'NULL' if group.value is None else literal(group.value)}"] if routing.by_value(config) else []
+        wanted += [f"({condition})"] if condition else []
+        wanted += [f"NOT ({at(self.rejected)})"] if self.rejected else []
+        rows = self._rows if self._view is None else self._spark.table(f"global_temp.{self._view}")
+        return rows.where(" AND ".join(wanted))
+
+    def close(self) -> None:
+        """Release what Spark holds."""
+        if self._view is not None:
+            self._spark.catalog.dropGlobalTempView(self._view)
+        self._rows.unpersist()
+
+
+class Reader:
+    """Reads batches and remembers the schemas it has met."""
+
+    def __init__(
+        self, spark: SparkSession, config: SinkConfig, kafka_options: Mapping[str, str], records: RecordFormat | None = None
+    ) -> None:
+        self._spark = spark
+        self._config = config
+        self._format = PlainRecords() if records is None else records
+        self._types = replace(config.types, decimals_numeric=self._format.numeric_decimals)
+        # The consumer of a batch is closed at its end and waits for its last fetch, half a second by default: measured 0.8 s a read
+        # against 0.3 s with this.
+        options = {"fetch.max.wait.ms": "50", **kafka_options, **config.kafka}
+        self._options = {f"kafka.{name}": value for name, value in options.items() if name not in _NOT_FOR_SPARK}
+        self._known: dict[Fingerprint, Meaning] = {}
+        self._peeked: set[str] = set()
+        #: topics that have shown a Debezium envelope: their tombstones repeat the delete before them
+        self._with_envelope: set[str] = set()
+
+    def read(self, ranges: Mapping[TopicPartition, Range], records: DataFrame | None = None) -> Batch:
+        """Read ranges [start, end) and find out what is in them.
+
+        Args:
+            records: what the ranges hold, as `stream` gave it; without it Kafka is read here.
+
+        Raises:
+            FatalTaskError: a record cannot become a row; the text names it. Nothing has been written.
+        """
+        self._peek(ranges)
+        kafka = self._kafka(ranges) if records is None else records
+        rows = self._format.rows(kafka).selectExpr(*_KEPT, f"{routing.route_sql(self._config)} route")
+        if len(ranges) > (cores := parallelism(self._spark)):
+            rows = rows.coalesce(cores)  # each table looks through the batch: by a task a core, not by one for each of the topics
+        rows = rows.persist()
+        try:
+            return Batch(self._spark, rows, ranges, self._groups(rows, ranges))
+        except BaseException:
+            rows.unpersist()
+            raise
+
+    def _peek(self, ranges: Mapping[TopicPartition, Range]) -> None:
+        """Before a large batch of topics that are new: look at the first record of each, since searching all of them takes far longer."""
+        if not self._format.peeks:
+            return
+        new = {tp: (start, start + 1) for tp, (start, _) in ranges.items() if tp.topic not in self._peeked}
+        self._peeked |= {tp.topic for tp in new}
+        if not new or sum(end - start for start, end in ranges.values()) <= _SPLIT_ABOVE:
+            return
+        hashes = ("xxhash64(khead) kfp", "xxhash64(vhead) vfp")
+        found = self._format.whole(self._kafka(new)).selectExpr("*", *hashes).collect()
+        seen = {Fingerprint(row["topic"], row["kfp"] if row["key"] else None, row["vfp"] if row["value"] else None): row for row in found}
+        for fingerprint, row in seen.items():
+            self._format.learn(fingerprint, row)
+        self._format.counted(dict.fromkeys(seen, 1))
+
+    def stream(self, positions: Mapping[TopicPartition, int]) -> DataFrame:
+        """An unbounded frame of partitions, in batches of the configuration's bound; from the positions if there is no checkpoint."""
+        reader = self._spark.readStream.format("kafka").options(**self._source_options(positions))
+        reader = reader.option("startingOffsets", offsets_json(positions.items()))
+        reader = reader.option("maxOffsetsPerTrigger", str(self._config["max-offsets-per-trigger"]))
+        return reader.option("minPartitions", str(max(parallelism(self._spark), len(positions)))).load()
+
+    def _source_options(self, partitions: Iterable[TopicPartition], *, headers: bool = False) -> dict[str, str]:
+        topics: dict[str, list[int]] = {}
+        for tp in partitions:
+            topics.setdefault(tp.topic, []).append(tp.partition)
+        with_headers = headers or self._format.needs_headers or str(self._config["tables.route-field"]).startswith("__header.")
+        return {
+            **self._options,
+            "assign": json.dumps(topics),
+            "includeHeaders": str(with_headers).lower(),
+            "failOnDataLoss": str(self._config["fail-on-data-loss"]).lower(),
+        }
+
+    def _kafka(self, ranges: Mapping[TopicPartition, Range], *, headers: bool = False) -> DataFrame:
+        reader = (
+            self._spark.read.format("kafka")
+            .options(**self._source_options(ranges, headers=headers))
+            .option("startingOffsets", offsets_json((tp, start) for tp, (start, _) in ranges.items()))
+            .option("endingOffsets", offsets_json((tp, end) for tp, (_, end) in ranges.items()))
+        )
+        if sum(end - start for start, end in ranges.values()) > _SPLIT_ABOVE:
+            reader = reader.option("minPartitions", str(max(parallelism(self._spark), len(ranges))))
+        return reader.load()
+
+    def raw(self, places: Iterable[tuple[TopicPartition, int]]) -> list[Row]:
+        """Records as Kafka holds them, with headers."""
+        places = list(places)
+        ranges: dict[TopicPartition, Range] = {}
+        for tp, offset in places:
+            first, end = ranges.get(tp, (offset, offset + 1))
+            ranges[tp] = (min(first, offset), max(end, offset + 1))
+        found: list[Row] = self._kafka(ranges, headers=True).where(at(places)).orderBy("topic", "partition", "offset").collect()
+        return found
+
+    def _groups(self, rows: DataFrame, ranges: Mapping[TopicPartition, Range]) -> list[Group]:
+        kinds = summarize(rows, self._config["unavailable.value.placeholder"], marks=self._config.reconciles)
+        places: dict[Fingerprint, tuple[TopicPartition, int]] = {}
+        counts: Counter[Fingerprint] = Counter()
+        for kind in kinds:
+            places.setdefault(kind.fingerprint, kind.place)
+            counts[kind.fingerprint] += kind.count
+        self._learn({fingerprint: place for fingerprint, place in places.items() if fingerprint not in self._known})
+        self._format.counted(counts)
+        groups: list[Group] = []
+        misnamed: set[Fingerprint] = set()
+        for kind in kinds:
+            fingerprint = kind.fingerprint
+            meaning = self._known[fingerprint]
+            if meaning.schema.form is Form.ENVELOPE:
+                self._with_envelope.add(fingerprint.topic)
+            if fingerprint.value is None and fingerprint.topic in self._with_envelope:
+                meaning = Meaning(RecordSchema(Form.IGNORED))
+            try:
+                tables = self._tables_of(kind, meaning)
+            except DataError as error:
+                tables, meaning = (), replace(meaning, problem=self._tolerated(kind, error))
+                misnamed.add(fingerprint)
+            if tables and self._want_keys(tables, meaning.schema):
+                tables, meaning = (), replace(meaning, problem=self._without_key(kind))
+            groups.append(
+                Group(
+                    fingerprint,
+                    meaning.schema,
+                    () if tables is None else tables,
+                    kind.count,
+                    kind.placeholder,
+                    meaning.route,
+                    kind.truncate,
+                    kind.truncates,
+                    kind.route,
+                    meaning.problem if tables is not None else self._rule(kind.route, meaning),
+                    kind.marks,
+                )
+            )
+        for fingerprint in misnamed:  # other records with these schemas may name other tables
+            del self._known[fingerprint]
+        return groups
+
+    def _tables_of(self, kind: Kind, meaning: Meaning) -> tuple[TableName, ...] | None:
+        """None when the record is bad for want of one."""
+        if meaning.schema.form is Form.IGNORED or (meaning.schema.form is Form.TOMBSTONE and routing.by_value(self._config)):
+            return ()
+        found = routing.destinations(meaning.topic or kind.fingerprint.topic, meaning.parts, kind.route, self._config)
+        if found is None and self._config["tables.unrouted"] == "fail":
+            raise FatalTaskError(
+                f"The record at {describe_record(*kind.place)} has no table: {self._rule(kind.route, meaning)}. "
+                "Nothing of this batch was written. Change the routing, or set lakehouse.tables.unrouted=skip."
+            )
+        return None if found is None and self._config["tables.unrouted"] == "dlq" else found or ()
+
+    def _want_keys(self, tables: Iterable[TableName], schema: RecordSchema) -> bool:
+        """Whether records have no key, and no table of theirs takes such."""
+        if schema.keys or "key" in schema.untyped or schema.form not in (Form.ENVELOPE, Form.FLAT):
+            return False
+        of_tables = [self._config.of_table(str(table)) for table in tables]
+        return not any(
+            config["tables.no-key"] != "dlq" or config["tables.write-mode"] == "append" or config["tables.default-id-columns"]
+            for config in of_tables
+        )
+
+    def _without_key(self, kind: Kind) -> str:
+        """Why records without a key are bad."""
+        return self._tolerated(kind, "it has no key, and lakehouse.tables.no-key=dlq")
+
+    def _tolerated(self, kind: Kind, why: object) -> str:
+        """Why records are bad. Raises FatalTaskError where bad records are not tolerated."""
+        if not self._config.tolerates:
+            raise FatalTaskError(
+                f"The record at {describe_record(*kind.place)} is bad: {why}. Nothing of this batch was written. "
+                "With errors.tolerance=all such records go to the dead letter queue."
+            )
+        return str(why)
+
+    def _rule(self, value: str | None, meaning: Meaning) -> str:
+        config = self._config
+        if config["tables.route-field"]:
+            return f"lakehouse.tables.route-field is {config['tables.route-field']} and its value there {value!r}"
+        known = ", ".join(sorted(meaning.parts))
+        return f"lakehouse.tables.route-pattern is {config['tables.route-pattern']} and only {known} are known of it"
+
+    def _learn(self, places: Mapping[Fingerprint, tuple[TopicPartition, int]]) -> None:
+        """Fetch one record for each fingerprint, in one read of the range that holds them, and read their schemas."""
+        if not places:
+            return
+        ranges: dict[TopicPartition, Range] = {}
+        for tp, offset in places.values():
+            first, end = ranges.get(tp, (offset, offset + 1))
+            ranges[tp] = (min(first, offset), max(end, offset + 1))
+        wanted = at(places.values())
+        found = self._format.whole(self._kafka(ranges).where(wanted)).collect()
+        records = {(TopicPartition(row["topic"], row["partition"]), row["offset"]): row for row in found}
+        for fingerprint, (tp, offset) in places.items():
+            record = records.get((tp, offset))
+            try:
+                self._known[fingerprint] = self._meaning(fingerprint, record)
+                self._format.learn(fingerprint, record)
+            except DataError as error:
+                if self._config.tolerates:
+                    self._known[fingerprint] = Meaning(RecordSchema(Form.IGNORED), problem=str(error))
+                    continue
+                form = "JSON with schemas" if isinstance(self._format, PlainRecords) else "by the connector's converters and transforms"
+                raise FatalTaskError(
+                    f"The record at {describe_record(tp, offset)} cannot become a row: {error}. The sink reads "
+                    f"{form}, which must be those that the records were written with. Nothing of this batch was written."
+                ) from None
+
+    def _schema(self, fingerprint: Fingerprint, key: SchemaJson | None, value: SchemaJson | None, record: Row) -> RecordSchema:
+        tombstone = fingerprint.value is None
+        untyped = frozenset({"key"} if fingerprint.key is not None and key is None and isinstance(_payload_of(record["key"]), dict) else ())
+        if tombstone or value is not None:
+            schema = read_schemas(key, value, tombstone=tombstone, options=self._types)
+        else:
+            schema = schemaless.describe(record["routed"] or fingerprint.topic, _payload_of(record["value"]))
+            keys = read_schemas(key, None, tombstone=True, options=self._types).keys
+            schema = replace(schema, keys=keys, columns=keys)
+        return schema if schema.form is Form.IGNORED else replace(schema, untyped=schema.untyped | untyped)
+
+    def _meaning(self, fingerprint: Fingerprint, record: Row | None) -> Meaning:
+        if record is None:
+            raise DataError("Kafka no longer has it")
+        if record["problem"] is not None:
+            raise DataError(record["problem"])
+        key, value = parse_head(record["khead"]), parse_head(record["vhead"])
+        schema = self._schema(fingerprint, key, value, record)
+        if schema.form is Form.IGNORED:
+            return Meaning(schema)
+        topic = record["routed"] or fingerprint.topic
+        source: dict[str, str | None] = _source_of(record["value"]) if schema.form is Form.ENVELOPE else {}
+        parts = routing.parts_of_topic(topic) | routing.parts_of_source(topic, source)
+        route = {name: text for name in ("db", "schema", "table", "collection") if (text := source.get(name)) is not None}
+        one_table = not (self._config["tables"] or self._config["tables.dynamic-enabled"])
+        return Meaning(schema, topic, parts, route if one_table else {})
+
+
+def _payload_of(text: bytes) -> Any:
+    try:
+        return json.loads(bytes(text)).get("payload")
+    except (ValueError, RecursionError, AttributeError):
+        raise DataError("the text is not JSON with a schema and a payload, or is nested too deeply") from None
+
+
+def _source_of(value: bytes) -> dict[str, str | None]:
+    """What names the table, out of an envelope's source block."""
+    payload = _payload_of(value)
+    source = payload.get("source") if isinstance(payload, dict) else None
+    names = {name: source.get(name) for name in ("name", "db", "schema", "table", "collection")} if isinstance(source, dict) else {}
+    if any(not isinstance(text, str | None) for text in names.values()):
+        raise DataError("the names in its source block are no texts")
+    return names
+
+
+def _equals(column: str, fingerprint: int | None) -> str:
+    # False, not unknown, for tombstones: of `unknown AND x` Spark evaluates x too, and x may be a check that raises.
+    return f"{column} IS NULL" if fingerprint is None else f"{column} <=> {fingerprint}L"

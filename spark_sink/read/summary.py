@@ -1,0 +1,147 @@
+"""What is in a batch: how many records of each kind, by one pass of Spark over it.
+
+The aggregates are numbers and flags only, by partition: of a struct Spark would make a sort of the whole batch. The rest is put together
+here, from as many rows as a batch has partitions and kinds.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from connect_py.api.record import TopicPartition
+from spark_sink.read.formats import Fingerprint
+from spark_sink.types.columns import literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row
+
+#: SQL: only a text that might be a truncate is parsed.
+_IS_TRUNCATE = """contains(value, '"op":"t"') AND get_json_object(value, '$.op') = 't'"""
+
+
+#: SQL: the first or the last row of a table in a snapshot. As with truncates, few texts are parsed.
+IS_MARK = (
+    """(contains(value, '"snapshot":"first') OR contains(value, '"snapshot":"last')) AND get_json_object(value, '$.op') = 'r' """
+    "AND get_json_object(value, '$.source.snapshot') IN ('first', 'first_in_data_collection', 'last_in_data_collection', 'last')"
+)
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Truncate:
+    """Where the last truncate of some records stands. `time` is the record's timestamp, microseconds since 1970."""
+
+    time: int
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Records of a batch that share a fingerprint and a routing value.
+
+    Attributes:
+        place: of the first of them, in the lowest partition.
+        placeholder: whether the unavailable-value placeholder occurs in some of them.
+        truncate: the last truncate among them, if there is one.
+        truncates: how many of them are truncates.
+        marks: how many of them are the first or the last row of a table in a snapshot, if that was looked for.
+    """
+
+    fingerprint: Fingerprint
+    route: str | None
+    count: int
+    place: tuple[TopicPartition, int]
+    placeholder: bool = False
+    truncate: Truncate | None = None
+    truncates: int = 0
+    marks: int = 0
+
+
+def summarize(rows: DataFrame, placeholder: str, *, marks: bool = False) -> list[Kind]:
+    """Kinds in order of their first offsets, tombstones last.
+
+    Args:
+        rows: with topic, partition, offset, timestamp, kfp, vfp, value and route (see `changes.Batch`).
+        marks: whether they are counted.
+    """
+    from pyspark.sql import functions as f
+
+    found = rows.selectExpr(
+        "topic",
+        "partition",
+        "kfp",
+        "vfp",
+        "route",
+        "offset",
+        f"{_has_placeholder('value', placeholder)} placeholder",
+        f"IF({_IS_TRUNCATE}, offset, NULL) truncate",
+        f"{IS_MARK if marks else 'false'} mark",
+    )
+    counted = found.groupBy("topic", "kfp", "vfp", "route", "partition").agg(
+        f.expr("count(1) n"),
+        f.expr("min(offset) first"),
+        f.expr("bool_or(placeholder) placeholder"),
+        f.expr("max(truncate) truncate"),
+        f.expr("count(truncate) truncates"),
+        f.expr("count_if(mark) marks"),
+    )
+    by_partition = counted.collect()
+    truncates = [(TopicPartition(row["topic"], row["partition"]), row["truncate"]) for row in by_partition if row["truncates"]]
+    return kinds(by_partition, _times(rows, truncates) if truncates else {})
+
+
+def kinds(by_partition: Sequence[Row], times: Mapping[tuple[TopicPartition, int], int]) -> list[Kind]:
+    """Kinds out of the aggregates of each partition. Pure.
+
+    Args:
+        times: timestamps of the partitions' last truncates.
+    """
+    parts: dict[tuple[Fingerprint, str | None], list[Row]] = {}
+    for row in sorted(by_partition, key=lambda row: int(row["partition"])):
+        parts.setdefault((Fingerprint(row["topic"], row["kfp"], row["vfp"]), row["route"]), []).append(row)
+    made = [
+        Kind(
+            fingerprint,
+            route,
+            sum(row["n"] for row in found),
+            (TopicPartition(fingerprint.topic, found[0]["partition"]), found[0]["first"]),
+            any(row["placeholder"] for row in found),
+            max(
+                (
+                    Truncate(times[TopicPartition(fingerprint.topic, row["partition"]), row["truncate"]], row["partition"], row["truncate"])
+                    for row in found
+                    if row["truncates"]
+                ),
+                default=None,
+            ),
+            sum(row["truncates"] for row in found),
+            sum(row["marks"] for row in found),
+        )
+        for (fingerprint, route), found in parts.items()
+    ]
+    return sorted(made, key=lambda kind: (kind.fingerprint.value is None, kind.fingerprint.topic, kind.place[1]))
+
+
+def _times(rows: DataFrame, places: Iterable[tuple[TopicPartition, int]]) -> dict[tuple[TopicPartition, int], int]:
+    found = rows.where(at(places)).selectExpr("topic", "partition", "offset", "unix_micros(timestamp) time").collect()
+    return {(TopicPartition(row["topic"], row["partition"]), row["offset"]): row["time"] for row in found}
+
+
+def at(places: Iterable[tuple[TopicPartition, int]]) -> str:
+    """SQL that is true for the records at some places; there must be one."""
+    offsets: dict[TopicPartition, list[str]] = {}
+    for tp, offset in sorted(places):
+        offsets.setdefault(tp, []).append(str(offset))
+    parts = [
+        f"(`topic` = {literal(tp.topic)} AND `partition` = {tp.partition} AND `offset` IN ({', '.join(o)}))" for tp, o in offsets.items()
+    ]
+    return " OR ".join(parts)
+
+
+def _has_placeholder(column: str, placeholder: str) -> str:
+    """SQL: whether the placeholder occurs in a JSON text, as text or as base64 of its bytes."""
+    encoded = base64.b64encode(placeholder.encode()).decode()
+    return f"coalesce(contains({column}, {literal(placeholder)}) OR contains({column}, {literal(encoded)}), false)"

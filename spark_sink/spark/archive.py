@@ -1,0 +1,121 @@
+"""An archive of the classes that Spark's JVM loads, which later starts map into memory instead of reading and checking them one by one.
+
+That is more than half of what a start costs, and of the first batch. It is made once, by `make`, for one Java and one class path; a
+JVM that it does not suit ignores it. It holds only what the class path names, so the sink's libraries are named there too where it is used;
+without an archive they come to the JVM by `spark.jars` alone, as on a cluster.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from connect_py.errors import FatalTaskError
+from spark_sink.config.sink_config import parse
+from spark_sink.spark import jars, jvm
+from spark_sink.spark.settings import context_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Writing it takes some 20 s of CPU.
+_WRITING_SECONDS = 900.0
+
+_CLASS_PATH = "spark.driver.extraClassPath"
+
+
+def path(libraries: str) -> Path:
+    """Where the archive for this Java, this pyspark and these libraries (``spark.jars``) is, or would be."""
+    of = "\n".join((os.path.realpath(jars.java()), str(jars.pyspark_home()), libraries))
+    return jars.cache_directory() / "archives" / f"spark-{hashlib.sha256(of.encode()).hexdigest()[:12]}.jsa"
+
+
+def use(settings: Mapping[str, str]) -> dict[str, str]:
+    """Settings of a context with those that let its JVM use the archive, where there is one and nothing else is asked for."""
+    libraries = settings.get("spark.jars", "")
+    if not settings["spark.master"].startswith("local") or _CLASS_PATH in settings or not libraries:
+        return dict(settings)
+    archive = path(libraries)
+    if not archive.is_file():
+        return dict(settings)
+    # Of an archive that does not suit the JVM shall say nothing: it only costs its profit.
+    return _with(settings, f"-XX:SharedArchiveFile={archive} -Xshare:auto -Xlog:cds*=off", libraries)
+
+
+def _with(settings: Mapping[str, str], options: str, libraries: str) -> dict[str, str]:
+    more = f"{options} {settings.get('spark.driver.extraJavaOptions', '')}".rstrip()
+    return {**settings, "spark.driver.extraJavaOptions": more, _CLASS_PATH: libraries.replace(",", os.pathsep)}
+
+
+def make() -> Path:
+    """Start a JVM, do once what a sink does, and have the JVM write its classes into the archive's place when it ends.
+
+    Raises:
+        ConfigError: Spark or Java is missing.
+        RetriableError: the libraries could not be fetched.
+        FatalTaskError: Spark does not start, or the JVM has written nothing.
+    """
+    settings = context_settings(parse({"topics": "none", "lakehouse.delta.root": "none", "lakehouse.format": "delta"}))
+    libraries = settings["spark.jars"]
+    target = path(libraries)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".making-", dir=target.parent) as scratch:
+        fresh = Path(scratch) / target.name
+        options = f"-XX:ArchiveClassesAtExit={fresh} -XX:TieredStopAtLevel=1 -Xlog:cds*=off"
+        running = jvm.start(_with(settings, options, libraries), "archive")
+        try:
+            _exercise(running.session.newSession(), Path(scratch))
+        finally:
+            running.stop(_WRITING_SECONDS)
+        if not fresh.is_file():
+            raise FatalTaskError(f"The JVM of {jars.java()} has not written an archive of its classes; Spark works without one.")
+        fresh.replace(target)
+    return target
+
+
+def _exercise(spark: SparkSession, place: Path) -> None:
+    """What loads the classes that a sink needs: each format's tables, a key's last event, JSON, and Kafka's clients."""
+    conf = {
+        "spark.sql.catalog.archive": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.archive.type": "hadoop",
+        "spark.sql.catalog.archive.warehouse": str(place / "iceberg"),
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.databricks.delta.snapshotPartitions": "2",
+    }
+    for key, value in conf.items():
+        spark.conf.set(key, value)
+    texts = spark.range(100).selectExpr("id", """concat('{"k":', id % 9, ',"v":"', id, '"}') text""")
+    parsed = texts.selectExpr("id", "from_json(text, 'k INT, v STRING', map('mode', 'FAILFAST')) r").persist()
+    parsed.groupBy("r.k").count().collect()
+    parsed.selectExpr("r.k", "r.v", "row_number() OVER (PARTITION BY r.k ORDER BY id DESC) n").where("n = 1").createOrReplaceTempView(
+        "archive_rows"
+    )
+    tables = {"archive.x.t": "iceberg", f"delta.`{place / 'delta'}`": "delta"}
+    spark.sql("CREATE NAMESPACE archive.x")
+    for table, format_ in tables.items():
+        mode = "'write.merge.mode' = 'merge-on-read'" if format_ == "iceberg" else "'delta.enableDeletionVectors' = 'true'"
+        spark.sql(f"CREATE TABLE {table} (k INT, v STRING) USING {format_} TBLPROPERTIES ({mode})")
+        spark.sql(f"INSERT INTO {table} SELECT k, v FROM archive_rows")
+        spark.sql(
+            f"MERGE INTO {table} t USING archive_rows s ON t.k <=> s.k WHEN MATCHED AND s.k = 1 THEN DELETE "
+            "WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT (k, v) VALUES (s.k, s.v)"
+        )
+        spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('a' = 'b')")
+        spark.table(table).collect()
+    spark.sql("SELECT * FROM archive.x.t.refs").collect()
+    spark.sql(f"DESCRIBE HISTORY delta.`{place / 'delta'}`").collect()
+    nobody = {
+        "kafka.bootstrap.servers": "127.0.0.1:1",
+        "subscribe": "t",
+        "kafka.request.timeout.ms": "500",
+        "kafka.default.api.timeout.ms": "900",
+    }
+    with contextlib.suppress(Exception):  # nobody answers, but the client has been loaded
+        spark.read.format("kafka").options(**nobody).load().collect()
+    parsed.unpersist()

@@ -1,0 +1,193 @@
+"""Spark's JVM: its start, whether it lives, how it ended. There is one per process, since py4j has one gateway per process."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from connect_py.errors import FatalTaskError
+from spark_sink.spark import jars
+from spark_sink.spark.scratch import Scratch, remove_left_behind
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: How long a JVM may take to run its shutdown hooks (deleting its temporary files; a second or two).
+_JVM_END_SECONDS = 15.0
+
+#: For a driver that does the work itself and lives long. Both compilers: once they are done, after some million events, an event takes
+#: 34 µs of CPU instead of 57; for short lives `-XX:TieredStopAtLevel=1` in the user's own options takes the second away, which costs 30 s
+#: of CPU instead of 18 until the first rows are in a table. The collector that takes the least CPU: nobody waits for a pause of 100 ms.
+_LOCAL_JVM_OPTIONS = ("-XX:+UseParallelGC", "-XX:ReservedCodeCacheSize=256m")
+#: A JVM does not start with two collectors: one that was chosen elsewhere stays.
+_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
+_ELSEWHERE = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS")
+
+#: What pyspark gives to `spark-submit`.
+_SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
+
+#: Of Java's properties; every other character that is not plain goes by its number.
+_ESCAPES = {"\\": "\\\\", "=": "\\=", ":": "\\:", "#": "\\#", "!": "\\!"}
+
+_LOGGING = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{ISO8601} %p spark %c{1}: %m%n
+# What these say comes back as the statement's error.
+logger.executor.name = org.apache.spark.executor.Executor
+logger.executor.level = off
+logger.tasks.name = org.apache.spark.scheduler.TaskSetManager
+logger.tasks.level = off
+logger.writes.name = org.apache.spark.sql.execution.datasources.v2
+logger.writes.level = off
+logger.streams.name = org.apache.spark.sql.execution.streaming
+logger.streams.level = off
+logger.utils.name = org.apache.spark.util.Utils
+logger.utils.level = off
+# What counts rows (Observation) is told of statements that failed too, and cannot look at one whose table does not exist.
+logger.listeners.name = org.apache.spark.sql.util.ExecutionListenerBus
+logger.listeners.level = off
+"""
+
+
+class Jvm:
+    """A JVM with a Spark context in it.
+
+    Args:
+        scratch: what it keeps on disk, which goes with it.
+    """
+
+    def __init__(self, session: SparkSession, scratch: Scratch) -> None:
+        from pyspark import SparkContext
+
+        self.session = session
+        self._scratch = scratch
+        self._gateway = SparkContext._gateway
+        self._process: subprocess.Popen[bytes] | None = getattr(self._gateway, "proc", None)
+
+    def ended(self, wait_seconds: float = 0.0) -> str | None:
+        """How its process ended, in words; None while it lives. A failed call may be ahead of the process's end by some milliseconds."""
+        if self._process is None:
+            return None
+        try:
+            code = self._process.wait(wait_seconds)
+        except subprocess.TimeoutExpired:
+            return None
+        if code >= 0:
+            return f"exit code {code}"
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+        return f"killed by {name}" + (", which is what the kernel does when memory is short" if -code == signal.SIGKILL else "")
+
+    def is_stopped(self) -> bool:
+        """Whether the context has stopped by itself, or the JVM does not answer."""
+        try:
+            return bool(self.session.sparkContext._jsc.sc().isStopped())
+        except Exception:  # noqa: BLE001  # py4j raises many kinds when the JVM is gone
+            return True
+
+    def stop(self, seconds: float = _JVM_END_SECONDS) -> None:
+        """Stop the context and end the process, so that the next start gets a new one; it is killed when it takes longer than that."""
+        from pyspark import SparkContext
+
+        with contextlib.suppress(Exception):  # of a dead JVM
+            self.session.stop()
+        SparkContext._active_spark_context = None
+        if self._gateway is not None:
+            with contextlib.suppress(Exception):
+                self._gateway.shutdown()
+            if self._process is not None:
+                _end(self._process, seconds)
+            SparkContext._gateway = None
+            SparkContext._jvm = None
+        self._scratch.remove()
+
+
+def start(settings: Mapping[str, str], name: str) -> Jvm:
+    """A new JVM with a context of some settings.
+
+    Spark would put each setting into the JVM's command line, which every user of the machine can read. They go by a file that only this
+    user can read and that is gone when the context has started; only options of the JVM itself are in its command line.
+
+    Raises:
+        ConfigError: Spark or Java is missing.
+        FatalTaskError: Spark does not start.
+    """
+    jars.java()
+    jars.pyspark_home()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else executors run whatever `python3` is
+    from pyspark.sql import SparkSession
+
+    remove_left_behind()
+    scratch = Scratch()
+    logging = scratch.path / "log4j2.properties"
+    logging.write_text(_LOGGING)
+    options = [f"-Dlog4j2.configurationFile={logging}", f"-Djava.io.tmpdir={scratch.path}"]
+    more = settings.get("spark.driver.extraJavaOptions", "")
+    options += local_options(more, os.environ) if settings["spark.master"].startswith("local") else []
+    options += [more]
+    # The catalog that no table is in would put a directory into whatever the process's working directory is.
+    all_settings = {"spark.sql.warehouse.dir": str(scratch.path / "warehouse")} | dict(settings)
+    all_settings |= {"spark.app.name": name, "spark.driver.extraJavaOptions": " ".join(options).rstrip()}
+    file = scratch.path / "spark.properties"
+    before = os.environ.get(_SUBMIT_ARGUMENTS)
+    try:
+        _write_properties(file, all_settings)
+        given = f"--properties-file {shlex.quote(str(file))} --load-spark-defaults"
+        os.environ[_SUBMIT_ARGUMENTS] = f"{given} {before or 'pyspark-shell'}"
+        return Jvm(SparkSession.builder.getOrCreate(), scratch)
+    except Exception as error:
+        scratch.remove()
+        raise FatalTaskError(f"Spark did not start ({settings['spark.master']}): {error}") from error
+    finally:
+        file.unlink(missing_ok=True)
+        if before is None:
+            os.environ.pop(_SUBMIT_ARGUMENTS, None)
+        else:
+            os.environ[_SUBMIT_ARGUMENTS] = before
+
+
+def _write_properties(file: Path, settings: Mapping[str, str]) -> None:
+    """Write a file of Java's properties that nobody else can read."""
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
+        out.writelines(f"{escape_property(key)}={escape_property(value)}\n" for key, value in settings.items())
+
+
+def escape_property(text: str) -> str:
+    """A key or a value as `java.util.Properties` reads it back; Spark cuts blanks off the ends of values."""
+    escaped = "".join(_ESCAPES.get(character) or character for character in text)
+    return "".join(character if " " < character < "\x7f" else _unicode(character) for character in escaped)
+
+
+def _unicode(character: str) -> str:
+    units = character.encode("utf-16-be")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
+def _end(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """The gateway's server ends with its input; one that does not is killed, because it holds ports and memory."""
+    with contextlib.suppress(OSError):
+        if process.stdin is not None:
+            process.stdin.close()
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def local_options(more: str, environment: Mapping[str, str]) -> list[str]:
+    """Options for a driver that does the work itself, beside the user's own and those of the environment."""
+    chosen = " ".join([more, *(environment.get(name, "") for name in _ELSEWHERE)])
+    return [option for option in _LOCAL_JVM_OPTIONS if not (_COLLECTOR.search(option) and _COLLECTOR.search(chosen))]

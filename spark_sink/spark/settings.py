@@ -1,0 +1,124 @@
+"""Settings of Spark that a configuration asks for: of the context, which all tasks of a process share, and of a task's own session."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from spark_sink.config.sink_config import SinkConfig
+from spark_sink.spark import jars
+
+#: Settings that a session can have of its own; all others belong to the context. Extensions are read once, when the context starts.
+_SESSION_PREFIX = "spark.sql."
+_CONTEXT_SQL = (
+    "spark.sql.extensions",
+    "spark.sql.warehouse.dir",
+    "spark.sql.catalogImplementation",
+    "spark.sql.codegen.cache.maxEntries",
+)
+
+#: Of both formats, always: a process may have tasks of both, and the context's extensions cannot be changed.
+EXTENSIONS = {
+    "iceberg": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+    "delta": "io.delta.sql.DeltaSparkSessionExtension",
+}
+
+#: A batch has some hundred thousand rows at most: Spark's default of 200 cuts it into crumbs. Small parts are joined again in any case.
+_CLUSTER_PARTITIONS = "32"
+
+
+#: What Kafka's Java client asks before it fetches a token or a key (CVE-2025-27817): addresses with commas between, none when empty.
+_ALLOWED_URLS = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
+_NAMES_OF_ADDRESSES = ("sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.jwks.endpoint.url")
+_JVM_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+
+
+def context_settings(config: SinkConfig, kafka: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
+    """Settings that all tasks of a process share.
+
+    Args:
+        kafka: the worker's settings of Kafka's client. Its addresses of tokens are the only ones from which the JVM may fetch them.
+    """
+    master = config["spark.master"]
+    libraries = config["spark.jars"] or [str(jar) for jar in jars.resolve(jars.SINK_JARS, jars.cached(jars.SINK_JARS, "spark-sink"))]
+    settings = {
+        "spark.master": master,
+        "spark.jars": ",".join(libraries),
+        "spark.sql.extensions": ",".join(EXTENSIONS.values()),
+        "spark.ui.enabled": "false" if master.startswith("local") else "true",
+        "spark.ui.showConsoleProgress": "false",
+        # A merge into a Delta table takes a hundred classes of generated code, and Spark keeps a hundred of all: every batch would make
+        # them anew, and the JVM would begin again to compile them.
+        "spark.sql.codegen.cache.maxEntries": "1000",
+        # Tables that are written at once share the cores: a small one does not wait for the jobs of a large one.
+        "spark.scheduler.mode": "FAIR",
+    }
+    if master.startswith("local"):
+        settings["spark.driver.host"] = "127.0.0.1"
+    settings.update({k: v for k, v in config.spark_conf.items() if not of_session(k)})
+    client = {**kafka, **config.kafka}  # the worker's policy has been applied to what connectors set
+    addresses = ",".join(address for name in _NAMES_OF_ADDRESSES if (address := client.get(name)) and not re.search(r"[\s\"']", address))
+    for name in _JVM_OPTIONS[: 1 if master.startswith("local") else 2]:
+        settings[name] = f"-D{_ALLOWED_URLS}={addresses} {settings.get(name, '')}".rstrip()
+    return settings
+
+
+def session_settings(config: SinkConfig) -> dict[str, str]:
+    """Settings of one task's session.
+
+    The time zone and ANSI mode are not the user's to choose: conversions rely on them. Neither is the substitution of variables: Spark
+    replaces ``${env:X}`` in a statement before it parses it, also within quotes, and records name columns and comments.
+    """
+    settings = {
+        "spark.sql.shuffle.partitions": str(os.cpu_count() or 2) if _is_local(config) else _CLUSTER_PARTITIONS,
+        # A file a task of the write; two tiny batches a second must not each leave a file for every core.
+        "spark.sql.adaptive.enabled": "true",
+        # A batch is held for seconds: looking for a better encoding of its columns costs more than it saves.
+        "spark.sql.inMemoryColumnarStorage.compressed": "false",
+        # The last event of each key is found by one sort, not by two with a shuffle between them; most keys are there once.
+        "spark.sql.optimizer.windowGroupLimitThreshold": "-1",
+    }
+    if config["source.mode"] == "stream":
+        # A query that finds nothing new (offsets of an open transaction) looks a hundred times a second by default.
+        settings["spark.sql.streaming.pollingDelay"] = "200ms"
+        settings["spark.sql.streaming.stopTimeout"] = "5s"
+    settings.update(_of_delta(config) if config["format"] == "delta" else _of_iceberg(config))
+    settings.update({k: v for k, v in config.spark_conf.items() if of_session(k)})
+    settings.update({"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true", "spark.sql.variable.substitute": "false"})
+    return settings
+
+
+def _of_iceberg(config: SinkConfig) -> dict[str, str]:
+    catalog = f"spark.sql.catalog.{config['catalog']}"
+    # A cached table of another session has been seen to answer with the state before a commit.
+    settings = {catalog: "org.apache.iceberg.spark.SparkCatalog", f"{catalog}.cache-enabled": "false"}
+    if config.catalog.get("type") == "jdbc" or config.catalog.get("catalog-impl") == "org.apache.iceberg.jdbc.JdbcCatalog":
+        # Spark looks for views of a table's name, which a catalog of the first version refuses
+        settings[f"{catalog}.jdbc.schema-version"] = "V1"
+    return settings | {f"{catalog}.{name}": value for name, value in config.catalog.items()}
+
+
+def _of_delta(config: SinkConfig) -> dict[str, str]:
+    # Tables by path go through spark_catalog, whatever catalog the user's are in.
+    settings = {"spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog"}
+    # Spark's own default, of 96 bits, is read as nanoseconds by others, in which years before 1677 and after 2262 overflow.
+    settings["spark.sql.parquet.outputTimestampType"] = "TIMESTAMP_MICROS"
+    if _is_local(config):
+        # Delta reads a table's state by as many tasks as this; its default of 50 takes longer than a small batch.
+        settings["spark.databricks.delta.snapshotPartitions"] = "2"
+        settings["spark.sql.sources.parallelPartitionDiscovery.parallelism"] = "8"
+    catalog = f"spark.sql.catalog.{config['catalog']}"
+    if config["catalog"] != "spark_catalog":
+        settings[catalog] = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+    return settings | {(f"{catalog}.{name}" if name != "catalog-impl" else catalog): value for name, value in config.catalog.items()}
+
+
+def _is_local(config: SinkConfig) -> bool:
+    return config["spark.remote"] is None and config["spark.master"].startswith("local")
+
+
+def of_session(key: str) -> bool:
+    """Whether a session can have a setting of its own."""
+    return key.startswith(_SESSION_PREFIX) and key not in _CONTEXT_SQL

@@ -1,0 +1,217 @@
+"""SQL that turns a record's JSON payloads into a typed row. Pure: text out of a `RecordSchema`.
+
+Besides the row's own columns a decoded frame has these, whose names no column of a user has: `$op`, `$partition`, `$offset`, `$time`.
+A record that cannot be decoded raises in the expression for `$op`. Whoever uses the frame must therefore use `$op` of every row, or the
+optimiser removes the check and a broken record becomes a row of nulls (`merge.reduce` ranks whole rows; `merge.append_sql` looks at it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from spark_sink.config.sink_config import SinkConfig
+from spark_sink.sql.ordering import POSITION, order_of, position_sql, source_fields, wants_position
+from spark_sink.sql.record_schema import Column, Form, RecordSchema
+from spark_sink.types.columns import literal, quote
+
+#: Begins the text of every error that a record raises; `spark_sink.errors` looks for it.
+BAD_RECORD = "Bad record at "
+
+_CORRUPT = "__corrupt"
+
+#: Metadata columns by the name that configurations use: the column, its type.
+METADATA = {
+    "op": ("__op", "string"),
+    "ts_ms": ("__ts_ms", "bigint"),
+    "source.ts_ms": ("__source_ts_ms", "bigint"),
+    "topic": ("__topic", "string"),
+    "partition": ("__partition", "int"),
+    "offset": ("__offset", "bigint"),
+    "position": (POSITION, "string"),
+    "txid": ("__txid", "string"),
+    "snapshot": ("__snapshot", "string"),
+    "deleted": ("__deleted", "boolean"),
+}
+
+#: Column of a changelog that names the columns whose value the source did not send.
+UNAVAILABLE = "__unavailable"
+
+_OF_CHANGELOG = ("op", "ts_ms", "source.ts_ms", "topic", "partition", "offset")
+
+#: Fields of the source block that metadata columns are made of, as text.
+_TEXTS_OF_SOURCE = {"txid": ("txId", "gtid", "tx_id"), "snapshot": ("snapshot",)}
+
+_PLACE = ("`topic`", "`partition`", "`offset`", "`timestamp`")
+
+
+def metadata_columns(config: SinkConfig) -> dict[str, str]:
+    """Metadata columns of every table and their types."""
+    return dict(METADATA[name] for name in _metadata_names(config))
+
+
+def _metadata_names(config: SinkConfig) -> tuple[str, ...]:
+    chosen = tuple(config["tables.metadata-columns"])
+    if config["tables.write-mode"] == "append":
+        return (*chosen, *(name for name in _OF_CHANGELOG if name not in chosen))
+    if order_of(config) == POSITION and "position" not in chosen:
+        chosen = (*chosen, "position")
+    if config["snapshot.reconcile"]:
+        chosen = (*chosen, *(name for name in ("topic", "offset") if name not in chosen))
+    soft = "soft" in (config["tables.delete-mode"], config["tables.truncate-mode"])
+    return (*chosen, "deleted") if soft and "deleted" not in chosen else chosen
+
+
+def problems_sql(schema: RecordSchema, route: Mapping[str, str], config: SinkConfig) -> list[list[str]]:
+    """Select lists as those of `decode_sql`, to columns topic, partition, offset and `problem`: why a record cannot be decoded, or NULL."""
+    deleted_row = not schema.has_whole_keys or config["tables.write-mode"] == "append"
+    checks, _ = _checks(schema, route)
+    cases = " ".join(f"WHEN {condition} THEN {literal(why)}" for condition, why in checks)
+    return [_parse(schema, config, deleted_row=deleted_row), [*_PLACE[:3], f"CASE {cases} END problem"]]
+
+
+def decode_sql(schema: RecordSchema, route: Mapping[str, str], config: SinkConfig) -> list[list[str]]:
+    """Select lists to apply one after the other to columns topic, partition, offset, timestamp, key and value (JSON texts).
+
+    Args:
+        route: fields of the source block that all records must share, since they chose the table.
+    """
+    deleted_row = not schema.has_whole_keys or config["tables.write-mode"] == "append"
+    return [_parse(schema, config, deleted_row=deleted_row), _row(schema, route, config, deleted_row=deleted_row)]
+
+
+def _parse(schema: RecordSchema, config: SinkConfig, *, deleted_row: bool) -> list[str]:
+    steps = [*_PLACE]
+    if schema.of_key:
+        steps.append(_from_json("key", {column.field: column.type.read for column in schema.of_key}, "k"))
+    if schema.form is Form.TOMBSTONE:
+        return steps
+    fields = {column.field: column.type.read for column in _value_columns(schema)}
+    if schema.form is Form.ENVELOPE:
+        row = "struct<" + ",".join(f"{quote(name)}:{type_}" for name, type_ in fields.items()) + ">" if not schema.document else "string"
+        read = {"op": "string", "after": row}
+        if deleted_row:
+            read["before"] = row
+        read |= {"ts_ms": "bigint"} if "ts_ms" in schema.extras else {}
+        source = {"ts_ms": "bigint", "db": "string", "schema": "string", "table": "string", "collection": "string"}
+        source |= {name: "string" for name in _more_of_source(schema, config) if name not in source}
+        present = ",".join(f"{quote(name)}:{type_}" for name, type_ in source.items() if name in schema.source_fields)
+        if present:
+            read["source"] = f"struct<{present}>"
+    else:
+        extras = {"__op": "string", "__deleted": "string", "__ts_ms": "bigint", "__source_ts_ms": "bigint"}
+        read = fields | {name: type_ for name, type_ in extras.items() if name in schema.extras}
+        if schema.operation and schema.operation[0] not in read:  # its column is excluded
+            read[schema.operation[0]] = (
+                "".join(f"struct<{quote(name)}:" for name in schema.operation[1:]) + "string" + ">" * (len(schema.operation) - 1)
+            )
+    return [*steps, _from_json("value", read, "v")]
+
+
+def _more_of_source(schema: RecordSchema, config: SinkConfig) -> list[str]:
+    names = list(source_fields(schema)) if wants_position(config) else []
+    return [*names, *(name for column in _metadata_names(config) for name in _TEXTS_OF_SOURCE.get(column, ()))]
+
+
+def _value_columns(schema: RecordSchema) -> list[Column]:
+    """Columns that are read from the value: with none of the key's, unless every column is (an object needs a field)."""
+    return [column for column in schema.columns if not column.of_key] or list(schema.columns)
+
+
+def _from_json(column: str, fields: Mapping[str, str], alias: str) -> str:
+    types = ",".join(f"{quote(name)}:{type_}" for name, type_ in fields.items())
+    shape = literal(f"struct<{types},{quote(_CORRUPT)}:string>")
+    return f"from_json({column}, {shape}, map('mode', 'PERMISSIVE', 'columnNameOfCorruptRecord', '{_CORRUPT}')) {alias}"
+
+
+def _row(schema: RecordSchema, route: Mapping[str, str], config: SinkConfig, *, deleted_row: bool) -> list[str]:
+    row = {Form.ENVELOPE: "v.`after`", Form.FLAT: "v", Form.TOMBSTONE: ""}[schema.form]
+    if schema.form is Form.ENVELOPE and deleted_row:
+        row = "IF(v.`op` = 'd', v.`before`, v.`after`)"
+    time = f"timestamp_millis({_metadata('source.ts_ms', schema)})" if config["tables.write-mode"] == "scd2" else "`timestamp`"
+    steps = [f"{_operation(schema, route)} `$op`", "`partition` `$partition`", "`offset` `$offset`", f"{time} `$time`"]
+    for column in schema.columns:
+        of_key = column.of_key
+        place = row if schema.document and not of_key else f"{'k' if of_key else row}.{quote(column.field)}"
+        value = column.type.convert(place) if row or of_key else "NULL"
+        steps.append(
+            f"CAST({value} AS {column.type.spark}) {quote(column.name)}" if not column.type.same else f"{value} {quote(column.name)}"
+        )
+    for name in _metadata_names(config):
+        column_name, type_ = METADATA[name]
+        value = position_sql(schema, _plain_operation(schema), config) if name == "position" else _metadata(name, schema)
+        steps.append(f"CAST({value} AS {type_}) {quote(column_name)}")
+    return steps
+
+
+def _metadata(name: str, schema: RecordSchema) -> str:
+    match name:
+        case "op":
+            return _plain_operation(schema)
+        case "txid" | "snapshot":
+            found = [f"v.`source`.{quote(field)}" for field in _TEXTS_OF_SOURCE[name] if field in schema.source_fields]
+            return f"coalesce({', '.join(found)})" if found and schema.form is Form.ENVELOPE else "NULL"
+        case "deleted":
+            return f"coalesce({_plain_operation(schema)} = 'd', false)"
+        case "ts_ms" | "source.ts_ms":
+            flat = "__" + name.replace(".", "_")
+            if schema.form is Form.FLAT and flat in schema.extras:
+                return f"v.{flat}"
+            if schema.form is Form.ENVELOPE and name in schema.extras:
+                return "v.`ts_ms`"
+            if schema.form is Form.ENVELOPE and name == "source.ts_ms" and "ts_ms" in schema.source_fields:
+                return "v.`source`.`ts_ms`"
+            return "unix_millis(`timestamp`)"
+        case _:
+            return quote(name)
+
+
+def _plain_operation(schema: RecordSchema) -> str:
+    match schema.form:
+        case Form.ENVELOPE:
+            return "v.`op`"
+        case Form.TOMBSTONE:
+            return "'d'"
+        case _ if schema.operation:
+            field = ".".join(("v", *(quote(name) for name in schema.operation)))
+            return f"translate(lower(left(ltrim(CAST({field} AS STRING)), 1)), 'i', 'c')"
+        case _:
+            operation = "coalesce(v.`__op`, 'c')" if "__op" in schema.extras else "'c'"
+            return f"IF(v.`__deleted` = 'true', 'd', {operation})" if "__deleted" in schema.extras else operation
+
+
+def _operation(schema: RecordSchema, route: Mapping[str, str]) -> str:
+    """The operation, after every check of the record."""
+    checks, operation = _checks(schema, route)
+    cases = " ".join(f"WHEN {condition} THEN {_bad(why)}" for condition, why in checks)
+    return f"CASE {cases} ELSE {operation} END"
+
+
+def _checks(schema: RecordSchema, route: Mapping[str, str]) -> tuple[list[tuple[str, str]], str]:
+    """Conditions under which a record is broken, each with what is wrong then, and the operation."""
+    checks: list[tuple[str, str]] = []
+    if schema.of_key:
+        checks.append((f"k IS NULL OR k.{_CORRUPT} IS NOT NULL", "the key is not what its schema says"))
+    if schema.form is not Form.TOMBSTONE:
+        checks.append((f"v IS NULL OR v.{_CORRUPT} IS NOT NULL", "the value is not what its schema says"))
+    operation = _plain_operation(schema)
+    known = "'c', 'r', 'u', 'd', 't'" if schema.form is Form.ENVELOPE else "'c', 'r', 'u', 'd'"
+    named = "op" if not schema.operation else ".".join(schema.operation)
+    checks.append((f"coalesce({operation}, '') NOT IN ({known})", f"the operation ({named}) is unknown"))
+    if schema.form is Form.ENVELOPE:
+        lacks = "the event has no row (after is null)"
+        if schema.document:
+            lacks = "the event has no document (after is null): let the source send whole ones (capture.mode=change_streams_update_full)"
+        checks.append((f"{operation} NOT IN ('d', 't') AND v.`after` IS NULL", lacks))
+        for column in schema.keys:
+            if not column.of_key:
+                why = f"the delete does not hold column {column.name}, which identifies the row"
+                checks.append((f"{operation} = 'd' AND v.`before`.{quote(column.field)} IS NULL", why))
+        several = " OR ".join(f"NOT v.`source`.{quote(name)} <=> {literal(text)}" for name, text in route.items())
+        if several:
+            checks.append((several, "the topic carries several tables under one schema, which this sink cannot tell apart"))
+    return checks, operation
+
+
+def _bad(why: str) -> str:
+    place = "`topic`, ' partition ', `partition`, ' offset ', `offset`"
+    return f"raise_error(concat('{BAD_RECORD}topic ', {place}, {literal(': ' + why)}))"

@@ -1,0 +1,263 @@
+"""One row a key, and the statement that puts it into the table. The statements are text, pure; the reduction is a Spark plan.
+
+*Unknown* values: a column that holds the unavailable-value placeholder, or that the event's schema does not have. The newest real value of
+the key since its last delete within the batch takes its place, else the table's value stays. Flags `$unknown:<column>` say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from spark_sink.types.columns import literal, quote
+from spark_sink.types.trees import conformed, parse_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What rows of one table look like in a batch.
+
+    Attributes:
+        keys: key columns; empty for append.
+        types: every column's type, metadata columns included, in order.
+        unknown: columns that may hold no known value in some rows.
+        several_partitions: whether a key might come from more than one topic partition.
+        soft: whether a delete keeps the row and its values.
+        unavailable: a column that takes the names of unknown columns, in a table that keeps every event.
+        order: the column whose highest value makes an event the last of its key; without one the place in the log does.
+        expires: a column of times, and the age in milliseconds at which rows go that are not written.
+        versions: whether rows are versions, closed and opened by a chain of events (`spark_sink.sql.versions`).
+        required_keys: key columns that are null in no row.
+        unseen: by topic, the offset at which a snapshot of all rows began: those that have not been written since go.
+    """
+
+    keys: tuple[str, ...]
+    types: Mapping[str, str]
+    unknown: tuple[str, ...] = ()
+    several_partitions: bool = False
+    soft: bool = False
+    unavailable: str | None = None
+    versions: bool = False
+    order: str | None = None
+    expires: tuple[str, int] | None = None
+    required_keys: frozenset[str] = frozenset()
+    unseen: Mapping[str, int] = field(default_factory=dict)
+
+
+#: Columns of a version, by name: their types. The current one has an open end.
+VERSION_COLUMNS = {"__valid_from": "timestamp", "__valid_to": "timestamp", "__is_current": "boolean"}
+
+#: Flag of rows that close what the table has (`spark_sink.sql.versions`).
+CLOSES = "`$closes`"
+
+
+def flag(column: str) -> str:
+    """Name of the flag that says a column's value is unknown."""
+    return f"$unknown:{column}"
+
+
+def unify(frame: DataFrame, shape: Shape, unavailable: Mapping[str, str], types: Mapping[str, str] | None = None) -> DataFrame:
+    """A decoded frame in the table's shape: all columns, in order, in the merged types, with flags for what is unknown.
+
+    Args:
+        unavailable: SQL by column that is true where it has the placeholder (`spark_sink.write.unavailable`).
+        types: of the frame's columns, as far as they have parts.
+    """
+    has = set(frame.columns)
+    unknown: dict[str, str] = {}
+    for name in shape.unknown:
+        if name not in has:
+            unknown[name] = "true"
+        else:
+            unknown[name] = unavailable.get(name, "false")
+        if shape.soft:
+            unknown[name] = f"(`$op` = 'd' OR {unknown[name]})"
+    select = [f"{quote(name)}" for name in ("$op", "$partition", "$offset", "$time")]
+    for name, type_ in shape.types.items():
+        value = quote(name) if name in has else "NULL"
+        if name == shape.unavailable:
+            names = ", ".join(f"IF({condition}, {literal(column)}, NULL)" for column, condition in unknown.items() if column in has)
+            value = f"nullif(array_compact(array({names})), array())" if names else "NULL"
+        elif not shape.keys and name in unknown:
+            value = f"IF({unknown[name]}, NULL, {value})"
+        if types and name in has and "<" in type_ and types.get(name, type_) != type_:
+            value = conformed(value, parse_type(types[name]), parse_type(type_))
+        select.append(f"CAST({value} AS {type_}) {quote(name)}")
+    return frame.selectExpr(*select, *(f"{condition} {quote(flag(name))}" for name, condition in unknown.items()))
+
+
+def reduce(frame: DataFrame, shape: Shape) -> DataFrame:
+    """The last event of every key: columns of `shape`, its flags, `$op`. By the shape's order, else by that of the log.
+
+    Within a partition the offset alone decides. A key that occurs in several partitions (a topic was expanded) takes the event with the
+    latest record timestamp, then the highest partition.
+    """
+    keys = [quote(key) for key in shape.keys]
+    by_key = ", ".join(keys)
+    if shape.order is not None:
+        rank = f"struct({_first_of_all(shape)}, {quote(shape.order)}, `$time`, `$partition`, `$offset`)"
+        frame = frame.selectExpr("*", f"{rank} {_SEQUENCE}")
+        return _with_known_values(frame, shape, keys) if shape.unknown else _last(frame, by_key, f"{_SEQUENCE} DESC")
+    if shape.unknown:
+        frame = _with_known_values(frame.selectExpr("*", f"`$offset` {_SEQUENCE}"), shape, [*keys, "`$partition`"])
+    else:  # rows that are parted and sorted by the key alone are not shuffled again for the MERGE
+        frame = _last(frame, f"{by_key}, `$partition`" if shape.several_partitions else by_key, "`$offset` DESC")
+    if shape.several_partitions:
+        frame = _last(frame, by_key, "`$time` DESC, `$partition` DESC")
+    return frame
+
+
+#: What orders the events of a key.
+_SEQUENCE = "`$sequence`"
+
+
+def _first_of_all(shape: Shape) -> str:
+    """Deletes whose row before the change does not hold the ordering column are taken in the log's order, behind all others."""
+    return f"(`$op` = 'd' AND {quote(shape.order or '')} IS NULL)"
+
+
+def _last(frame: DataFrame, keys: str, order: str) -> DataFrame:
+    ranked = frame.selectExpr("*", f"row_number() OVER (PARTITION BY {keys} ORDER BY {order}) `$rank`")
+    return ranked.where("`$rank` = 1").drop("$rank")
+
+
+def _with_known_values(frame: DataFrame, shape: Shape, by: Sequence[str]) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    ends_row = "false" if shape.soft else "`$op` = 'd'"
+    deleted_at = f"max(IF({ends_row}, {_SEQUENCE}, NULL)) OVER (PARTITION BY {', '.join(by)})"
+    columns = [quote(name) for name in frame.columns]
+    known = [
+        f"max_by(struct({quote(name)} value), {_SEQUENCE}) "
+        f"FILTER (WHERE NOT {quote(flag(name))} AND (`$deleted` IS NULL OR {_SEQUENCE} > `$deleted`))"
+        for name in shape.unknown
+    ]
+    grouped = (
+        frame.selectExpr("*", f"{deleted_at} `$deleted`")
+        .groupBy(*[f.expr(key) for key in by])
+        .agg(
+            f.expr(f"max_by(struct({', '.join(columns)}), {_SEQUENCE}) `$last`"),
+            f.expr("max(`$deleted`) `$deleted`"),
+            *[f.expr(f"{expression} {quote(f'$known:{name}')}") for expression, name in zip(known, shape.unknown, strict=True)],
+        )
+    )
+    select = []
+    for name in frame.columns:
+        last = f"`$last`.{quote(name)}"
+        if name in shape.unknown:
+            last = f"IF(`$last`.{quote(flag(name))}, {quote(f'$known:{name}')}.value, {last})"
+        select.append(f"{last} {quote(name)}")
+    flags = {flag(name): name for name in shape.unknown}
+    select = [
+        expression
+        if name not in flags
+        else f"(`$last`.{quote(name)} AND {quote(f'$known:{flags[name]}')} IS NULL AND `$deleted` IS NULL) {quote(name)}"
+        for name, expression in zip(frame.columns, select, strict=True)
+    ]
+    return grouped.selectExpr(*select)
+
+
+def merge_sql(table: str, source: str, shape: Shape, truncate: str | None = None) -> str:
+    """MERGE of reduced rows into a table; both names are quoted already.
+
+    Keys that may be null are matched null-safe; columns are named on both sides; an unknown value leaves what the table has.
+
+    Args:
+        truncate: ``apply`` also removes all rows that the table had, ``soft`` marks them as deleted.
+    """
+    if shape.versions:
+        return _versions_sql(table, source, shape)
+    columns = [name for name in shape.types if name not in shape.keys]
+    kept = () if truncate == "apply" else shape.unknown
+    sets = ", ".join(f"t.{quote(name)} = {_kept(name) if name in kept else 's.' + quote(name)}" for name in columns)
+    newer = f" AND {_not_older(shape.order)}" if shape.order is not None and truncate != "apply" else ""
+    kind = " AND s.`$op` <> 'd'" if newer and not shape.soft else ""  # an older delete must not become an update
+    update = f" WHEN MATCHED{kind}{newer} THEN UPDATE SET {sets}" if columns else ""
+    names = ", ".join(quote(name) for name in shape.types)
+    values = ", ".join(f"s.{quote(name)}" for name in shape.types)
+    delete, insert = (
+        ("", " WHEN NOT MATCHED AND s.`$op` IS NOT NULL")
+        if shape.soft
+        else (f" WHEN MATCHED AND s.`$op` = 'd'{newer} THEN DELETE", " WHEN NOT MATCHED AND s.`$op` <> 'd'")
+    )
+    others = {
+        None: "",
+        "apply": " WHEN NOT MATCHED BY SOURCE THEN DELETE",
+        "soft": f" WHEN NOT MATCHED BY SOURCE {_MARKED}",
+    }[truncate]
+    if shape.unseen and truncate != "apply":
+        others = _unseen_sql(shape) + others
+    if shape.expires is not None:
+        column, age = shape.expires
+        others += (
+            f" WHEN NOT MATCHED BY SOURCE AND t.{quote(column)} < current_timestamp() - make_dt_interval(0, 0, 0, {age / 1000}) THEN DELETE"
+        )
+    on = _same_key(shape)
+    return f"MERGE INTO {table} t USING {source} s ON {on}{delete}{update}{insert} THEN INSERT ({names}) VALUES ({values}){others}"
+
+
+def unseen(of: Mapping[str, int], row: str = "") -> str:
+    """SQL: whether a row was written before the snapshot of its topic began; `row` is its alias and a point."""
+    return " OR ".join(f"({row}`__topic` = {literal(topic)} AND {row}`__offset` < {start})" for topic, start in sorted(of.items()))
+
+
+def _unseen_sql(shape: Shape) -> str:
+    condition = f" WHEN NOT MATCHED BY SOURCE AND ({unseen(shape.unseen, 't.')})"
+    return f"{condition} {_MARKED}" if shape.soft else f"{condition} THEN DELETE"
+
+
+def _not_older(column: str) -> str:
+    """Whether the table's row is not of a later event; of a row or an event without the column nothing is known, and the event counts."""
+    return f"coalesce(s.{quote(column)} >= t.{quote(column)}, true)"
+
+
+def _versions_sql(table: str, source: str, shape: Shape) -> str:
+    names = ", ".join(quote(name) for name in shape.types)
+    values = ", ".join(f"s.{quote(name)}" for name in shape.types)
+    return (
+        f"MERGE INTO {table} t USING {source} s ON {_same_key(shape)} AND s.{CLOSES} AND t.`__is_current` "
+        "WHEN MATCHED THEN UPDATE SET t.`__valid_to` = s.`__valid_from`, t.`__is_current` = false "
+        f"WHEN NOT MATCHED AND NOT s.{CLOSES} THEN INSERT ({names}) VALUES ({values})"
+    )
+
+
+def _same_key(shape: Shape) -> str:
+    """Of null-safe equality Spark makes two conditions, neither of which is the key, so rows parted by it would be shuffled once more."""
+    return " AND ".join(f"t.{quote(key)} {'=' if key in shape.required_keys else '<=>'} s.{quote(key)}" for key in shape.keys)
+
+
+def _kept(name: str) -> str:
+    return f"CASE WHEN s.{quote(flag(name))} THEN t.{quote(name)} ELSE s.{quote(name)} END"
+
+
+_DELETED = f"t.{quote('__deleted')}"
+#: What becomes of a row of the table, unless it is marked already, where deletes are soft.
+_MARKED = f"AND NOT coalesce({_DELETED}, false) THEN UPDATE SET {_DELETED} = true"
+
+
+def overwrite_sql(table: str, source: str, columns: Sequence[str], stored: Sequence[str]) -> str:
+    """INSERT of rows in place of all that the table has. With `stored` columns the rows that it has are kept, marked as deleted."""
+    if not stored:
+        return append_sql(table, source, columns).replace("INSERT INTO", "INSERT OVERWRITE", 1)
+    new = ", ".join(quote(name) if name in columns else f"NULL {quote(name)}" for name in stored)
+    old = ", ".join(f"true {quote(name)}" if name == "__deleted" else quote(name) for name in stored)
+    rows = f"SELECT {old} FROM {table} UNION ALL SELECT {new} FROM ({_checked(source, columns)})"
+    return f"INSERT OVERWRITE {table} ({', '.join(quote(name) for name in stored)}) {rows}"
+
+
+def append_sql(table: str, source: str, columns: Sequence[str]) -> str:
+    """INSERT of rows; columns are named on both sides."""
+    return f"INSERT INTO {table} ({', '.join(quote(name) for name in columns)}) {_checked(source, columns)}"
+
+
+def _checked(source: str, columns: Sequence[str]) -> str:
+    """The rows of a view, with `$op` evaluated for each, which raises for broken ones.
+
+    A condition would do so too, but Spark moves it below the decoding and then parses every record twice.
+    """
+    first, *others = (quote(name) for name in columns)
+    return f"SELECT {', '.join((f'IF(`$op` IS NULL, NULL, {first}) {first}', *others))} FROM {source}"

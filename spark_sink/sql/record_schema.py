@@ -1,0 +1,194 @@
+"""What the schemas of a record say: which form it has, its key and its columns. Pure; parsed once for each distinct pair of schemas.
+
+Forms are recognised in this order: Debezium's envelope (`op` with `after` and `source`); a flattened record (`__op` or `__deleted`, as
+`ExtractNewRecordState` makes it); a plain record, which is an upsert by its key.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+from connect_py.errors import DataError
+from spark_sink.sql import documents
+from spark_sink.types.columns import ColumnType, SchemaJson, TypeOptions, column_name, column_type
+
+#: Schemas of records that say something about the stream and are no rows (names as Debezium 3.6 writes them).
+NOT_ROWS = re.compile(
+    r"io\.debezium\.connector\.\w+\.(Heartbeat|TransactionMetadataValue|SchemaChangeValue|MessageValue|Notification)|io\.debezium\.notification\..*"
+)
+
+
+#: Spark's analyzer goes down an expression by recursion: with 4.1.3 and its default stack values 32 deep were read, and 100 overflowed it.
+MAX_DEPTH = 32
+
+
+class Form(enum.Enum):
+    """What a record's value is."""
+
+    ENVELOPE = "envelope"
+    FLAT = "flat"
+    TOMBSTONE = "tombstone"
+    IGNORED = "ignored"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a row and the field that it comes from, of the record's key or of its value."""
+
+    name: str
+    field: str
+    type: ColumnType
+    required: bool = False
+    comment: str | None = None
+    of_key: bool = False
+
+
+@dataclass(frozen=True)
+class RecordSchema:
+    """What a pair of key and value schemas means.
+
+    Attributes:
+        keys: columns that identify a row: the record key's, unless others were chosen; empty when there are none.
+        columns: of the row, keys included, in the order of the schema.
+        source_fields: fields of the source block, empty without one.
+        extras: fields of the value beside the row that are there: ts_ms, __op, __deleted …
+        untyped: ``key`` and ``value`` where these have no schema, so that a batch's records tell their columns (`decoding.schemaless`).
+        document: whether an envelope's row is one JSON text, as MongoDB's connector writes it (`spark_sink.sql.documents`).
+        operation: of a flattened record, the path of the field that says what happened; empty for Debezium's own (`__op`).
+    """
+
+    form: Form
+    keys: tuple[Column, ...] = ()
+    columns: tuple[Column, ...] = ()
+    source_fields: frozenset[str] = frozenset()
+    extras: frozenset[str] = frozenset()
+    untyped: frozenset[str] = frozenset()
+    document: bool = False
+    operation: tuple[str, ...] = ()
+
+    @property
+    def of_key(self) -> tuple[Column, ...]:
+        """Columns that are read from the record's key."""
+        return tuple(column for column in self.columns if column.of_key)
+
+    @property
+    def has_whole_keys(self) -> bool:
+        """Whether the record's key is enough to find the row of a delete."""
+        return bool(self.keys) and all(column.of_key for column in self.keys)
+
+
+def parse_head(head: str | None) -> SchemaJson | None:
+    """The schema out of a record's text up to its payload, ``{"schema":…``; None for no key, a tombstone or a null schema.
+
+    Raises:
+        DataError: the text is not the beginning of JSON with a schema.
+    """
+    if head is None:
+        return None
+    try:
+        schema = json.loads(head + "}")["schema"]
+    except RecursionError:
+        raise _too_deep() from None
+    except (ValueError, KeyError, TypeError):
+        raise DataError(f"the text is not JSON that begins with a schema: {head[:60]}…") from None
+    if schema is None:
+        return None
+    _check_schema(schema, 0)
+    return dict(schema)
+
+
+def _check_schema(schema: object, depth: int) -> None:
+    """That all parts of a schema are there and of the kinds that JsonConverter writes. Raises DataError."""
+    if depth > MAX_DEPTH:
+        raise _too_deep()
+    if not isinstance(schema, dict) or not isinstance(schema.get("type"), str):
+        raise DataError(f"a schema is not an object with a type: {str(schema)[:60]}")
+    for name, kind in (("name", str), ("doc", str), ("parameters", dict)):
+        if not isinstance(schema.get(name), kind | None):
+            raise DataError(f"the {name} of a schema is {schema[name]!r:.60}")
+    for name in _PARTS.get(schema["type"], ()):
+        _check_schema(schema.get(name), depth + 1)
+    if schema["type"] == "struct":
+        if not isinstance(fields := schema.get("fields"), list):
+            raise DataError("the schema of a struct has no list of fields")
+        for field in fields:
+            _check_schema(field, depth + 1)
+            if not isinstance(field.get("field"), str) or not field["field"]:
+                raise DataError(f"a field of a struct has no name: {field.get('field')!r:.60}")
+
+
+def _too_deep() -> DataError:
+    return DataError(f"the schema is nested more than {MAX_DEPTH} deep")
+
+
+#: The other schemas of schemas of types with parts.
+_PARTS = {"array": ("items",), "map": ("keys", "values")}
+
+
+def read_schemas(key: SchemaJson | None, value: SchemaJson | None, *, tombstone: bool, options: TypeOptions) -> RecordSchema:
+    """What a pair of schemas means.
+
+    Args:
+        tombstone: the record's value is null (not its payload: the whole value).
+
+    Raises:
+        DataError: records like these cannot become rows; the text says why.
+    """
+    keys = _columns(key, options) if key is not None and key.get("type") == "struct" else ()
+    keys = tuple(replace(column, of_key=True) for column in keys)
+    if tombstone:
+        return RecordSchema(Form.TOMBSTONE, keys, keys)
+    if value is None:
+        raise DataError("the value has no schema")
+    if value.get("type") != "struct":
+        raise DataError(f"the value is {value.get('type')}, not a struct, so it has no columns")
+    if NOT_ROWS.fullmatch(str(value.get("name"))):
+        return RecordSchema(Form.IGNORED)
+    fields: dict[str, Any] = {field["field"]: field for field in value["fields"]}
+    if {"op", "after", "source"} <= fields.keys():
+        if fields["source"]["type"] != "struct":
+            raise DataError(f"the event's source is {fields['source']['type']}, not a struct")
+        source = frozenset(field["field"] for field in fields["source"]["fields"])
+        if documents.are_in(fields):
+            if "id" not in {column.field for column in keys}:
+                raise DataError("the event is of a document, and its key has no id")
+            of_document = Column(documents.ID, "id", documents.id_type(), required=True, of_key=True)
+            row = (of_document, Column(documents.DOCUMENT, "after", documents.document_type(options)))
+            return RecordSchema(Form.ENVELOPE, row[:1], row, source, frozenset(fields), document=True)
+        if "patch" in fields or "updateDescription" in fields:
+            raise DataError("events of MongoDB with partial updates cannot be applied; capture full documents")
+        columns = _columns(fields["after"], options)
+        return RecordSchema(Form.ENVELOPE, keys, _with_keys(keys, columns), source, frozenset(fields))
+    extras = frozenset(name for name in fields if name.startswith("__"))
+    if key is not None and not keys:
+        raise DataError(f"the key is {key.get('type')}, not a struct, so the columns of the key have no names")
+    columns = tuple(column for column in _columns(value, options) if column.field not in extras)
+    return RecordSchema(Form.FLAT, keys, _with_keys(keys, columns), frozenset(), extras)
+
+
+def _with_keys(keys: tuple[Column, ...], columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    """The row's columns, in which a key column is the record key's: that one is there for deletes too, and wins where both differ."""
+    by_name = {column.name: column for column in keys}
+    names = {column.name for column in columns}
+    return tuple(by_name.get(column.name, column) for column in columns) + tuple(key for key in keys if key.name not in names)
+
+
+def _columns(schema: SchemaJson, options: TypeOptions) -> tuple[Column, ...]:
+    if schema["type"] != "struct":
+        raise DataError(f"the row is {schema['type']}, not a struct, so it has no columns")
+    found: list[Column] = []
+    for field in schema["fields"]:
+        name = field["field"]
+        try:
+            type_ = column_type(field, options)
+        except DataError as error:
+            raise DataError(f"column {name}: {error}") from None
+        found.append(Column(column_name(name), name, type_, not field.get("optional", False), field.get("doc")))
+    folded = [column.name.lower() for column in found]
+    if twice := sorted({name for name in folded if folded.count(name) > 1}):
+        raise DataError(f"columns that differ in case only cannot be told apart: {', '.join(twice)}")
+    return tuple(found)

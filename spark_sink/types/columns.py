@@ -1,0 +1,377 @@
+"""From Connect schemas to Spark: by which type a JSON value is read, what the table holds, and the expression between the two.
+
+Pure: everything here is text made from a parsed schema (`JsonSchema.java` has the form), so it is tested without Spark. Expressions never
+turn a value that they cannot represent into null; they raise, and the batch is not committed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from connect_py.errors import DataError
+from spark_sink.types import decimals, geometry
+from spark_sink.types.decimals import MAX_PRECISION, MAX_SCALE
+
+#: A parsed schema, as JsonConverter writes it.
+SchemaJson = Mapping[str, Any]
+Expression = Callable[[str], str]
+
+#: Iceberg refuses to read tables with data columns of these names (`MetadataColumns.java`).
+RESERVED_NAMES = frozenset({"_file", "_pos", "_partition", "_spec_id", "_deleted", "_row_id", "_last_updated_sequence_number"})
+
+
+@dataclass(frozen=True, slots=True)
+class TypeOptions:
+    """What configurations decide about types.
+
+    Attributes:
+        time_mode: ``iso-string`` or ``micros``.
+        timestamp_type: of Connect's own Timestamp: ``timestamp`` or ``timestamp_ntz``.
+        decimals_numeric: records hold decimals as JSON numbers (``decimal.format=NUMERIC``), not base64.
+        infinity: of dates and timestamps: ``null``, ``clamp`` (to the first or last moment of the years 1 to 9999) or ``fail``.
+        variable_decimal: ``string``, ``double`` or ``decimal(p,s)``, for decimals that each have a scale of their own.
+        overflow: of decimals that no column holds: ``string``, ``double`` or ``fail``.
+        json: ``string`` or ``variant``.
+        bits: ``binary`` or ``bigint``.
+        geometry: ``struct``, ``ewkb`` or ``wkt``.
+        nested_as_variant: whether structs, maps and arrays are VARIANT.
+        placeholder: what stands for a value that the source did not send, which is no JSON.
+    """
+
+    time_mode: str = "iso-string"
+    timestamp_type: str = "timestamp"
+    decimals_numeric: bool = False
+    infinity: str = "null"
+    variable_decimal: str = "string"
+    overflow: str = "string"
+    json: str = "string"
+    bits: str = "binary"
+    geometry: str = "struct"
+    nested_as_variant: bool = False
+    placeholder: str = "__debezium_unavailable_value"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """How one value is read and stored.
+
+    Attributes:
+        read: the type that `from_json` is given.
+        spark: the table's type, in the form of Spark's `simpleString`, names of struct fields quoted.
+        convert: from an SQL expression of type `read` to one of type `spark`.
+    """
+
+    read: str
+    spark: str
+    convert: Expression
+
+    @property
+    def same(self) -> bool:
+        """Whether the value is stored as it was read."""
+        return self.convert is as_is
+
+
+def quote(name: str) -> str:
+    """An SQL identifier."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def literal(text: str) -> str:
+    """An SQL string literal."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def column_name(field: str) -> str:
+    """A table's column for a record's field: a reserved name gets a trailing underscore."""
+    return field + "_" if field.lower() in RESERVED_NAMES else field
+
+
+def column_type(schema: SchemaJson, options: TypeOptions, depth: int = 0) -> ColumnType:
+    """How values of a schema are read and stored.
+
+    Args:
+        depth: nesting of arrays and maps around the value; keeps names of lambda variables apart.
+
+    Raises:
+        DataError: this sink has no rule for the schema.
+    """
+    found = _type_of(schema, options, depth)
+    nested = schema.get("type") in ("struct", "map", "array") and found.spark.startswith(("struct<", "map<", "array<"))
+    if options.nested_as_variant and nested and not str(schema.get("name")).startswith(_GEOMETRY):
+        return ColumnType(found.read, "variant", lambda value: f"to_variant_object({found.convert(value)})")
+    return found
+
+
+def _type_of(schema: SchemaJson, options: TypeOptions, depth: int) -> ColumnType:
+    name, kind = str(schema.get("name")), schema.get("type")
+    if name.startswith(_GEOMETRY) and options.geometry == "ewkb":
+        return ColumnType("struct<`wkb`:binary,`srid`:int>", "binary", geometry.ewkb)
+    if name.startswith(_GEOMETRY) and options.geometry == "wkt":
+        if depth:
+            raise DataError("geometries within nested arrays or maps cannot be had as text; set lakehouse.geometry.mode to struct or ewkb")
+        return ColumnType("struct<`wkb`:binary>", "string", geometry.wkt)
+    if name == "org.apache.kafka.connect.data.Decimal":
+        return _decimal(schema, options)
+    if name == "io.debezium.data.Bits" and options.bits == "bigint":
+        return _bits(_parameter(schema, "length", 0))
+    if name in _LOGICAL:
+        return _LOGICAL[name](options)
+    if kind in _PLAIN:
+        return ColumnType(_PLAIN[kind], _PLAIN[kind], as_is)
+    if kind == "array" and options.geometry == "wkt" and not depth and str(schema["items"].get("name")).startswith(_GEOMETRY):
+        return ColumnType("array<struct<`wkb`:binary>>", "array<string>", geometry.wkts)
+    if kind == "array":
+        return array_type(_type_of(schema["items"], options, depth + 1), depth)
+    if kind == "map":
+        if schema["keys"].get("type") != "string":
+            raise DataError(f"Maps whose keys are {schema['keys'].get('type')} are not supported; only string keys are.")
+        return _map(_type_of(schema["values"], options, depth + 1), depth)
+    if kind == "struct":
+        return struct_type({field["field"]: _type_of(field, options, depth) for field in schema["fields"]})
+    raise DataError(f"Schemas of type {kind} are not supported.")
+
+
+def as_is(value: str) -> str:
+    """The value as it was read."""
+    return value
+
+
+def logical_type(name: str, options: TypeOptions) -> ColumnType | None:
+    """How values of a logical type are read, by its schema's name; Decimal's with its precision and scale: ``…Decimal(10,2)``."""
+    if found := re.fullmatch(r"org\.apache\.kafka\.connect\.data\.Decimal\((\d+),\s*(\d+)\)", name):
+        return _decimal({"parameters": {"connect.decimal.precision": found[1], "scale": found[2]}}, options)
+    return _LOGICAL[name](options) if name in _LOGICAL else None
+
+
+_GEOMETRY = "io.debezium.data.geometry."
+
+_PLAIN = {
+    "boolean": "boolean",
+    "int8": "int",
+    "int16": "int",
+    "int32": "int",
+    "int64": "bigint",
+    "float": "float",
+    "double": "double",
+    "string": "string",
+    "bytes": "binary",
+}
+
+
+# -- compound types ---------------------------------------------------------------------------------------------------------------
+
+
+def array_type(element: ColumnType, depth: int) -> ColumnType:
+    """An array of values of a type; `depth` as of `column_type`."""
+    if element.same:
+        return ColumnType(f"array<{element.read}>", f"array<{element.spark}>", as_is)
+    item = f"e{depth}"
+    return ColumnType(
+        f"array<{element.read}>", f"array<{element.spark}>", lambda value: f"transform({value}, {item} -> {element.convert(item)})"
+    )
+
+
+def _map(entry: ColumnType, depth: int) -> ColumnType:
+    read, spark = f"map<string,{entry.read}>", f"map<string,{entry.spark}>"
+    if entry.same:
+        return ColumnType(read, spark, as_is)
+    key, item = f"k{depth}", f"e{depth}"
+    return ColumnType(read, spark, lambda value: f"transform_values({value}, ({key}, {item}) -> {entry.convert(item)})")
+
+
+def struct_type(fields: Mapping[str, ColumnType]) -> ColumnType:
+    """A struct of values of types by field."""
+    read = "struct<" + ",".join(f"{quote(name)}:{field.read}" for name, field in fields.items()) + ">"
+    spark = "struct<" + ",".join(f"{quote(name)}:{field.spark}" for name, field in fields.items()) + ">"
+    if all(field.same for field in fields.values()):
+        return ColumnType(read, spark, as_is)
+
+    def convert(value: str) -> str:
+        parts = ", ".join(f"{literal(name)}, {field.convert(f'{value}.{quote(name)}')}" for name, field in fields.items())
+        return f"IF({value} IS NULL, NULL, named_struct({parts}))"
+
+    return ColumnType(read, spark, convert)
+
+
+# -- decimals: two's complement, big endian ------------------------------------------------------------------------------------------
+
+
+def _decimal(schema: SchemaJson, options: TypeOptions) -> ColumnType:
+    scale, precision = _parameter(schema, "scale", 0), _parameter(schema, "connect.decimal.precision", MAX_PRECISION)
+    if abs(scale) > MAX_SCALE or not 1 <= precision <= MAX_SCALE:
+        raise DataError(f"no decimal has a scale of {scale} and a precision of {precision}")
+    if scale < 0:
+        precision, zeros, scale = precision - scale, -scale, 0
+    else:
+        precision, zeros = max(precision, scale), 0
+    if precision > MAX_PRECISION:
+        if options.overflow == "fail":
+            raise DataError(f"a decimal of {precision} digits fits no column; see lakehouse.decimal.overflow")
+        read = "string" if options.decimals_numeric else "binary"
+        text: Expression = as_is if options.decimals_numeric else lambda value: decimals.text(value, str(scale - zeros))
+        if options.overflow == "double":
+            return ColumnType(read, "double", lambda value: f"CAST({text(value)} AS DOUBLE)")
+        return ColumnType(read, "string", text)
+    spark = f"decimal({precision},{scale})"
+    if options.decimals_numeric:
+        return ColumnType(spark, spark, as_is)
+    if zeros:
+        tens = f"'{'0' * zeros}'"
+        return ColumnType("binary", spark, lambda value: f"CAST(concat(CAST({decimals.wide(value)} AS STRING), {tens}) AS {spark})")
+    return ColumnType("binary", spark, lambda value: decimals.scaled(value, precision, scale))
+
+
+def _parameter(schema: SchemaJson, name: str, default: int) -> int:
+    value = (schema.get("parameters") or {}).get(name, default)
+    try:
+        return int(value)
+    except (ValueError, TypeError):
+        raise DataError(f"its parameter {name} is no whole number: {value!r:.60}") from None
+
+
+def _variable_scale(options: TypeOptions) -> ColumnType:
+    def convert(value: str) -> str:
+        text = decimals.text(f"{value}.`value`", f"{value}.`scale`")
+        too_long = f"{value}.`scale` NOT BETWEEN -{MAX_SCALE} AND {MAX_SCALE}"
+        text = f"IF({too_long}, raise_error(concat('no decimal has a scale of ', {value}.`scale`)), {text})"
+        return text if options.variable_decimal == "string" else f"CAST({text} AS {options.variable_decimal})"
+
+    return ColumnType("struct<`scale`:int,`value`:binary>", options.variable_decimal, convert)
+
+
+def _bits(length: int) -> ColumnType:
+    """Little endian. A column of more than 63 bits stays binary, and one whose number is not known."""
+    if not 0 < length < 64:
+        return ColumnType("binary", "binary", as_is)
+    digits = "concat_ws('', reverse(regexp_extract_all(hex({0}), '..', 0)))"
+    return ColumnType("binary", "bigint", f"IF({{0}} IS NULL, NULL, CAST(conv({digits}, 16, 10) AS BIGINT))".format)
+
+
+def _json(options: TypeOptions) -> ColumnType:
+    return variant(options) if options.json == "variant" else ColumnType("string", "string", as_is)
+
+
+def variant(options: TypeOptions) -> ColumnType:
+    """JSON text as VARIANT; the placeholder, which is none, as a text."""
+    placeholder, text = literal(options.placeholder), literal(json.dumps(options.placeholder))
+    return ColumnType("string", "variant", lambda value: f"parse_json(IF({value} = {placeholder}, {text}, {value}))")
+
+
+# -- dates and times -----------------------------------------------------------------------------------------------------------------
+
+#: What Debezium 3.6 sends for PostgreSQL's infinity and -infinity: the driver's constants (`PGStatement.DATE_POSITIVE_INFINITY`) for
+#: timestamps of any unit, and for dates what is left of them in 32 bits, or in snapshots other days that no calendar has (recorded from
+#: the reference).
+_INFINITE = ((9223372036825200000,), (-9223372036832400000,))
+_INFINITE_DAYS = ((-2147472692, -622191234), (-2147472691, -625821272))
+
+
+def _bounded(value: str, infinite: tuple[tuple[int, ...], tuple[int, ...]], spark: str, otherwise: str, options: TypeOptions) -> str:
+    """SQL of a date or timestamp in which some numbers stand for the end and the beginning of time."""
+    last, first = _ends(spark, options)
+    after, before = (f"{value} IN ({', '.join(map(str, numbers))})" for numbers in infinite)
+    return f"CASE WHEN {after} THEN {last} WHEN {before} THEN {first} ELSE {otherwise} END"
+
+
+def _ends(spark: str, options: TypeOptions) -> tuple[str, str]:
+    """What infinity and minus infinity become."""
+    match options.infinity:
+        case "clamp":
+            time = ("", "") if spark == "date" else (" 23:59:59.999999", " 00:00:00")
+            return f"CAST('9999-12-31{time[0]}' AS {spark})", f"CAST('0001-01-01{time[1]}' AS {spark})"
+        case "fail":
+            failure = f"CAST(raise_error('infinity fits no column; see lakehouse.temporal.infinity') AS {spark})"
+            return failure, failure
+        case _:
+            return "NULL", "NULL"
+
+
+def _floor(value: str, divisor: int) -> str:
+    return f"(({value} - pmod({value}, {divisor}L)) div {divisor}L)"
+
+
+def _instant(to_micros: Expression, spark: str) -> Callable[[TypeOptions], ColumnType]:
+    def convert(value: str, options: TypeOptions) -> str:
+        moment = f"timestamp_micros({to_micros(value)})"
+        moment = moment if spark == "timestamp" else f"CAST({moment} AS TIMESTAMP_NTZ)"
+        return _bounded(value, _INFINITE, spark, moment, options)
+
+    return lambda options: ColumnType("bigint", spark, lambda value: convert(value, options))
+
+
+def _connect_timestamp(options: TypeOptions) -> ColumnType:
+    return _instant(lambda value: f"{value} * 1000L", options.timestamp_type)(options)
+
+
+def _time(read: str, to_micros: Expression) -> Callable[[TypeOptions], ColumnType]:
+    def iso(value: str) -> str:
+        micros = f"abs({to_micros(value)})"
+        hours, minutes, seconds = f"{micros} div 3600000000", f"{micros} div 60000000 % 60", f"{micros} div 1000000 % 60"
+        hours_text = f"IF({hours} < 10, concat('0', {hours}), CAST({hours} AS STRING))"
+        fraction = f"IF({micros} % 1000000 = 0, '', concat('.', lpad(CAST({micros} % 1000000 AS STRING), 6, '0')))"
+        two = "lpad(CAST({} AS STRING), 2, '0')".format
+        return f"concat(IF({value} < 0, '-', ''), {hours_text}, ':', {two(minutes)}, ':', {two(seconds)}, {fraction})"
+
+    def build(options: TypeOptions) -> ColumnType:
+        if options.time_mode == "micros":
+            return ColumnType(read, "bigint", to_micros)
+        return ColumnType(read, "string", iso)
+
+    return build
+
+
+def _zoned_timestamp(options: TypeOptions) -> ColumnType:
+    last, first = _ends("timestamp", options)
+
+    def convert(value: str) -> str:
+        after, before = f"{value} RLIKE '^([+][0-9]{{5,}}-|infinity$)'", f"{value} RLIKE '^-([0-9]{{5,}}-|infinity$)'"
+        return f"CASE WHEN {after} THEN {last} WHEN {before} THEN {first} ELSE CAST({value} AS TIMESTAMP) END"
+
+    return ColumnType("string", "timestamp", convert)
+
+
+def _date(options: TypeOptions) -> ColumnType:
+    return ColumnType("int", "date", lambda value: _bounded(value, _INFINITE_DAYS, "date", f"date_from_unix_date({value})", options))
+
+
+def _simple(read: str, spark: str, convert: Expression = as_is) -> Callable[[TypeOptions], ColumnType]:
+    return lambda _: ColumnType(read, spark, convert)
+
+
+_TEXT = _simple("string", "string")
+_MILLIS = _time("int", "(CAST({} AS BIGINT) * 1000L)".format)
+
+_LOGICAL: Mapping[str, Callable[[TypeOptions], ColumnType]] = {
+    "org.apache.kafka.connect.data.Date": _date,
+    "org.apache.kafka.connect.data.Time": _MILLIS,
+    "org.apache.kafka.connect.data.Timestamp": _connect_timestamp,
+    "io.debezium.time.Date": _date,
+    "io.debezium.time.IsoDate": _simple("string", "date", "CAST(trim(TRAILING 'Z' FROM {}) AS DATE)".format),
+    "io.debezium.time.Time": _MILLIS,
+    "io.debezium.time.MicroTime": _time("bigint", as_is),
+    "io.debezium.time.NanoTime": _time("bigint", "({} div 1000L)".format),
+    "io.debezium.time.IsoTime": _TEXT,
+    "io.debezium.time.ZonedTime": _TEXT,
+    "io.debezium.time.Timestamp": _instant("{} * 1000L".format, "timestamp_ntz"),
+    "io.debezium.time.MicroTimestamp": _instant(as_is, "timestamp_ntz"),
+    "io.debezium.time.NanoTimestamp": _instant(lambda value: _floor(value, 1000), "timestamp_ntz"),
+    "io.debezium.time.IsoTimestamp": _simple("string", "timestamp_ntz", "CAST(trim(TRAILING 'Z' FROM {}) AS TIMESTAMP_NTZ)".format),
+    "io.debezium.time.ZonedTimestamp": _zoned_timestamp,
+    "io.debezium.time.Year": _simple("int", "int"),
+    "io.debezium.time.Interval": _TEXT,
+    "io.debezium.time.MicroDuration": _simple("bigint", "bigint"),
+    "io.debezium.time.NanoDuration": _simple("bigint", "bigint", "({} div 1000L)".format),
+    "io.debezium.data.VariableScaleDecimal": _variable_scale,
+    "io.debezium.data.Json": _json,
+    "io.debezium.data.Uuid": _TEXT,
+    "io.debezium.data.Xml": _TEXT,
+    "io.debezium.data.Enum": _TEXT,
+    "io.debezium.data.EnumSet": _TEXT,
+    "io.debezium.data.Ltree": _TEXT,
+    "io.debezium.data.Tsvector": _TEXT,
+    "io.debezium.data.Bits": _simple("binary", "binary"),
+}

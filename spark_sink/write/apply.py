@@ -1,0 +1,308 @@
+"""One table's part of a batch: from groups of records to one commit. It does not know what drives it."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from connect_py.api.record import TopicPartition
+from connect_py.errors import FatalTaskError
+from spark_sink.config.sink_config import SinkConfig
+from spark_sink.counting import Counting
+from spark_sink.read.ranges import Range
+from spark_sink.read.reader import Batch, Group
+from spark_sink.read.summary import Truncate
+from spark_sink.routing import TableName
+from spark_sink.sql.adapt import Rules, adapt, allows
+from spark_sink.sql.decode import UNAVAILABLE, metadata_columns
+from spark_sink.sql.evolve import Evolution, in_order_of, plan_evolution, wider
+from spark_sink.sql.merge import VERSION_COLUMNS, Shape, flag, reduce, unify, unseen
+from spark_sink.sql.ordering import order_of
+from spark_sink.sql.record_schema import Column, Form
+from spark_sink.sql.versions import chain
+from spark_sink.tables.base import Tables, TableState
+from spark_sink.tables.watermark import Watermark
+from spark_sink.write import reconcile, tombstones, unavailable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_log = logging.getLogger("io.github.connectpy.spark.SparkLakehouseSinkTask")
+
+#: The view by which a statement finds its rows; a session writes one table at a time.
+_VIEW = "connect_py_changes"
+
+
+@dataclass(frozen=True)
+class TableChange:
+    """What a batch has for one table.
+
+    Attributes:
+        groups: in order of their first offset.
+        ranges: of all topics that the groups come from; the table's watermark moves to their ends.
+    """
+
+    table: TableName
+    groups: Sequence[Group]
+    ranges: Mapping[TopicPartition, Range]
+
+
+def apply_table(
+    change: TableChange, batch: Batch, spark: SparkSession, tables: Tables, config: SinkConfig, counting: Counting | None = None
+) -> bool:
+    """Bring one table up to date with a batch, in one commit that also stores how far it has got.
+
+    Args:
+        counting: is shown what is written.
+
+    Returns:
+        False when the table had everything already, and nothing was written.
+
+    Raises:
+        FatalTaskError: the records do not fit the table.
+    """
+    counting = counting or Counting(observes=False)
+    state = tables.load(change.table)
+    if state is not None and state.watermark.covers(change.ranges):
+        return False
+    watermark = (Watermark() if state is None else state.watermark).advanced({tp: end for tp, (_, end) in change.ranges.items()})
+    changelog = config["tables.write-mode"] == "append"
+    truncate = None if changelog else _truncate(change, state, config)
+    counting.truncated(0 if truncate is None else sum(group.truncates for group in change.groups))
+    groups = [group for group in change.groups if changelog or group.truncates < group.count]
+    groups = [
+        group for group in groups if group.schema.form is not Form.TOMBSTONE or (state is not None and group.schema.keys and not changelog)
+    ]
+    if not groups:
+        if state is not None and truncate is not None:
+            tables.empty(change.table, watermark, soft=config["tables.truncate-mode"] == "soft")
+        elif state is not None:
+            tables.note(change.table, watermark)
+        return state is not None and truncate is not None
+    if state is not None and truncate is None and _has_all(groups, batch, state.watermark.condition(change.ranges), config):
+        tables.note(change.table, watermark)
+        return False
+    groups = [unavailable.marked(group, batch, config) for group in _adapted(groups, state, config)]
+    condition = None if state is None else state.watermark.condition(change.ranges)
+    begun, ended = reconcile.snapshots_of(str(change.table), groups, batch, condition, watermark, config)
+    watermark = replace(watermark, snapshots=begun)
+    shape = _shape(change, groups, config)
+    if shape.keys and ended:
+        shape = replace(shape, unseen=ended)
+        _log.info("Table %s: rows that its snapshot did not show are deleted; it began at %s", change.table, ended)
+    rows = [group for group in groups if group.schema.form is not Form.TOMBSTONE]
+    if state is None:
+        state = _create(change, rows, shape, tables, config)
+        counting.changed("create.table")
+    else:
+        if evolution := _evolution(change, rows, shape, state, config):
+            tables.evolve(change.table, evolution)
+            counting.changed("add.column", len(evolution.added))
+            counting.changed("alter.column.type", len(evolution.widened) + len(evolution.relaxed))
+            _log.info("Table %s: %s", change.table, evolution)
+        shape = replace(shape, types=in_order_of(state.columns, shape.types))
+    placeholder = config["unavailable.value.placeholder"]
+    frames = [
+        unify(
+            batch.decoded(group, condition, config),
+            shape,
+            unavailable.conditions(group, placeholder),
+            {column.name: column.type.spark for column in group.schema.columns},
+        )
+        for group in groups
+    ]
+    frame = functools.reduce(lambda one, other: one.unionAll(other), frames)
+    if not changelog and (wanted := _wanted(groups, truncate, config)):
+        frame = frame.where(wanted)
+    first = None if truncate is None else config["tables.truncate-mode"]
+    counted = counting.events(frame, [flag(name) for name in shape.unknown])
+    try:
+        if shape.versions:
+            current = tables.rows(change.table) if shape.unknown else None
+            chain(counted, shape, current).createOrReplaceTempView(_VIEW)
+            tables.merge(change.table, _VIEW, shape, watermark)
+        elif shape.keys:
+            reduced = counting.keys(reduce(counted, shape), _puts(shape))
+            if shape.unseen:  # of rows that came and went before the snapshot, in this very batch
+                reduced = reduced.where(f"`$op` = 'd' OR NOT ({unseen(shape.unseen)})")
+            if tombstones.needed(shape, config):
+                ends = {tp: end for tp, (_, end) in change.ranges.items()}
+                deletes = reduce(frame, shape).where("`$op` = 'd'")
+                reduced = tombstones.without_late_events(change.table, reduced, deletes, ends, shape, spark, tables, config)
+            reduced.createOrReplaceTempView(_VIEW)
+            tables.merge(change.table, _VIEW, shape, watermark, first)
+        else:
+            counted.createOrReplaceTempView(_VIEW)
+            tables.append(change.table, _VIEW, shape, watermark, first)
+    finally:
+        spark.catalog.dropTempView(_VIEW)
+    return True
+
+
+def _adapted(groups: Sequence[Group], state: TableState | None, config: SinkConfig) -> list[Group]:
+    """The groups, read as the table's rules for changes of the schema say."""
+    rules = Rules.of(config) if state is not None or config["tables.evolve-schema-enabled"] else Rules("exception")
+    table = {} if state is None else state.columns
+    seen = dict(table)
+    return [replace(group, schema=adapt(group.schema, table, seen, rules)) for group in groups]
+
+
+def _evolution(change: TableChange, rows: Sequence[Group], shape: Shape, state: TableState, config: SinkConfig) -> Evolution:
+    """What must change in the table. A column that may be null from now on, or that events no longer have, loses its NOT NULL."""
+    rules = Rules.of(config)
+    enabled = rules.behavior != "exception"
+    nulls = {name for name in state.required - set(shape.keys) if not all(_is_required(name, group.schema.columns) for group in rows)}
+    return plan_evolution(
+        str(change.table),
+        state.columns,
+        shape.types,
+        enabled=enabled,
+        nulls=nulls if rows and rules.widens and rules.behavior != "ignore" else frozenset(),
+    )
+
+
+def _has_all(groups: Sequence[Group], batch: Batch, condition: str | None, config: SinkConfig) -> bool:
+    """Whether a table that is repeated a batch has all records of it, although it has not been told of the batch's end."""
+    return condition is not None and not any(batch.records(group, condition, config).limit(1).collect() for group in groups)
+
+
+def _truncate(change: TableChange, state: TableState | None, config: SinkConfig) -> Truncate | None:
+    """The last truncate that has not been applied yet, and must be."""
+    mode = config["tables.truncate-mode"]
+    applied = {} if state is None else state.watermark.offsets
+    found = [
+        group.truncate
+        for group in change.groups
+        if group.truncate is not None
+        and applied.get(TopicPartition(group.fingerprint.topic, group.truncate.partition), 0) <= group.truncate.offset
+    ]
+    if found and mode == "fail":
+        raise FatalTaskError(
+            f"Table {change.table} was truncated in the source (partition {max(found).partition}, offset {max(found).offset}) and "
+            "lakehouse.tables.truncate-mode=fail. Nothing was written; choose apply, soft or ignore and restart the task."
+        )
+    if found and mode != "ignore" and config["tables.write-mode"] == "scd2":
+        raise FatalTaskError(
+            f"Table {change.table} was truncated in the source (partition {max(found).partition}, offset {max(found).offset}), which a "
+            "table of versions cannot follow. Nothing was written; set lakehouse.tables.truncate-mode=ignore and restart the task."
+        )
+    return max(found) if found and mode != "ignore" else None
+
+
+def _wanted(groups: Sequence[Group], truncate: Truncate | None, config: SinkConfig) -> str | None:
+    """SQL: rows that an upsert table takes; None for all. Of other partitions' records those count that are younger than the truncate.
+
+    Spark moves a condition below the decoding and then parses every record twice, so there is one only when it is needed.
+    """
+    ignores_deletes = config["tables.delete-mode"] == "ignore"
+    if not ignores_deletes and not any(group.truncates for group in groups) and truncate is None:
+        return None
+    dropped = "'t', 'd'" if ignores_deletes else "'t'"
+    # `$op` once only: of an expression that occurs twice in a filter Spark makes one that it evaluates first, for rows of other groups too,
+    # and their decoding raises.
+    conditions = [f"`$op` NOT IN ({dropped})"]
+    if truncate is not None and config["tables.truncate-mode"] == "apply":
+        here = f"`$partition` = {truncate.partition}"
+        conditions.append(f"IF({here}, `$offset` > {truncate.offset}, unix_micros(`$time`) >= {truncate.time})")
+    return " AND ".join(conditions)
+
+
+def _shape(change: TableChange, groups: Sequence[Group], config: SinkConfig) -> Shape:
+    rows = [group for group in groups if group.schema.form is not Form.TOMBSTONE]
+    described = rows or groups
+    changelog = config["tables.write-mode"] == "append"
+    keys = {() if changelog else tuple(column.name for column in group.schema.keys) for group in groups}
+    if len(keys) > 1:
+        shown = " and ".join(sorted(f"({', '.join(key)})" for key in keys))
+        raise FatalTaskError(
+            f"The key of table {change.table} changes within {', '.join(sorted({g.fingerprint.topic for g in groups}))}: {shown}. "
+            "Rows can be matched by one key only. Nothing was written; load the table anew under another connector name."
+        )
+    if not changelog and not next(iter(keys)) and config["tables.no-key"] == "fail":
+        raise FatalTaskError(
+            f"Records for table {change.table} have no key, so rows cannot be matched. Give the source table a key (message.key.columns), "
+            "or set lakehouse.tables.no-key=append."
+        )
+    versions = config["tables.write-mode"] == "scd2"
+    if versions and not next(iter(keys)):
+        raise FatalTaskError(
+            f"Records for table {change.table} have no key, so they have no versions. Give the source table a key (message.key.columns), "
+            "or write the table with another lakehouse.tables.write-mode."
+        )
+    types: dict[str, str] = {}
+    for group in described:
+        for column in group.schema.columns:
+            common = wider(types[column.name], column.type.spark) if column.name in types else column.type.spark
+            if common is None:
+                raise FatalTaskError(
+                    f"Column {column.name} of table {change.table} is {types[column.name]} in some records, {column.type.spark} in others. "
+                    "This sink does not convert between them. Nothing was written."
+                )
+            types[column.name] = common
+    key = next(iter(keys))
+    soft = bool(key) and config["tables.delete-mode"] == "soft" and not versions
+    placeholder = config["unavailable.value.placeholder"]
+    unknown = [name for name in types if name not in key and (soft or any(_may_be_unknown(name, group, placeholder) for group in rows))]
+    if rows or soft:
+        types |= metadata_columns(config)
+    if changelog:
+        types[UNAVAILABLE] = "array<string>"
+    if versions:
+        types |= VERSION_COLUMNS
+    return Shape(
+        key,
+        types,
+        tuple(unknown),
+        several_partitions=len(change.ranges) > 1,
+        soft=soft,
+        unavailable=UNAVAILABLE if changelog else None,
+        versions=versions,
+        order=_order(change, types, key, config),
+        required_keys=frozenset(name for name in key if all(_is_required(name, group.schema.keys) for group in groups)),
+    )
+
+
+def _puts(shape: Shape) -> str | None:
+    """SQL: of which events of a table with an order of its own a row is written, unless the table has a later one."""
+    return None if shape.order is None else "true" if shape.soft else "`$op` <> 'd'"
+
+
+def _order(change: TableChange, types: Mapping[str, str], key: Sequence[str], config: SinkConfig) -> str | None:
+    """The column that says which event of a key is the last. Raises FatalTaskError: the records do not have it."""
+    name = order_of(config)
+    if name is None or not key:
+        return None
+    if name not in types:
+        raise FatalTaskError(
+            f"Table {change.table} is ordered by column {name}, which the records do not have; they have {', '.join(types)}. Nothing was "
+            "written; change lakehouse.tables.ordering."
+        )
+    return name
+
+
+def _is_required(name: str, columns: Sequence[Column]) -> bool:
+    return any(column.name == name and column.required for column in columns)
+
+
+def _may_be_unknown(name: str, group: Group, placeholder: str) -> bool:
+    column = next((column for column in group.schema.columns if column.name == name), None)
+    return column is None or (group.placeholder and unavailable.condition(column, placeholder) is not None)
+
+
+def _create(change: TableChange, rows: Sequence[Group], shape: Shape, tables: Tables, config: SinkConfig) -> TableState:
+    if not (config["tables.auto-create-enabled"] and allows(config, "create.table")):
+        raise FatalTaskError(
+            f"Table {change.table} does not exist in {config['delta.root'] or 'catalog ' + config['catalog']}. Create it, or set "
+            "lakehouse.tables.auto-create-enabled=true to have it made from the records' schema; then restart the task."
+        )
+    required = set(shape.keys)
+    if not config["tables.schema-force-optional"]:
+        required |= {c.name for c in rows[0].schema.columns if all(c.required and c in group.schema.columns for group in rows)}
+    comments = {column.name: column.comment for group in rows for column in group.schema.columns if column.comment}
+    _log.info("Creating table %s with columns %s", change.table, ", ".join(f"{name} {type_}" for name, type_ in shape.types.items()))
+    layout = config.layout
+    layout.check(str(change.table), shape.types)
+    return tables.create(change.table, shape.types, frozenset(required), comments, layout)

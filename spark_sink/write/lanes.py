@@ -1,0 +1,274 @@
+"""Several tables of a batch at once: threads that write one table at a time each, with a session of Spark each.
+
+Who commits, and up to which offsets, travels in settings of the session, so two tables must never be in one session's hands. A lane is a
+thread and its session; the first has the task's own, so a connector whose batches are of one table needs no other. What works in a lane
+gets the session from `Sessions.here`, and need not know of lanes. Over Spark Connect there is one lane: a batch is held by its session.
+
+The task's thread owns `Lanes` and waits in `run`; a lane owns nothing but the table that it has in hand. A lane whose table takes too
+long has its jobs cancelled. If even then it does not come back the task fails; what the lane may still commit is conditional on what it
+had read, as every commit is, so a table that has been written since does not take it.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
+
+from connect_py.errors import ConnectError, FatalTaskError, RetriableError
+from spark_sink.config.sink_config import SinkConfig
+from spark_sink.spark.session import prepare
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_log = logging.getLogger("io.github.connectpy.spark.SparkLakehouseSinkTask")
+
+#: A lane whose jobs have been cancelled ends within seconds, unless storage or a catalog holds it, or the machine is very busy.
+_GRACE_SECONDS = 60.0
+
+#: A statement's next job may start after its others were cancelled, so they are cancelled again.
+_AGAIN_SECONDS = 1.0
+
+T = TypeVar("T")
+
+
+class Sessions:
+    """A task's sessions: its own, and those of lanes, with the same settings.
+
+    Attributes:
+        here: stands for the session of whichever thread uses it: a lane's, else the task's own.
+    """
+
+    def __init__(self, own: SparkSession, config: SinkConfig) -> None:
+        self._own = own
+        self._config = config
+        self._of_thread = threading.local()
+        self.here = cast("SparkSession", _Here(self))
+
+    def of_lane(self, number: int) -> SparkSession:
+        """The session for a lane; the first one has the task's own."""
+        if number == 0:
+            return self._own
+        made = self._own.newSession()
+        prepare(made, self._config)
+        return made
+
+    def use(self, spark: SparkSession) -> None:
+        """From now on this thread's session."""
+        self._of_thread.spark = spark
+
+    def of_thread(self) -> SparkSession:
+        """The session of the thread that asks."""
+        return cast("SparkSession", getattr(self._of_thread, "spark", self._own))
+
+
+class _Here:
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sessions.of_thread(), name)
+
+
+@dataclass(frozen=True)
+class Work(Generic[T]):
+    """One table's part of a batch.
+
+    Attributes:
+        name: what is written, for people: ``table x from t-0 [5, 9)``.
+        do: writes it.
+    """
+
+    name: str
+    do: Callable[[], T]
+
+
+class Lane(Protocol):
+    """Somebody who does one work after the other, beside the thread that hands them out."""
+
+    def begin(self, work: Work[Any]) -> None:
+        """Do it; the lane, the result and the error, one of which is None, come into the queue."""
+        ...
+
+    def cancel(self) -> None:
+        """Make what is under way fail soon. What has been committed stays."""
+        ...
+
+    def end(self) -> None:
+        """There is nothing more to do."""
+        ...
+
+
+#: A lane that is idle again, what its work returned, what it raised.
+Answer = tuple[Lane, Any, BaseException | None]
+
+
+class Lanes:
+    """A task's lanes; each is made when it is first needed.
+
+    Args:
+        open_lane: makes the lane of a number; it puts its answers into the queue.
+        most: how many tables are written at once.
+        timeout_seconds: how long one table may take.
+    """
+
+    def __init__(self, open_lane: Callable[[int, queue.SimpleQueue[Answer]], Lane], most: int, timeout_seconds: float) -> None:
+        self._open = open_lane
+        self._most = most
+        self._timeout_seconds = timeout_seconds
+        self._lanes: list[Lane] = []
+        self._made = 0
+        self._answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+
+    def several(self, works: int) -> bool:
+        """Whether so many works are done by more than one lane."""
+        return min(works, self._most) > 1
+
+    def run(self, works: Sequence[Work[T]], done: Callable[[Work[T], T, float], None]) -> list[BaseException]:
+        """Do all works, several at once. After one has failed none begins any more; those that are under way are waited for.
+
+        Args:
+            done: is told of each work that succeeded, by this thread, with its result and the seconds that it took.
+
+        Returns:
+            What failed, in the order in which it did.
+        """
+        waiting, running, errors = deque(works), dict[Lane, _Turn[T]](), list[BaseException]()
+        while running or (waiting and not errors):
+            if waiting and not errors and len(running) < self._most:
+                try:
+                    lane = self._idle(running)
+                except Exception as error:  # noqa: BLE001  # raised by the caller, when the others have ended
+                    errors.append(error)
+                else:
+                    running[lane] = turn = _Turn(waiting.popleft(), self._timeout_seconds)
+                    lane.begin(turn.work)
+                continue
+            wait = min(turn.next_look for turn in running.values()) - time.monotonic()
+            try:
+                lane, result, error_ = self._answers.get(timeout=max(0.0, wait))
+            except queue.Empty:
+                errors += self._hurry(running)
+                continue
+            if (turn_ := running.pop(lane, None)) is None:
+                continue  # it was given up
+            if error_ is None:
+                done(turn_.work, result, time.monotonic() - turn_.began)
+            else:
+                errors.append(self._told(error_, turn_))
+        return errors
+
+    def _idle(self, running: Mapping[Lane, object]) -> Lane:
+        """The first that has nothing in hand: a batch that needs one lane only is always the first one's, whose session has read it."""
+        found = next((lane for lane in self._lanes if lane not in running), None)
+        if found is None:
+            found = self._open(self._made, self._answers)
+            self._made += 1
+            self._lanes.append(found)
+        return found
+
+    def _hurry(self, running: dict[Lane, _Turn[T]]) -> list[ConnectError]:
+        """Cancel what takes too long, and give up lanes that do not come back."""
+        now = time.monotonic()
+        given_up: list[ConnectError] = []
+        for lane, turn in list(running.items()):
+            if now < turn.next_look:
+                continue
+            if now > turn.began + self._timeout_seconds + _GRACE_SECONDS:
+                del running[lane]
+                self._lanes.remove(lane)
+                given_up.append(
+                    FatalTaskError(
+                        f"{self._late(turn)} It did not end when its jobs were cancelled, so storage or the catalog hold it. The table "
+                        "has all of this batch or nothing. Restart the task to go on."
+                    )
+                )
+            else:
+                turn.cancelled, turn.next_look = True, now + _AGAIN_SECONDS
+                lane.cancel()
+        return given_up
+
+    def _told(self, error: BaseException, turn: _Turn[T]) -> BaseException:
+        if not turn.cancelled or not isinstance(error, Exception):
+            return error
+        late = RetriableError(f"{self._late(turn)} Its jobs were cancelled; the table has all of this batch or nothing.")
+        late.__cause__ = error
+        return late
+
+    def _late(self, turn: _Turn[T]) -> str:
+        bound = f"lakehouse.control.commit.timeout-ms={self._timeout_seconds * 1000:.0f}"
+        return f"Writing {turn.work.name} timed out: it took longer than {bound}."
+
+    def close(self) -> None:
+        """Let lanes end when they have nothing in hand. Idempotent."""
+        lanes, self._lanes = self._lanes, []
+        for lane in lanes:
+            lane.end()
+
+
+class _Turn(Generic[T]):
+    """A work that is under way; `next_look` is when it is cancelled, and again after that."""
+
+    def __init__(self, work: Work[T], timeout_seconds: float) -> None:
+        self.work = work
+        self.began = time.monotonic()
+        self.next_look = self.began + timeout_seconds
+        self.cancelled = False
+
+
+class SparkLane:
+    """A thread with a session. It is a daemon's: what never ends must not keep a task's process."""
+
+    def __init__(self, number: int, answers: queue.SimpleQueue[Answer], sessions: Sessions, *, is_classic: bool) -> None:
+        self._number = number
+        self._answers = answers
+        self._sessions = sessions
+        self._spark = sessions.of_lane(number)
+        self._is_classic = is_classic
+        self._group = f"connect-py-table-{uuid.uuid4().hex}"
+        self._works: queue.SimpleQueue[Work[Any] | None] = queue.SimpleQueue()
+        threading.Thread(target=self._run, name=f"lakehouse-table-{number}", daemon=True).start()
+        _log.debug("Lane %d begins", number)
+
+    def begin(self, work: Work[Any]) -> None:
+        """See `Lane.begin`."""
+        self._works.put(work)
+
+    def cancel(self) -> None:
+        """See `Lane.cancel`. A dead JVM has nothing to cancel."""
+        try:
+            if self._is_classic:
+                self._spark.sparkContext.cancelJobGroup(self._group)
+            else:
+                self._spark.interruptAll()
+        except Exception as error:  # noqa: BLE001  # the lane itself says what is wrong
+            _log.debug("Jobs of lane %d cannot be cancelled: %s", self._number, error)
+
+    def end(self) -> None:
+        """See `Lane.end`."""
+        self._works.put(None)
+
+    def _run(self) -> None:
+        self._sessions.use(self._spark)
+        while (work := self._works.get()) is not None:
+            result, error = None, None
+            try:
+                self._mark(work.name)
+                result = work.do()
+            except BaseException as raised:  # noqa: BLE001  # the task's thread raises it
+                error = raised
+            self._answers.put((self, result, error))
+
+    def _mark(self, name: str) -> None:
+        """Jobs of this thread can be cancelled together, and have their share of the cores beside those of a large table."""
+        if self._is_classic:
+            context = self._spark.sparkContext
+            context.setLocalProperty("spark.scheduler.pool", f"lakehouse-table-{self._number}")
+            context.setJobGroup(self._group, f"writing {name}")
