@@ -14,7 +14,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from connect_py.herder.base import Herder
-from rest_api import routes
 from rest_api.access import AccessLog
 from rest_api.config import RestConfig
 from rest_api.cors import Cors
@@ -26,7 +25,9 @@ from rest_api.jaxrs import JaxRs
 from rest_api.openapi import describe
 from rest_api.origins import Origins
 from rest_api.response_headers import ResponseHeaders
-from rest_api.routes import loggers, metrics
+from rest_api.routes import all_routes
+from rest_api.routes.loggers import logger_routes
+from rest_api.routes.metrics import metrics_routes
 
 
 def create_app(herder: Herder, config: RestConfig | None = None) -> FastAPI:
@@ -37,7 +38,7 @@ def create_app(herder: Herder, config: RestConfig | None = None) -> FastAPI:
         config: settings; the defaults are Connect's.
     """
     config = config or RestConfig()
-    routers = routes.all_of(herder, config)
+    routers = all_routes(herder, config)
     app = _application(config, routers, pages=True)
     app.add_middleware(JaxRs, routes=[route for owner in (app.router, *routers) for route in owner.routes], auth=config.auth)
     app.openapi = cache(partial(describe, app, with_passwords=config.auth is not None))  # type: ignore[method-assign]  # as FastAPI's own documentation has it
@@ -53,7 +54,7 @@ def create_app(herder: Herder, config: RestConfig | None = None) -> FastAPI:
 
 def create_admin_app(herder: Herder, config: RestConfig) -> FastAPI:
     """What admin listeners serve: `/admin` and nothing else, without authentication and additional headers, as the reference does."""
-    routers = [loggers.routes(herder, config)]
+    routers = [logger_routes(herder, config)]
     app = _application(config, routers, pages=False)
     app.add_middleware(JaxRs, routes=[route for owner in routers for route in owner.routes])
     app.add_middleware(Origins, hosts=config.allowed_hosts, origins=config.cors_origins)
@@ -63,7 +64,7 @@ def create_admin_app(herder: Herder, config: RestConfig) -> FastAPI:
 
 def create_metrics_app(herder: Herder, config: RestConfig) -> FastAPI:
     """What metrics listeners serve: `/metrics` and nothing else, without authentication."""
-    routers = [metrics.routes(herder)]
+    routers = [metrics_routes(herder)]
     app = _application(config, routers, pages=False)
     app.add_middleware(JaxRs, routes=[route for owner in routers for route in owner.routes])
     app.add_middleware(AccessLog)

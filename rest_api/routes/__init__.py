@@ -1,4 +1,4 @@
-"""One module a resource; each has `routes(…) -> APIRouter`."""
+"""The resources, one module for those that belong together; each `…_routes` returns a router."""
 
 from __future__ import annotations
 
@@ -7,14 +7,23 @@ from fastapi import APIRouter
 from connect_py.herder.base import Herder
 from rest_api.config import RestConfig
 from rest_api.rooms import checks
-from rest_api.routes import connectors, internal, loggers, metrics, offsets, plugins, root, signals, tasks, topics
+from rest_api.routes.connectors import connector_routes
+from rest_api.routes.internal import internal_routes
+from rest_api.routes.loggers import logger_routes
+from rest_api.routes.metrics import metrics_routes
+from rest_api.routes.offsets import offset_routes
+from rest_api.routes.plugins import plugin_routes
+from rest_api.routes.root import root_routes
+from rest_api.routes.signals import signal_routes
+from rest_api.routes.tasks import task_routes
+from rest_api.routes.topics import topic_routes
 
 
-def all_of(herder: Herder, config: RestConfig) -> list[APIRouter]:
+def all_routes(herder: Herder, config: RestConfig) -> list[APIRouter]:
     """Every resource that the settings allow."""
     room = checks()
-    found = [module.routes(herder) for module in (root, tasks, topics, offsets, signals, internal)]
-    found += [connectors.routes(herder, room), plugins.routes(herder, room)]
+    found = [routes(herder) for routes in (root_routes, task_routes, topic_routes, offset_routes, signal_routes, internal_routes)]
+    found += [connector_routes(herder, room), plugin_routes(herder, room)]
     if config.metrics_listeners is None:
-        found.append(metrics.routes(herder))
-    return [*found, loggers.routes(herder, config)] if config.admin_listeners is None else found
+        found.append(metrics_routes(herder))
+    return [*found, logger_routes(herder, config)] if config.admin_listeners is None else found

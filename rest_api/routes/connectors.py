@@ -26,7 +26,7 @@ _INITIAL_STATES = {"RUNNING": TargetState.STARTED, "PAUSED": TargetState.PAUSED,
 _MAX_NAME = 4096
 
 
-def routes(herder: Herder, checks: Room) -> APIRouter:
+def connector_routes(herder: Herder, checks: Room) -> APIRouter:
     """`/connectors` and what lies right below one. `checks` are the threads for what validates a configuration."""
     router = APIRouter(tags=["connectors"])
     views: dict[str, Callable[[str], Json]] = {

@@ -25,7 +25,7 @@ _MAC, _ALGORITHM = "x-connect-authorization", "x-connect-request-signature-algor
 _MAX_UNSIGNED_BYTES = 64 * 1024
 
 
-def routes(herder: Herder) -> APIRouter:
+def internal_routes(herder: Herder) -> APIRouter:
     """`POST /connectors/{connector}/tasks` and `PUT /connectors/{connector}/fence`."""
     router = APIRouter(include_in_schema=False)
 

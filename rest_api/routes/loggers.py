@@ -17,7 +17,7 @@ from rest_api.openapi import LEVEL_BODY
 from rest_api.params import Logger, java_trim
 
 
-def routes(herder: Herder, config: RestConfig) -> APIRouter:
+def logger_routes(herder: Herder, config: RestConfig) -> APIRouter:
     """`/admin/loggers`."""
     router = APIRouter(tags=["admin"])
 

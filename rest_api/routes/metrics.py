@@ -16,7 +16,7 @@ from rest_api.rooms import probes
 _PROCESS = (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR)
 
 
-def routes(herder: Herder) -> APIRouter:
+def metrics_routes(herder: Herder) -> APIRouter:
     """`/metrics`."""
     router = APIRouter(tags=["metrics"])
     room = probes()

@@ -16,7 +16,7 @@ from rest_api.openapi import OFFSETS_BODY
 from rest_api.params import Connector
 
 
-def routes(herder: Herder) -> APIRouter:
+def offset_routes(herder: Herder) -> APIRouter:
     """`/connectors/{connector}/offsets`."""
     router = APIRouter(tags=["offsets"])
 

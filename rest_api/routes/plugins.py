@@ -25,7 +25,7 @@ _WARNINGS, _WARNING_LENGTH = 10, 300
 Version = Annotated[str | None, Query(description="A version, or a range such as `[1.0,2.0)`, that the plugin must have")]
 
 
-def routes(herder: Herder, checks: Room) -> APIRouter:
+def plugin_routes(herder: Herder, checks: Room) -> APIRouter:
     """`/connector-plugins`. `checks` are the threads for validation."""
     router = APIRouter(tags=["plugins"])
 

@@ -12,7 +12,7 @@ from rest_api.rooms import probes
 _HEALTH_STATUS = {"healthy": 200, "starting": 503}
 
 
-def routes(herder: Herder) -> APIRouter:
+def root_routes(herder: Herder) -> APIRouter:
     """The worker itself."""
     router = APIRouter(tags=["worker"])
     room = probes()

@@ -20,7 +20,7 @@ _FIELDS = ("id", "type", "data", "additional-data")
 _SHOWN = 100
 
 
-def routes(herder: Herder) -> APIRouter:
+def signal_routes(herder: Herder) -> APIRouter:
     """`/connectors/{connector}/signals` and `/connectors/{connector}/notifications`."""
     router = APIRouter(tags=["signals"])
 

@@ -11,7 +11,7 @@ from rest_api.models import json_response
 from rest_api.params import Connector, Task
 
 
-def routes(herder: Herder) -> APIRouter:
+def task_routes(herder: Herder) -> APIRouter:
     """`/connectors/{connector}/tasks`."""
     router = APIRouter(tags=["tasks"])
 

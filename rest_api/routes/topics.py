@@ -10,7 +10,7 @@ from rest_api.models import json_response
 from rest_api.params import Connector
 
 
-def routes(herder: Herder) -> APIRouter:
+def topic_routes(herder: Herder) -> APIRouter:
     """`/connectors/{connector}/topics`."""
     router = APIRouter(tags=["topics"])
 
