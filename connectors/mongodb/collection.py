@@ -1,5 +1,7 @@
-"""What the data path needs of a captured collection: its schemas, which never change, its route, and the bytes that all its records share
-(mongodb.md §3, §4.1)."""
+"""What the data path needs of a captured collection: its schemas, which never change, its route, and the bytes that its records share.
+
+The `source` block (`MongoDbSourceInfoStructMaker`) is made here too. Pure: bytes from values.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +9,73 @@ from dataclasses import dataclass, field
 
 from connect_py.api import JsonEncoding, Route
 from connect_py.converters.json_schema import schema_to_json
+from connect_py.converters.json_write import quote
 from connect_py.data import Schema, Type
 from connect_py.data.schema import INT32, OPTIONAL_INT64, OPTIONAL_STRING, STRING, array, struct
 from connectors.engine.envelope import TRANSACTION_SCHEMA
+from connectors.engine.source_info import source_schema
 from connectors.engine.topic_naming import TopicNaming
+from connectors.mongodb.capture import split_namespace
 from connectors.mongodb.config import CONNECTOR, MongoConfig
-from connectors.mongodb.namespaces import split_namespace
-from connectors.mongodb.source_info import BLOCK_SCHEMA, SourceBlock
 from connectors.mongodb.values.field_rules import FieldChanges
+
+BLOCK_SCHEMA: Schema = source_schema(
+    "mongo",
+    [
+        ("collection", STRING),
+        ("ord", INT32),
+        ("lsid", OPTIONAL_STRING),
+        ("txnNumber", OPTIONAL_INT64),
+        ("wallTime", OPTIONAL_INT64),
+    ],
+)
+
+
+class SourceBlock:
+    """Renders the block of one collection.
+
+    Args:
+        version: Debezium's version that events show.
+        name: `topic.prefix`.
+    """
+
+    def __init__(self, connector: str, version: str, name: str, database: str, collection: str) -> None:
+        self._start = f'{{"version":{quote(version)},"connector":"{connector}","name":{quote(name)},"ts_ms":'
+        self._database = f',"db":{quote(database)},"sequence":null,"ts_us":'
+        self._collection = f',"collection":{quote(collection)},"ord":'
+
+    def read(self, marker: str, seconds: int, increment: int, now_ns: int) -> bytes:
+        """Of a document that was read.
+
+        Args:
+            marker: what `snapshot` shows: true, last or incremental.
+            seconds: of the place in the stream, not positive where the place has no time; the increment likewise.
+            now_ns: nanoseconds since 1970, in place of a time that is not known.
+        """
+        at = seconds * 1_000_000_000 if seconds > 0 else now_ns
+        return (
+            f'{self._start}{at // 1_000_000},"snapshot":"{marker}"{self._database}{at // 1000},"ts_ns":{at}{self._collection}{increment},'
+            '"lsid":null,"txnNumber":null,"wallTime":null}'
+        ).encode()
+
+    def event(
+        self, seconds: int, increment: int, wall_ms: int | None, now_ms: int, session: str = "null", number: int | None = None
+    ) -> bytes:
+        """Of an event of the stream.
+
+        Args:
+            seconds: of the cluster time.
+            wall_ms: milliseconds since 1970 that the server's clock showed; None before MongoDB 6.
+            now_ms: in place of a time that is not known.
+            session: JSON text of `lsid`, a JSON string or null.
+            number: `txnNumber`.
+        """
+        ts = wall_ms or (seconds * 1000 if seconds > 0 else now_ms)
+        return (
+            f'{self._start}{ts},"snapshot":"false"{self._database}{ts}000,"ts_ns":{ts}000000{self._collection}{increment},"lsid":{session},'
+            f'"txnNumber":{"null" if number is None else number},"wallTime":{"null" if wall_ms is None else wall_ms}}}'
+        ).encode()
+
 
 JSON_SCHEMA = Schema(Type.STRING, optional=True, name="io.debezium.data.Json", version=1)
 _CHANGE = "io.debezium.connector.mongodb.changestream"

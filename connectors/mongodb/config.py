@@ -21,8 +21,7 @@ from connectors.engine.config import (
 from connectors.engine.properties import Config, validate
 from connectors.engine.snapshot.modes import MODES, SnapshotMode, configuration_based, custom
 from connectors.engine.topic_naming import DATABASE_STRATEGY
-from connectors.mongodb.capture import Capture, capture_of
-from connectors.mongodb.namespaces import NamespaceFilter
+from connectors.mongodb.capture import Capture, NamespaceFilter, capture_of
 from connectors.mongodb.properties import PROPERTIES
 from connectors.mongodb.values.field_rules import FieldRules, exclude_problems, rename_problems
 

@@ -1,29 +1,78 @@
-"""What a start does before the first row: look at the server, decide what to read, make publication and slot (postgres.md §3 to §8).
+"""What a start does before the first row: it looks at the server, decides what to read, and creates publication and slot.
 
-Whatever can be refused is looked at before anything is made on the server. Nothing here is kept; the task owns what comes back.
+Whatever can be refused is checked before anything is created on the server. Nothing is kept here; the task owns what is returned. Where
+the stored offset and the slot's own position differ, `offset.mismatch.strategy` says which of the two the start trusts.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from connect_py.errors import FatalTaskError
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.modes import StoredPosition
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.errors import ServerError, translate
-from connectors.postgres.position import mismatch
-from connectors.postgres.position.lsn import format_lsn
-from connectors.postgres.position.offset import PostgresOffset
+from connectors.postgres.position.offset import PostgresOffset, format_lsn
 from connectors.postgres.server import catalog
 from connectors.postgres.server.catalog import ServerState
-from connectors.postgres.server.connection import Connection, quote_name
+from connectors.postgres.server.connection import Connection, quote_literal, quote_name
 from connectors.postgres.slot import slot
 from connectors.postgres.slot.publication import ensure_publication, options_sql, warn_of_hidden
 
 log = logging.getLogger(__name__)
+
+
+TRUST_OFFSET: Final = "trust_offset"
+TRUST_SLOT: Final = "trust_slot"
+TRUST_GREATER: Final = "trust_greater_lsn"
+
+
+def settle(
+    general: Connection, slot: str, confirmed_lsn: int, position: PostgresOffset, strategy: str, *, confirms: bool
+) -> PostgresOffset:
+    """The position to stream from.
+
+    Args:
+        confirmed_lsn: the slot's.
+        position: what is stored, of a stream.
+        strategy: one of the names above; any other trusts the offset and leaves the slot alone.
+        confirms: whether we may move the slot (`lsn.flush.mode` other than manual).
+
+    Raises:
+        ServerError: the slot cannot be moved.
+    """
+    stored = position.start_lsn
+    if strategy not in (TRUST_OFFSET, TRUST_SLOT, TRUST_GREATER) or stored == confirmed_lsn or not stored:
+        return position
+    behind = stored < confirmed_lsn
+    if strategy == TRUST_SLOT or (behind and strategy == TRUST_GREATER):
+        if behind:
+            log.warning(
+                "offset.mismatch.strategy=%s: the stored offset %s lies before the slot's position %s; changes between them are not read",
+                strategy,
+                format_lsn(stored),
+                format_lsn(confirmed_lsn),
+            )
+        else:
+            log.warning(
+                "offset.mismatch.strategy=%s: the stored offset %s lies behind the slot's position %s; changes since there come again",
+                strategy,
+                format_lsn(stored),
+                format_lsn(confirmed_lsn),
+            )
+        return replace(position, lsn=confirmed_lsn, lsn_proc=confirmed_lsn, lsn_commit=confirmed_lsn, message_type=None, events_processed=0)
+    if behind:
+        return position
+    if not confirms:
+        log.warning("offset.mismatch.strategy=%s: the slot is left where it is, since lsn.flush.mode is manual", strategy)
+        return position
+    general.query(f"SELECT pg_replication_slot_advance({quote_literal(slot)}, {quote_literal(format_lsn(stored))})")
+    log.info("offset.mismatch.strategy=%s: the slot '%s' was advanced to the stored offset %s", strategy, slot, format_lsn(stored))
+    return position
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +183,7 @@ def prepare(
         exported = slot.export_snapshot_beside(config.connection, config.slot, observer=general, should_stop=should_stop)
     lsn = server.slot.confirmed_lsn if server.slot else None
     if is_stored and position is not None and not reads and lsn is not None and not position.is_snapshot_unfinished:
-        position = mismatch.settle(general, config.slot, lsn, position, config.offset_mismatch_strategy, confirms=config.confirms_positions)
+        position = settle(general, config.slot, lsn, position, config.offset_mismatch_strategy, confirms=config.confirms_positions)
     return Start(server, tables, position, to_read, exported.lsn if exported else lsn, exported, goes_on, published)
 
 
@@ -204,7 +253,7 @@ def _is_lost(position: PostgresOffset | None, server: ServerState, config: Postg
         return False
     if config.choice("internal.log.position.check.enable", "true") == "false":
         return False
-    if server.slot is not None and config.offset_mismatch_strategy in (mismatch.TRUST_SLOT, mismatch.TRUST_GREATER):
+    if server.slot is not None and config.offset_mismatch_strategy in (TRUST_SLOT, TRUST_GREATER):
         return False
     at = format_lsn(position.start_lsn)
     if server.slot is None:

@@ -1,29 +1,65 @@
-"""From a table's structure to what the data path needs of it: encoder, routes, source block. Built once a structure, by the task."""
+"""From a table's structure to what the data path needs of it: encoder, routes, source block. Built by the task, once per structure.
+
+`Reselector` reads again what an event lacks: values that are stored out of line and were not changed, and NULLs. Such a value is the
+table's present one, not the event's: another transaction may have changed it since. That later change has its own event.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from connect_py.api import ConvertedColumn, Route
 from connect_py.api.record import JsonEncoding
+from connect_py.errors import RetriableError
 from connectors.engine.encode.plan import ColumnPlan
+from connectors.engine.plugins.reselect import Fill, NotReadError, Reselect
 from connectors.engine.relational.column_rules import ColumnFacts
 from connectors.engine.relational.table import Table, TableId
 from connectors.engine.topic_naming import TopicNaming
 from connectors.postgres.config import PostgresConfig
-from connectors.postgres.encode.filling import FillingEncoder
 from connectors.postgres.encode.source_info import SOURCE_SCHEMA, SourceBlock
-from connectors.postgres.encode.table import PostgresEncoder
-from connectors.postgres.reselect import Reselector
+from connectors.postgres.encode.table import FillingEncoder, PostgresEncoder
+from connectors.postgres.errors import ServerError, class_of
 from connectors.postgres.server.catalog import TypeInfo, make_column
+from connectors.postgres.server.connection import Connection, quote_literal, quote_name
 from connectors.postgres.stream.pgoutput import Relation
-from connectors.postgres.types.columns import PgColumn, column_plan, root_type
+from connectors.postgres.types.columns import PgColumn, column_plan, holds_characters, length_and_scale, root_type, shown_type_name
 from connectors.postgres.types.defaults import literal_of
-from connectors.postgres.types.lengths import holds_characters, length_and_scale, shown_type_name
 
 log = logging.getLogger(__name__)
+
+
+class Reselector:
+    """Makes the functions that fill rows in. Owned by the task's thread.
+
+    Args:
+        general: the connection of now; it is asked while the stream waits.
+    """
+
+    def __init__(self, options: Reselect, general: Callable[[], Connection]) -> None:
+        self._options = options
+        self._general = general
+
+    def filler(self, table: TableId, columns: Sequence[ColumnPlan], key: Sequence[str], event_key: Sequence[str]) -> Fill | None:
+        """See `Reselect.filler`."""
+        names = [quote_name(plan.name) for plan in columns]
+        source = f"{quote_name(table.schema)}.{quote_name(table.table)}"
+
+        def read(wanted: Sequence[int], key: Sequence[tuple[int, str]]) -> Sequence[Sequence[str | None]]:
+            condition = " AND ".join(f"{names[place]} = {quote_literal(text)}" for place, text in key)
+            try:
+                return self._general().query(
+                    f"SELECT {', '.join(names[place] for place in wanted)} FROM {source} WHERE {condition} LIMIT 2"
+                )
+            except ServerError as error:
+                if class_of(error.sqlstate) is RetriableError:
+                    raise
+                raise NotReadError(str(error)) from error
+
+        return self._options.filler(str(table), columns, key, event_key, read)
 
 
 @dataclass(frozen=True, slots=True)

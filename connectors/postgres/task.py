@@ -22,20 +22,18 @@ from connectors.engine.snapshot.modes import SnapshotMode
 from connectors.engine.task import IDLE_SECONDS, DatabaseTask, State
 from connectors.postgres.config import parse_config
 from connectors.postgres.errors import ServerError, translate
-from connectors.postgres.position.lsn import format_lsn
-from connectors.postgres.position.offset import PostgresOffset, acknowledged_lsn
+from connectors.postgres.position.offset import PostgresOffset, acknowledged_lsn, format_lsn
 from connectors.postgres.preparation import open_general, prepare
-from connectors.postgres.reselect import Reselector
 from connectors.postgres.server import catalog
 from connectors.postgres.server.catalog import ServerState
 from connectors.postgres.server.connection import Connection, Stopped
 from connectors.postgres.slot import slot
-from connectors.postgres.snapshot.lifecycle import SnapshotLife
+from connectors.postgres.snapshot.lifecycle import SnapshotLifecycle
 from connectors.postgres.snapshot.snapshot import PostgresSnapshot
 from connectors.postgres.stream.opening import StreamOpener
-from connectors.postgres.stream.services import Beside
+from connectors.postgres.stream.services import PostgresServices
 from connectors.postgres.stream.stream import ChangeStream
-from connectors.postgres.tables import TableFactory
+from connectors.postgres.tables import Reselector, TableFactory
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +45,7 @@ QUIET_BYTES, QUIET_SECONDS = 8_000_000, 20.0
 DROP_SECONDS = 10.0
 
 
-class PostgresConnectorTask(DatabaseTask[Beside, PostgresOffset]):
+class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
     """Snapshot, then stream, one database."""
 
     patience = IDLE_SECONDS
@@ -62,7 +60,7 @@ class PostgresConnectorTask(DatabaseTask[Beside, PostgresOffset]):
         self._tables: list[TableId] = []
         self._quiet_until = 0.0
         self._was_connected = False
-        self._snapshots: SnapshotLife | None = None
+        self._snapshots: SnapshotLifecycle | None = None
         self._opener: StreamOpener | None = None
 
     # -- the contract ------------------------------------------------------------------------------------------------------------
@@ -77,7 +75,7 @@ class PostgresConnectorTask(DatabaseTask[Beside, PostgresOffset]):
         reselect = self._config.reselect
         reselector = Reselector(reselect, self._general_connection) if reselect is not None else None
         self._factory = TableFactory(self._config, context.encoding, self._headers, reselector)
-        self._beside = Beside(self._config, context, self._factory, self._general_connection, lambda: self._position, self.hooks)
+        self._beside = PostgresServices(self._config, context, self._factory, self._general_connection, lambda: self._position, self.hooks)
         self._beside.restore(self._position.more if self._position else {})
         self._opener = StreamOpener(
             self._config,
@@ -90,7 +88,7 @@ class PostgresConnectorTask(DatabaseTask[Beside, PostgresOffset]):
             should_stop=self._stop.is_set,
         )
         self._slot_backoff = Backoff(self._config.seconds("slot.retry.delay.ms"), self._config.number("slot.max.retries"))
-        self._snapshots = SnapshotLife(
+        self._snapshots = SnapshotLifecycle(
             self._config,
             self._factory,
             events=self._beside.events,
@@ -173,7 +171,7 @@ class PostgresConnectorTask(DatabaseTask[Beside, PostgresOffset]):
             raise translate(error, "The connection to the server failed", user=self._config.user, database=self._config.database) from None
 
     @property
-    def _life(self) -> SnapshotLife:
+    def _life(self) -> SnapshotLifecycle:
         assert self._snapshots is not None
         return self._snapshots
 

@@ -69,8 +69,8 @@ def test_a_creation_that_waits_says_for_whom_and_goes_on(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr("connectors.postgres.slot.slot_wait.FIRST_REPORT_SECONDS", 0.3)
-    monkeypatch.setattr("connectors.postgres.slot.slot_wait.REPORT_SECONDS", 0.5)
+    monkeypatch.setattr("connectors.postgres.slot.slot.FIRST_REPORT_SECONDS", 0.3)
+    monkeypatch.setattr("connectors.postgres.slot.slot.REPORT_SECONDS", 0.5)
     task = started(postgres_source(postgres, database, tag))
     reports = []
 

@@ -20,10 +20,8 @@ import pytest
 from bson import json_util
 from bson.codec_options import CodecOptions, DatetimeConversion
 
-from connectors.mongodb.values.bson_forms import Form
-from connectors.mongodb.values.bson_json import MAX_DEPTH, bson_json
-from connectors.mongodb.values.bson_tree import decode_tree, encode_tree
-from connectors.mongodb.values.errors import MalformedBsonError
+from connectors.mongodb.values.bson_forms import Form, MalformedBsonError
+from connectors.mongodb.values.bson_json import MAX_DEPTH, bson_json, decode_tree, encode_tree
 from tests.bson_documents import document
 from tests.seeds import size
 

@@ -13,10 +13,9 @@ import pytest
 from bson import Int64, ObjectId
 
 from connectors.mongodb.values import bson_json as module
-from connectors.mongodb.values.bson_forms import Form, scalar_texts
+from connectors.mongodb.values.bson_forms import Form, MalformedBsonError, scalar_texts
 from connectors.mongodb.values.bson_json import BsonJson, bson_json
 from connectors.mongodb.values.bson_shapes import MAX_FIELDS, Shape, Shapes, shape_of
-from connectors.mongodb.values.errors import MalformedBsonError
 from tests.bson_documents import document
 from tests.unit.test_mongo_bson_json import mutated
 

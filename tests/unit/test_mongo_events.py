@@ -17,14 +17,11 @@ from connectors.engine.metrics import StreamingMetrics
 from connectors.engine.pending import PendingRows
 from connectors.mongodb.collection import CollectionFactory
 from connectors.mongodb.config import parse_config
-from connectors.mongodb.position.offset import MongoOffset
-from connectors.mongodb.position.resume_token import ResumeToken
-from connectors.mongodb.server.errors import LostPositionError, ServerError, TooLargeError, server_error
-from connectors.mongodb.stream.change_stream import ChangeStream, merged
-from connectors.mongodb.stream.stream import Streaming
-from connectors.mongodb.values.change_event import fields_of
-from connectors.mongodb.values.documents import Documents
-from connectors.mongodb.values.errors import MalformedBsonError
+from connectors.mongodb.position.offset import MongoOffset, ResumeToken
+from connectors.mongodb.server.connection import LostPositionError, ServerError, TooLargeError, server_error
+from connectors.mongodb.stream.stream import ChangeStream, Streaming, merged
+from connectors.mongodb.values.bson_forms import MalformedBsonError
+from connectors.mongodb.values.documents import Documents, fields_of
 
 TOKEN = {"_data": "82635019A0000000012B042C0100296E5A1004"}
 

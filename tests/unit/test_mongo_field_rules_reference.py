@@ -16,8 +16,7 @@ from typing import Any
 
 from connect_py.errors import DataError
 from connectors.mongodb.values.bson_forms import Form
-from connectors.mongodb.values.bson_json import bson_json
-from connectors.mongodb.values.bson_tree import decode_tree, encode_tree
+from connectors.mongodb.values.bson_json import bson_json, decode_tree, encode_tree
 from connectors.mongodb.values.field_rules import FieldChanges, FieldRules
 
 ROWS = json.loads(gzip.decompress((Path(__file__).parent / "golden/mongo_field_rules.json.gz").read_bytes()))

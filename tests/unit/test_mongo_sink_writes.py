@@ -15,10 +15,8 @@ from connect_py.data import Schema, Struct, Type
 from connect_py.data.logical import DATE, TIME, TIMESTAMP, decimal_schema
 from connect_py.data.schema import INT64, OPTIONAL_STRING, STRING, array, map_of, struct
 from connect_py.errors import ConfigError, DataError
-from connectors.mongodb.sink.config import parse_config
-from connectors.mongodb.sink.documents import bson_value
-from connectors.mongodb.sink.naming import CollectionName
-from connectors.mongodb.sink.writes import Delete, Replace, Truncate, Update, writes_of
+from connectors.mongodb.sink.config import CollectionName, parse_config
+from connectors.mongodb.sink.writes import Delete, Replace, Truncate, Update, bson_value, writes_of
 
 INT32 = Schema(Type.INT32)
 ROW = struct([("id", INT32), ("big", INT64), ("name", OPTIONAL_STRING)], optional=True, name="row")

@@ -4,9 +4,8 @@ import pytest
 
 from connect_py.errors import BadRequestError, ConfigError
 from connectors.postgres.connector import PostgresConnector
-from connectors.postgres.position.lsn import format_lsn, parse_lsn
-from connectors.postgres.position.offset import PostgresOffset, acknowledged_lsn
-from connectors.postgres.position.resume import ResumePoint
+from connectors.postgres.position.offset import PostgresOffset, acknowledged_lsn, format_lsn, parse_lsn
+from connectors.postgres.position.stream_position import ResumePoint
 
 STREAMING = {
     "lsn_proc": 49568144,

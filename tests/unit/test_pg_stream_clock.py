@@ -10,12 +10,12 @@ import pytest
 from connectors.engine.pending import PendingRows
 from connectors.postgres.errors import ServerError
 from connectors.postgres.position.offset import PostgresOffset
-from connectors.postgres.position.stream_position import StreamPlace
+from connectors.postgres.position.stream_position import StreamPosition
 from connectors.postgres.server.connection import Connection
 from connectors.postgres.stream import pgoutput
 from connectors.postgres.stream.feedback import Feedback, Silence
 from connectors.postgres.stream.stream import ChangeStream
-from connectors.postgres.stream.taps import Taps
+from connectors.postgres.stream.tables import Taps
 
 #: An insert into a relation that nobody knows.
 INSERT = b"w" + (100).to_bytes(8, "big") * 3 + b"I" + (7).to_bytes(4, "big") + b"N\x00\x00"
@@ -69,7 +69,7 @@ def test_a_read_ends_in_time_and_the_server_hears_from_us_although_it_never_stop
 
 def test_a_server_that_answers_no_request_is_lost_and_the_next_one_gets_more_time() -> None:
     server, silence, now = Endless(0), Silence(30), [0.0]
-    feedback = Feedback(cast(Connection, server), StreamPlace(PostgresOffset(), lambda: None), 100, silence, lambda: now[0])
+    feedback = Feedback(cast(Connection, server), StreamPosition(PostgresOffset(), lambda: None), 100, silence, lambda: now[0])
 
     def listen(seconds: int) -> None:
         for _ in range(seconds):

@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connectors.engine.encode.plan import Unrepresentable
-from connectors.postgres.types.arrays import Nested, elements_of
-from connectors.postgres.types.bits import bytes_of_bits
-from connectors.postgres.types.columns import BaseType, PgColumn, ValueOptions, column_plan
-from connectors.postgres.types.hstore import pairs_of
-from connectors.postgres.types.interval import iso_text, micros_of_interval
-from connectors.postgres.types.money import amount_of
+from connectors.postgres.types.binary import bytes_of_bits
+from connectors.postgres.types.columns import BaseType, Nested, PgColumn, ValueOptions, column_plan, elements_of
+from connectors.postgres.types.numbers import amount_of
+from connectors.postgres.types.temporal import iso_text, micros_of_interval
+from connectors.postgres.types.text import pairs_of
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 

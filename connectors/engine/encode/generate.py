@@ -4,7 +4,7 @@ For a table and schema version this gives one module of Python text with
   text_rows     a loop over rows of texts, None for NULL, that need no escape
   plain_stream  texts of one row of a stream that need no escape
   mixed_snapshot, mixed_stream  texts of one row, where None is NULL and UNCHANGED an unsent value, escapes made where they are needed
-and a connector adds functions for the forms in which its rows come (`connectors.postgres.encode.generate`).
+and a connector adds functions for the forms in which its rows come (`connectors.postgres.encode.table`).
 All of them use the columns' quick expressions, so a text that is unusual for its type makes them raise ValueError or IndexError; the caller
 then takes that row through `ColumnPlan.convert`, column by column. They never write something else than that would
 (tests/unit/test_encode_property.py).

@@ -3,19 +3,95 @@
 What it says. While the initial snapshot runs, `initsync` is there: a start takes it again, or, where a field of ours says what is done of
 it, goes on with it. Else streaming goes on behind `resume_token`.
 `sec` and `ord` are the cluster time of the last event, -1 where only the token is known (nothing has happened since).
+
+Resume tokens as offsets hold them: Base64 of the token's BSON document (mongodb.md §5; `ResumeTokens.java`).
+
+The stored offset of a start, also where releases up to 2.5 have stored it (mongodb.md §6.3; `MongoDbOffsetContext.Loader`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import base64
+import binascii
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from connect_py.api import SourceOffset
+import bson
+from bson.errors import BSONError
+
+from connect_py.api import SourceOffset, SourcePartition
 from connect_py.errors import ConfigError
 from connectors.engine.snapshot.initial.progress import FIELD
 from connectors.engine.snapshot.new_tables import FIELD as TABLES
 from connectors.engine.stored_offsets import whole_number
-from connectors.mongodb.position.resume_token import ResumeToken
+from connectors.mongodb.config import MongoConfig
+from connectors.mongodb.server.addresses import options_of
+
+log = logging.getLogger(__name__)
+
+
+#: What a token's `_data` begins with: KeyString's type byte of a timestamp, then eight bytes, big-endian.
+_TIMESTAMP = 0x82
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeToken:
+    """A place in the change stream, known to the server only.
+
+    Attributes:
+        raw: the token's BSON document.
+    """
+
+    raw: bytes
+
+    @classmethod
+    def parse(cls, text: str) -> ResumeToken:
+        """From an offset: Base64, or the bare `_data` of releases before 2.6.
+
+        Raises:
+            ConfigError: it is no text of a token.
+        """
+        try:
+            raw = base64.b64decode(text, validate=True)
+            bson.decode(raw)
+            return cls(raw)
+        except (binascii.Error, ValueError, BSONError):
+            pass
+        if not text or any(letter not in "0123456789abcdefABCDEF" for letter in text):
+            raise ConfigError(
+                "The field 'resume_token' of the stored offset is no resume token. Nothing was read. Set the offset anew (PATCH offsets "
+                "while the connector is stopped), or delete it to begin with a snapshot."
+            )
+        return cls(bson.encode({"_data": text}))
+
+    @classmethod
+    def of(cls, document: Any) -> ResumeToken:
+        """From what the driver gives: a decoded or a raw document."""
+        raw = getattr(document, "raw", None)
+        return cls(bson.encode(document) if raw is None else bytes(raw))
+
+    def __str__(self) -> str:
+        return base64.b64encode(self.raw).decode("ascii")
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """As commands take it."""
+        return bson.decode(self.raw)
+
+    @property
+    def time(self) -> tuple[int, int] | None:
+        """Seconds and increment of the cluster time inside; None where the token does not have the known form."""
+        data = self.document.get("_data")
+        try:
+            octets = bytes.fromhex(data) if isinstance(data, str) else bytes(data or b"")
+        except ValueError:
+            return None
+        if len(octets) < 9 or octets[0] != _TIMESTAMP:
+            return None
+        return int.from_bytes(octets[1:5], "big"), int.from_bytes(octets[5:9], "big")
+
 
 _MORE = ("incremental_snapshot_", "transaction_", TABLES)
 
@@ -93,3 +169,23 @@ def _number(stored: SourceOffset, name: str) -> int | None:
         return whole_number(stored, name)
     except ConfigError:
         raise ConfigError(f"Source offset '{name}' parameter value {stored[name]} could not be converted to an integer") from None
+
+
+#: What those releases called the replica set of a sharded cluster's routers.
+_CLUSTER = "cluster"
+
+
+def stored_offset(config: MongoConfig, read: Callable[[SourcePartition], SourceOffset | None]) -> MongoOffset | None:
+    """The offset of this connector's partition, else of the one with the replica set's name; None without either.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    partition: Mapping[str, str] = {"server_id": config.topic_prefix}
+    found = read(partition)
+    if found is None:
+        name = options_of(config.connection_string).get("replicaset") or _CLUSTER
+        found = read({**partition, "rs": name})
+        if found is not None:
+            log.info("The offset of an earlier release, for the replica set '%s', is gone on from", name)
+    return MongoOffset.load(found) if found else None

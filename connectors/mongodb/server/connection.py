@@ -1,21 +1,105 @@
-"""Clients of MongoDB: what the properties say of TLS, login and timeouts (mongodb.md §1.1). The only module that makes one."""
+"""Clients of MongoDB: how one is made, what it asks the server now and then, and the driver's errors as ours.
+
+This is the only module that makes a client: the properties say what TLS, login and timeouts it has. Of an error the class is the decision:
+a retriable one makes the task connect again and continue from its last position, a fatal one ends it.
+"""
 
 from __future__ import annotations
 
 import logging
 import warnings
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
 
+import pymongo.errors as driver
+from bson.errors import BSONError
 from pymongo import MongoClient
 from pymongo.errors import ConfigurationError, InvalidURI
 
-from connect_py.errors import ConfigError
+from connect_py.errors import ConfigError, ConnectError, FatalTaskError, RetriableError
 from connectors.engine.certificates import pem_file
+from connectors.mongodb.capture import SYSTEM_DATABASES, split_namespace
 from connectors.mongodb.config import MongoConfig
 from connectors.mongodb.server.addresses import has_user, masked, options_of
-from connectors.mongodb.server.errors import translated
 
 log = logging.getLogger(__name__)
+
+
+UNAUTHORIZED, AUTHENTICATION_FAILED = 13, 18
+#: The place to go on from is not there any more, or its token is none of this server: InvalidResumeToken, ChangeStreamFatalError,
+#: ChangeStreamHistoryLost, CappedPositionLost; FailedToParse is what a token of another kind of server gives.
+LOST_POSITION: Final = frozenset({260, 280, 286, 136, 9})
+#: BSONObjectTooLarge, and its twin inside of aggregations.
+TOO_LARGE: Final = frozenset({10334, 17280, 5159})
+#: What passes by itself: a server that steps down, shuts down or is interrupted, a lost cursor, a time limit.
+PASSING: Final = frozenset(
+    {6, 7, 43, 50, 63, 89, 91, 112, 133, 134, 150, 189, 234, 237, 262, 9001, 10058, 10107, 11600, 11602, 13388, 13435, 13436, 50915}
+)
+
+
+class ServerError(ConnectError):
+    """The server refused. `code` is its number, 0 where the driver failed; `reason` its own text."""
+
+    def __init__(self, message: str, code: int = 0, reason: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason or message
+
+
+class LostConnectionError(ServerError, RetriableError):
+    """The connection broke, or no server can be used just now: worth another attempt."""
+
+
+class LostPositionError(ServerError):
+    """The server's log no longer holds the place from which the connector must go on."""
+
+
+class TooLargeError(ServerError, FatalTaskError):
+    """A change event is larger than the 16 MB of a BSON document."""
+
+
+def server_error(error: Exception, what: str) -> ServerError:
+    """The error to raise for one of the driver's."""
+    code, text = _code_and_text(error)
+    message = f"{what}: {text}"
+    if isinstance(error, driver.OperationFailure):
+        labels = error.has_error_label("NonResumableChangeStreamError")
+        if code in TOO_LARGE or "BSONObjectTooLarge" in text:
+            return TooLargeError(
+                f"{message}. A change event is larger than 16 MB. Nothing behind it was read. Set cursor.oversize.handling.mode=split "
+                "(MongoDB 6.0.9 and newer) or skip with a threshold",
+                code,
+                text,
+            )
+        if code in LOST_POSITION or (labels and code not in PASSING):
+            return LostPositionError(message, code, text)
+        if code in PASSING or error.has_error_label("ResumableChangeStreamError"):
+            return LostConnectionError(message, code, text)
+        return ServerError(message, code, text)
+    if isinstance(error, (driver.ConnectionFailure, driver.WTimeoutError, driver.WaitQueueTimeoutError, OSError)):
+        return LostConnectionError(message, code, text)
+    return ServerError(message, code, text)
+
+
+@contextmanager
+def translated(what: str) -> Iterator[None]:
+    """Raise the driver's errors as ours; `what` says what was tried."""
+    try:
+        yield
+    except (driver.PyMongoError, BSONError, OSError) as error:
+        raise server_error(error, what) from error
+
+
+def _code_and_text(error: Exception) -> tuple[int, str]:
+    if isinstance(error, driver.OperationFailure):
+        details = error.details or {}
+        name = details.get("codeName")
+        text = str(details.get("errmsg") or error).rstrip(".")
+        return error.code or 0, f"Command failed with error {error.code or 0}{f' ({name})' if name else ''}: '{text}'"
+    # the driver adds its view of the whole cluster
+    return 0, (str(error) or type(error).__name__).partition(", Timeout:")[0]
+
 
 Client = MongoClient[dict[str, Any]]
 
@@ -64,3 +148,31 @@ def open_client(config: MongoConfig, *, selection_ms: int | None = None) -> Clie
             return MongoClient(string, **kept)
     except (ConfigurationError, InvalidURI, ValueError, TypeError) as error:
         raise ConfigError(f"mongodb.connection.string or another mongodb.* property cannot be used: {error}") from None
+
+
+def hello(client: Client, database: str = "admin") -> dict[str, Any]:
+    """What the server says of itself. Raises ServerError."""
+    with translated("Unable to connect"):
+        return client[database].command("hello")
+
+
+def captured_namespaces(client: Client, config: MongoConfig) -> list[str]:
+    """Every captured collection that exists now, in the order of a snapshot: by the collections' names. Views are none.
+
+    Raises:
+        ServerError: the names cannot be listed.
+    """
+    capture = config.capture
+    with translated("Cannot list the collections"):
+        if capture.collection is not None and capture.database is not None:
+            found = [f"{capture.database}.{capture.collection}"]
+        else:
+            names = [capture.database] if capture.database is not None else client.list_database_names()
+            found = [
+                f"{database}.{entry['name']}"
+                for database in names
+                if database not in SYSTEM_DATABASES
+                for entry in client[database].list_collections()
+                if entry.get("type", "collection") == "collection" and not entry["name"].startswith("system.")
+            ]
+    return sorted((name for name in found if config.namespaces.is_captured(name)), key=lambda name: (split_namespace(name)[1], name))

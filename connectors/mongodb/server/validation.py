@@ -8,9 +8,7 @@ from collections.abc import Mapping
 from connect_py.errors import ConnectError
 from connectors.mongodb.config import parse_config
 from connectors.mongodb.server.addresses import options_of
-from connectors.mongodb.server.connection import open_client
-from connectors.mongodb.server.errors import UNAUTHORIZED, ServerError, translated
-from connectors.mongodb.server.state import hello
+from connectors.mongodb.server.connection import UNAUTHORIZED, ServerError, hello, open_client, translated
 from connectors.mongodb.sink.config import connection_part
 
 log = logging.getLogger(__name__)

@@ -19,8 +19,7 @@ from pymongo.errors import BulkWriteError, PyMongoError
 from connect_py.api import SinkRecord, SinkTask, SinkTaskContext
 from connect_py.errors import DataError, RetriableError, noted
 from connectors.mongodb.config import parse_config as parse_connection
-from connectors.mongodb.server.connection import Client, open_client
-from connectors.mongodb.server.errors import PASSING, LostConnectionError, server_error
+from connectors.mongodb.server.connection import PASSING, Client, LostConnectionError, open_client, server_error
 from connectors.mongodb.sink.config import SinkConfig, connection_part, parse_config
 from connectors.mongodb.sink.writes import Delete, Replace, Truncate, Update, Write, writes_of
 

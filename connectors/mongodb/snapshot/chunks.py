@@ -1,14 +1,17 @@
-"""Chunks of a collection in the order of `_id`, for the incremental snapshot (mongodb.md §10.3).
+"""Chunks of collections: where those of an initial snapshot begin and end, and the documents of those of an incremental one.
 
-A chunk must not be older than what the stream has shown. The stream shows what a majority of the members has; a member that is asked for a
-chunk could be behind it, where the connection string prefers secondaries. So chunks are read in a causally consistent session that knows
-the time of the last event that was shown: the member waits until it is there.
+Initial snapshot (`CollectionCuts`). Every collection is cut by `_id`. Boundaries are looked up in the index of `_id`, in BSON's order over
+all types of ids.
+
+Incremental snapshot (`MongoChunks`). A chunk must not be older than what the stream has shown. The stream shows what a majority of the
+members has; a member that is asked for a chunk could lag behind it, where the connection string prefers secondaries. So chunks are read in
+a causally consistent session that knows the time of the last event that was shown: the member waits until it has reached it.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,18 +20,17 @@ from bson.timestamp import Timestamp
 
 from connect_py.api.record import EncodedRow
 from connect_py.errors import ConfigError
+from connectors.engine.snapshot.chunks import Key
 from connectors.engine.snapshot.incremental.contract import Chunk, UnknownCollectionError
 from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
+from connectors.engine.snapshot.initial.progress import KeyRange
+from connectors.mongodb.capture import split_namespace
 from connectors.mongodb.collection import Collection, CollectionFactory
 from connectors.mongodb.config import MongoConfig
-from connectors.mongodb.namespaces import split_namespace
 from connectors.mongodb.position.offset import MongoOffset
-from connectors.mongodb.server.connection import Client
-from connectors.mongodb.server.errors import translated
-from connectors.mongodb.server.state import captured_namespaces
-from connectors.mongodb.snapshot.id_order import Bound, Query, from_stored, ranges, to_stored
-from connectors.mongodb.snapshot.queries import parse_query
-from connectors.mongodb.snapshot.rows import split_batch
+from connectors.mongodb.server.connection import Client, captured_namespaces, translated
+from connectors.mongodb.snapshot.queries import Bound, Query, from_stored, parse_query, ranges, text_of, to_stored
+from connectors.mongodb.snapshot.rows import range_queries, split_batch
 from connectors.mongodb.values.documents import RAW, Documents
 
 
@@ -129,3 +131,53 @@ def _bound(key: StoredKey) -> Bound:
         return Bound(from_stored(key))
     except ValueError as error:
         raise ConfigError(f"The stored offset's incremental snapshot is at {error}, which no document's id has here") from None
+
+
+def read_counts(client: Client, namespaces: Sequence[str]) -> dict[str, int]:
+    """How many documents collections have, from the server's statistics. Raises ServerError."""
+    with translated("Cannot count documents"):
+        return {name: client[database][collection].estimated_document_count() for name, database, collection in _parts(namespaces)}
+
+
+def _parts(namespaces: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    for name in namespaces:
+        yield (name, *split_namespace(name))
+
+
+class CollectionCuts:
+    """`Cuts` of the snapshot engine.
+
+    Args:
+        counts: documents by namespace.
+    """
+
+    def __init__(self, client: Client, counts: Mapping[str, int]) -> None:
+        self._client = client
+        self._counts = counts
+
+    def rows(self, namespace: str) -> int:
+        """See `Cuts`."""
+        return self._counts.get(namespace, 0)
+
+    def key(self, namespace: str) -> tuple[str, ...]:
+        """See `Cuts`."""
+        return ("_id",)
+
+    def is_worth_cutting(self, namespace: str) -> bool:
+        """See `Cuts`."""
+        return True
+
+    def boundary(self, namespace: str, span: KeyRange, rows: int) -> Key | None:
+        """See `Cuts`. Raises ServerError."""
+        database, collection = split_namespace(namespace)
+        skip = rows - 1
+        for query, _ in range_queries(span, {}):
+            with translated(f"Cannot cut the collection {namespace}"):
+                found = self._client[database][collection].find_raw_batches(query, {"_id": 1}, sort=[("_id", 1)], skip=skip, limit=1)
+                raws = [raw for batch in found for raw in split_batch(batch)]
+                if raws:
+                    return (text_of(bson.decode(raws[0], RAW)["_id"]),)
+                if skip:
+                    # documents of one family of ids, and the next family follows
+                    skip -= self._client[database][collection].count_documents(query, limit=skip)
+        return None

@@ -8,9 +8,9 @@ from connect_py.api.record import EncodedRow
 from connectors.engine.snapshot.current_rows import PRESENT
 from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
 from connectors.engine.topic_naming import TopicNaming
+from connectors.mongodb.capture import split_namespace
 from connectors.mongodb.collection import CollectionFactory
 from connectors.mongodb.config import parse_config
-from connectors.mongodb.namespaces import split_namespace
 from connectors.mongodb.position.offset import MongoOffset
 from connectors.mongodb.server.connection import open_client
 from connectors.mongodb.snapshot.chunks import MongoChunks

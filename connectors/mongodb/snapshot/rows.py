@@ -9,11 +9,10 @@ from typing import Any
 from connect_py.api.record import EncodedRow
 from connectors.engine.snapshot.initial.progress import WHOLE, KeyRange
 from connectors.engine.snapshot.initial.run import Marker
+from connectors.mongodb.capture import split_namespace
 from connectors.mongodb.collection import Collection
-from connectors.mongodb.namespaces import split_namespace
-from connectors.mongodb.server.connection import Client
-from connectors.mongodb.server.errors import translated
-from connectors.mongodb.snapshot.id_order import Bound, Query, id_of, ranges
+from connectors.mongodb.server.connection import Client, translated
+from connectors.mongodb.snapshot.queries import Bound, Query, id_of, ranges
 from connectors.mongodb.values.documents import Documents
 
 #: Documents of records: raw ones, and how the last record of a snapshot differs.
@@ -30,7 +29,7 @@ def split_batch(batch: Any) -> list[bytes]:
     return found
 
 
-def queries(span: KeyRange, condition: Query) -> list[tuple[Query, bool]]:
+def range_queries(span: KeyRange, condition: Query) -> list[tuple[Query, bool]]:
     """What finds the documents of a range, and whether it has to be sorted by `_id`: a whole collection comes in its own order."""
     if span == WHOLE:
         return [(condition, False)]
@@ -54,7 +53,7 @@ class CollectionRows:
     """Reads the documents of some queries, one after the other (`TableRows`).
 
     Args:
-        wanted: of `queries`.
+        wanted: of `range_queries`.
         batch_size: documents of one answer at most.
         scanned: told of documents that were read.
 

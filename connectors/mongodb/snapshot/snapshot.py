@@ -24,9 +24,9 @@ from connectors.mongodb.config import MongoConfig
 from connectors.mongodb.position.offset import MongoOffset
 from connectors.mongodb.server.connection import Client
 from connectors.mongodb.snapshot import worker
-from connectors.mongodb.snapshot.chunk_plan import CollectionCuts, read_counts
+from connectors.mongodb.snapshot.chunks import CollectionCuts, read_counts
 from connectors.mongodb.snapshot.queries import parse_query
-from connectors.mongodb.snapshot.rows import CollectionRows, encoder, queries
+from connectors.mongodb.snapshot.rows import CollectionRows, encoder, range_queries
 from connectors.mongodb.values.documents import Documents
 
 log = logging.getLogger(__name__)
@@ -169,7 +169,7 @@ class MongoSnapshot:
         return CollectionRows(
             self._client,
             namespace,
-            queries(chunk.range, condition),
+            range_queries(chunk.range, condition),
             encoder(self._documents, self._collections.get(namespace), self.after.seconds, self.after.increment),
             batch_size=self._batch_size,
             scanned=lambda rows: self._reading.scanned(namespace, rows),

@@ -19,7 +19,7 @@ from connectors.mongodb.config import MongoConfig, parse_config
 from connectors.mongodb.position.offset import MongoOffset
 from connectors.mongodb.server.connection import open_client
 from connectors.mongodb.snapshot.queries import parse_query
-from connectors.mongodb.snapshot.rows import CollectionRows, encoder, queries
+from connectors.mongodb.snapshot.rows import CollectionRows, encoder, range_queries
 from connectors.mongodb.values.documents import Documents
 
 MODULE = __name__
@@ -51,7 +51,7 @@ class _Source:
         condition = parse_query(text, f"The filter of a snapshot of {namespace}") if text else {}
         span = KeyRange(*(None if chunk[name] is None else tuple(chunk[name]) for name in ("after", "until")))
         encode = encoder(self._documents, self._collections.get(namespace), *self._place)
-        return CollectionRows(self._client, namespace, queries(span, condition), encode, batch_size=self._batch_size)
+        return CollectionRows(self._client, namespace, range_queries(span, condition), encode, batch_size=self._batch_size)
 
 
 def main() -> int:

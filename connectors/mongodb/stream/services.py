@@ -15,8 +15,7 @@ from connectors.mongodb.config import MongoConfig
 from connectors.mongodb.position.offset import MongoOffset
 from connectors.mongodb.server.connection import Client
 from connectors.mongodb.snapshot.chunks import ChunkRow, MongoChunks
-from connectors.mongodb.stream.signals import SignalCollection
-from connectors.mongodb.stream.stream import Streaming
+from connectors.mongodb.stream.stream import SignalCollection, Streaming
 from connectors.mongodb.values.documents import Documents
 
 #: The field of the offset that lists collections, and what of each entry is not of this connector.
@@ -24,7 +23,7 @@ COLLECTIONS = f"{PREFIX}collections"
 _NO_SURROGATE = f',"{COLLECTIONS}_surrogate_key":null'
 
 
-class Beside(services.Beside[ChunkRow]):
+class MongoServices(services.Beside[ChunkRow]):
     """See the module.
 
     Args:
@@ -55,7 +54,7 @@ class Beside(services.Beside[ChunkRow]):
         self.events.whole = False
 
     def fields(self) -> services.Fields:
-        """See `Beside`. Debezium's MongoDB connector knows no surrogate keys, and stores no field for them."""
+        """See `MongoServices`. Debezium's MongoDB connector knows no surrogate keys, and stores no field for them."""
         found = super().fields()
         listed = found.get(COLLECTIONS)
         return {**found, COLLECTIONS: listed.replace(_NO_SURROGATE, "")} if isinstance(listed, str) else found
@@ -69,16 +68,16 @@ class Beside(services.Beside[ChunkRow]):
             stream.watched = self.incremental.watched
 
     def records(self, rows: list[ChunkRow]) -> list[EncodedRow]:
-        """See `Beside`."""
+        """See `MongoServices`."""
         return self._chunks.rows(rows)
 
     def watch(self, collection: str | None) -> None:
-        """See `Beside`."""
+        """See `MongoServices`."""
         if self._stream is not None:
             self._stream.watched = collection
 
     def position(self) -> Mapping[str, Any]:
-        """See `Beside`."""
+        """See `MongoServices`."""
         found = self._position()
         return found.dump() if found else {}
 

@@ -1,12 +1,82 @@
-"""Which text a scalar has in which form of extended JSON (`org.bson.json.JsonWriterSettings`: the converters of each output mode)."""
+"""Texts of BSON's scalar values in MongoDB's three forms of extended JSON, as the Java driver writes them.
+
+`org.bson.json.JsonWriterSettings` has the converters of each output mode, `org.bson.json.*Converter` the texts. Every function is pure.
+Texts hold the characters themselves; `connect_py.data.java_json.escaped` turns what Java escapes into ``\\\\uXXXX``, once a document.
+"""
 
 from __future__ import annotations
 
 import enum
+from binascii import b2a_base64
+from codecs import register_error
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from connectors.mongodb.values.bson_scalars import LAST_MS_OF_YEAR_9999, base64_text, date_text, double_text
+from connect_py.data.java_text import reformat
+from connect_py.errors import DataError
+
+#: `RelaxedExtendedJsonDateTimeConverter`: later dates keep the canonical form, and so do those before 1970.
+LAST_MS_OF_YEAR_9999 = 253402300799999
+#: Without a zone, as BSON's dates are; an aware one would print +00:00.
+_EPOCH = datetime(1970, 1, 1)
+_EXPONENT_BIAS = 6176
+_SIGNIFICAND = (1 << 113) - 1
+
+
+def decode_text(data: bytes) -> str:
+    """UTF-8 as `new String(bytes, UTF_8)` reads it: what is malformed becomes U+FFFD, as in the reference's events."""
+    return data.decode("utf-8", "java-replace")
+
+
+def double_text(value: float) -> str:
+    """`Double.toString`: `1.5`, `1.0E10`, `NaN`, `-Infinity`. (Drivers later than 5.6 write `1.0E+10`; Debezium 3.6 has 5.6.)"""
+    return repr(value) if 0.001 <= value < 1e7 or -1e7 < value <= -0.001 else reformat(repr(value))
+
+
+def date_text(milliseconds: int) -> str:
+    """An instant of the years 1970 to 9999 as ISO 8601 in UTC; the fraction without needless zeros."""
+    moment = (_EPOCH + timedelta(milliseconds=milliseconds)).isoformat()
+    return f"{moment.rstrip('0')}Z" if len(moment) > 19 else f"{moment}Z"
+
+
+def base64_text(data: bytes) -> str:
+    """Base64 with padding, in one line."""
+    return b2a_base64(data, newline=False).decode("ascii")
+
+
+def decimal_text(low: int, high: int) -> str:
+    """A decimal128 from its two unsigned halves (`org.bson.types.Decimal128.toString`)."""
+    sign = "-" if high >> 63 else ""
+    if high & 0x7C00000000000000 == 0x7C00000000000000:
+        return "NaN"
+    if high & 0x7C00000000000000 == 0x7800000000000000:
+        return f"{sign}Infinity"
+    if high & 0x6000000000000000 == 0x6000000000000000:
+        exponent, digits = (high >> 47 & 0x3FFF) - _EXPONENT_BIAS, "0"  # its digits would be more than 34: not canonical, so zero
+    else:
+        exponent, digits = (high >> 49 & 0x3FFF) - _EXPONENT_BIAS, str((high << 64 | low) & _SIGNIFICAND)
+    adjusted = exponent + len(digits) - 1
+    if exponent > 0 or adjusted < -6:
+        fraction = f".{digits[1:]}" if len(digits) > 1 else ""
+        return f"{sign}{digits[0]}{fraction}E{'+' if adjusted > 0 else ''}{adjusted}"
+    if exponent == 0:
+        return sign + digits
+    padded = digits.rjust(1 - exponent, "0")
+    return f"{sign}{padded[:exponent]}.{padded[exponent:]}"
+
+
+def _java_replace(error: UnicodeError) -> tuple[str, int]:
+    """One U+FFFD where Java's decoder puts one: a surrogate in three bytes counts as one fault there, as three in Python."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    found = error.object[error.start : error.start + 3]
+    surrogate = len(found) == 3 and found[0] == 0xED and 0xA0 <= found[1] <= 0xBF and 0x80 <= found[2] <= 0xBF
+    return "\ufffd", error.start + 3 if surrogate else error.end
+
+
+register_error("java-replace", _java_replace)
+
 
 #: Types without content, by their type byte.
 CONSTANTS = {0x06: '{"$undefined": true}', 0x0A: "null", 0x7F: '{"$maxKey": 1}', 0xFF: '{"$minKey": 1}'}
@@ -78,3 +148,7 @@ def _relaxed_date(milliseconds: int) -> str:
     if 0 <= milliseconds <= LAST_MS_OF_YEAR_9999:
         return f'{{"$date": "{date_text(milliseconds)}"}}'
     return _canonical_date(milliseconds)
+
+
+class MalformedBsonError(DataError):
+    """Bytes are no BSON document: cut short, a wrong length, an unknown type. Nothing of the document was used."""

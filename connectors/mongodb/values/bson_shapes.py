@@ -17,8 +17,7 @@ from typing import Any
 
 from connect_py.data.java_json import escaped
 from connectors.engine.encode.names import Names
-from connectors.mongodb.values.bson_forms import ScalarTexts
-from connectors.mongodb.values.errors import MalformedBsonError
+from connectors.mongodb.values.bson_forms import MalformedBsonError, ScalarTexts
 
 #: Text of a document, or None for one of another shape.
 Shape = Callable[[bytes], str | None]

@@ -1,7 +1,7 @@
 """Column texts out of the two forms in which PostgreSQL sends rows: COPY's text format and pgoutput's tuples. Pure; the careful way.
 
 Formats: PostgreSQL documentation, COPY ("Text Format") and "Logical Replication Message Formats" (TupleData). The generated functions of
-`connectors.postgres.encode.generate` have quicker ways for usual rows and come here for the others.
+`connectors.postgres.encode.table` have quicker ways for usual rows and come here for the others.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""The source offset of PostgreSQL (postgres.md §10; `PostgresOffsetContext.java`): Debezium's fields in Debezium's order, so that either
-loads the other's.
+"""The source offset of PostgreSQL, with Debezium's fields in Debezium's order (`PostgresOffsetContext`), and log sequence numbers.
 
-What it says. While a snapshot runs, `snapshot` is there and `snapshot_completed` is false: a start takes the snapshot again. Once it is
-complete, `lsn` is the position from which streaming goes on: every transaction that committed before it is in the snapshot. A field of
-our own beside them tells what of the snapshot is done (`SnapshotProgress`): a start of ours then streams what has
-changed since, and reads what is left (`snapshot_life.py`); the position is then a streaming one while the snapshot is unfinished. While
-streaming, the offset names the last event that was sent: its transaction (`txId`), its position (`lsn` = `lsn_proc`), how many events of
-that position were sent where there are several (`lsn_events_processed`), and the end of the last transaction that was sent whole
+Either product loads the other's offsets. While a snapshot runs, `snapshot` is there and `snapshot_completed` is false: a start takes the
+snapshot again. Once it is complete, `lsn` is the position from which streaming continues: every transaction that committed before it is in
+the snapshot. A field of our own says which parts of the snapshot are done (`SnapshotProgress`): a start of ours then streams what has
+changed since and reads what is left (`snapshot/lifecycle.py`); the position is then one of the stream while the snapshot is unfinished.
+While streaming, the offset names the last event that was sent: its transaction (`txId`), its position (`lsn` = `lsn_proc`), how many events
+of that position were sent where there are several (`lsn_events_processed`), and the end of the last transaction that was sent as a whole
 (`lsn_commit`).
+
+Log sequence numbers are plain ints in arithmetic and offsets, and `X/Y` in SQL and messages.
 """
 
 from __future__ import annotations
@@ -112,3 +113,14 @@ def acknowledged_lsn(stored: SourceOffset) -> int | None:
     snapshot's."""
     found = whole_number(stored, "lsn_commit")
     return whole_number(stored, "lsn_proc") if found is None else found
+
+
+def format_lsn(lsn: int) -> str:
+    """The server's text, two hexadecimal halves without padding."""
+    return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
+
+
+def parse_lsn(text: str) -> int:
+    """The number of `X/Y`. Raises ValueError."""
+    high, low = text.split("/")
+    return int(high, 16) << 32 | int(low, 16)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from connectors.engine.relational.table import Table, TableId
-from connectors.postgres.position.lsn import parse_lsn
+from connectors.postgres.position.offset import parse_lsn
 from connectors.postgres.server.connection import Connection, placeholders, quote_literal
 from connectors.postgres.types.columns import IDENTITY_DEFAULT, BaseType, PgColumn
 

@@ -11,24 +11,104 @@ Hand-over from snapshot to stream, so that nothing is lost:
   those deletes, and any transaction between the two reads.
 - `snapshot.mode=always` asks for a new beginning at every start: there a second, *temporary* slot is made for its consistent point and
   exported snapshot, and the lasting slot is read from that point. Without room for one more slot it is done as above.
+
+The line that says what the creation of a replication slot waits for.
+
+A consistent point is one before which every transaction has ended, so CREATE_REPLICATION_SLOT waits for the numbered transactions that
+run on the server, in whatever database, and for as long as they take: `statement_timeout` does not count for replication commands
+(`snapbuild.c`, SnapBuildFindSnapshot).
+
+The oldest transaction that a slot keeps the catalog for, as records show it (`xmin.fetch.interval.ms`;
+`PostgresStreamingChangeEventSource.java`, getSlotXmin).
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
 from connectors.postgres.errors import ServerError, translate
-from connectors.postgres.position.lsn import format_lsn, parse_lsn
+from connectors.postgres.position.offset import format_lsn, parse_lsn
 from connectors.postgres.server.catalog import ServerState
-from connectors.postgres.server.connection import Connection, Stopped, quote_literal, quote_name
+from connectors.postgres.server.connection import Connection, Row, Stopped, quote_literal, quote_name
 from connectors.postgres.server.settings import ConnectionSettings
-from connectors.postgres.slot.slot_wait import SlotWait
 
 log = logging.getLogger(__name__)
+
+
+FIRST_REPORT_SECONDS = 5.0
+REPORT_SECONDS = 30.0
+#: How many transactions a line names.
+SHOWN = 3
+
+#: A user without pg_read_all_stats sees other users' transactions, but neither their state nor their age.
+_RUNNING_SQL = (
+    "SELECT pid::text, application_name, datname, state, extract(epoch FROM now() - xact_start)::bigint, age(backend_xid) AS behind "
+    "FROM pg_stat_activity WHERE backend_xid IS NOT NULL UNION ALL "
+    "SELECT NULL, gid, database, 'prepared', extract(epoch FROM now() - prepared)::bigint, age(transaction) FROM pg_prepared_xacts "
+    "ORDER BY behind DESC"
+)
+
+
+class SlotWait:
+    """Call it often while a slot is being created: it warns after FIRST_REPORT_SECONDS, then each REPORT_SECONDS. Owned by the task's
+    thread.
+
+    Args:
+        observer: an ordinary connection that nobody uses meanwhile.
+        slot: the slot's name.
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, observer: Connection, slot: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._observer = observer
+        self._slot = slot
+        self._clock = clock
+        self._began = clock()
+        self._next = self._began + FIRST_REPORT_SECONDS
+
+    def __call__(self) -> None:
+        """Warn when it is time. Raises Stopped."""
+        now = self._clock()
+        if now < self._next:
+            return
+        self._next = now + REPORT_SECONDS
+        try:
+            causes = describe_running(self._observer.query(_RUNNING_SQL))
+        except ServerError as error:
+            causes = f"Which ones these are could not be asked ({error})."
+        log.warning(
+            "The replication slot '%s' is still being created, after %.0f s: the server waits until transactions that run now have "
+            "ended. %s Nothing was read yet and nothing is lost; the work goes on when they end.",
+            self._slot,
+            now - self._began,
+            causes,
+        )
+
+
+def describe_running(running: list[Row]) -> str:
+    """Sentences about running transactions, the oldest ones first, and how to end the oldest."""
+    if not running:
+        return (
+            "None shows here; on a standby it is the primary that has to log its running ones: SELECT pg_log_standby_snapshot(); there "
+            "(version 16 and later)."
+        )
+    more = f" and {len(running) - SHOWN} more" if len(running) > SHOWN else ""
+    pid, name, *_ = running[0]
+    end = f"SELECT pg_terminate_backend({pid});" if pid else f"ROLLBACK PREPARED '{name}'; or COMMIT PREPARED '{name}'; in its database"
+    return f"The oldest: {', '.join(map(_describe_one, running[:SHOWN]))}{more}. Let them end, or end the first one: {end}"
+
+
+def _describe_one(row: Row) -> str:
+    pid, name, database, state, seconds, _ = row
+    who = f"pid {pid} ({name or 'no application name'}" if pid else f"prepared transaction '{name}' ("
+    what = [f"database {database}", "" if pid is None else state or "state hidden from this user", f"for {seconds} s" if seconds else ""]
+    return f"{who}{', ' if pid else ''}{', '.join(filter(None, what))})"
+
 
 #: Since when the plug-in sends what `pg_logical_emit_message` wrote, and transactions that are open.
 MESSAGES_VERSION = SEGMENTS_VERSION = 140000
@@ -262,3 +342,29 @@ def drop_slot(connection: Connection, name: str) -> None:
     """Drop the slot if it exists and nobody reads it. Raises ServerError."""
     named = f"slot_name = {quote_literal(name)}"
     connection.query(f"SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE {named} AND NOT active")
+
+
+class SlotXmin:
+    """Asks for the slot's `catalog_xmin` from time to time. Owned by the task's thread.
+
+    Args:
+        general: the connection of now.
+        seconds: how long an answer is good.
+    """
+
+    def __init__(self, general: Callable[[], Connection], slot: str, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._general = general
+        self._sql = f"SELECT catalog_xmin FROM pg_replication_slots WHERE slot_name = {quote_literal(slot)}"
+        self._seconds = seconds
+        self._clock = clock
+        self._known: int | None = None
+        self._until = 0.0
+
+    def __call__(self) -> int | None:
+        """The number; None when the slot is gone. Raises ServerError."""
+        now = self._clock()
+        if self._known is None or now >= self._until:
+            rows = self._general().query(self._sql)
+            self._known = int(rows[0][0]) if rows and rows[0][0] is not None else None
+            self._until = now + self._seconds
+        return self._known

@@ -17,7 +17,7 @@ from connectors.postgres.errors import ServerError, translate
 from connectors.postgres.preparation import open_general
 from connectors.postgres.server.catalog import read_tables
 from connectors.postgres.snapshot.chunks import PostgresChunks
-from connectors.postgres.snapshot.rows import CopyRows, Moment
+from connectors.postgres.snapshot.rows import ConsistentSnapshot, CopyRows
 from connectors.postgres.tables import TableFactory
 
 
@@ -74,7 +74,7 @@ class PostgresPresentTables:
             structure = next(iter(read_tables(connection, wanted, with_generated=False).values()), None)
             if structure is None:
                 raise ConnectError(f"The table {name} is gone")
-            rows = CopyRows(connection, self._factory.build(structure), Moment(0, None, time.time_ns() // 1000))
+            rows = CopyRows(connection, self._factory.build(structure), ConsistentSnapshot(0, None, time.time_ns() // 1000))
             while (read := rows.read()) is not None:
                 yield rows.encode(read, Marker.MIDDLE)
         except ServerError as error:

@@ -50,8 +50,7 @@ from connectors.engine.signal.actions import BlockingRequest
 from connectors.engine.snapshot.initial.progress import SnapshotProgress
 from connectors.engine.stored_offsets import BLOCKING, INITIAL
 from connectors.postgres.config import PostgresConfig
-from connectors.postgres.position.lsn import format_lsn
-from connectors.postgres.position.offset import PostgresOffset
+from connectors.postgres.position.offset import PostgresOffset, format_lsn
 from connectors.postgres.preparation import Start, open_general
 from connectors.postgres.server.connection import Connection
 from connectors.postgres.snapshot.snapshot import PostgresSnapshot, SnapshotRequest
@@ -60,7 +59,7 @@ from connectors.postgres.tables import TableFactory
 log = logging.getLogger(__name__)
 
 
-class SnapshotLife:
+class SnapshotLifecycle:
     """See the module.
 
     Args:

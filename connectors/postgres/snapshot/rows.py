@@ -25,7 +25,7 @@ FILL_WAIT_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class ConsistentSnapshot:
     """What all rows of a snapshot share: its position, a transaction's number (see `snapshot.py`) and its start (µs since 1970).
     `last_commit` is the end of the last streamed transaction, for a snapshot that interrupts a stream."""
 
@@ -51,7 +51,7 @@ class CopyRows:
         self,
         connection: Connection,
         table: CapturedTable,
-        moment: Moment,
+        moment: ConsistentSnapshot,
         *,
         where: str = "",
         statement: str | None = None,
@@ -125,7 +125,7 @@ class CopyRows:
         return self._encode(rows, marker)
 
 
-def snapshot_encoder(table: CapturedTable, moment: Moment) -> Callable[[Sequence[bytes], Marker], list[EncodedRow]]:
+def snapshot_encoder(table: CapturedTable, moment: ConsistentSnapshot) -> Callable[[Sequence[bytes], Marker], list[EncodedRow]]:
     """What makes records of a table's raw rows, at a moment."""
     m = moment
     sources: dict[Marker, bytes] = {

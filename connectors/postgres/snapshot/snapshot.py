@@ -26,14 +26,12 @@ from connectors.engine.snapshot.parallel.pool import ParallelSnapshot, ReaderTab
 from connectors.engine.stored_offsets import BLOCKING, INITIAL
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.errors import ServerError, translate
-from connectors.postgres.position.lsn import format_lsn, parse_lsn
-from connectors.postgres.position.offset import PostgresOffset
+from connectors.postgres.position.offset import PostgresOffset, format_lsn, parse_lsn
 from connectors.postgres.server.catalog import read_tables
 from connectors.postgres.server.connection import Connection, quote_literal, quote_name
 from connectors.postgres.snapshot import worker
-from connectors.postgres.snapshot.chunk_plan import TableCuts, ordered, read_sizes
-from connectors.postgres.snapshot.chunks import DIALECT
-from connectors.postgres.snapshot.rows import CopyRows, Moment, snapshot_encoder
+from connectors.postgres.snapshot.chunks import DIALECT, TableCuts, ordered, read_sizes
+from connectors.postgres.snapshot.rows import ConsistentSnapshot, CopyRows, snapshot_encoder
 from connectors.postgres.tables import TableFactory
 
 log = logging.getLogger(__name__)
@@ -141,7 +139,7 @@ class PostgresSnapshot:
         self._moment = replace(self._moment, last_commit=base.lsn_commit)
         self.offset = replace(base, snapshot=self._request.kind, progress=self.offset.progress)
 
-    def _begin(self, request: SnapshotRequest) -> Moment:
+    def _begin(self, request: SnapshotRequest) -> ConsistentSnapshot:
         function = "pg_current_xact_id" if self._connection.server_version >= 130000 else "txid_current"
         ((tx_id,),) = self._connection.query(f"SELECT CASE WHEN NOT pg_is_in_recovery() THEN {function}()::text END")
         take = f"SET TRANSACTION SNAPSHOT {quote_literal(request.exported)};" if request.exported else ""
@@ -153,7 +151,7 @@ class PostgresSnapshot:
             "SELECT (extract(epoch FROM current_timestamp) * 1000000)::bigint, "
             "CASE WHEN pg_is_in_recovery() THEN pg_last_wal_receive_lsn() ELSE pg_current_wal_lsn() END"
         )
-        return Moment(
+        return ConsistentSnapshot(
             parse_lsn(str(here)) if request.lsn is None else request.lsn,
             int(tx_id) if tx_id else None,
             int(ts_us or 0),

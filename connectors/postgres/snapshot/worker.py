@@ -20,13 +20,13 @@ from connectors.postgres.errors import ServerError, translate
 from connectors.postgres.preparation import open_general
 from connectors.postgres.server.catalog import read_tables
 from connectors.postgres.server.connection import Connection, quote_literal
-from connectors.postgres.snapshot.rows import CopyRows, Moment
+from connectors.postgres.snapshot.rows import ConsistentSnapshot, CopyRows
 from connectors.postgres.tables import CapturedTable, TableFactory
 
 MODULE = __name__
 
 
-def spec(config: PostgresConfig, encoding: JsonEncoding, exported: str, moment: Moment) -> dict[str, Any]:
+def spec(config: PostgresConfig, encoding: JsonEncoding, exported: str, moment: ConsistentSnapshot) -> dict[str, Any]:
     """What a reader is told first; holds the password."""
     return {"config": dict(config.raw), "encoding": asdict(encoding), "exported": exported, "moment": asdict(moment)}
 
@@ -41,7 +41,7 @@ class _Source:
         self._config = parse_config(told["config"])
         encoding = replace(JsonEncoding(**told["encoding"]), key_schemas=False, value_schemas=False)
         self._factory = TableFactory(self._config, encoding, ())
-        self._moment = Moment(**told["moment"])
+        self._moment = ConsistentSnapshot(**told["moment"])
         self._tables: dict[TableId, CapturedTable] = {}
         try:
             self._connection = _connect(self._config, told["exported"])

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from connectors.postgres.errors import ServerError
-from connectors.postgres.position.stream_position import StreamPlace
+from connectors.postgres.position.stream_position import StreamPosition
 from connectors.postgres.server.connection import Connection
 from connectors.postgres.stream import pgoutput
 
@@ -56,7 +56,7 @@ class Feedback:
     def __init__(
         self,
         connection: Connection,
-        place: StreamPlace,
+        place: StreamPosition,
         seconds: float,
         silence: Silence | None = None,
         clock: Callable[[], float] = time.monotonic,

@@ -1,34 +1,87 @@
-"""How a PostgreSQL stream is opened, and how it learns what its tables look like. Used by the task's thread."""
+"""How a PostgreSQL stream is opened, and how it learns what its tables look like. Used by the task's thread.
+
+`replica.identity.autoset.values`: replica identities that the connector sets when streaming starts (postgres.md §7).
+"""
 
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable, Sequence
 
 from connect_py.api import JsonEncoding
 from connectors.engine.metrics import StreamingMetrics
+from connectors.engine.relational.filters import compile_java_regex
 from connectors.engine.relational.table import Table, TableId
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.errors import ServerError
-from connectors.postgres.position.lsn import format_lsn
-from connectors.postgres.position.offset import PostgresOffset
+from connectors.postgres.position.offset import PostgresOffset, format_lsn
 from connectors.postgres.server import catalog
 from connectors.postgres.server.catalog import ServerState
-from connectors.postgres.server.connection import Connection
+from connectors.postgres.server.connection import Connection, quote_literal, quote_name
 from connectors.postgres.slot import slot
-from connectors.postgres.slot.xmin import SlotXmin
-from connectors.postgres.stream import identity
+from connectors.postgres.slot.slot import SlotXmin
 from connectors.postgres.stream.feedback import Silence
-from connectors.postgres.stream.messages import MessageEncoder
 from connectors.postgres.stream.open_transactions import SegmentedMessages
 from connectors.postgres.stream.pgoutput import Relation
-from connectors.postgres.stream.services import Beside
-from connectors.postgres.stream.stream import ChangeStream
+from connectors.postgres.stream.services import PostgresServices
+from connectors.postgres.stream.stream import ChangeStream, MessageEncoder
 from connectors.postgres.tables import CapturedTable, TableFactory, table_of_relation
 from connectors.postgres.types.columns import PgColumn
 
 log = logging.getLogger(__name__)
+
+
+_LETTERS = {"DEFAULT": "d", "FULL": "f", "NOTHING": "n"}
+
+
+def parse_identities(text: str | None) -> list[tuple[re.Pattern[str], str]]:
+    """(table regex, identity) of each entry of a text that validation has passed."""
+    found = []
+    for entry in (text or "").split(","):
+        regex, colon, identity = entry.strip().rpartition(":")
+        if colon:
+            found.append((compile_java_regex(regex), identity.strip()))
+    return found
+
+
+def set_identities(connection: Connection, wanted: Sequence[tuple[re.Pattern[str], str]], tables: Sequence[TableId]) -> None:
+    """Alter the tables whose identity differs. Failures are logged: the user may not own a table, and its changes still flow."""
+    for table in tables:
+        matching = [identity for regex, identity in wanted if regex.fullmatch(str(table))]
+        if len(matching) > 1:
+            log.error(
+                "More than one entry of replica.identity.autoset.values matches the table %s; its replica identity was left alone", table
+            )
+        elif matching:
+            try:
+                _set(connection, table, matching[0])
+            except ServerError as error:
+                log.error("The replica identity of %s could not be set to %s: %s", table, matching[0], error)
+
+
+def _set(connection: Connection, table: TableId, identity: str) -> None:
+    rows = connection.query(
+        "SELECT c.relreplident, (SELECT ic.relname FROM pg_index i JOIN pg_class ic ON ic.oid = i.indexrelid "
+        "WHERE i.indrelid = c.oid AND i.indisreplident) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+        f"WHERE n.nspname = {quote_literal(table.schema)} AND c.relname = {quote_literal(table.table)}"
+    )
+    if not rows:
+        return
+    present, index = rows[0]
+    kind, _, name = identity.partition(" ")
+    name = name.strip()
+    if kind.upper() == "INDEX":
+        if present == "i" and index == name:
+            return
+        what = f"USING INDEX {quote_name(name)}"
+    else:
+        if present == _LETTERS[kind.upper()]:
+            return
+        what = kind.upper()
+    connection.query(f"ALTER TABLE {quote_name(table.schema)}.{quote_name(table.table)} REPLICA IDENTITY {what}")
+    log.info("Replica identity of %s set to %s", table, identity)
 
 
 #: How long the catalog is left to settle when a table changes in the stream. The server sends names and types only; what else a schema says
@@ -59,7 +112,7 @@ class StreamOpener:
         config: PostgresConfig,
         encoding: JsonEncoding,
         factory: TableFactory,
-        side: Beside,
+        side: PostgresServices,
         metrics: StreamingMetrics,
         *,
         general: Callable[[], Connection],
@@ -88,9 +141,9 @@ class StreamOpener:
             ServerError: the general connection failed.
         """
         config = self._config
-        identities = identity.parse_identities(config.raw.get("replica.identity.autoset.values"))
+        identities = parse_identities(config.raw.get("replica.identity.autoset.values"))
         if identities:
-            identity.set_identities(self._general(), identities, tables)
+            set_identities(self._general(), identities, tables)
         in_segments = config.flag("large.transaction.streaming")
         if in_segments and server.version < slot.SEGMENTS_VERSION:
             log.warning("large.transaction.streaming: this server keeps large transactions itself, since it is older than version 14")

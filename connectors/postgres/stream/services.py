@@ -1,4 +1,10 @@
-"""PostgreSQL's part of what goes on beside a stream; see `connectors.engine.services`. Owned by the task's thread."""
+"""What PostgreSQL adds to the services of a source (signals, incremental snapshots, transaction metadata). Owned by the task's thread.
+
+Watermarks of an incremental snapshot are rows of the signal table, or, with `read.only=true`, positions of the log. Debezium compares
+transaction numbers of `pg_current_snapshot()` with those of the stream there, and needs traffic or heartbeats to advance. Here the high
+watermark is the log's position after the chunk: every transaction that the chunk can have seen has committed before it, and the server
+tells a stream that has caught up how far it is, also when nothing happens.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +16,97 @@ from connect_py.api import SourceTaskContext
 from connect_py.api.record import EncodedRow
 from connectors.engine import services
 from connectors.engine.relational.table import TableId
-from connectors.engine.snapshot.incremental.contract import SnapshotHooks
+from connectors.engine.snapshot.incremental.contract import SnapshotHooks, Watermarks, WrittenWatermarks
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.errors import ServerError, translate
-from connectors.postgres.position.offset import PostgresOffset
-from connectors.postgres.server.connection import Connection
+from connectors.postgres.position.offset import PostgresOffset, parse_lsn
+from connectors.postgres.server.connection import Connection, quote_literal, quote_name
 from connectors.postgres.snapshot.chunks import ChunkRow, PostgresChunks
 from connectors.postgres.stream.stream import ChangeStream
-from connectors.postgres.stream.taps import Taps
-from connectors.postgres.stream.watermarks import watermarks_of
+from connectors.postgres.stream.tables import Taps
 from connectors.postgres.tables import CapturedTable, TableFactory
+
+
+def watermarks_of(config: PostgresConfig, general: Callable[[], Connection], received: Callable[[], int]) -> Watermarks | None:
+    """The way that the configuration asks for; None without any.
+
+    Args:
+        general: the connection of now.
+        received: up to where the stream was read.
+    """
+    if config.choice("read.only") == "true":
+        return LogPositions(general, received, user=config.user, database=config.database)
+    if config.signal_table is None:
+        return None
+    table = SignalTable(general, config.signal_table, user=config.user, database=config.database)
+    deletes = config.choice("incremental.snapshot.watermarking.strategy") == "insert_delete"
+    return WrittenWatermarks(table.insert, table.delete if deletes else None)
+
+
+class SignalTable:
+    """Writes to the signal table, each time in a transaction of its own. Raises ConnectError."""
+
+    def __init__(self, general: Callable[[], Connection], table: TableId, *, user: str, database: str) -> None:
+        self._general = general
+        self._name = f"{quote_name(table.schema)}.{quote_name(table.table)}"
+        self._table = table
+        self._user, self._database = user, database
+
+    def insert(self, id_: str, type_: str, data: str) -> None:
+        """Insert a row."""
+        values = ", ".join(quote_literal(value) for value in (id_, type_, data))
+        self._run(f"INSERT INTO {self._name} VALUES ({values})")
+
+    def delete(self, id_: str) -> None:
+        """Delete a row."""
+        self._run(f"DELETE FROM {self._name} WHERE id = {quote_literal(id_)}")
+
+    def _run(self, sql: str) -> None:
+        try:
+            self._general().query(sql)
+        except ServerError as error:
+            what = f"Cannot write to the signal table {self._table}"
+            raise translate(error, what, user=self._user, database=self._database) from None
+
+
+class LogPositions(Watermarks):
+    """See the module."""
+
+    open_at_once = True
+
+    def __init__(self, general: Callable[[], Connection], received: Callable[[], int], *, user: str, database: str) -> None:
+        self._general = general
+        self._received = received
+        self._user, self._database = user, database
+        self._chunk = ""
+        self._end: int | None = None
+
+    def low(self, chunk: str) -> None:
+        """See `Watermarks`."""
+        self._chunk, self._end = chunk, None
+
+    def high(self, chunk: str) -> None:
+        """See `Watermarks`."""
+        try:
+            ((lsn,),) = self._general().query(
+                "SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END"
+            )
+        except ServerError as error:
+            raise translate(error, "Cannot read the log's position", user=self._user, database=self._database) from None
+        self._end = parse_lsn(str(lsn))
+
+    def passed(self) -> str:
+        """See `Watermarks`."""
+        if self._end is None or self._received() < self._end:
+            return ""
+        chunk, self._chunk, self._end = self._chunk, "", None
+        return chunk
+
 
 _LSN = Struct(">q")
 
 
-class Beside(services.Beside[ChunkRow]):
+class PostgresServices(services.Beside[ChunkRow]):
     """See the module.
 
     Args:
@@ -74,12 +156,12 @@ class Beside(services.Beside[ChunkRow]):
             self.incremental.structure_seen(table.structure)
 
     def records(self, rows: list[ChunkRow]) -> list[EncodedRow]:
-        """See `Beside`."""
+        """See `PostgresServices`."""
         assert self._stream is not None
         return self._chunks.rows(rows, *self._stream.place)
 
     def watch(self, collection: str | None) -> None:
-        """See `Beside`."""
+        """See `PostgresServices`."""
         watched = self._table_of(collection)
         if watched != self.taps.watched:
             self.taps.watched = watched
@@ -87,12 +169,12 @@ class Beside(services.Beside[ChunkRow]):
                 self._stream.tap()
 
     def position(self) -> Mapping[str, Any]:
-        """See `Beside`."""
+        """See `PostgresServices`."""
         found = self._position()
         return found.dump() if found else {}
 
     def execute(self, statement: str) -> None:
-        """See `Beside`."""
+        """See `PostgresServices`."""
         try:
             self._general().query(statement)
         except ServerError as error:

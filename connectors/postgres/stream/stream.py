@@ -1,11 +1,13 @@
-"""The stream of changes: pgoutput messages to encoded records, with the offset of the last one (postgres.md §9 to §13).
+"""The stream of changes: pgoutput messages become encoded records, with the offset of the last one.
 
-Owned by the task's thread: it reads the socket, decodes, encodes and answers the server's pings; there is no queue in between. What the
-server may discard is only what the offsets topic holds (`acknowledge`), never what was merely read.
+Owned by the task's thread: it reads the socket, decodes, encodes and answers the server's pings; there is no queue in between. The server
+may discard only what the offsets topic holds (`acknowledge`), never what was merely read. Logical decoding messages
+(`pg_logical_emit_message`) become records of the topic `<prefix>.message` (`LogicalDecodingMessageMonitor`).
 """
 
 from __future__ import annotations
 
+import base64
 import logging
 import time
 from collections.abc import Callable
@@ -14,27 +16,109 @@ from struct import Struct
 import psycopg
 
 from connect_py.api import Route
-from connect_py.api.record import EncodedRow
+from connect_py.api.record import EncodedRow, JsonEncoding
+from connect_py.converters.json_schema import schema_to_json
+from connect_py.converters.json_write import quote
+from connect_py.data.schema import OPTIONAL_BYTES, OPTIONAL_INT64, OPTIONAL_STRING, STRING, struct
 from connect_py.errors import DataError
 from connectors.engine.batches import MAX_BYTES, MAX_ROWS
-from connectors.engine.envelope import tail
+from connectors.engine.envelope import TRANSACTION_SCHEMA, tail
 from connectors.engine.metrics import StreamingMetrics
 from connectors.engine.moved_rows import MovedRows
 from connectors.engine.pending import PendingRows
+from connectors.engine.relational.filters import NameFilter
+from connectors.postgres.encode.source_info import SOURCE_SCHEMA, SourceBlock
 from connectors.postgres.encode.table import KeyChange
 from connectors.postgres.errors import ServerError
 from connectors.postgres.position.offset import PostgresOffset
-from connectors.postgres.position.stream_position import COMMIT, EVENT_TYPES, Event, StreamPlace
+from connectors.postgres.position.stream_position import COMMIT, EVENT_TYPES, Event, StreamPosition
 from connectors.postgres.server.connection import Connection
 from connectors.postgres.stream import pgoutput
 from connectors.postgres.stream.feedback import Feedback, Silence
-from connectors.postgres.stream.messages import COLLECTION, MessageEncoder
 from connectors.postgres.stream.open_transactions import SegmentedMessages
-from connectors.postgres.stream.tables import Resolver, StreamTables
-from connectors.postgres.stream.taps import Taps
+from connectors.postgres.stream.pgoutput import LogicalMessage
+from connectors.postgres.stream.tables import Resolver, StreamTables, Taps
 from connectors.postgres.tables import CapturedTable
 
 log = logging.getLogger(__name__)
+
+
+#: What messages are counted as in their transaction. The reference shows a Java object there, whose number differs from run to run.
+MESSAGE_COLLECTION = "io.debezium.connector.postgresql.LogicalDecodingMessageMonitor$LogicalDecodingMessageId"
+MESSAGE_KEY_SCHEMA = struct([("prefix", OPTIONAL_STRING)], name="io.debezium.connector.postgresql.MessageKey", version=1)
+
+
+class MessageEncoder:
+    """Makes records of messages.
+
+    Args:
+        prefix: `topic.prefix`.
+        binary_mode: `binary.handling.mode`, which decides how the content looks.
+        wanted: which prefixes are captured.
+    """
+
+    def __init__(self, version: str, prefix: str, database: str, binary_mode: str, wanted: NameFilter, encoding: JsonEncoding) -> None:
+        content = OPTIONAL_BYTES if binary_mode == "bytes" else OPTIONAL_STRING
+        message = struct([("prefix", OPTIONAL_STRING), ("content", content)], name="io.debezium.connector.postgresql.Message", version=1)
+        value_schema = struct(
+            [
+                ("op", STRING),
+                ("ts_ms", OPTIONAL_INT64),
+                ("source", SOURCE_SCHEMA),
+                ("transaction", TRANSACTION_SCHEMA),
+                ("message", message),
+            ],
+            name="io.debezium.connector.postgresql.MessageValue",
+            version=1,
+        )
+        self._route = Route(f"{prefix}.message", MESSAGE_KEY_SCHEMA, value_schema)
+        self._block = SourceBlock(
+            version=version, name=prefix, database=database, schema="", table="", nulls_as_defaults=encoding.nulls_as_defaults
+        )
+        self._binary_mode = binary_mode
+        self._wanted = wanted
+        self._key = _frame(schema_to_json(MESSAGE_KEY_SCHEMA)) if encoding.key_schemas else (b"", b"")
+        self._value = _frame(schema_to_json(value_schema)) if encoding.value_schemas else (b"", b"")
+
+    def is_wanted(self, message: LogicalMessage) -> bool:
+        """Whether its prefix is captured."""
+        return self._wanted(message.prefix)
+
+    def encode(
+        self,
+        message: LogicalMessage,
+        *,
+        lsn: int,
+        xid: int | None,
+        ts_us: int,
+        last_commit: int | None,
+        now_ns: int,
+        block: bytes = b"null",
+        xmin: int | None = None,
+    ) -> EncodedRow:
+        """A message's record; `block` is its place in its transaction, as JSON text."""
+        prefix = quote(message.prefix).encode()
+        source = self._block.transaction(ts_us, xid, last_commit, xmin=xmin)(lsn)
+        payload = b'{"op":"m","ts_ms":%d,"source":%b,"transaction":%b,"message":{"prefix":%b,"content":"%b"}}' % (
+            now_ns // 1_000_000,
+            source,
+            block,
+            prefix,
+            self._content(message.content),
+        )
+        return self._route, self._key[0] + b'{"prefix":' + prefix + b"}" + self._key[1], self._value[0] + payload + self._value[1]
+
+    def _content(self, content: bytes) -> bytes:
+        if self._binary_mode == "hex":
+            return content.hex().encode()
+        if self._binary_mode == "base64-url-safe":
+            return base64.urlsafe_b64encode(content)
+        return base64.b64encode(content)
+
+
+def _frame(schema: bytes) -> tuple[bytes, bytes]:
+    return b'{"schema":' + schema + b',"payload":', b"}"
+
 
 _LSN = Struct(">q")
 #: After this many messages the clock is looked at: a database whose changes make no records would else never let the task do anything else.
@@ -99,7 +183,7 @@ class ChangeStream:
         self._metrics = metrics or StreamingMetrics("postgres", "")
         self._tables = StreamTables(resolve, taps, on_structure)
         self._moved = MovedRows(tombstones, headers)
-        self._place = StreamPlace(stored, xmin)
+        self._place = StreamPosition(stored, xmin)
         self._feedback = Feedback(connection, self._place, status_seconds, silence)
         self.until: int | None = None
         self._beyond: bytes | None = None
@@ -143,7 +227,7 @@ class ChangeStream:
 
     @property
     def quiet(self) -> PostgresOffset | None:
-        """Where the source stands although nothing of it changed; see `StreamPlace.quiet`."""
+        """Where the source stands although nothing of it changed; see `StreamPosition.quiet`."""
         return self._place.quiet(self._feedback.looked_through)
 
     @property
@@ -383,7 +467,7 @@ class ChangeStream:
             return
         block = b"null"
         if self._taps.monitor is not None and decoded.transactional:
-            block = self._taps.monitor.event(COLLECTION, self._taps.shown_transaction(message))
+            block = self._taps.monitor.event(MESSAGE_COLLECTION, self._taps.shown_transaction(message))
         place = self._place
         row = self._messages.encode(
             decoded,

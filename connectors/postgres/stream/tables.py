@@ -1,15 +1,167 @@
-"""Tables by the numbers that stand for them in the stream. A RELATION message tells a number before the rows that use it, and again when
-the table's structure has changed."""
+"""The stream's tables by the numbers that stand for them, and what listens to single tables: signals, an open window, transactions.
+
+A RELATION message announces a number before the rows that use it, and again when the table's structure has changed. The stream calls three
+functions of a table's encoder for its rows. A tap wraps them for the tables it listens to; the functions of all other tables are the
+encoder's own, so that a stream to which nothing listens pays nothing for it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
 
-from connectors.postgres.encode.table import KeyChange
-from connectors.postgres.position.stream_position import StreamPlace
+from connectors.engine.relational.table import TableId
+from connectors.engine.signal.records import SignalRecord, deleted, inserted
+from connectors.engine.transactions import TransactionMonitor
+from connectors.postgres.encode.table import KeyChange, PostgresEncoder
+from connectors.postgres.encode.tuples import read_tuple
+from connectors.postgres.position.stream_position import StreamPosition
 from connectors.postgres.stream import pgoutput
-from connectors.postgres.stream.taps import Taps
 from connectors.postgres.tables import CapturedTable
+
+_HEAD = b'"transaction":null'
+
+Encoded = tuple[bytes | None, bytes]
+
+
+class RowFunctions(Protocol):
+    """A table's functions as the stream calls them; see `PostgresEncoder`."""
+
+    insert: Callable[[bytes, int, bytes, bytes], Encoded]
+    update: Callable[[bytes, int, bytes, bytes], tuple[bytes | None, bytes, bytes | None]]
+    delete: Callable[[bytes, int, bytes, bytes], Encoded]
+    split: Callable[[bytes, int, bytes, bytes, bytes], KeyChange]
+
+
+@dataclass(slots=True)
+class Taps:
+    """What is listened to; the owner changes it between batches.
+
+    Attributes:
+        signal_table: None when the channel `source` is off.
+        on_signal: carries out a signal; may emit rows.
+        deletes_close: whether the deletion of a row of the signal table is a watermark.
+        watched: the table of the window that waits, None without one.
+        on_event: told of the keys of its events.
+        on_truncate: told of its truncates.
+        monitor: counts the events of transactions, None when there is no transaction metadata.
+        shown_transaction: the present transaction as records show it, for an event's message.
+        skipped: operations that make no events.
+    """
+
+    signal_table: TableId | None = None
+    on_signal: Callable[[SignalRecord], None] = lambda _: None
+    deletes_close: bool = False
+    watched: TableId | None = None
+    on_event: Callable[[bytes | None], None] = lambda _: None
+    on_truncate: Callable[[], None] = lambda: None
+    monitor: TransactionMonitor | None = None
+    shown_transaction: Callable[[bytes], str] = lambda _: ""
+    skipped: frozenset[str] = frozenset()
+
+    def apply(self, table: TableId, encoder: PostgresEncoder, width: int, to: RowFunctions) -> None:
+        """Set a table's functions: the encoder's own, wrapped in what listens.
+
+        Args:
+            width: columns of the relation.
+        """
+        to.insert, to.update, to.delete, to.split = encoder.insert, encoder.update, encoder.delete, encoder.split
+        if self.monitor is not None:
+            _count(self, str(table), self.monitor, to)
+        if self.watched == table:
+            _watch(self, to)
+        if self.signal_table == table:
+            _listen(self, width, len(encoder.columns), to)
+
+
+def _count(taps: Taps, table: str, monitor: TransactionMonitor, to: RowFunctions) -> None:
+    """Give every event its transaction block."""
+    insert, update, delete, split = to.insert, to.update, to.delete, to.split
+
+    def block(message: bytes, tail: bytes) -> bytes:
+        return b'"transaction":' + monitor.event(table, taps.shown_transaction(message)) + tail[len(_HEAD) :]
+
+    def counted_insert(message: bytes, at: int, source: bytes, tail: bytes) -> Encoded:
+        return insert(message, at, source, block(message, tail))
+
+    def counted_update(message: bytes, at: int, source: bytes, tail: bytes) -> tuple[bytes | None, bytes, bytes | None]:
+        if "u" in taps.skipped:
+            return update(message, at, source, tail)
+        found = update(message, at, source, block(message, tail))
+        if not found[1]:
+            # it changed nothing, or the key: then it is two events, which `split` counts
+            monitor.forget(table)
+        return found
+
+    def counted_delete(message: bytes, at: int, source: bytes, tail: bytes) -> Encoded:
+        return delete(message, at, source, block(message, tail))
+
+    def counted_split(message: bytes, at: int, source: bytes, delete_tail: bytes, create_tail: bytes) -> KeyChange:
+        deleted = delete_tail if "d" in taps.skipped else block(message, delete_tail)
+        created = create_tail if "c" in taps.skipped else block(message, create_tail)
+        return split(message, at, source, deleted, created)
+
+    to.insert, to.update, to.delete, to.split = counted_insert, counted_update, counted_delete, counted_split
+
+
+def _watch(taps: Taps, to: RowFunctions) -> None:
+    """Tell the window of every event's key. An operation that is skipped makes no event, so the window's row stays."""
+    insert, update, delete, split = to.insert, to.update, to.delete, to.split
+
+    def watched_insert(message: bytes, at: int, source: bytes, tail: bytes) -> Encoded:
+        found = insert(message, at, source, tail)
+        taps.on_event(found[0])
+        return found
+
+    def watched_update(message: bytes, at: int, source: bytes, tail: bytes) -> tuple[bytes | None, bytes, bytes | None]:
+        found = update(message, at, source, tail)
+        if found[1] and "u" not in taps.skipped:
+            taps.on_event(found[0])
+        return found
+
+    def watched_delete(message: bytes, at: int, source: bytes, tail: bytes) -> Encoded:
+        found = delete(message, at, source, tail)
+        taps.on_event(found[0])
+        return found
+
+    def watched_split(message: bytes, at: int, source: bytes, delete_tail: bytes, create_tail: bytes) -> KeyChange:
+        change = split(message, at, source, delete_tail, create_tail)
+        if "d" not in taps.skipped:
+            taps.on_event(change.old_key)
+        if "c" not in taps.skipped:
+            taps.on_event(change.new_key)
+        return change
+
+    to.insert, to.update, to.delete, to.split = watched_insert, watched_update, watched_delete, watched_split
+
+
+def _listen(taps: Taps, width: int, columns: int, to: RowFunctions) -> None:
+    """Take the rows of the signal table for signals, before they are encoded as the ordinary rows that they are too."""
+    insert, delete = to.insert, to.delete
+
+    def signal_insert(message: bytes, at: int, source: bytes, tail: bytes) -> Encoded:
+        id_, type_, data = _row(message, at, width, columns)
+        if id_ is not None and type_ is not None:
+            taps.on_signal(inserted(id_, type_, data))
+        return insert(message, at, source, tail)
+
+    def signal_delete(message: bytes, at: int, source: bytes, tail: bytes) -> Encoded:
+        if taps.deletes_close:
+            id_, _, data = _row(message, at, width, columns)
+            if id_ is not None:
+                taps.on_signal(deleted(id_, data))
+        return delete(message, at, source, tail)
+
+    to.insert, to.delete = signal_insert, signal_delete
+
+
+def _row(message: bytes, at: int, width: int, columns: int) -> tuple[str | None, str | None, str | None]:
+    """Id, type and data: a signal table's three columns, by their places."""
+    if columns != 3 or width != 3:
+        return None, None, None
+    texts = [text if isinstance(text, str) else None for text in read_tuple(message, at + 1, width)[0]]
+    return texts[0], texts[1], texts[2]
 
 
 class TableStream:
@@ -29,7 +181,7 @@ class TableStream:
         self.transaction = -1
         self.source: Callable[[int], bytes] = lambda _: b""
 
-    def enter(self, place: StreamPlace) -> None:
+    def enter(self, place: StreamPosition) -> None:
         """Take the source block of the transaction under way."""
         name, lsn = place.origin or (None, None)
         self.source = self.captured.block.transaction(place.commit_us, place.xid, place.last_commit, name, lsn, xmin=place.xmin)

@@ -1,4 +1,4 @@
-"""bytea, and columns of types that are not known, by `binary.handling.mode` (debezium-common.md §6.3; postgres.md §14)."""
+"""bytea, bit and bit varying, and columns of unknown types, by `binary.handling.mode`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Callable
 from functools import cache
 
 from connect_py.converters.json_write import quote
-from connect_py.data.schema import BYTES, STRING
+from connect_py.data import Schema, Type
+from connect_py.data.schema import BOOLEAN, BYTES, STRING
 from connectors.engine.encode.numbers import base64_of_bytes
 from connectors.engine.encode.plan import ColumnPlan, Unrepresentable
 from connectors.engine.values.binary import TEXT_OF_BYTES
-from connectors.postgres.types.base import RootType, ValueOptions
+from connectors.postgres.types.base import Family, RootType, ValueOptions
 
 
 def bytea(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
@@ -70,3 +71,42 @@ def unknown(name: str, text_form: Callable[[str], str], options: ValueOptions) -
         lambda text: f'"{text_of(text_form(text).encode())}"',
         placeholder=_placeholder(options),
     )
+
+
+#: The length that stands for `bit varying` without one.
+UNBOUNDED = 2_147_483_647
+
+
+def bits(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
+    """bit(1) and varbit(1) are booleans, longer ones bytes."""
+    if root.typmod == 1:
+        return ColumnPlan(name, BOOLEAN, lambda text: "true" if bytes_of_bits(text) else "false", fallback="false")
+    return ColumnPlan(name, bits_schema(root), lambda text: f'"{base64_of_bytes(bytes_of_bits(text))}"')
+
+
+def bits_schema(root: RootType) -> Schema:
+    """`io.debezium.data.Bits` with the column's length in bits."""
+    length = root.typmod if root.typmod > 0 else UNBOUNDED
+    return Schema(Type.BYTES, name="io.debezium.data.Bits", version=1, parameters=(("length", str(length)),))
+
+
+def bytes_of_bits(text: str) -> bytes:
+    """Little-endian, up to the highest bit that is set: `101` → 05, `0` → empty."""
+    try:
+        value = int(text or "0", 2)
+    except ValueError:
+        raise Unrepresentable(f"{text!r} is not a text of bits") from None
+    return value.to_bytes((value.bit_length() + 7) // 8, "little")
+
+
+def bits_array(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
+    """bit(n)[]: the reference gives the column the schema of one value and never a value (pg_types_odd_arrays.json)."""
+    length = RootType("bit", root.typmod)
+    return ColumnPlan(name, BOOLEAN if root.typmod == 1 else bits_schema(length), _no_form)
+
+
+def _no_form(text: str) -> str:
+    raise Unrepresentable("arrays of bit have no form in events")
+
+
+BITS: dict[str, Family] = {"bit": bits, "varbit": bits}

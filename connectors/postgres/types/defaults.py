@@ -20,9 +20,9 @@ from connect_py.data.times import days_to_date, millis_to_time, millis_to_timest
 from connectors.engine.encode.plan import ColumnPlan
 from connectors.postgres.types import temporal
 from connectors.postgres.types.base import RootType
-from connectors.postgres.types.bits import bytes_of_bits
-from connectors.postgres.types.interval import iso_text, micros_of_interval
+from connectors.postgres.types.binary import bytes_of_bits
 from connectors.postgres.types.numbers import precision_and_scale
+from connectors.postgres.types.temporal import iso_text, micros_of_interval
 
 _FUNCTION = re.compile(r"[(]?[A-Za-z0-9_.]+\(.*\)").match
 _LITERAL = re.compile(r"'(.*?)'").search

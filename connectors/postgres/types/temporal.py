@@ -2,6 +2,10 @@
 
 Texts are those of DateStyle ISO and TimeZone UTC. Sentinels and overflows are the reference's own, seen in its bytes: beyond the year
 294247 microseconds no longer fit 64 bits, and Java saturates the seconds, then adds the fraction and wraps around.
+
+interval, as the session's IntervalStyle `postgres` prints it (postgres.md §14; MicroDuration.java, Interval.java).
+
+Dates and times as ISO texts: `time_as_iso.precision.mode=isostring` (IsoDate.java, IsoTime.java, IsoTimestamp.java).
 """
 
 from __future__ import annotations
@@ -9,12 +13,15 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Callable
+from decimal import ROUND_DOWN, Decimal
 from functools import cache
+from typing import NamedTuple
 
 from connect_py.data import Schema, Type
 from connect_py.data.logical import DATE, TIME, TIMESTAMP
 from connectors.engine.encode.plan import ColumnPlan, Unrepresentable
 from connectors.engine.encode.temporal import civil_from_days, days_from_civil
+from connectors.engine.values.iso import iso_date, iso_time, iso_timestamp
 from connectors.postgres.types.base import Family, RootType, ValueOptions
 
 DATE_INFINITY = {"infinity": -2147472692, "-infinity": -2147472691}
@@ -252,4 +259,114 @@ def _schema(type_: Type, name: str) -> Schema:
     return Schema(type_, name=name, version=1)
 
 
-FAMILIES: dict[str, Family] = {"date": date, "time": time, "timetz": timetz, "timestamp": timestamp, "timestamptz": timestamptz}
+TEMPORAL: dict[str, Family] = {"date": date, "time": time, "timetz": timetz, "timestamp": timestamp, "timestamptz": timestamptz}
+
+
+MICRO_DURATION = Schema(Type.INT64, name="io.debezium.time.MicroDuration", version=1)
+ISO_INTERVAL = Schema(Type.STRING, name="io.debezium.time.Interval", version=1)
+#: MicroDuration.DAYS_PER_MONTH_AVG.
+_DAYS_PER_MONTH = 365.25 / 12
+_NANO = Decimal("1e-9")
+
+_FORM = re.compile(
+    r"(?:(?P<years>[+-]?\d+) years? ?)?(?:(?P<months>[+-]?\d+) mons? ?)?(?:(?P<days>[+-]?\d+) days? ?)?"
+    r"(?:(?P<sign>[+-])?(?P<hours>\d+):(?P<minutes>\d\d):(?P<seconds>\d\d(?:\.\d+)?))?"
+).fullmatch
+
+
+class Parts(NamedTuple):
+    """An interval's fields, each with its own sign. Seconds are the double that the reference's driver makes of two whole numbers."""
+
+    years: int
+    months: int
+    days: int
+    hours: int
+    minutes: int
+    seconds: float
+
+
+def interval(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
+    """Microseconds, or an ISO text, by `interval.handling.mode`."""
+    if options.interval_mode == "string":
+        return ColumnPlan(name, ISO_INTERVAL, lambda text: f'"{iso_text(text)}"', fallback='"P0Y0M0DT0H0M0S"')
+    return ColumnPlan(name, MICRO_DURATION, lambda text: str(micros_of_interval(text)), fallback="0")
+
+
+def parts_of(text: str) -> Parts:
+    """`-1 years -2 mons +3 days -04:05:06.789`. Raises ValueError, also for the infinities of PostgreSQL 17."""
+    found = _FORM(text)
+    if found is None or not text:
+        raise Unrepresentable(f"{text!r} is not an interval in the style postgres")
+    years, months, days = (int(found[part] or 0) for part in ("years", "months", "days"))
+    sign = -1 if found["sign"] == "-" else 1
+    whole, _, fraction = (found["seconds"] or "0").partition(".")
+    # 1.235 so becomes 1.2349999999999999 (`PGInterval.getSeconds`)
+    seconds = int(whole) + int(fraction.ljust(6, "0")) / 1e6
+    return Parts(years, months, days, sign * int(found["hours"] or 0), sign * int(found["minutes"] or 0), sign * seconds)
+
+
+def micros_of_interval(text: str) -> int:
+    """Microseconds, a month being a twelfth of 365.25 days; computed in doubles and cut to 64 bits as Java does."""
+    part = parts_of(text)
+    days = (part.years * 12 + part.months) * _DAYS_PER_MONTH + part.days
+    seconds = ((days * 24 + part.hours) * 60 + part.minutes) * 60 + part.seconds
+    return max(min(int(seconds * 1e6), _MAX_LONG), -_MAX_LONG - 1)
+
+
+def iso_text(text: str) -> str:
+    """`P1Y2M3DT4H5M6.78S`: every part, trailing zeros of the seconds removed."""
+    part = parts_of(text)
+    exact = Decimal(repr(part.seconds)).quantize(_NANO, ROUND_DOWN)
+    seconds = f"{exact.normalize():f}" if exact else "0"
+    return f"P{part.years}Y{part.months}M{part.days}DT{part.hours}H{part.minutes}M{seconds}S"
+
+
+INTERVALS: dict[str, Family] = {"interval": interval}
+
+
+#: What Java's calendars make of the sentinels (pg_types_iso.json); in streams, and of dates in snapshots.
+_INFINITE_DATES = {"infinity": "-5877611-06-21Z", "-infinity": "-5877611-06-22Z"}
+_SNAPSHOT_INFINITE_DATES = {"infinity": "+292278994-08-16Z", "-infinity": "+292269055-12-02Z"}
+
+
+def date_as_iso(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
+    """`2016-11-04Z`."""
+    return ColumnPlan(
+        name,
+        _iso_schema("IsoDate"),
+        lambda text: f'"{_INFINITE_DATES.get(text) or iso_date(days_of_date(text))}"',
+        # the sentinels take the careful way, on which rows of a snapshot have a form of their own
+        "iso_of_finite($)",
+        quoted=True,
+        helpers={"iso_of_finite": _iso_of_finite},
+        snapshot=lambda text: f'"{_SNAPSHOT_INFINITE_DATES.get(text) or iso_date(days_of_date(text))}"',
+        fallback='"1970-01-01Z"',
+    )
+
+
+def time_as_iso(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
+    """`13:51:30.123Z`."""
+    return ColumnPlan(name, _iso_schema("IsoTime"), lambda text: f'"{iso_time(micros_of_time(text))}"', fallback='"00:00:00Z"')
+
+
+def timestamp_as_iso(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
+    """`2016-11-04T13:51:30.123456Z`."""
+    return ColumnPlan(
+        name,
+        _iso_schema("IsoTimestamp"),
+        lambda text: f'"{iso_timestamp(wide_micros_of_timestamp(text))}"',
+        fallback='"1970-01-01T00:00:00Z"',
+    )
+
+
+def _iso_of_finite(text: str) -> str:
+    if text in _INFINITE_DATES:
+        raise ValueError(text)
+    return iso_date(days_of_date(text))
+
+
+def _iso_schema(name: str) -> Schema:
+    return Schema(Type.STRING, name=f"io.debezium.time.{name}", version=1)
+
+
+ISO_TIMES: dict[str, Family] = {"date": date_as_iso, "time": time_as_iso, "timestamp": timestamp_as_iso}
