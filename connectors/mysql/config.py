@@ -1,4 +1,9 @@
-"""What is read of the properties (mysql.md §1; `MySqlConnectorConfig.java`); `properties.py` defines them."""
+"""What is read of the properties (mysql.md §1; `MySqlConnectorConfig.java`); `properties.py` defines them.
+
+When a start reads structures, when it reads rows, and whether changes are followed: `snapshot.mode` of MySQL (mysql.md §4). Pure.
+
+How to reach the server. No driver is needed to hold it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,7 @@ from typing import Final
 
 from connect_py.api import Password
 from connect_py.api.config import ConfigType, ConfigValue, parse_value
-from connect_py.errors import ConfigError
+from connect_py.errors import ConfigError, FatalTaskError
 from connectors.engine.config import OLD_NAMES, ParsedConfig, skipped_operations, with_defaults, with_present_mode, with_present_names
 from connectors.engine.plugins.checks import add_problems, plugin_problems
 from connectors.engine.plugins.custom_converters import CustomConverters
@@ -20,15 +25,149 @@ from connectors.engine.relational.column_rules import ColumnRules
 from connectors.engine.relational.filters import NameFilter, TableFilters, parse_regexes
 from connectors.engine.relational.keys import KeyRules
 from connectors.engine.relational.table import TableId
-from connectors.engine.snapshot.modes import custom
+from connectors.engine.snapshot.modes import SnapshotMode, StoredPosition, custom
 from connectors.engine.topic_naming import DATABASE_STRATEGY
 from connectors.engine.without_effect import warn_of_unused
-from connectors.mysql.modes import MODES, MySqlMode, configuration_based, of_custom
 from connectors.mysql.properties import EXTENSIONS, MARIADB_PROPERTIES, PROPERTIES, UNLISTED, WITHOUT_EFFECT, properties_of
-from connectors.mysql.settings import ConnectionSettings, Heartbeats, heartbeats_within
 from connectors.mysql.types.base import ValueOptions
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class MySqlMode:
+    """One mode.
+
+    Attributes:
+        data: what must be stored for rows to be read.
+        schema: the same of structures; whoever reads rows reads structures first.
+        streams: whether changes are followed afterwards.
+        when_position_lost: rows are read when the server no longer has the log of the stored position; otherwise that fails the task.
+        keeps_position: streaming goes on from the stored position, not from the snapshot's.
+        when_history_lost: structures are read when the schema history is gone, and streaming goes on from the stored position; otherwise
+            that fails the task.
+    """
+
+    name: str
+    data: frozenset[StoredPosition]
+    schema: frozenset[StoredPosition]
+    streams: bool = True
+    when_position_lost: bool = False
+    keeps_position: bool = False
+    when_history_lost: bool = False
+
+    def reads_data(self, stored: StoredPosition) -> bool:
+        """Whether a start with this stored position reads rows."""
+        return stored in self.data
+
+    def reads_schema(self, stored: StoredPosition) -> bool:
+        """Whether a start with this stored position reads structures.
+
+        Raises:
+            FatalTaskError: an unfinished snapshot is stored and the mode takes none.
+        """
+        if stored is StoredPosition.UNFINISHED_SNAPSHOT and stored not in self.data | self.schema:
+            raise FatalTaskError(
+                "The connector previously stopped while taking a snapshot, but now the connector is configured to never allow "
+                "snapshots. Reconfigure the connector to use snapshots initially or when needed."
+            )
+        return stored in self.data | self.schema
+
+
+_EVER: Final = frozenset(StoredPosition)
+_NEW: Final = frozenset({StoredPosition.NONE, StoredPosition.UNFINISHED_SNAPSHOT})
+_NEVER: Final[frozenset[StoredPosition]] = frozenset()
+
+MODES: Final = {
+    mode.name: mode
+    for mode in (
+        MySqlMode("always", _EVER, _EVER),
+        MySqlMode("initial", _NEW, _NEW),
+        MySqlMode("initial_only", _NEW, _NEW, streams=False),
+        MySqlMode("no_data", _NEVER, _NEW),
+        MySqlMode("recovery", _NEVER, _EVER, keeps_position=True, when_history_lost=True),
+        MySqlMode("when_needed", _NEW, _NEW, when_position_lost=True),
+    )
+}
+
+
+def configuration_based(raw: Mapping[str, str]) -> MySqlMode:
+    """`configuration_based`: the properties decide at every start, whatever is stored."""
+
+    def says(name: str) -> bool:
+        return raw.get(f"snapshot.mode.configuration.based.{name}", "false").strip().lower() == "true"
+
+    data, schema = says("snapshot.data"), says("snapshot.schema")
+    return MySqlMode(
+        "configuration_based",
+        _EVER if data else _NEVER,
+        _EVER if data or schema else _NEVER,
+        streams=says("start.stream"),
+        when_position_lost=says("snapshot.on.data.error"),
+        when_history_lost=says("snapshot.on.schema.error"),
+    )
+
+
+def of_custom(mode: SnapshotMode) -> MySqlMode:
+    """A mode that an installed package adds (`snapshot.mode=custom`); where rows are read, structures are."""
+    stored = {
+        StoredPosition.NONE: mode.without_offset,
+        StoredPosition.UNFINISHED_SNAPSHOT: mode.when_unfinished,
+        StoredPosition.STREAMING: mode.when_finished,
+    }
+    data = frozenset(position for position, wanted in stored.items() if wanted)
+    return MySqlMode(mode.name, data, data | _NEW, streams=mode.streams, when_position_lost=mode.when_position_lost)
+
+
+@dataclass(frozen=True)
+class ConnectionSettings:
+    """How to reach the server. Never printed.
+
+    Attributes:
+        connect_timeout: seconds.
+        query_timeout: seconds that one statement may take until its answer begins; 0 is for ever.
+        ssl_mode: ``database.ssl.mode`` in small letters, with `_`.
+        ssl_ca: a PEM file or PKCS #12 store of certificates to trust, which ssl_ca_password opens; None trusts the system's.
+        allows_public_key: Connector/J's ``allowPublicKeyRetrieval``, see `connectors.mysql.server.connection`.
+        ssl_cert: such a file or store with our own certificate and its key, which ssl_cert_password opens.
+    """
+
+    host: str
+    port: int
+    user: str
+    password: Password | None
+    connect_timeout: float = 30.0
+    query_timeout: float = 0.0
+    ssl_mode: str = "preferred"
+    ssl_ca: str | None = None
+    ssl_ca_password: Password | None = None
+    ssl_cert: str | None = None
+    ssl_cert_password: Password | None = None
+    allows_public_key: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeats:
+    """What tells a server with nothing to say from one that is gone, since nothing says that a connection is half open.
+
+    Attributes:
+        period: seconds after which a server without events is asked to send a heartbeat.
+        limit: seconds for which nothing may come; None for ever.
+    """
+
+    period: float = 10.0
+    limit: float | None = 60.0
+
+
+USUAL_HEARTBEATS: Final = Heartbeats()
+_SHORTEST_PERIOD = 0.1
+
+
+def heartbeats_within(interval: float, *, limited: bool) -> Heartbeats:
+    """Three heartbeats at least in so many seconds, ten seconds apart at most; `limited` says whether that is how long nothing may come."""
+    period = max(min(USUAL_HEARTBEATS.period, interval / 3), _SHORTEST_PERIOD)
+    return Heartbeats(period, max(interval, 3 * period) if limited else None)
+
 
 #: The release whose records these are; shown in `source.version` and as the plug-in's version.
 VERSION: Final = "3.6.1.Final"

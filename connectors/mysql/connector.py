@@ -37,7 +37,7 @@ class MySqlConnector(SourceConnector):
         found = validate_config(config, self.connector)
         if not any(value.errors for value in found):
             # the driver is loaded only here: a worker that hosts no MySQL connector needs none
-            from connectors.mysql.validation import connection_problem
+            from connectors.mysql.server.validation import connection_problem
 
             problem = connection_problem(config, self.connector)
             if problem:

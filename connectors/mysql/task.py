@@ -15,24 +15,21 @@ from connectors.engine.signal.actions import BlockingRequest
 from connectors.engine.snapshot.incremental.contract import BusyError
 from connectors.engine.task import IDLE_SECONDS, DatabaseTask, State
 from connectors.mysql.binlog.client import BinlogClient
-from connectors.mysql.config import parse_config
+from connectors.mysql.config import MySqlMode, parse_config
 from connectors.mysql.errors import PurgedPositionError
-from connectors.mysql.modes import MySqlMode
-from connectors.mysql.position.mariadb_gtid import MariadbGtidSet
-from connectors.mysql.position.offset import MySqlOffset
-from connectors.mysql.position.place import StreamPlace
+from connectors.mysql.position.gtid import MariadbGtidSet
+from connectors.mysql.position.offset import EventPosition, MySqlOffset
 from connectors.mysql.position.source_info import block_schema
 from connectors.mysql.preparation import prepare
-from connectors.mysql.schema.captured import CapturedTables, TableFactory
+from connectors.mysql.schema.captured import CapturedTables, Reselector, TableFactory
 from connectors.mysql.schema.changes_topic import SchemaChangeRecords
-from connectors.mysql.schema.reselect import Reselector
 from connectors.mysql.schema.schema import Schema
 from connectors.mysql.server import queries
 from connectors.mysql.server.connection import Connection
 from connectors.mysql.snapshot.blocking import BlockingSnapshot
-from connectors.mysql.snapshot.resume import RestOfSnapshot
+from connectors.mysql.snapshot.resume import ResumedSnapshot
 from connectors.mysql.snapshot.snapshot import MySqlSnapshot
-from connectors.mysql.stream.services import Beside
+from connectors.mysql.stream.services import MySqlServices
 from connectors.mysql.stream.stream import ChangeStream
 from offsets.schema_history import KafkaSchemaHistory
 
@@ -43,7 +40,7 @@ log = logging.getLogger(__name__)
 STORE_SECONDS, STORE_POLL_SECONDS = 10.0, 0.02
 
 
-class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
+class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
     """Snapshot, then stream, one server.
 
     Attributes:
@@ -61,7 +58,7 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
         self._history: KafkaSchemaHistory | None = None
         self._schema: Schema | None = None
         self._tables: CapturedTables | None = None
-        self._snapshot: MySqlSnapshot | RestOfSnapshot | BlockingSnapshot | None = None
+        self._snapshot: MySqlSnapshot | ResumedSnapshot | BlockingSnapshot | None = None
         self._stream: ChangeStream | None = None
         self._snapshot_done = False
         self._must_store = False
@@ -85,7 +82,7 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
             self._records = SchemaChangeRecords(
                 parsed.topic_prefix, parsed.connector, block_schema(parsed.connector), context.encoding, self._headers
             )
-        self._beside = Beside(parsed, context, lambda: self._position, self.hooks)
+        self._beside = MySqlServices(parsed, context, lambda: self._position, self.hooks)
         self._beside.restore(self._position.more if self._position else {})
         if self._snapshot_is_due():
             self._not_before = time.monotonic() + parsed.seconds("snapshot.delay.ms")
@@ -103,7 +100,7 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
         return self._config.snapshot_mode
 
     @property
-    def _running(self) -> MySqlSnapshot | RestOfSnapshot | BlockingSnapshot | None:
+    def _running(self) -> MySqlSnapshot | ResumedSnapshot | BlockingSnapshot | None:
         return self._snapshot
 
     def _goes_on(self) -> str:
@@ -132,7 +129,9 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
         config = self._config
         self._connection = queries.open_connection(config)
         self._history = KafkaSchemaHistory(config.history_topic, config.history_client)
-        self._schema = Schema(config, self._history, self._partition, self._records, letters=queries.letters_of_names(self._connection))
+        self._schema = Schema(
+            config, self._history, self._partition, self._records, letters=queries.lower_case_table_names(self._connection)
+        )
         start = prepare(self._connection, config, self._position, self._history, snapshot_done=self._snapshot_done)
         if self._position is None and not start.schema:
             self._position = start.position
@@ -149,7 +148,7 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
             on_first_use=lambda id_: self._side.new_tables.seen(str(id_)),
         )
         if start.data and not start.schema and start.position is not None:
-            self._snapshot = RestOfSnapshot(
+            self._snapshot = ResumedSnapshot(
                 self._connection,
                 config,
                 self._encoding,
@@ -185,7 +184,7 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
     def _catch_up(self) -> EncodedBatch | None:
         """Stream up to the moment at which what is left of a snapshot is read."""
         rest, position, side = self._snapshot, self._position, self._side
-        assert isinstance(rest, RestOfSnapshot) and position is not None and self._tables is not None
+        assert isinstance(rest, ResumedSnapshot) and position is not None and self._tables is not None
         if self._stream is None and not rest.is_reached_by(position):
             self._stream = self._open_stream()
             self._stream.stop_at(rest.end)
@@ -226,7 +225,7 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
     def _let_go_of_rows(self) -> None:
         self._side.general.close()
 
-    def _end_snapshot(self, snapshot: MySqlSnapshot | RestOfSnapshot | BlockingSnapshot) -> None:
+    def _end_snapshot(self, snapshot: MySqlSnapshot | ResumedSnapshot | BlockingSnapshot) -> None:
         if snapshot.is_blocking:
             self._position = snapshot.after
         else:
@@ -240,7 +239,7 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
         """Interrupt streaming for a snapshot that a signal asked for; what cannot be done is logged."""
         side, position, tables = self._side, self._position, self._tables
         assert position is not None and tables is not None and self._schema is not None
-        place = StreamPlace(position.file, position.pos) if self._stream is None else self._stream.position(last_thread=True)
+        place = EventPosition(position.file, position.pos) if self._stream is None else self._stream.position(last_thread=True)
         try:
             patterns = [compile_java_regex(name) for name in request.collections]
             wanted = self._config.filters.snapshot_order(tables.names(), patterns)
@@ -313,7 +312,7 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
         if before is None or (not rows and fields == before.more):
             return None
         self._position = replace(offset or before, more=fields)
-        if isinstance(self._snapshot, RestOfSnapshot):
+        if isinstance(self._snapshot, ResumedSnapshot):
             self._position = self._snapshot.mark(self._position)
         stored = self._position.dump()
         return EncodedBatch(rows, self._partition, stored, self._side.made(stored))
@@ -325,7 +324,7 @@ class MySqlConnectorTask(DatabaseTask[Beside, MySqlOffset]):
             # a blocking snapshot lies behind
             self._connection = queries.open_connection(config)
         with_gtids = queries.has_gtids(self._connection, config) and not config.flag("gtid.ignore.on.recovery")
-        gtids = queries.left_out(self._connection, config, position)
+        gtids = queries.gtids_to_skip(self._connection, config, position)
         if config.read_only and not with_gtids:
             raise FatalTaskError("Read only connection requires GTID_MODE to be ON")
         # the session has nothing more to do, and an idle one would be cut some day

@@ -18,7 +18,7 @@ from pymongo.command_cursor import CommandCursor
 from pymysql.connections import MySQLResult
 from pymysql.protocol import MysqlPacket
 
-from connectors.mysql.server.login import GuardedConnection
+from connectors.mysql.server.connection import GuardedConnection
 
 ROOT = Path(__file__).parents[2]
 #: Folder, and the variables and attributes by which its code calls the driver's objects.

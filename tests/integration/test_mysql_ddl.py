@@ -12,9 +12,8 @@ import pytest
 
 from connect_py.app.services.mysql import MySqlAddress
 from connectors.engine.relational.table import TableId
-from connectors.mysql.changes import Tables
 from connectors.mysql.ddl.statements import apply
-from connectors.mysql.model import MyColumn
+from connectors.mysql.model import MyColumn, Tables
 from connectors.mysql.server.connection import quote_name
 from tests.ddl_changes import SAME, TYPES, actions, key
 

@@ -20,11 +20,10 @@ from connect_py.api import JsonEncoding
 from connect_py.app.services.mysql import MySqlAddress
 from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.initial.run import Marker
-from connectors.mysql.changes import Tables
 from connectors.mysql.config import parse_config
 from connectors.mysql.ddl.statements import apply
-from connectors.mysql.model import MyColumn, MyTable
-from connectors.mysql.position.place import StreamPlace
+from connectors.mysql.model import MyColumn, MyTable, Tables
+from connectors.mysql.position.offset import EventPosition
 from connectors.mysql.schema.captured import TableFactory
 from connectors.mysql.server import queries
 from connectors.mysql.server.connection import Connection, quote_name
@@ -147,7 +146,7 @@ class Altered:
         self.step += 1
         self.cursor.execute(f"UPDATE {table} SET step = {self.step}")
         captured = self.factory.build(self.models.tables[TableId(self.database, table)])
-        reading = TableRows(self.connection, captured, snapshot_encoder(captured, StreamPlace("", 0), 0))
+        reading = TableRows(self.connection, captured, snapshot_encoder(captured, EventPosition("", 0), 0))
         found = {}
         while (rows := reading.read()) is not None:
             for _, _, value in reading.encode(rows, Marker.MIDDLE):

@@ -16,18 +16,16 @@ from connect_py.api import JsonEncoding, Password
 from connect_py.app.services.mysql import MySqlAddress
 from connect_py.errors import ConnectError
 from connectors.engine.envelope import tail
-from connectors.mysql.binlog.bodies import Rows
 from connectors.mysql.binlog.client import BinlogClient
-from connectors.mysql.binlog.events import Query
+from connectors.mysql.binlog.events import Query, Rows
 from connectors.mysql.binlog.table_map import TableMap
-from connectors.mysql.changes import Tables
-from connectors.mysql.config import parse_config
+from connectors.mysql.config import ConnectionSettings, parse_config
 from connectors.mysql.ddl.statements import apply
+from connectors.mysql.model import Tables
 from connectors.mysql.schema.captured import CapturedTable, CapturedTables, TableFactory
 from connectors.mysql.server.connection import Connection
-from connectors.mysql.settings import ConnectionSettings
-from connectors.mysql.snapshot.packet_rows import PacketRows
-from connectors.mysql.stream.table_stream import TableStream
+from connectors.mysql.snapshot.rows import PacketRows
+from connectors.mysql.stream.rows import TableStream
 from tests.binlog_tables import Generated, tables
 from tests.seeds import size
 

@@ -15,18 +15,16 @@ import pytest
 
 from connect_py.api import Password
 from connect_py.app.services.mysql import MySqlAddress
-from connectors.mysql.binlog.bodies import Query, Rows
 from connectors.mysql.binlog.client import BinlogClient
-from connectors.mysql.binlog.row_metadata import described_columns
+from connectors.mysql.binlog.events import Query, Rows
 from connectors.mysql.binlog.rows import read_images, read_pairs, row_reader
-from connectors.mysql.binlog.table_map import TableMap
-from connectors.mysql.changes import Tables
+from connectors.mysql.binlog.table_map import TableMap, described_columns
+from connectors.mysql.config import ConnectionSettings
 from connectors.mysql.ddl.statements import apply
-from connectors.mysql.model import MyTable
+from connectors.mysql.model import MyTable, Tables
 from connectors.mysql.server.connection import Connection
-from connectors.mysql.settings import ConnectionSettings
 from connectors.mysql.types.base import ValueOptions
-from connectors.mysql.types.values import is_text, meaning_of
+from connectors.mysql.types.columns import is_text, meaning_of
 from tests.binlog_peer import KNOWN, is_same, is_same_document, is_what_the_server_has, known, peer_changes, value_of
 from tests.binlog_tables import Generated, Kind, tables
 from tests.seeds import size

@@ -13,7 +13,7 @@ import pytest
 
 from connectors.engine.snapshot.initial import plan
 from connectors.engine.snapshot.parallel.pool import ParallelSnapshot
-from connectors.mysql.snapshot.resume import RestOfSnapshot
+from connectors.mysql.snapshot.resume import ResumedSnapshot
 from tests.integration.test_mysql_snapshot_resume import CHUNK, Source, finished, rows_of, source
 from tests.mysql_task import DirectMySqlTask
 from tests.postgres_task import fold_events
@@ -86,7 +86,7 @@ def test_a_reader_that_dies_interrupts_the_snapshot_and_its_rest_is_read(source:
         first = pids(task)
         os.kill(first[0], signal.SIGKILL)
         source.execute("UPDATE item SET version = 2 WHERE id % 100 = 0", "DELETE FROM item WHERE id % 100 = 1")
-        task.poll_until(lambda: isinstance(task.task._snapshot, RestOfSnapshot) or finished(task), 60)
+        task.poll_until(lambda: isinstance(task.task._snapshot, ResumedSnapshot) or finished(task), 60)
         task.poll_until(lambda: finished(task), 60)
         source.events += task.events
     assert fold_events(source.topic("item")) == source.rows("item")

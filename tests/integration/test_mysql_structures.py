@@ -12,12 +12,12 @@ from connect_py.api import Password
 from connect_py.app.services.mysql import MySqlAddress
 from connect_py.errors import FatalTaskError
 from connectors.engine.relational.table import TableId
+from connectors.mysql.config import ConnectionSettings
 from connectors.mysql.ddl.lexer import DdlError
 from connectors.mysql.ddl.statements import apply
-from connectors.mysql.schema import history_fold, schema
-from connectors.mysql.schema.structures import read_statements
+from connectors.mysql.schema import history, schema
+from connectors.mysql.schema.structure import read_statements
 from connectors.mysql.server.connection import Connection
-from connectors.mysql.settings import ConnectionSettings
 from tests.binlog_task import DirectTask, task_config
 from tests.fix_kafka import Kafka
 
@@ -37,7 +37,7 @@ def database(mysql: MySqlAddress, monkeypatch: pytest.MonkeyPatch) -> Iterator[t
         return apply(sql, *more, **options)
 
     monkeypatch.setattr(schema, "apply", limited)
-    monkeypatch.setattr(history_fold, "apply", limited)
+    monkeypatch.setattr(history, "apply", limited)
     name = f"structures_{uuid.uuid4().hex[:8]}"
     with mysql.connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE {name}")

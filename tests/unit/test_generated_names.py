@@ -17,14 +17,13 @@ from connectors.engine.encode.plan import ColumnPlan
 from connectors.engine.encode.table import TableEncoder
 from connectors.engine.envelope import tail
 from connectors.engine.relational.column_rules import ColumnFacts, ColumnRules
-from connectors.mysql.changes import Tables
 from connectors.mysql.ddl.statements import apply
-from connectors.mysql.model import MyColumn
+from connectors.mysql.model import MyColumn, Tables
 from connectors.mysql.position.source_info import block_schema
-from connectors.mysql.server.fused_text import any_rows, usual_rows
+from connectors.mysql.server.text_rows import any_rows, usual_rows
 from connectors.mysql.types.base import ValueOptions as MyOptions
-from connectors.mysql.types.values import column_plan as my_plan
-from connectors.mysql.types.values import is_text
+from connectors.mysql.types.columns import column_plan as my_plan
+from connectors.mysql.types.columns import is_text
 from connectors.postgres.encode.source_info import SOURCE_SCHEMA
 from connectors.postgres.encode.table import PostgresEncoder
 from connectors.postgres.types.base import BaseType

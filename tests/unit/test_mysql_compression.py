@@ -7,9 +7,8 @@ import zlib
 
 import pytest
 
-from connectors.mysql.binlog.compression import MAX_UNPACKED, unpacked, unpacked_value
-from connectors.mysql.binlog.cursor import Cursor
-from connectors.mysql.binlog.errors import MalformedEventError
+from connectors.mysql.binlog.codes import MalformedEventError
+from connectors.mysql.binlog.cursor import MAX_UNPACKED, Cursor, unpacked, unpacked_value
 
 BOMB = zlib.compress(bytes(32 << 20), 9)
 

@@ -12,7 +12,7 @@ from connectors.engine.snapshot.incremental.java_object import JavaValue
 from connectors.engine.topic_naming import TopicNaming
 from connectors.mysql.config import parse_config
 from connectors.mysql.model import MyColumn
-from connectors.mysql.position.log_place import LogPlace
+from connectors.mysql.position.offset import BinlogPosition
 from connectors.mysql.types.keys import chunk_key
 
 CONFIG = {
@@ -118,9 +118,9 @@ def test_types_without_an_order_cut_no_chunks(kind: str) -> None:
 
 
 def test_places_of_a_log_are_in_the_order_of_its_files_numbers() -> None:
-    places = [LogPlace("b.000009", 900), LogPlace("b.000010", 4), LogPlace("b.1000000", 4)]
+    places = [BinlogPosition("b.000009", 900), BinlogPosition("b.000010", 4), BinlogPosition("b.1000000", 4)]
     assert places[0] < places[1] < places[2]
-    assert not places[0] < LogPlace("b.000009", 900)
+    assert not places[0] < BinlogPosition("b.000009", 900)
 
 
 def test_topics_are_named_by_database_and_table_unless_a_strategy_says_otherwise() -> None:

@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_py.errors import DataError
-from connectors.mysql.position.gtid import GtidSet, covers, parse_transactions, starting_set
-from connectors.mysql.position.mariadb_gtid import MariadbGtidSet
-from connectors.mysql.schema.history_position import is_at_or_before
+from connectors.mysql.position.gtid import GtidSet, MariadbGtidSet, covers, parse_transactions, starting_set
+from connectors.mysql.schema.history import is_at_or_before
 
 A, B = "3e11fa47-71ca-11e1-9e33-c80aa9429562", "6c6f6f4e-e576-11f1-a0f8-02fc00000001"
 SOURCES = st.sampled_from([A, B, f"{A}:tag"])

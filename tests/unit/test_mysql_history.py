@@ -8,10 +8,9 @@ import pytest
 
 from connect_py.errors import DataError
 from connectors.engine.relational.table import TableId
-from connectors.mysql.changes import Tables
 from connectors.mysql.ddl.statements import apply
-from connectors.mysql.schema.history_fold import HistoryFold
-from connectors.mysql.schema.history_records import HistoryRecord, apply_changes, parse_id, quoted_id
+from connectors.mysql.model import Tables
+from connectors.mysql.schema.history import HistoryFold, HistoryRecord, apply_changes, parse_id, quoted_id
 
 GOLDEN = Path(__file__).parents[1] / "parity" / "golden"
 SCENARIOS = sorted(path.stem for path in GOLDEN.glob("mysql_*.json") if '"history_' in path.read_text())

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from connectors.mysql.position.offset import MySqlOffset
-from connectors.mysql.schema.history_position import is_at_or_before
+from connectors.mysql.schema.history import is_at_or_before
 from offsets.pretty_json import pretty_json
 
 A = "3e11fa47-71ca-11e1-9e33-c80aa9429562"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from connectors.mysql.binlog.errors import MalformedEventError
-from connectors.mysql.binlog.json_patch import patched
+from connectors.mysql.binlog.codes import MalformedEventError
+from connectors.mysql.binlog.json_text import patched
 
 REPLACE, INSERT, REMOVE = 0, 1, 2
 SEVEN = b"\x05\x07\x00"

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connect_py.errors import ConfigError
-from connectors.mysql.position.gtid import parse_transactions
-from connectors.mysql.position.mariadb_gtid import MariadbGtidSet
+from connectors.mysql.position.gtid import MariadbGtidSet, parse_transactions
 from connectors.mysql.stream.move_signal import Target, target_of
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"

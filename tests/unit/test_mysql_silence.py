@@ -12,9 +12,8 @@ import pytest
 from connect_py.api import Password
 from connect_py.errors import RetriableError
 from connectors.mysql.binlog.client import BinlogClient
-from connectors.mysql.config import parse_config
+from connectors.mysql.config import ConnectionSettings, Heartbeats, parse_config
 from connectors.mysql.server.connection import Connection
-from connectors.mysql.settings import ConnectionSettings, Heartbeats
 from tests.rogue_mysql import RogueServer, falls_silent
 
 BASE = {"database.hostname": "h", "database.user": "u", "database.server.id": "1", "topic.prefix": "p"}

@@ -6,8 +6,8 @@ import pytest
 
 from connect_py.errors import FatalTaskError
 from connectors.engine.snapshot.modes import StoredPosition
-from connectors.mysql.ddl.statement_kinds import Kind, kind_of
-from connectors.mysql.modes import MODES, configuration_based
+from connectors.mysql.config import MODES, configuration_based
+from connectors.mysql.ddl.statement_text import Kind, kind_of
 
 NONE, UNFINISHED, STREAMING = StoredPosition.NONE, StoredPosition.UNFINISHED_SNAPSHOT, StoredPosition.STREAMING
 

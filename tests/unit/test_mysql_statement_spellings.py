@@ -1,10 +1,9 @@
 """Spellings of statements that the reference cannot read, or reads into wrong columns; parity holds all others."""
 
 from connectors.engine.relational.table import TableId
-from connectors.mysql.changes import Tables
-from connectors.mysql.ddl.normal import normalised
+from connectors.mysql.ddl.statement_text import normalised
 from connectors.mysql.ddl.statements import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, apply
-from connectors.mysql.model import MyTable
+from connectors.mysql.model import MyTable, Tables
 
 
 def table_after(*statements: str, sql_mode: int = 0) -> MyTable:

@@ -6,8 +6,8 @@ import ssl
 
 import pytest
 
+from connectors.mysql.config import ConnectionSettings
 from connectors.mysql.server.connection import _tls
-from connectors.mysql.settings import ConnectionSettings
 
 
 def context_of(mode: str) -> ssl.SSLContext | None:

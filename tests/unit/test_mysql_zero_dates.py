@@ -12,11 +12,11 @@ from connect_py.api import Conversion, ConvertedColumn, JsonEncoding
 from connect_py.data import Type
 from connect_py.errors import ConfigError
 from connectors.engine.relational.table import TableId
-from connectors.mysql.changes import Tables
 from connectors.mysql.config import parse_config, validate_config
 from connectors.mysql.ddl.statements import apply
+from connectors.mysql.model import Tables
 from connectors.mysql.schema.captured import CapturedTable, TableFactory
-from connectors.mysql.types.zero_dates import ZeroDateFallbackConverter
+from connectors.mysql.types.custom import ZeroDateFallbackConverter
 
 NAME = "io.debezium.connector.binlog.converters.ZeroDateFallbackConverter"
 GIVEN = {

@@ -13,7 +13,7 @@ from connect_py.errors import BadRequestError, ConfigError
 from connectors.mongodb.position.offset import MongoOffset
 from connectors.mysql.connector import MySqlConnector
 from connectors.mysql.position.offset import MySqlOffset
-from connectors.mysql.schema.history_position import is_at_or_before
+from connectors.mysql.schema.history import is_at_or_before
 from connectors.postgres.connector import PostgresConnector
 from connectors.postgres.position.offset import PostgresOffset
 

@@ -34,7 +34,7 @@ def history(arguments: Sequence[str], _usage: str) -> int:
 def _run(chosen: argparse.Namespace) -> int:
     from connect_py.app.commands.connector_file import read_connector_file
     from connectors.mysql.config import parse_config
-    from connectors.mysql.schema.history_check import HistoryCheck
+    from connectors.mysql.schema.verify import HistoryCheck
 
     file = read_connector_file(chosen.file)
     connector = "mariadb" if file.config.get("connector.class") == _MARIADB else "mysql"

@@ -1,6 +1,8 @@
 """The binlog as the server dumps it: a session's socket, read packet by packet. Used by one thread.
 
 PyMySQL logs in; after the dump began, nothing is sent any more, and packets are cut out of what the socket gives.
+
+Compressed transactions (``binlog_transaction_compression``).
 """
 
 from __future__ import annotations
@@ -12,10 +14,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import pymysql
+import zstandard
 from pymysql.constants import COMMAND
 
-from connectors.mysql.binlog.codes import EventType
-from connectors.mysql.binlog.errors import MalformedEventError
+from connectors.mysql.binlog.codes import EventType, MalformedEventError
 from connectors.mysql.binlog.events import (
     Body,
     FormatDescription,
@@ -26,10 +28,24 @@ from connectors.mysql.binlog.events import (
     decode_event,
     inner_events,
 )
-from connectors.mysql.binlog.zstd import unpack_transaction
+from connectors.mysql.config import USUAL_HEARTBEATS, ConnectionSettings, Heartbeats
 from connectors.mysql.errors import LostConnectionError, server_error
 from connectors.mysql.server.connection import Connection, quote_literal
-from connectors.mysql.settings import USUAL_HEARTBEATS, ConnectionSettings, Heartbeats
+
+
+def unpack_transaction(payload: TransactionPayload) -> bytes:
+    """The events inside. Raises MalformedEventError: the frame is damaged or unpacks to another size than it says."""
+    if not payload.compressed:
+        return payload.payload
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(payload.payload) as reader:
+            found = reader.read(payload.size + 1)
+    except (zstandard.ZstdError, MemoryError) as error:
+        raise MalformedEventError(f"a compressed transaction cannot be unpacked: {error}") from error
+    if len(found) != payload.size:
+        raise MalformedEventError(f"a compressed transaction unpacks to other than {payload.size} bytes")
+    return found
+
 
 _RECEIVE_BYTES = 1 << 18
 _WHOLE_PACKET = 0xFFFFFF

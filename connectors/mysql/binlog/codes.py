@@ -1,8 +1,13 @@
-"""Numbers of events and column types (MySQL's `libbinlogevents`, `field_types.h`; MariaDB's `log_event.h`)."""
+"""Numbers of events and column types (MySQL's `libbinlogevents`, `field_types.h`; MariaDB's `log_event.h`).
+
+What goes wrong in a binlog's bytes.
+"""
 
 from __future__ import annotations
 
 from enum import IntEnum
+
+from connect_py.errors import DataError
 
 
 class EventType(IntEnum):
@@ -107,3 +112,7 @@ METADATA_SIZE = {
     ColumnType.STRING: 2,
     ColumnType.GEOMETRY: 1,
 }
+
+
+class MalformedEventError(DataError):
+    """Bytes that are no event, or an event that contradicts itself. The only error that leaves this package."""

@@ -1,8 +1,13 @@
-"""A place in bytes from which little-endian fields are read. A read past the end raises `MalformedEventError`."""
+"""A place in bytes from which little-endian fields are read. A read past the end raises `MalformedEventError`.
+
+What MariaDB compresses by itself: events under `log_bin_compress`, and values of COMPRESSED columns (`log_event.cc`, `field.cc`).
+"""
 
 from __future__ import annotations
 
-from connectors.mysql.binlog.errors import MalformedEventError
+import zlib
+
+from connectors.mysql.binlog.codes import MalformedEventError
 
 
 class Cursor:
@@ -52,3 +57,49 @@ class Cursor:
     def text(self, size: int) -> str:
         """UTF-8, with escapes for what is none."""
         return self.take(size).decode("utf-8", "backslashreplace")
+
+
+#: MariaDB's largest `slave_max_allowed_packet`, which holds for a whole event.
+MAX_UNPACKED = 1 << 30
+_DEFLATE, _RAW, _SIZE_BITS = 8, 8, 7
+
+
+def unpacked(cursor: Cursor) -> bytes:
+    """The rest of an event: a byte with the length's size and the algorithm, the length big-endian, zlib."""
+    head = cursor.number(1)
+    if head >> 4 & 7:
+        raise MalformedEventError(f"{head >> 4 & 7} is no known compression")
+    size = int.from_bytes(cursor.take(head & 7), "big")
+    return _inflated(cursor.rest(), size, zlib.MAX_WBITS, "event")
+
+
+def unpacked_value(data: bytes) -> bytes:
+    """A value of a COMPRESSED column: nothing for the empty value, else a byte with the algorithm and the size of the length, the length,
+    raw deflate or zlib; an algorithm of 0 is no compression.
+
+    Raises:
+        MalformedEventError: it is none.
+    """
+    if not data:
+        return data
+    method = data[0]
+    if method == 0:
+        return data[1:]
+    size_bytes = method & _SIZE_BITS
+    if method >> 4 != _DEFLATE or not 1 <= size_bytes <= 4:
+        raise MalformedEventError(f"{method} is no known compression of a value")
+    size = int.from_bytes(data[1 : 1 + size_bytes], "big")
+    return _inflated(data[1 + size_bytes :], size, -zlib.MAX_WBITS if method & _RAW else zlib.MAX_WBITS, "value")
+
+
+def _inflated(data: bytes, size: int, window: int, what: str) -> bytes:
+    """Never more than a byte over what is announced: a megabyte of zlib may stand for a gigabyte, and a limit of 0 is none to zlib."""
+    if size > MAX_UNPACKED:
+        raise MalformedEventError(f"a compressed {what} unpacks to {size} bytes, more than {MAX_UNPACKED}")
+    try:
+        found = zlib.decompressobj(window).decompress(data, size + 1)
+    except zlib.error as error:
+        raise MalformedEventError(f"a compressed {what} could not be unpacked: {error}") from error
+    if len(found) != size:
+        raise MalformedEventError(f"a compressed {what} unpacks to other than {size} bytes")
+    return found

@@ -16,11 +16,11 @@ from socket import ntohl, ntohs
 from connectors.engine.encode.fused import FusedSource, Single
 from connectors.engine.encode.names import Names
 from connectors.engine.encode.plan import Stored
-from connectors.mysql.binlog import temporal
+from connectors.mysql.binlog import values
 from connectors.mysql.binlog.codes import ColumnType
-from connectors.mysql.binlog.columns import BLOBS, UTF8, Meaning, column_statements, shared_names
-from connectors.mysql.binlog.decimals import decimal_reader, stored_groups, stored_size
+from connectors.mysql.binlog.rows import BLOBS, UTF8, Meaning, column_statements, shared_names
 from connectors.mysql.binlog.table_map import StoredColumn
+from connectors.mysql.binlog.values import decimal_reader, stored_groups, stored_size
 
 _LETTERS = {ColumnType.TINY: "b", ColumnType.SHORT: "h", ColumnType.LONG: "i", ColumnType.LONGLONG: "q", ColumnType.DOUBLE: "d"}
 _STRINGS = (ColumnType.VARCHAR, ColumnType.VAR_STRING, ColumnType.STRING)
@@ -39,8 +39,8 @@ _SWAPPED = {1: "$", 2: "swapped2($)", 3: "int_of($, 'big')", 4: "swapped4($)"}
 _NAMES: dict[str, object] = {
     "swapped2": ntohs if sys.byteorder == "little" else _turned(2),
     "swapped4": ntohl if sys.byteorder == "little" else _turned(4),
-    "CLOCK_HIGHS": temporal.CLOCK_HIGHS,
-    "CLOCK_LOWS": temporal.CLOCK_LOWS,
+    "CLOCK_HIGHS": values.CLOCK_HIGHS,
+    "CLOCK_LOWS": values.CLOCK_LOWS,
 }
 
 

@@ -6,11 +6,9 @@ import re
 from dataclasses import replace
 
 from connectors.engine.relational.table import TableId
-from connectors.mysql.changes import Change, Tables, with_unique_key
-from connectors.mysql.ddl.alter import alter_table
-from connectors.mysql.ddl.create import create_table, read_key_columns
-from connectors.mysql.ddl.lexer import NAME_CHARACTER, DdlError, tokens_of, without_surroundings
-from connectors.mysql.ddl.reader import Reader
+from connectors.mysql.ddl.lexer import NAME_CHARACTER, DdlError, Reader, tokens_of, without_surroundings
+from connectors.mysql.ddl.tables import alter_table, create_table, read_key_columns
+from connectors.mysql.model import Change, Tables, with_unique_key
 
 #: MySQL's `MODE_ANSI_QUOTES` and `MODE_NO_BACKSLASH_ESCAPES`.
 ANSI_QUOTES = 4

@@ -6,6 +6,10 @@ What it says. While a snapshot runs, `snapshot` is there: Debezium takes it agai
 are the transactions that were read whole.
 Inside a transaction `event` counts its events that were handled, and `row` the rows of the next one: a start reads the transaction again
 and passes over them.
+
+Where a stream is, as source blocks show it.
+
+Places of the binlog that can be compared. Pure.
 """
 
 from __future__ import annotations
@@ -92,3 +96,35 @@ class MySqlOffset:
             (PROGRESS, self.progress if self.is_snapshot_unfinished else None),
         ]
         return {**{name: value for name, value in fields if value is not None}, **self.more}
+
+
+@dataclass(frozen=True, slots=True)
+class EventPosition:
+    """The event that was read last.
+
+    Attributes:
+        pos: where it begins.
+        gtid: of its transaction.
+        thread: that made it; None outside of transactions.
+    """
+
+    file: str
+    pos: int
+    server_id: int = 0
+    gtid: str | None = None
+    thread: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BinlogPosition:
+    """A position in a file of one server's log; the files' names end with their number."""
+
+    file: str
+    pos: int
+
+    def __lt__(self, other: BinlogPosition) -> bool:
+        return self._order() < other._order()
+
+    def _order(self) -> tuple[int, int]:
+        number = self.file.rpartition(".")[2]
+        return int(number) if number.isdigit() else 0, self.pos

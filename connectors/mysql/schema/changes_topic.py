@@ -18,9 +18,9 @@ from connect_py.data import Schema, Type
 from connect_py.data.schema import INT32, INT64, OPTIONAL_STRING, STRING, array, struct
 from connect_py.data.struct import Struct
 from connectors.engine.relational.table import TableId
-from connectors.mysql.changes import Change
 from connectors.mysql.ddl.lexer import without_surroundings
-from connectors.mysql.schema.history_records import quoted_id, table_to_json
+from connectors.mysql.model import Change
+from connectors.mysql.schema.history import quoted_id, table_to_json
 
 _OPTIONAL_INT32 = INT32.as_optional()
 _OPTIONAL_BOOLEAN = Schema(Type.BOOLEAN, optional=True)

@@ -17,18 +17,15 @@ from connect_py.api.record import EncodedRow
 from connect_py.errors import DataError
 from connectors.engine.relational.filters import matches_any
 from connectors.engine.relational.table import TableId
-from connectors.mysql.changes import Change, Tables
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.ddl.lexer import DdlError
-from connectors.mysql.ddl.normal import normalised
-from connectors.mysql.ddl.statement_kinds import without_settings
+from connectors.mysql.ddl.statement_text import normalised, without_settings
 from connectors.mysql.ddl.statements import ANSI_QUOTES, apply, concerned_table
-from connectors.mysql.model import MyTable
+from connectors.mysql.model import Change, MyTable, Tables
 from connectors.mysql.position.offset import MySqlOffset
 from connectors.mysql.position.source_info import SourceBlock
 from connectors.mysql.schema.changes_topic import SchemaChangeRecords, parts_of
-from connectors.mysql.schema.history_fold import HistoryFold
-from connectors.mysql.schema.history_records import HistoryRecord, apply_changes, changes_from_json
+from connectors.mysql.schema.history import HistoryFold, HistoryRecord, apply_changes, changes_from_json
 from offsets.schema_history import KafkaSchemaHistory
 
 log = logging.getLogger(__name__)

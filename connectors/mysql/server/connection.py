@@ -1,25 +1,218 @@
-"""A connection for statements. The only home of the driver, besides `binlog_client.py`, which takes over a connection's socket."""
+"""A connection for statements. The only home of the driver, besides `binlog_client.py`, which takes over a connection's socket.
+
+A large result, read from the socket as it is asked for. It takes the driver's connection over until its last row was read.
+
+A login that does not give the password away: left to itself, the driver answers whatever a server asks for.
+
+A machine between us and the server, or in its place, may ask for the password as it is (`mysql_clear_password`, `dialog`), for a hash that
+can be undone (`mysql_old_password`), or for the password under a public key of its own (`sha256_password`, `caching_sha2_password`). Over a
+connection without TLS these are refused, as Connector/J and libmysqlclient do; the last is allowed by Connector/J's property
+`allowPublicKeyRetrieval`. TLS that verifies no certificate keeps listeners away, but not a machine in the server's place.
+"""
 
 from __future__ import annotations
 
 import logging
 import socket
 import ssl
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import pymysql
-from pymysql.constants import CLIENT
+from pymysql.constants import CLIENT, CR
 from pymysql.converters import escape_string
+from pymysql.protocol import MysqlPacket
 
 from connect_py.errors import ConfigError
 from connectors.engine.certificates import pem_file
-from connectors.mysql.errors import LostConnectionError, server_error
-from connectors.mysql.server.login import GuardedConnection
-from connectors.mysql.server.result import TextResult
-from connectors.mysql.settings import ConnectionSettings
+from connectors.mysql.config import ConnectionSettings
+from connectors.mysql.errors import LostConnectionError, server_error, server_error_of_packet
+from connectors.mysql.server.text_rows import MalformedRowError, TextRow, large_row, packet_size, row_function, split_packets
 
 log = logging.getLogger(__name__)
+
+
+_RECEIVE_BYTES = 1 << 18
+_ERROR = 0xFF
+
+
+class TextResult:
+    """The rows of one statement.
+
+    Args:
+        receive: gives some of the next bytes, at most so many, and none when the connection ended. Raises ServerError.
+        ended: called when the last row was read.
+        characters: of each column, whether its values are characters.
+        where: for messages.
+    """
+
+    def __init__(self, receive: Callable[[int], bytes], ended: Callable[[], None], characters: Sequence[bool], where: str) -> None:
+        self._receive = receive
+        self._ended = ended
+        self._where = where
+        self._read_row = row_function(characters)
+        self._data = b""
+        self._at = 0
+        self._done = False
+
+    def read(self, rows: int, size: int) -> tuple[list[TextRow], int]:
+        """As `packets`, the rows as texts."""
+        found, total = self.packets(rows, size)
+        try:
+            return [self._read_row(row, row.decode("latin-1")) for row in found], total
+        except (MalformedRowError, IndexError) as error:
+            raise LostConnectionError(f"{self._where} sent a row that cannot be read: {error}") from None
+
+    def packets(self, rows: int, size: int) -> tuple[list[bytes], int]:
+        """Up to so many rows, of about so many bytes.
+
+        Returns:
+            The rows as they came, none after the last one, and their bytes.
+
+        Raises:
+            ServerError: the statement failed, or the connection broke.
+        """
+        found: list[bytes] = []
+        total = 0
+        while not self._done and len(found) < rows and total < size:
+            before = self._at
+            self._at, special = split_packets(self._data, before, found.append, rows - len(found))
+            more = not special or not self._special(found)
+            total += self._at - before
+            if more and len(found) < rows:
+                self._fill()
+        return found, total
+
+    def _special(self, found: list[bytes]) -> bool:
+        """Take a packet that is no usual row. Returns whether all of it was there."""
+        data, at = self._data, self._at
+        size = packet_size(data, at) or 0
+        if size - 4 == 0xFFFFFF:
+            whole = large_row(data, at)
+            if whole is None:
+                return False
+            found.append(whole[0])
+            self._at = whole[1]
+            return True
+        if data[at + 4] == _ERROR:
+            raise server_error_of_packet(data[at + 4 : at + size], f"A statement failed on {self._where}")
+        self._done = True
+        self._ended()
+        return True
+
+    def _fill(self) -> None:
+        """More bytes; of a packet that is larger than what is there, all."""
+        rest = self._data[self._at :]
+        missing = (packet_size(rest, 0) or 4) - len(rest)
+        parts = [rest]
+        while True:
+            data = self._receive(max(_RECEIVE_BYTES, missing))
+            if not data:
+                raise LostConnectionError(f"{self._where} closed the connection in the middle of a result")
+            parts.append(data)
+            missing -= len(data)
+            if missing <= 0:
+                break
+        self._data = b"".join(parts)
+        self._at = 0
+
+
+class GuardedConnection(pymysql.connections.Connection):  # type: ignore[misc]  # the driver has no types
+    """The driver's connection, with these rules.
+
+    Args:
+        allows_public_key: whether the password may be sent under a public key that the server sends over a connection without TLS.
+    """
+
+    def __init__(self, *args: Any, allows_public_key: bool, **more: Any) -> None:
+        self._allows_public_key = allows_public_key
+        self._public_key: bytes | None = None
+        guards = {"mysql_clear_password": _Clear, "mysql_old_password": _Old, "dialog": _Dialog}
+        super().__init__(*args, auth_plugin_map=guards, **more)
+
+    @property
+    def server_public_key(self) -> bytes | None:
+        """The key under which a password is sent. The driver looks here before it asks the server, and puts here what it got.
+
+        Raises:
+            OperationalError: such a key is not wanted.
+        """
+        if self._public_key is None and self.password:
+            self._refuse_key()
+        return self._public_key
+
+    @server_public_key.setter
+    def server_public_key(self, key: bytes | None) -> None:
+        if key is not None:
+            self._refuse_key()
+        self._public_key = key
+
+    def _refuse_key(self) -> None:
+        if not self._allows_public_key:
+            raise _refusal(
+                "Public Key Retrieval is not allowed: the server wants the password under a key that it sends over a connection without "
+                "TLS, where anybody can send one. Nothing was sent. Use database.ssl.mode=required, or allow it with "
+                "driver.allowPublicKeyRetrieval=true"
+            )
+
+
+class _Driver(Protocol):
+    _secure: bool
+    password: bytes
+
+    def write_packet(self, payload: bytes) -> None: ...
+    def _read_packet(self) -> MysqlPacket: ...
+
+
+class _Guard:
+    """Answers nothing without TLS.
+
+    Args:
+        driver: the connection that logs in.
+    """
+
+    def __init__(self, driver: _Driver) -> None:
+        self._driver = driver
+
+    def _refuse_without_tls(self) -> None:
+        if not self._driver._secure:
+            raise _refusal(
+                "The server asks for the password in a form that anybody on the way can read, over a connection without TLS. Nothing was "
+                "sent. Use database.ssl.mode=required, or give the user another authentication plugin"
+            )
+
+
+class _Clear(_Guard):
+    """`mysql_clear_password`: the password as it is."""
+
+    def authenticate(self, packet: MysqlPacket) -> MysqlPacket:
+        self._refuse_without_tls()
+        self._driver.write_packet(self._driver.password + b"\0")
+        return self._driver._read_packet()
+
+
+class _Dialog(_Guard):
+    """MariaDB's `dialog` (PAM): the driver answers a question for the password itself, where a plugin has no `authenticate`."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "authenticate":
+            self._refuse_without_tls()
+        raise AttributeError(name)
+
+
+class _Old:
+    """`mysql_old_password`: a hash that is undone in no time, and that no server of this century needs."""
+
+    def __init__(self, driver: _Driver) -> None:
+        pass
+
+    def authenticate(self, packet: MysqlPacket) -> MysqlPacket:
+        raise _refusal("The server asks for the password in the form of MySQL 4.0, which is as good as clear. Nothing was sent")
+
+
+def _refusal(text: str) -> pymysql.OperationalError:
+    return pymysql.OperationalError(CR.CR_AUTH_PLUGIN_ERR, text)
+
 
 Row = tuple[bytes | None, ...]
 #: Seconds of silence before the first probe, and between two; milliseconds that bytes or probes may stay without an answer.

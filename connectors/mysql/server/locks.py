@@ -1,20 +1,62 @@
-"""The locks under which a snapshot's moment is taken, by `snapshot.locking.mode` (mysql.md §6.1 to §6.3)."""
+"""The locks under which a snapshot's moment is taken, by `snapshot.locking.mode` (mysql.md §6.1 to §6.3).
+
+The moment of a session: a transaction that sees the database as it was when it began, and what that does not keep.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-from connect_py.errors import FatalTaskError
+from connect_py.errors import FatalTaskError, RetriableError
 from connectors.engine.relational.table import TableId
-from connectors.mysql import error_codes
+from connectors.mysql import errors
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.errors import LostConnectionError, ServerError
 from connectors.mysql.server import queries
 from connectors.mysql.server.connection import Connection, quote_literal, quote_name
-from connectors.mysql.server.moment import prepare_session, take_moment
 
 log = logging.getLogger(__name__)
+
+
+#: A session that holds a lock or a moment may have nothing to do for as long as the rows take.
+_IDLE_SECONDS = 7 * 24 * 3600
+#: The server's word that a table is not what it was.
+_CHANGED = errors.GONE | {errors.UNKNOWN_COLUMN}
+
+
+def prepare_session(connection: Connection, config: MySqlConfig) -> None:
+    """How long a session waits for locks and may be idle, and what its transactions see. Raises ServerError."""
+    seconds = max(1, config.number("snapshot.lock.timeout.ms") // 1000)
+    connection.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    connection.execute(f"SET SESSION lock_wait_timeout = {seconds}, wait_timeout = {_IDLE_SECONDS}")
+    try:
+        connection.execute(f"SET SESSION innodb_lock_wait_timeout = {seconds}")
+    except LostConnectionError:
+        raise
+    except ServerError as error:
+        log.warning("%s", error)
+
+
+def begin_consistent_snapshot(connection: Connection) -> None:
+    """Begin a transaction that sees the database as it is now. Raises ServerError."""
+    connection.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
+
+
+@contextmanager
+def retry_altered_table(table: TableId) -> Iterator[None]:
+    """A table that was altered since the moment was taken, before it was first read, is read in another attempt, behind that change.
+
+    InnoDB says so of its own accord where the columns are still there (`ER_TABLE_DEF_CHANGED`, which passes).
+    """
+    try:
+        yield
+    except ServerError as error:
+        if error.code not in _CHANGED or isinstance(error, RetriableError):
+            raise
+        raise RetriableError(f"Cannot read the table {table} as it was when the snapshot began; {error}") from error
+
 
 _CONSISTENT = ("minimal", "minimal_percona", "minimal_percona_no_table_locks")
 _LOCKS = {"minimal": "FLUSH TABLES WITH READ LOCK", "extended": "FLUSH TABLES WITH READ LOCK"}
@@ -64,7 +106,7 @@ class SnapshotLocks:
         a change fall between the two. Locked tables do not change, and a transaction's start would let them go."""
         if not self.with_tables:
             if self._mode in _CONSISTENT:
-                take_moment(self._connection)
+                begin_consistent_snapshot(self._connection)
             else:
                 self._connection.execute("START TRANSACTION")
 
@@ -86,7 +128,7 @@ class SnapshotLocks:
         other = queries.open_connection(self._config)
         try:
             prepare_session(other, self._config)
-            take_moment(other)
+            begin_consistent_snapshot(other)
             self.let_go()
         except BaseException:
             other.close()
@@ -121,7 +163,7 @@ class SnapshotLocks:
         except LostConnectionError:
             raise
         except ServerError as error:
-            if error.code not in error_codes.DENIED:
+            if error.code not in errors.DENIED:
                 raise
             if self._config.choice("snapshot.locking.fallback", "flush") != "lock":
                 log.error("Tables cannot be flushed and locked. Grant RELOAD or FLUSH_TABLES, or set snapshot.locking.fallback=lock")

@@ -11,8 +11,7 @@ from connect_py.errors import FatalTaskError
 from connectors.engine.relational.table import TableId
 from connectors.mysql.config import SYSTEM_DATABASES, MySqlConfig
 from connectors.mysql.errors import LostConnectionError, ServerError
-from connectors.mysql.position.gtid import GtidSet, Transactions, covers, parse_transactions, read_sources, starting_set
-from connectors.mysql.position.mariadb_gtid import MariadbGtidSet
+from connectors.mysql.position.gtid import GtidSet, MariadbGtidSet, Transactions, covers, parse_transactions, read_sources, starting_set
 from connectors.mysql.position.offset import MySqlOffset
 from connectors.mysql.server.connection import Connection, quote_literal, quote_name
 
@@ -51,7 +50,7 @@ def variable(connection: Connection, name: str) -> str:
     return rows[0][1] if rows else ""
 
 
-def letters_of_names(connection: Connection) -> int:
+def lower_case_table_names(connection: Connection) -> int:
     """``lower_case_table_names``. Raises ServerError."""
     text = variable(connection, "lower_case_table_names")
     return int(text) if text.isdigit() else 0
@@ -142,7 +141,7 @@ def purged_gtids(connection: Connection, config: MySqlConfig) -> Transactions:
     return MariadbGtidSet.parse(gtids_at(connection, files[0][0], _FIRST_EVENT))
 
 
-def left_out(connection: Connection, config: MySqlConfig, position: MySqlOffset) -> Transactions | None:
+def gtids_to_skip(connection: Connection, config: MySqlConfig, position: MySqlOffset) -> Transactions | None:
     """What a dump from a stored position is told to leave out; None where it begins at a file's position.
 
     Raises:

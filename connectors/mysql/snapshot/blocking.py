@@ -20,12 +20,10 @@ from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.initial.progress import Chunk
 from connectors.engine.snapshot.initial.run import ChunkedSnapshot, whole_tables
 from connectors.engine.stored_offsets import BLOCKING
-from connectors.mysql.position.offset import MySqlOffset
-from connectors.mysql.position.place import StreamPlace
+from connectors.mysql.position.offset import EventPosition, MySqlOffset
 from connectors.mysql.schema.captured import CapturedTables
 from connectors.mysql.schema.schema import Schema
-from connectors.mysql.schema.structure_check import StructureCheck
-from connectors.mysql.schema.structures import tables_anew
+from connectors.mysql.schema.structure import StructureCheck, recreate_statements
 from connectors.mysql.server.connection import Connection
 from connectors.mysql.snapshot.rows import TableRows, snapshot_encoder, table_start_us
 
@@ -59,7 +57,7 @@ class BlockingSnapshot:
         tables: CapturedTables,
         wanted: Sequence[TableId],
         base: MySqlOffset,
-        place: StreamPlace,
+        place: EventPosition,
         statements: Mapping[str, str],
         events: InitialEvents,
         metrics: SnapshotMetrics,
@@ -83,7 +81,7 @@ class BlockingSnapshot:
             assert captured is not None
             check(connection, captured.model)
         source: tuple[int, str, str, int, dict[str, Any]] = (time.time_ns() // 1000, "true", base.file, base.pos, {})
-        self._told = schema.told_again(tables_anew(connection, wanted), source) if schema.tells else []
+        self._told = schema.told_again(recreate_statements(connection, wanted), source) if schema.tells else []
         self._engine: ChunkedSnapshot[TableId, bytes] = ChunkedSnapshot(whole_tables(wanted), self._open, table_ended=self._ended)
         self._counts: dict[str, int] = {}
         self._begun = False

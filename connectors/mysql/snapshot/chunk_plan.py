@@ -18,7 +18,7 @@ from connectors.engine.snapshot.chunks import Key, KeyColumn, SqlDialect, range_
 from connectors.engine.snapshot.initial.progress import WHOLE, Chunk, KeyRange
 from connectors.mysql.model import MyTable
 from connectors.mysql.server.connection import Connection, quote_literal, quote_name
-from connectors.mysql.server.moment import altered_tables_pass
+from connectors.mysql.server.locks import retry_altered_table
 from connectors.mysql.types.keys import ChunkKey, cut_key, is_zero_date
 
 _DATES = frozenset(("DATE", "DATETIME", "TIMESTAMP"))
@@ -68,7 +68,7 @@ class TableCuts:
         shown = ", ".join(part.shown for part in cut.key)
         order = ", ".join(quote_name(part.column.name) for part in cut.key)
         source = f"{quote_name(table.schema, table.table)}{_part(cut, span)}"
-        with altered_tables_pass(table):
+        with retry_altered_table(table):
             found = self._connection.texts(f"SELECT {shown} FROM {source} ORDER BY {order} LIMIT 1 OFFSET {rows - 1}")  # noqa: S608  # quoted
         return found[0] if found and found[0] != span.after and _is_usable(cut, found[0]) else None
 

@@ -23,17 +23,17 @@ from connectors.engine.relational.table import Table, TableId
 from connectors.engine.snapshot.chunks import ChunkQuery, KeyColumn, SqlDialect, order_sql, where_sql
 from connectors.engine.snapshot.incremental.contract import BusyError, Chunk, NoKeyError, UnknownCollectionError
 from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
-from connectors.mysql import error_codes
+from connectors.mysql import errors
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.errors import LostConnectionError, ServerError
 from connectors.mysql.model import MyTable
 from connectors.mysql.position.gtid import GtidSet
-from connectors.mysql.position.place import StreamPlace
+from connectors.mysql.position.offset import EventPosition
 from connectors.mysql.schema.captured import CapturedTable, CapturedTables
-from connectors.mysql.schema.structure_check import StructureCheck
+from connectors.mysql.schema.structure import StructureCheck
 from connectors.mysql.server.connection import Connection, Row, quote_literal, quote_name
+from connectors.mysql.types.columns import is_text
 from connectors.mysql.types.keys import ChunkKey, chunk_key
-from connectors.mysql.types.values import is_text
 
 log = logging.getLogger(__name__)
 
@@ -138,7 +138,7 @@ class MySqlChunks:
         last = _stored(key, rows[-1][width:])
         return Chunk([_encoded(captured, charsets, row[:width]) for row in rows], last)
 
-    def records(self, rows: Sequence[ChunkRow], place: StreamPlace) -> list[EncodedRow]:
+    def records(self, rows: Sequence[ChunkRow], place: EventPosition) -> list[EncodedRow]:
         """Records of rows that have found their place behind an event of the stream."""
         if not rows:
             return []
@@ -185,7 +185,7 @@ class MySqlChunks:
                 self._require_expression(connection, captured, wanted.condition)
                 rows = connection.query(sql)
             except LostConnectionError as error:
-                if error.code != error_codes.LOCK_WAIT_TIMEOUT:
+                if error.code != errors.LOCK_WAIT_TIMEOUT:
                     raise
                 raise BusyError(f"the table {captured.id} is locked by another session: {error.reason}") from None
             except ServerError:

@@ -16,10 +16,9 @@ from connectors.engine.topic_naming import TopicNaming
 from connectors.mysql.config import parse_config
 from connectors.mysql.ddl.lexer import DdlError
 from connectors.mysql.model import MyTable
-from connectors.mysql.position.place import StreamPlace
+from connectors.mysql.position.offset import EventPosition
 from connectors.mysql.schema.captured import CapturedTables, TableFactory
-from connectors.mysql.schema.structure_check import StructureCheck
-from connectors.mysql.schema.structure_source import read_structure
+from connectors.mysql.schema.structure import StructureCheck, read_structure
 from connectors.mysql.server import queries
 from connectors.mysql.server.general import GeneralSession
 from connectors.mysql.snapshot.chunks import MySqlChunks
@@ -76,7 +75,7 @@ class MySqlPresentTables:
     def read(self, name: str, after: StoredKey | None, until: StoredKey, limit: int) -> tuple[list[EncodedRow], StoredKey | None]:
         """See `PresentTables`."""
         chunk = self._with_present_structure(name, lambda: self._chunks.read(WantedCollection(name), after, until, limit))
-        return self._chunks.records([row for _, row in chunk.rows], StreamPlace("", 0)), chunk.last
+        return self._chunks.records([row for _, row in chunk.rows], EventPosition("", 0)), chunk.last
 
     def scan(self, name: str) -> Generator[list[EncodedRow]]:
         """See `PresentTables`."""
@@ -88,7 +87,7 @@ class MySqlPresentTables:
             raise ConnectError(f"The table {name} is gone")
         connection = queries.open_connection(self._config)
         try:
-            rows = TableRows(connection, table, snapshot_encoder(table, StreamPlace("", 0), table_start_us()))
+            rows = TableRows(connection, table, snapshot_encoder(table, EventPosition("", 0), table_start_us()))
             while (read := rows.read()) is not None:
                 yield rows.encode(read, Marker.MIDDLE)
         finally:

@@ -36,20 +36,17 @@ from connectors.engine.snapshot.initial.progress import SnapshotProgress
 from connectors.engine.stored_offsets import INITIAL
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.position.gtid import covers, parse_transactions
-from connectors.mysql.position.log_place import LogPlace
-from connectors.mysql.position.offset import MySqlOffset
-from connectors.mysql.position.place import StreamPlace
+from connectors.mysql.position.offset import BinlogPosition, EventPosition, MySqlOffset
 from connectors.mysql.schema.captured import CapturedTables
 from connectors.mysql.server import queries
 from connectors.mysql.server.connection import Connection
-from connectors.mysql.server.locks import SnapshotLocks
-from connectors.mysql.server.moment import prepare_session, take_moment
-from connectors.mysql.snapshot.snapshot_rows import SnapshotReaders, SnapshotRows
+from connectors.mysql.server.locks import SnapshotLocks, begin_consistent_snapshot, prepare_session
+from connectors.mysql.snapshot.snapshot import SnapshotReaders, SnapshotRows
 
 log = logging.getLogger(__name__)
 
 
-class RestOfSnapshot:
+class ResumedSnapshot:
     """See the module. Step 1 is its making; the task streams up to `end`, calls `caught_up`, and then reads.
 
     Args:
@@ -106,11 +103,11 @@ class RestOfSnapshot:
         locks.take([table for table in known if self._config.filters.is_captured(table)])
         try:
             status = queries.log_status(connection, self._config)
-            take_moment(self._own)
+            begin_consistent_snapshot(self._own)
             self._readers.take_moment()
         finally:
             locks.let_go()
-        self.end = LogPlace(status.file, status.position)
+        self.end = BinlogPosition(status.file, status.position)
         self._gtids = status.gtids
 
     def is_reached_by(self, position: MySqlOffset) -> bool:
@@ -119,7 +116,7 @@ class RestOfSnapshot:
             return False
         if position.gtids is not None and self._gtids is not None:
             return covers(parse_transactions(position.gtids), self._gtids)
-        return position.gtids is None and LogPlace(position.file, position.pos) == self.end
+        return position.gtids is None and BinlogPosition(position.file, position.pos) == self.end
 
     def mark(self, offset: MySqlOffset) -> MySqlOffset:
         """An offset of the stream before H: one that says that the snapshot did not end."""
@@ -131,7 +128,7 @@ class RestOfSnapshot:
         # the history may remember a table that was renamed away
         present = set(queries.all_tables(self._own, with_system=not self._config.flag("table.ignore.builtin")))
         wanted = self._config.filters.snapshot_order(table for table in tables.names() if table in present)
-        place = StreamPlace(self.end.file, self.end.pos)
+        place = EventPosition(self.end.file, self.end.pos)
         captured = self._config.filters.snapshot_names(tables.names())
         self._rows = SnapshotRows(
             self._own, self._config, tables, wanted, captured, place, self._progress, self._readers, self._events, self._metrics

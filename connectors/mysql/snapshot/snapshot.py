@@ -6,6 +6,12 @@ place; since letting them go would end the transaction, another session takes th
 until the last row, and what is done so far; `rest.py` says how the next attempt goes on from there.
 
 Used by the task's thread; holds one batch of rows.
+
+The rows of a snapshot of MySQL, in chunks, read by one connection or by several processes.
+
+Each process takes its moment by a transaction that it begins while a lock keeps others from writing (`SnapshotReaders`), so they are
+started before there is a lock. Without a lock (`snapshot.locking.mode=none`) they see moments a little apart, behind the position that was
+noted before: changes between come again as changes.
 """
 
 from __future__ import annotations
@@ -22,20 +28,215 @@ from connectors.engine.batches import MAX_ROWS
 from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.notification.events import InitialEvents
 from connectors.engine.relational.table import TableId
-from connectors.engine.snapshot.initial.progress import SnapshotProgress
+from connectors.engine.snapshot.initial.plan import ChunkPlan, by_rows, chunk_rows
+from connectors.engine.snapshot.initial.progress import Chunk, SnapshotProgress
+from connectors.engine.snapshot.initial.run import ChunkedSnapshot, SnapshotReading, SnapshotRun
+from connectors.engine.snapshot.parallel.pool import ParallelSnapshot, Reader, ReaderTable, start_readers, take_moment
 from connectors.engine.stored_offsets import INITIAL
 from connectors.mysql.config import MySqlConfig
-from connectors.mysql.position.offset import MySqlOffset
-from connectors.mysql.position.place import StreamPlace
-from connectors.mysql.schema.captured import CapturedTables
+from connectors.mysql.model import MyTable
+from connectors.mysql.position.offset import EventPosition, MySqlOffset
+from connectors.mysql.schema.captured import CapturedTable, CapturedTables
 from connectors.mysql.schema.schema import Schema
-from connectors.mysql.schema.structures import Statement, read_statements
+from connectors.mysql.schema.structure import Statement, read_statements
 from connectors.mysql.server import queries
 from connectors.mysql.server.connection import Connection
 from connectors.mysql.server.locks import SnapshotLocks
-from connectors.mysql.snapshot.snapshot_rows import SnapshotReaders, SnapshotRows
+from connectors.mysql.snapshot import worker
+from connectors.mysql.snapshot.chunk_plan import TableCuts
+from connectors.mysql.snapshot.rows import Encode, TableRows, snapshot_encoder, table_start_us
 
 log = logging.getLogger(__name__)
+
+
+class SnapshotReaders:
+    """The processes that will read, where several are wanted and there is enough to read.
+
+    Args:
+        tables: that will be read.
+        progress: what of them is done.
+
+    Raises:
+        ConnectError: they cannot be started, or cannot connect.
+    """
+
+    def __init__(
+        self, connection: Connection, config: MySqlConfig, encoding: JsonEncoding, tables: Sequence[TableId], progress: SnapshotProgress
+    ) -> None:
+        self.readers: list[Reader] = []
+        wanted = config.number("snapshot.max.threads")
+        if wanted > 1:
+            cuts = TableCuts(connection, _no_model, queries.row_estimates(connection, tables))
+            wanted = min(wanted, _plan(config, tables, cuts, progress).count())
+        if wanted > 1:
+            self.readers = start_readers(worker.MODULE, worker.spec(config, encoding), wanted)
+            log.info("The snapshot is read by %d processes", wanted)
+
+    def take_moment(self) -> None:
+        """All of them see the database as it is now. Raises ConnectError."""
+        take_moment(self.readers)
+
+    def close(self) -> None:
+        """End them."""
+        for reader in self.readers:
+            reader.close()
+        self.readers = []
+
+
+class SnapshotRows:
+    """See the module; used by the task's thread.
+
+    Args:
+        connection: in the transaction that reads, or beside readers that do.
+        wanted: tables that are there, in the order of the configuration.
+        captured: all that are captured, for notifications.
+        place: that source blocks show.
+        progress: of earlier attempts.
+
+    Raises:
+        ServerError: the server cannot be asked.
+        FatalTaskError: the configuration is wrong.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        config: MySqlConfig,
+        tables: CapturedTables,
+        wanted: Sequence[TableId],
+        captured: Sequence[str],
+        place: EventPosition,
+        progress: SnapshotProgress,
+        readers: SnapshotReaders,
+        events: InitialEvents,
+        metrics: SnapshotMetrics,
+    ) -> None:
+        self._connection = connection
+        self._config = config
+        self._tables = tables
+        self._place = place
+        self._readers = readers
+        self._began: dict[TableId, int] = {}
+        estimates = queries.row_estimates(connection, wanted)
+        wanted = by_rows(wanted, estimates, config.choice("snapshot.tables.order.by.row.count"))
+        self.names = [str(table) for table in wanted]
+        self._cuts = TableCuts(connection, self._model, estimates)
+        plan = _plan(config, wanted, self._cuts, progress)
+        self._reading = SnapshotReading(
+            self.names,
+            captured,
+            progress,
+            events,
+            metrics,
+            estimates={str(table): estimates.get(table) for table in wanted},
+            keeps_progress=config.snapshot_mode.streams,
+            chunk_rows=chunk_rows(config.raw),
+        )
+        self._reading.run = self._several_readers(plan, progress) if readers.readers else self._one_reader(plan, progress)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last row was given out."""
+        return self._reading.run.finished
+
+    @property
+    def progress_text(self) -> str | None:
+        """For the offset."""
+        return self._reading.progress_text
+
+    @property
+    def is_milestone(self) -> bool:
+        """See `SnapshotReading`."""
+        return self._reading.is_milestone
+
+    def next_rows(self) -> list[EncodedRow]:
+        """The next records; none when none came in the time of a poll or the last was given out.
+
+        Raises:
+            RetriableError: the rest has to be read in another attempt.
+            ServerError: reading failed.
+        """
+        return self._reading.next_rows()
+
+    def completed(self) -> None:
+        """All is done that follows the rows."""
+        self._reading.completed()
+
+    def close(self) -> None:
+        """End the reading, wherever it is; the connection is the caller's."""
+        self._reading.run.close()
+
+    # -- parts -------------------------------------------------------------------------------------------------------------------------
+
+    def _one_reader(self, plan: ChunkPlan[TableId], progress: SnapshotProgress) -> SnapshotRun:
+        return ChunkedSnapshot(plan.chunks(), self._open, progress, self._reading.table_ended)
+
+    def _several_readers(self, plan: ChunkPlan[TableId], progress: SnapshotProgress) -> SnapshotRun:
+        return ParallelSnapshot(
+            plan.chunks(),
+            self._reader_table,
+            self._describe,
+            module=worker.MODULE,
+            spec=dict,
+            readers=self._readers.readers,
+            progress=progress,
+            table_ended=self._reading.table_ended,
+            scanned=self._reading.scanned,
+        )
+
+    def _open(self, chunk: Chunk[TableId]) -> TableRows:
+        name = str(chunk.table)
+        self._reading.begin_table(name)
+        return TableRows(
+            self._connection,
+            self._captured(chunk.table),
+            self._encoder(chunk.table),
+            part=self._cuts.part(chunk),
+            statement=self._config.statements.get(name),
+            scanned=lambda rows: self._reading.scanned(name, rows),
+            changes_pass=True,
+        )
+
+    def _reader_table(self, chunk: Chunk[TableId]) -> ReaderTable:
+        self._reading.begin_table(str(chunk.table))
+        table = self._captured(chunk.table)
+        return ReaderTable(table.route, self._encoder(chunk.table), *table.encoder.heads)
+
+    def _describe(self, chunk: Chunk[TableId]) -> dict[str, object]:
+        statement = self._config.statements.get(str(chunk.table))
+        return worker.describe(self._model(chunk.table), self._cuts.part(chunk), statement, self._place, self._start_us(chunk.table))
+
+    def _encoder(self, table: TableId) -> Encode:
+        return snapshot_encoder(self._captured(table), self._place, self._start_us(table))
+
+    def _start_us(self, table: TableId) -> int:
+        return self._began.setdefault(table, table_start_us())
+
+    def _captured(self, table: TableId) -> CapturedTable:
+        found = self._tables.get(table)
+        assert found is not None
+        return found
+
+    def _model(self, table: TableId) -> MyTable:
+        return self._captured(table).model
+
+
+def _plan(config: MySqlConfig, tables: Sequence[TableId], cuts: TableCuts, progress: SnapshotProgress) -> ChunkPlan[TableId]:
+    readers = config.number("snapshot.max.threads")
+    legacy = readers > 1 and config.flag("legacy.snapshot.max.threads")
+    return ChunkPlan(
+        tables,
+        cuts,
+        progress,
+        whole=frozenset(map(str, tables) if legacy else config.statements),
+        chunk_rows=chunk_rows(config.raw),
+        readers=readers,
+        chunks_each=config.number("snapshot.max.threads.multiplier"),
+    )
+
+
+def _no_model(table: TableId) -> MyTable:
+    raise AssertionError(f"only the size of {table} is wanted")
 
 
 class MySqlSnapshot:
@@ -106,7 +307,7 @@ class MySqlSnapshot:
                 tables,
                 [table for table in chosen if schema.is_known(table)],
                 config.filters.snapshot_names(captured),
-                StreamPlace(self.offset.file, self.offset.pos),
+                EventPosition(self.offset.file, self.offset.pos),
                 progress,
                 self._readers,
                 events,

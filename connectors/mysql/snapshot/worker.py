@@ -17,10 +17,10 @@ from connectors.engine.relational.table import TableId
 from connectors.engine.snapshot.parallel import worker
 from connectors.mysql.config import MySqlConfig, parse_config
 from connectors.mysql.model import MyColumn, MyTable
-from connectors.mysql.position.place import StreamPlace
+from connectors.mysql.position.offset import EventPosition
 from connectors.mysql.schema.captured import CapturedTable, TableFactory
 from connectors.mysql.server import queries
-from connectors.mysql.server.moment import prepare_session, take_moment
+from connectors.mysql.server.locks import begin_consistent_snapshot, prepare_session
 from connectors.mysql.snapshot.rows import Encode, TableRows, snapshot_encoder
 
 MODULE = __name__
@@ -31,7 +31,7 @@ def spec(config: MySqlConfig, encoding: JsonEncoding) -> dict[str, Any]:
     return {"config": dict(config.raw), "connector": config.connector, "encoding": asdict(encoding)}
 
 
-def describe(model: MyTable, part: str, statement: str | None, place: StreamPlace, ts_us: int) -> dict[str, Any]:
+def describe(model: MyTable, part: str, statement: str | None, place: EventPosition, ts_us: int) -> dict[str, Any]:
     """A chunk for a reader, as `TableRows` and `snapshot_encoder` take it."""
     table = {"model": asdict(model), "place": asdict(place), "ts_us": ts_us}
     return {"table": table, "part": part, "statement": statement}
@@ -49,14 +49,14 @@ class _Source:
     def take_moment(self) -> None:
         """See `MomentSource`."""
         prepare_session(self._connection, self._config)
-        take_moment(self._connection)
+        begin_consistent_snapshot(self._connection)
 
     def open(self, chunk: Mapping[str, Any]) -> TableRows:
         """See `ChunkSource`."""
         told = chunk["table"]
         if self._table is None or told != self._told:
             table = self._factory.build(_model(told["model"]))
-            self._told, self._table = told, (table, snapshot_encoder(table, StreamPlace(**told["place"]), told["ts_us"]))
+            self._told, self._table = told, (table, snapshot_encoder(table, EventPosition(**told["place"]), told["ts_us"]))
         return TableRows(self._connection, *self._table, part=chunk["part"], statement=chunk["statement"], changes_pass=True)
 
 

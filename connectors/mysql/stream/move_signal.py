@@ -13,8 +13,7 @@ from typing import Any
 
 from connect_py.errors import ConfigError, DataError
 from connectors.mysql.config import MySqlConfig
-from connectors.mysql.position.gtid import parse_transactions
-from connectors.mysql.position.mariadb_gtid import MariadbGtidSet
+from connectors.mysql.position.gtid import MariadbGtidSet, parse_transactions
 from connectors.mysql.position.offset import MySqlOffset
 from connectors.mysql.server import queries
 from connectors.mysql.server.connection import Connection

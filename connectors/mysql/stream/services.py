@@ -1,4 +1,12 @@
-"""MySQL's part of what goes on beside a stream; see `connectors.engine.services`. Owned by the task's thread."""
+"""MySQL's part of what goes on beside a stream; see `connectors.engine.services`. Owned by the task's thread.
+
+Watermarks of MySQL's incremental snapshot (mysql.md §17): rows of the signal table, or positions of the log.
+
+`read.only=true`. Debezium compares sets of GTIDs: the transactions that were executed while the chunk was read, and needs events to notice
+that they have passed. A transaction is visible a moment before it counts as executed, which such sets miss. Here the high watermark is the
+place where the log ends after the chunk: every transaction that the chunk can have seen was written to the log before it, and the server's
+heartbeats tell a stream that has caught up how far it is.
+"""
 
 from __future__ import annotations
 
@@ -14,26 +22,92 @@ from connectors.engine import services
 from connectors.engine.relational.table import TableId
 from connectors.engine.signal.processor import Action
 from connectors.engine.signal.records import Signal
-from connectors.engine.snapshot.incremental.contract import SnapshotHooks
+from connectors.engine.snapshot.incremental.contract import SnapshotHooks, Watermarks, WrittenWatermarks
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.errors import ServerError
 from connectors.mysql.position.gtid import GtidSet
-from connectors.mysql.position.log_place import LogPlace
-from connectors.mysql.position.offset import MOVED_BY, MySqlOffset
+from connectors.mysql.position.offset import MOVED_BY, BinlogPosition, MySqlOffset
 from connectors.mysql.schema.captured import CapturedTables
 from connectors.mysql.schema.schema import Schema
-from connectors.mysql.schema.structure_check import StructureCheck
+from connectors.mysql.schema.structure import StructureCheck
+from connectors.mysql.server import queries
+from connectors.mysql.server.connection import Connection, quote_name
 from connectors.mysql.server.general import GeneralSession
 from connectors.mysql.snapshot.chunks import ChunkRow, MySqlChunks
 from connectors.mysql.stream import move_signal
+from connectors.mysql.stream.rows import Taps
 from connectors.mysql.stream.stream import ChangeStream
-from connectors.mysql.stream.taps import Taps
-from connectors.mysql.stream.watermarks import watermarks_of
+from connectors.mysql.types.keys import text_literal
 
 log = logging.getLogger(__name__)
 
 
-class Beside(services.Beside[ChunkRow]):
+def watermarks_of(
+    config: MySqlConfig, general: Callable[[], Connection], received: Callable[[], BinlogPosition | None]
+) -> Watermarks | None:
+    """The way that the configuration asks for; None without any.
+
+    Args:
+        general: the connection of now.
+        received: up to where the stream was read.
+    """
+    if config.read_only:
+        return LogPositions(config, general, received)
+    if config.signal_table is None:
+        return None
+    table = SignalTable(general, config.signal_table)
+    deletes = config.choice("incremental.snapshot.watermarking.strategy") == "insert_delete"
+    return WrittenWatermarks(table.insert, table.delete if deletes else None)
+
+
+class SignalTable:
+    """Writes to the signal table, each time in a transaction of its own. Raises ConnectError."""
+
+    def __init__(self, general: Callable[[], Connection], table: TableId) -> None:
+        self._general = general
+        self._name = quote_name(table.schema, table.table)
+
+    def insert(self, id_: str, type_: str, data: str) -> None:
+        """Insert a row."""
+        values = ", ".join(text_literal(value) for value in (id_, type_, data))
+        self._general().execute(f"INSERT INTO {self._name} VALUES ({values})")  # noqa: S608  # literals without quotes of ours
+
+    def delete(self, id_: str) -> None:
+        """Delete a row."""
+        self._general().execute(f"DELETE FROM {self._name} WHERE id = {text_literal(id_)}")  # noqa: S608  # as above
+
+
+class LogPositions(Watermarks):
+    """See the module."""
+
+    open_at_once = True
+
+    def __init__(self, config: MySqlConfig, general: Callable[[], Connection], received: Callable[[], BinlogPosition | None]) -> None:
+        self._config = config
+        self._general = general
+        self._received = received
+        self._chunk = ""
+        self._end: BinlogPosition | None = None
+
+    def low(self, chunk: str) -> None:
+        """See `Watermarks`."""
+        self._chunk, self._end = chunk, None
+
+    def high(self, chunk: str) -> None:
+        """See `Watermarks`."""
+        status = queries.log_status(self._general(), self._config)
+        self._end = BinlogPosition(status.file, status.position)
+
+    def passed(self) -> str:
+        """See `Watermarks`."""
+        received = self._received()
+        if self._end is None or received is None or received < self._end:
+            return ""
+        chunk, self._chunk, self._end = self._chunk, "", None
+        return chunk
+
+
+class MySqlServices(services.Beside[ChunkRow]):
     """See the module.
 
     Args:
@@ -83,31 +157,31 @@ class Beside(services.Beside[ChunkRow]):
         self._chunks.stream_begins()
 
     def records(self, rows: list[ChunkRow]) -> list[EncodedRow]:
-        """See `Beside`."""
+        """See `MySqlServices`."""
         assert self._stream is not None and self.incremental is not None
         # the reference sends a table's first window where a transaction begins, and all that follow where one ends
         return self._chunks.records(rows, self._stream.position(last_thread=self.incremental.has_sent))
 
     def watch(self, collection: str | None) -> None:
-        """See `Beside`."""
+        """See `MySqlServices`."""
         self.taps.watched = None if collection is None else self._chunks.table(collection)
 
     def position(self) -> Mapping[str, Any]:
-        """See `Beside`."""
+        """See `MySqlServices`."""
         found = self._position()
         return found.dump() if found else {}
 
     def execute(self, statement: str) -> None:
-        """See `Beside`."""
+        """See `MySqlServices`."""
         self.general().execute(statement)
 
     def fatal_state(self, error: ConnectError) -> str | None:
-        """See `Beside`: no such right, wrong syntax, no database chosen (`MySqlHeartbeatErrorHandler`)."""
+        """See `MySqlServices`: no such right, wrong syntax, no database chosen (`MySqlHeartbeatErrorHandler`)."""
         state = self.general().sql_state() if isinstance(error, ServerError) else ""
         return state if state in ("42000", "3D000") else None
 
     def change_structures(self, database: str, schema: str, ddl: str | None, changes: Sequence[Mapping[str, Any]]) -> None:
-        """See `Beside`: the schema history keeps what it is told, from the stream's present place on."""
+        """See `MySqlServices`: the schema history keeps what it is told, from the stream's present place on."""
         if self._stream is None or self.schema is None:
             raise ConfigError("structures can be changed only while the log is followed")
         stream = self._stream
@@ -117,7 +191,7 @@ class Beside(services.Beside[ChunkRow]):
             stream.structure_changed(id_)
 
     def actions(self) -> Mapping[str, Action]:
-        """See `Beside`."""
+        """See `MySqlServices`."""
         return {move_signal.NAME: self._move}
 
     def take_signal(self, signal: Mapping[str, Any], done: Callable[[], None]) -> None:
@@ -128,15 +202,15 @@ class Beside(services.Beside[ChunkRow]):
 
     @property
     def interrupts(self) -> bool:
-        """See `Beside`."""
+        """See `MySqlServices`."""
         return super().interrupts or self.moves_to is not None
 
     def fields(self) -> services.Fields:
-        """See `Beside`."""
+        """See `MySqlServices`."""
         return super().fields() if self._moved_by is None else {**super().fields(), MOVED_BY: self._moved_by}
 
     def restore(self, fields: services.Fields) -> None:
-        """See `Beside`."""
+        """See `MySqlServices`."""
         super().restore(fields)
         moved_by = fields.get(MOVED_BY)
         self._moved_by = None if moved_by is None else str(moved_by)
@@ -169,7 +243,7 @@ class Beside(services.Beside[ChunkRow]):
     def _models(self) -> Sequence[TableId]:
         return [] if self.tables is None else self.tables.names()
 
-    def _received(self) -> LogPlace | None:
+    def _received(self) -> BinlogPosition | None:
         return self._stream.received if self._stream else None
 
     def _shown(self) -> GtidSet | None:

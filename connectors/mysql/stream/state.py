@@ -9,16 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from connectors.mysql.binlog.bodies import Header
-from connectors.mysql.binlog.gtid_events import Gtid
+from connectors.mysql.binlog.events import Gtid, Header
 from connectors.mysql.position.gtid import GtidSet, Transactions
-from connectors.mysql.position.log_place import LogPlace
-from connectors.mysql.position.offset import MySqlOffset
-from connectors.mysql.position.place import StreamPlace
+from connectors.mysql.position.offset import BinlogPosition, EventPosition, MySqlOffset
 
 
 @dataclass(slots=True)
-class Moment:
+class PendingOffset:
     """An offset whose text is not made yet: a row's, of which only that of a batch's last is wanted."""
 
     file: str
@@ -71,9 +68,9 @@ class StreamState:
 
     # -- what is said of it ------------------------------------------------------------------------------------------------------------
 
-    def moment(self, events: int, row: int) -> Moment:
+    def moment(self, events: int, row: int) -> PendingOffset:
         """Here, with so many events and rows of the next event handled."""
-        return Moment(self.file, self.pos, self._gtids, self.ts_us // 1_000_000, self.server_id, events, row)
+        return PendingOffset(self.file, self.pos, self._gtids, self.ts_us // 1_000_000, self.server_id, events, row)
 
     @property
     def here(self) -> MySqlOffset | None:
@@ -85,19 +82,19 @@ class StreamState:
         """That of the row that is being read, or of the last one."""
         return self.moment(self.events if self.inside else 0, self.row + 1 if self.inside else 0).offset()
 
-    def position(self, *, last_thread: bool = False) -> StreamPlace:
+    def position(self, *, last_thread: bool = False) -> EventPosition:
         """The last event, as source blocks show it.
 
         Args:
             last_thread: whether the thread of a transaction that has ended is still shown.
         """
         gtid = None if self._last_gtid is None else str(self._last_gtid)
-        return StreamPlace(self.file, self._begin_of_event, self.server_id, gtid, self._last_thread if last_thread else self.thread)
+        return EventPosition(self.file, self._begin_of_event, self.server_id, gtid, self._last_thread if last_thread else self.thread)
 
     @property
-    def received(self) -> LogPlace:
+    def received(self) -> BinlogPosition:
         """Up to where the log was read."""
-        return LogPlace(self.file, self._end_of_event)
+        return BinlogPosition(self.file, self._end_of_event)
 
     @property
     def shown(self) -> GtidSet | None:

@@ -3,6 +3,8 @@
 Owned by the task's thread: it reads the socket, decodes and encodes; there is no queue in between. A batch ends between two events, so its
 offset says that all rows of its last event were given out. Where the stream is, and what offsets say, is in `stream_state.py`; rows become
 records in `stream_rows.py`; which table a number of the log stands for is in `stream_tables.py`.
+
+Tables by the numbers that stand for them in the log. A number is told before the rows that use it, and again and again.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import replace
 
 from connect_py.api.record import EncodedRow
@@ -20,26 +23,116 @@ from connectors.engine.pending import PendingRows
 from connectors.engine.relational.table import TableId
 from connectors.engine.transactions import TransactionMonitor
 from connectors.mysql.binlog.client import BinlogClient
-from connectors.mysql.binlog.codes import EventType
-from connectors.mysql.binlog.errors import MalformedEventError
-from connectors.mysql.binlog.events import Body, Header, Heartbeat, Incident, Query, Rotate, Rows, RowsQuery, TransactionPayload, Xid
-from connectors.mysql.binlog.gtid_events import Gtid, MariadbGtid
+from connectors.mysql.binlog.codes import EventType, MalformedEventError
+from connectors.mysql.binlog.events import (
+    Body,
+    Gtid,
+    Header,
+    Heartbeat,
+    Incident,
+    MariadbGtid,
+    Query,
+    Rotate,
+    Rows,
+    RowsQuery,
+    TransactionPayload,
+    Xid,
+)
 from connectors.mysql.binlog.table_map import TableMap
 from connectors.mysql.config import MySqlConfig
-from connectors.mysql.ddl.statement_kinds import Kind, kind_of
+from connectors.mysql.ddl.statement_text import Kind, kind_of
 from connectors.mysql.position.gtid import GtidSet, Transactions
-from connectors.mysql.position.log_place import LogPlace
-from connectors.mysql.position.offset import MySqlOffset
-from connectors.mysql.position.place import StreamPlace
+from connectors.mysql.position.offset import BinlogPosition, EventPosition, MySqlOffset
 from connectors.mysql.position.source_info import SourceBlock
-from connectors.mysql.schema.captured import CapturedTables
+from connectors.mysql.schema.captured import CapturedTable, CapturedTables
 from connectors.mysql.schema.schema import Schema
-from connectors.mysql.stream.rows import RowRecords
-from connectors.mysql.stream.state import Moment, StreamState
-from connectors.mysql.stream.table_numbers import StreamTables
-from connectors.mysql.stream.taps import Taps
+from connectors.mysql.schema.structure import structure_at
+from connectors.mysql.stream.rows import RowRecords, TableStream, Taps
+from connectors.mysql.stream.state import PendingOffset, StreamState
 
 log = logging.getLogger(__name__)
+
+
+class StreamTables:
+    """The numbers of one dump.
+
+    Args:
+        offset: where the stream is, for a structure that is looked up.
+    """
+
+    def __init__(self, config: MySqlConfig, schema: Schema, captured: CapturedTables, offset: Callable[[], MySqlOffset]) -> None:
+        self._config = config
+        self._schema = schema
+        self._captured = captured
+        self._offset = offset
+        self._tables: dict[int, TableStream | None] = {}
+        #: Of numbers, the bytes that told them: the same again tell nothing.
+        self._told: dict[int, TableMap] = {}
+
+    def get(self, number: int) -> TableStream | None:
+        """The table behind a number; None for one that is not captured."""
+        return self._tables.get(number)
+
+    def forget(self) -> None:
+        """The numbers now mean other structures, or other tables."""
+        self._tables.clear()
+        self._told.clear()
+
+    def structure_changed(self, id_: TableId) -> None:
+        """A table's model is another one now, for rows behind a number that is in use too."""
+        captured = self._captured.get(id_)
+        for number, table in list(self._tables.items()):
+            if table is not None and table.captured.id == id_:
+                self._tables[number] = None if captured is None else TableStream(captured, table.map)
+
+    def tell(self, map_: TableMap) -> None:
+        """A number's table.
+
+        Raises:
+            FatalTaskError: rows of a captured table come whose structure is not known.
+            MalformedEventError: its columns could not be read.
+        """
+        if self._told.get(map_.table_id) is map_:
+            return
+        id_ = self._schema.tables.named(map_.schema, map_.table)
+        self._tables[map_.table_id] = self._found(id_, map_) if self._config.filters.is_captured(id_) else None
+        self._told[map_.table_id] = map_
+
+    def _found(self, id_: TableId, map_: TableMap) -> TableStream | None:
+        captured = self._captured.get(id_)
+        if captured is None:
+            self._unknown(id_)
+            return None
+        known = self._tables.get(map_.table_id)
+        if known is not None and known.captured is captured and known.map.columns == map_.columns:
+            return known
+        return TableStream(self._settled(captured, map_), map_)
+
+    def _settled(self, captured: CapturedTable, map_: TableMap) -> CapturedTable:
+        """The table, after its structure was looked up if statements do not tell it."""
+        id_ = captured.id
+        if id_ in self._schema.unsure:
+            why = f"A statement about {id_} could not be understood"
+        elif map_.problem is None and captured.model.width != len(map_.columns):
+            why = f"The log has {len(map_.columns)} columns of {id_}, and the schema history tells of {captured.model.width}"
+        else:
+            return captured
+        table, statement = structure_at(self._config, id_, map_, why)
+        self._schema.settle(table, statement, self._offset().dump())
+        found = self._captured.get(id_)
+        assert found is not None
+        return found
+
+    def _unknown(self, id_: TableId) -> None:
+        text = f"Encountered change event for table {id_} whose schema isn't known to this connector"
+        mode = self._config.choice("inconsistent.schema.handling.mode", "fail")
+        if mode == "fail":
+            raise FatalTaskError(
+                f"{text}. One possible cause is an incomplete database schema history topic. Take a new snapshot in this case, or restart "
+                "with snapshot.mode=recovery"
+            )
+        if mode == "warn":
+            log.warning("%s; the event is left out", text)
 
 
 class ChangeStream:
@@ -93,8 +186,8 @@ class ChangeStream:
         self._foreign = False
         # where the event stands that names the transaction of a single statement
         self._alone: int | None = None
-        self._last: Moment | None = None
-        self._until: LogPlace | None = None
+        self._last: PendingOffset | None = None
+        self._until: BinlogPosition | None = None
         self.has_stopped = False
 
     def close(self) -> None:
@@ -106,7 +199,7 @@ class ChangeStream:
         """Where the source stands behind the last event; None inside of a transaction."""
         return self._state.here
 
-    def position(self, *, last_thread: bool = False) -> StreamPlace:
+    def position(self, *, last_thread: bool = False) -> EventPosition:
         """See `StreamState.position`."""
         return self._state.position(last_thread=last_thread)
 
@@ -116,7 +209,7 @@ class ChangeStream:
         return self._state.offset
 
     @property
-    def received(self) -> LogPlace:
+    def received(self) -> BinlogPosition:
         """Up to where the log was read."""
         return self._state.received
 
@@ -149,7 +242,7 @@ class ChangeStream:
         if self._taps.watched == id_:
             self._taps.on_structure(self._schema.tables.tables.get(id_))
 
-    def stop_at(self, until: LogPlace) -> None:
+    def stop_at(self, until: BinlogPosition) -> None:
         """Read no further than a place between two transactions; `has_stopped` is then true."""
         self._until = until
         self._state.forget_end()

@@ -15,7 +15,7 @@ from connect_py.errors import DataError
 from connectors.engine.snapshot.incremental.java_object import DURATION, LOCAL_DATE, STRING, JavaValue
 from connectors.mysql.model import MyColumn
 from connectors.mysql.server.connection import quote_name
-from connectors.mysql.types.values import is_octets, is_text
+from connectors.mysql.types.columns import is_octets, is_text
 
 #: In front of the digits of bytes that came out of an offset.
 _HEX_SIGN = "\\x"

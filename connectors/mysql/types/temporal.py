@@ -15,8 +15,7 @@ from connectors.engine.encode.plan import ColumnPlan, StandsForNull, Stored, Unr
 from connectors.engine.encode.temporal import days_from_civil
 from connectors.engine.values.iso import iso_date, iso_time, iso_timestamp
 from connectors.mysql.model import MyColumn
-from connectors.mysql.types.base import Family, ValueOptions
-from connectors.mysql.types.found import Found
+from connectors.mysql.types.base import BoundedCache, Family, ValueOptions
 
 _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)").fullmatch
 _DATETIME = re.compile(r"(\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?").fullmatch
@@ -128,10 +127,10 @@ def _seconds_of_minute(text: str) -> int:
 
 def _date_names(*, adjusts: bool) -> dict[str, object]:
     return {
-        "DAYS": Found(partial(days_of_date, adjusts=adjusts)),
-        "PACKED_DATES": Found(partial(_days_of_packed, adjusts=adjusts)),
-        "PACKED_SECONDS": Found(partial(_seconds_of_packed, adjusts=adjusts)),
-        **{f"DATE_SECONDS{digits}": Found(partial(_seconds_of_sized, digits=digits, adjusts=adjusts)) for digits in range(7)},
+        "DAYS": BoundedCache(partial(days_of_date, adjusts=adjusts)),
+        "PACKED_DATES": BoundedCache(partial(_days_of_packed, adjusts=adjusts)),
+        "PACKED_SECONDS": BoundedCache(partial(_seconds_of_packed, adjusts=adjusts)),
+        **{f"DATE_SECONDS{digits}": BoundedCache(partial(_seconds_of_sized, digits=digits, adjusts=adjusts)) for digits in range(7)},
     }
 
 
@@ -139,18 +138,18 @@ def _date_names(*, adjusts: bool) -> dict[str, object]:
 #: apart, and stored values, to seconds. Clocks are looked up in two parts, since a table of all seconds of a day does not fit into a
 #: processor's nearest memory.
 _CLOCK_NAMES: Final[dict[str, object]] = {
-    "MINUTES": Found(_minute_of_day),
-    "MINUTE_SECONDS": Found(_seconds_of_minute),
-    "SECONDS": Found(_second_of_minute),
-    "TIMES": Found(micros_of_time),
+    "MINUTES": BoundedCache(_minute_of_day),
+    "MINUTE_SECONDS": BoundedCache(_seconds_of_minute),
+    "SECONDS": BoundedCache(_second_of_minute),
+    "TIMES": BoundedCache(micros_of_time),
 }
 #: The same with those of dates, by whether years are adjusted. Columns that show no date have only the others: all columns of a table share
 #: their names.
 _NAMES: Final = {adjusts: _CLOCK_NAMES | _date_names(adjusts=adjusts) for adjusts in (False, True)}
-_DATES: Final = Found(_checked_date)
-_SIZED_DATES: Final[Found[str, str]] = Found(lambda text: _checked_date(_sized_date(text, 0)) + "T")
-_ISO_DAYS: Final[Found[int, str]] = Found(lambda day: str(_EPOCH + timedelta(days=day)) + "T")
-_ISO_MINUTES: Final[Found[int, str]] = Found(lambda minute: f"{minute // 60:02}:{minute % 60:02}:")
+_DATES: Final = BoundedCache(_checked_date)
+_SIZED_DATES: Final[BoundedCache[str, str]] = BoundedCache(lambda text: _checked_date(_sized_date(text, 0)) + "T")
+_ISO_DAYS: Final[BoundedCache[int, str]] = BoundedCache(lambda day: str(_EPOCH + timedelta(days=day)) + "T")
+_ISO_MINUTES: Final[BoundedCache[int, str]] = BoundedCache(lambda minute: f"{minute // 60:02}:{minute % 60:02}:")
 _TWO_DIGITS: Final = tuple(f"{number:02}" for number in range(60))
 
 

@@ -1,17 +1,76 @@
-"""Character data, JSON, enums and sets (mysql.md §13)."""
+"""Character data, JSON, enums and sets (mysql.md §13).
+
+One text for a JSON document, whether the server printed it or the decoder of the log (`value.consistency=unified`). Pure.
+
+The server puts spaces between parts, prints large and small doubles with exponents, six digits of a time's fraction, and `base64:type252:`
+before values of other SQL types; the decoder prints as the reference's does. Texts cannot tell a double from a decimal, or a time from a
+string, so numbers are brought to a common form by their value, and times are given their digits by the decoder (`json_text`).
+"""
 
 from __future__ import annotations
 
-from typing import Final
+import json
+import re
+from decimal import Decimal
+from typing import Any, Final
 
-from connect_py.converters.json_write import quote
+from connect_py.converters.json_write import quote, quote_characters
 from connect_py.data import Schema, Type
+from connect_py.data.java_text import double_text
 from connect_py.data.schema import STRING
 from connectors.engine.encode.plan import ColumnPlan
 from connectors.mysql.model import MyColumn
-from connectors.mysql.types.base import Family, ValueOptions
-from connectors.mysql.types.found import Found
-from connectors.mysql.types.unified_json import unified_json
+from connectors.mysql.types.base import BoundedCache, Family, ValueOptions
+
+#: Digits that every double holds.
+_SAFE_DIGITS = 15
+#: Of an integer, sign and all; the decoder prints larger ones for doubles.
+_INTEGER_DIGITS = 20
+_LARGE = 1e19
+_OPAQUE = re.compile(r"base64:type\d+:([A-Za-z0-9+/=\n]*)")
+
+
+class _Number(str):
+    __slots__ = ()
+
+
+def unified_json(text: str) -> str:
+    """A document's common form; a text that is no JSON stays as it is."""
+    try:
+        return _printed(json.loads(text, parse_int=_Number, parse_float=_Number))
+    except (ValueError, RecursionError):
+        return text
+
+
+def number_text(text: str) -> str:
+    """Integers stay; a number that a double holds exactly, or whose digits it holds, is printed as one without an exponent; others
+    stay."""
+    if text.lstrip("-").isdigit() and len(text) <= _INTEGER_DIGITS:
+        return text
+    value = Decimal(text)
+    double = float(value)
+    if "e" in text.lower() and abs(double) < _LARGE and double.is_integer():
+        return str(int(double))
+    if len(value.as_tuple().digits) <= _SAFE_DIGITS or Decimal(double) == value:
+        return f"{Decimal(double_text(double)):f}"
+    return f"{value:f}"
+
+
+def _printed(value: Any) -> str:
+    match value:
+        case dict():
+            return "{" + ",".join(f"{quote_characters(name)}:{_printed(inner)}" for name, inner in value.items()) + "}"
+        case list():
+            return "[" + ",".join(map(_printed, value)) + "]"
+        case _Number():
+            return number_text(value)
+        case str():
+            opaque = _OPAQUE.fullmatch(value)
+            return quote_characters(opaque[1].replace("\n", "") if opaque else value)
+        case None:
+            return "null"
+    return "true" if value else "false"
+
 
 #: Types that hold characters, whatever their length.
 CHARACTER_TYPES = (
@@ -27,7 +86,7 @@ def text(column: MyColumn, options: ValueOptions) -> ColumnPlan:
     return ColumnPlan(column.name, STRING, quote, textual=True, placeholder=quote(options.placeholder))
 
 
-def json(column: MyColumn, options: ValueOptions) -> ColumnPlan:
+def json_(column: MyColumn, options: ValueOptions) -> ColumnPlan:
     """JSON as it was printed: by the server, with spaces, in snapshots; by the decoder of the binlog, without, in streams."""
     schema = Schema(Type.STRING, name="io.debezium.data.Json", version=1)
     placeholder = quote(options.placeholder)
@@ -53,7 +112,7 @@ def _streamed_label(label: str) -> str:
     return quote(escaped(label))
 
 
-_LABELS: Final = Found(_streamed_label)
+_LABELS: Final = BoundedCache(_streamed_label)
 
 
 def set_(column: MyColumn, options: ValueOptions) -> ColumnPlan:
@@ -71,4 +130,4 @@ def escaped(label: str) -> str:
     return label.replace("\\", "\\\\").replace(",", "\\,")
 
 
-FAMILIES: dict[str, Family] = {**dict.fromkeys((*CHARACTER_TYPES, *TEXT_TYPES), text), "JSON": json, "ENUM": enum, "SET": set_}
+FAMILIES: dict[str, Family] = {**dict.fromkeys((*CHARACTER_TYPES, *TEXT_TYPES), text), "JSON": json_, "ENUM": enum, "SET": set_}

@@ -3,6 +3,8 @@
 The connector's offset says up to where the history counts. Statements that the log holds behind it are applied to what the history tells;
 the result must be what the server shows. Where it is not, a record between the table's last one and the offset is missing, or was never
 understood. A table that no later statement touches looks at the offset as it looks now: its structure can be put into the history there.
+
+Statements that change structures, from a place of the log up to its present end.
 """
 
 from __future__ import annotations
@@ -16,20 +18,76 @@ import orjson
 
 from connect_py.errors import ConnectError, DataError
 from connectors.engine.relational.table import TableId
-from connectors.mysql.changes import Change, Tables
-from connectors.mysql.config import MySqlConfig
+from connectors.mysql.binlog.client import BinlogClient
+from connectors.mysql.binlog.events import Heartbeat, Query, Rotate
+from connectors.mysql.config import Heartbeats, MySqlConfig
 from connectors.mysql.ddl.lexer import DdlError
+from connectors.mysql.ddl.statement_text import Kind, kind_of, without_settings
 from connectors.mysql.ddl.statements import apply, concerned_table
-from connectors.mysql.model import MyTable
-from connectors.mysql.position.offset import MySqlOffset
-from connectors.mysql.schema.history_fold import HistoryFold
-from connectors.mysql.schema.history_records import HistoryRecord
-from connectors.mysql.schema.log_statements import statements_behind
-from connectors.mysql.schema.structure_check import are_alike, facts
-from connectors.mysql.schema.structure_source import read_structure
+from connectors.mysql.model import Change, MyTable, Tables
+from connectors.mysql.position.gtid import MariadbGtidSet
+from connectors.mysql.position.offset import BinlogPosition, MySqlOffset
+from connectors.mysql.schema.history import HistoryFold, HistoryRecord
+from connectors.mysql.schema.structure import are_alike, facts, read_structure
 from connectors.mysql.server import queries
 from connectors.mysql.server.connection import Connection
 from offsets.schema_history import SETTINGS, KafkaSchemaHistory
+
+#: The server tells by a heartbeat where the log ends, where all that is left was filtered by it.
+_HEARTBEATS = Heartbeats(period=1.0)
+#: Seconds of nothing but heartbeats after which the log is at its end, whatever they say: old servers cut places beyond 4 GB.
+_ONLY_HEARTBEATS = 30.0
+
+#: Text, default database, and the session's modes.
+Statement = tuple[str, str, int]
+
+
+def statements_after(connection: Connection, config: MySqlConfig, offset: MySqlOffset) -> list[Statement]:
+    """The statements behind an offset, in order.
+
+    Raises:
+        ServerError: the log cannot be read, or no longer from there on.
+        LostConnectionError: the connection broke, or nothing comes any more.
+        MalformedEventError: an event cannot be decoded.
+    """
+    end = queries.log_status(connection, config)
+    limit = BinlogPosition(end.file, end.position)
+    gtids = queries.gtids_to_skip(connection, config, offset)
+    # the connector's own number would end its dump
+    client = BinlogClient(
+        config.connection,
+        config.server_id + config.number("database.server.id.offset"),
+        mariadb=queries.is_mariadb(config),
+        heartbeats=_HEARTBEATS,
+    )
+    found: list[Statement] = []
+    file = offset.file
+    try:
+        if isinstance(gtids, MariadbGtidSet):
+            client.dump_behind(gtids.position())
+        elif gtids is not None:
+            client.dump_after(gtids.encode())
+        else:
+            client.dump_from(offset.file, offset.pos)
+        moved = time.monotonic()
+        while True:
+            for header, body in client.read(_HEARTBEATS.period):
+                if isinstance(body, Heartbeat):
+                    at_end = not BinlogPosition(body.file, body.position or header.end) < limit
+                    if at_end or time.monotonic() - moved > _ONLY_HEARTBEATS:
+                        return found
+                    continue
+                moved = time.monotonic()
+                if isinstance(body, Rotate):
+                    file = body.file
+                elif isinstance(body, Query):
+                    sql = body.sql.decode("utf-8", "replace")
+                    if kind_of(sql) is Kind.DDL:
+                        found.append((without_settings(sql), body.schema, body.sql_mode or 0))
+                if header.timestamp and header.end and not BinlogPosition(file, header.end) < limit:
+                    return found
+    finally:
+        client.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +264,7 @@ class HistoryCheck:
         tables, touched = told.fold.tables(), set[TableId]()
         unsure = set(told.fold.unsure)
         try:
-            statements = statements_behind(connection, self._config, self._offset)
+            statements = statements_after(connection, self._config, self._offset)
         except ConnectError as error:
             self._findings.append(Finding(f"The log behind {_place(self._offset.dump())} cannot be read: {error}"))
             return tables, touched, unsure
