@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from connect_py.errors import DataError
-from spark_sink.config.checks import is_part_of_a_name
-from spark_sink.config.sink_config import SinkConfig
+from spark_sink.config.sink_config import SinkConfig, is_part_of_a_name
 from spark_sink.types.columns import literal
 
 

@@ -24,20 +24,17 @@ from spark_sink.config import sink_config as configuration
 from spark_sink.config.sink_config import SinkConfig
 from spark_sink.errors import classify, is_of_size, spark_ended
 from spark_sink.figures import SinkFigures
-from spark_sink.plan.bounded import Horizon
-from spark_sink.plan.open import open_driver
-from spark_sink.plan.triggers import Driver, Pending
-from spark_sink.read.open import open_format
-from spark_sink.read.prefetch import ReadAhead
+from spark_sink.plan.stream import open_trigger
+from spark_sink.plan.triggers import Horizon, Pending, Trigger
+from spark_sink.read.converted import open_format
 from spark_sink.read.ranges import Range, describe
-from spark_sink.read.reader import Reader
+from spark_sink.read.reader import Prefetch, Reader
 from spark_sink.routing import TableName
-from spark_sink.spark.session import TaskSession, open_session
-from spark_sink.spark.startup import Opening
+from spark_sink.spark.session import SessionStartup, TaskSession, open_session
 from spark_sink.tables.base import Behind, Tables, Writer
-from spark_sink.tables.looks import Looks
-from spark_sink.tables.maintenance import Policy, Schedule
+from spark_sink.tables.maintenance import MaintenancePolicy, MaintenanceSchedule
 from spark_sink.tables.open import open_tables
+from spark_sink.tables.table_stats import StatsSchedule
 from spark_sink.write.batches import Batches
 from spark_sink.write.lanes import Lanes, Sessions, SparkLane
 
@@ -57,16 +54,16 @@ class SparkLakehouseSinkTask(BatchSinkTask):
 
     def __init__(self) -> None:
         self._stopping = threading.Event()
-        self._opening: Opening | None = None
+        self._opening: SessionStartup | None = None
         self._session: TaskSession | None = None
         self._positions: dict[TopicPartition, int] = {}
-        self._driver: Driver | None = None
-        self._ahead: ReadAhead | None = None
+        self._driver: Trigger | None = None
+        self._ahead: Prefetch | None = None
         self._failures = 0
         self._claimed = False
         self._lanes: Lanes | None = None
         self._figures = SinkFigures()
-        self._looks = Looks()
+        self._looks = StatsSchedule()
 
     def start(self, config: Mapping[str, str], context: BatchSinkContext) -> None:
         """Parse the configuration and begin to start Spark."""
@@ -78,7 +75,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
 
     def _open(self) -> None:
         name = f"{self._context.connector}-{self._context.task}"
-        self._opening = Opening(lambda: open_session(self._config, name, self._context.kafka_options))
+        self._opening = SessionStartup(lambda: open_session(self._config, name, self._context.kafka_options))
         self._figures.session_starts()
 
     def ready(self, seconds: float = 0.0) -> bool:
@@ -117,10 +114,10 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             config["control.commit.threads"] if is_classic else 1,
             config["control.commit.timeout-ms"] / 1000,
         )
-        self._schedule = Schedule(self._config)
+        self._schedule = MaintenanceSchedule(self._config)
         self._reader = Reader(spark, self._config, context.kafka_options, open_format(context.conversion))
-        self._driver = driver = open_driver(spark, self._config, self._reader, context.connector)
-        self._ahead = ReadAhead(self._reader)
+        self._driver = driver = open_trigger(spark, self._config, self._reader, context.connector)
+        self._ahead = Prefetch(self._reader)
         if self._stopping.is_set():
             driver.stop()
         self._tables: Tables = open_tables(spark, self._config, Writer(context.connector, context.task, self._epoch))
@@ -183,7 +180,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         began = time.monotonic()
         try:
             if self._tables.load(table) is not None:
-                self._tables.maintain(table, Policy.of(self._config))
+                self._tables.maintain(table, MaintenancePolicy.of(self._config))
         except (FatalTaskError, Behind):
             raise
         except Exception as error:  # noqa: BLE001  # whatever it was, the table is as good as before
@@ -267,7 +264,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
 
     # -- batches -------------------------------------------------------------------------------------------------------------------
 
-    def _apply(self, pending: Pending, log: Mapping[TopicPartition, Range], driver: Driver) -> None:
+    def _apply(self, pending: Pending, log: Mapping[TopicPartition, Range], driver: Trigger) -> None:
         began, ranges = time.monotonic(), pending.ranges
         batch = self._ahead.take(ranges) if self._ahead is not None else None
         batch = batch or self._reader.read(ranges, pending.records)

@@ -1,31 +1,35 @@
 """`lakehouse.source.mode=stream`: Structured Streaming plans the batches and hands over each one's records; the task applies them.
 
-The query's function runs in a thread that Spark's callbacks own. It does nothing but put the batch into a queue and wait, so that the
-task's thread applies it as it applies every batch, and only between two steps: a pause, a stop and a retry are the task's. Spark hears that
-a batch is complete when the next one is due, after the tables have committed and the group's offsets are reported; until then it sleeps.
+The query's function runs in a thread that Spark's callbacks own. It only puts the batch into a queue and waits, so that the task's thread
+applies it as it applies every batch, and only between two steps: a pause, a stop and a retry are the task's. Spark is notified that a batch
+is complete when the next one is due, after the tables have committed and the group's offsets are reported; until then it sleeps.
 
-The tables decide (`Driver.next`). A batch's records below the task's positions are left out; a checkpoint that would miss records, or
-repeat more than its last batch, is left for a new generation that begins at the positions. So a checkpoint that was deleted, or is older
+The tables decide (`Trigger.next`). A batch's records below the task's positions are left out; a checkpoint that would miss records, or
+repeat more than its last batch, is left for a new *generation* that begins at the positions. So a checkpoint that was deleted, or is older
 than a table that was rolled back, costs nothing but reading.
+
+Spark writes the end offsets of batch N to ``offsets/N`` before it runs the batch and ``commits/N`` after it, and the very first start to
+``sources/0/0``. The sink reads these to learn a batch's range. Layout: ``<location>/<connector>/g<generation>``.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import queue
+import re
 import threading
 import time
 import uuid
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from connect_py.api.record import TopicPartition
 from connect_py.errors import RetriableError
 from spark_sink.config.sink_config import SinkConfig
-from spark_sink.plan.checkpoint import Checkpoints, State, agrees
-from spark_sink.plan.loop import Pace
-from spark_sink.plan.triggers import Pending
+from spark_sink.plan.triggers import LoopTrigger, Pace, Pending, Trigger
 from spark_sink.read.ranges import Range, waiting_ranges
 from spark_sink.read.reader import Reader
 from spark_sink.tables.watermark import Watermark
@@ -34,7 +38,128 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+
 _log = logging.getLogger("io.github.connectpy.spark.SparkLakehouseSinkTask")
+
+#: Offsets by topic partition.
+Offsets = Mapping[TopicPartition, int]
+
+
+class UnreadableError(Exception):
+    """A checkpoint's file is not of the form that Spark 4.1 writes; the caller begins a new generation."""
+
+
+@dataclass(frozen=True)
+class CheckpointState:
+    """Where a checkpoint stands.
+
+    Attributes:
+        start: where the next batch begins.
+        planned: where it ends, if that has been decided already.
+    """
+
+    start: Offsets
+    planned: Offsets | None
+
+
+def agrees(state: CheckpointState, positions: Offsets) -> bool:
+    """Whether a query that goes on from a checkpoint misses nothing, and repeats nothing but its last batch.
+
+    That one may have been applied, wholly or to some tables, before a kill; its applied part is left out then. A partition that the
+    checkpoint does not know is read from its first record, so the positions must not be beyond that.
+    """
+    end = state.start if state.planned is None else state.planned
+    return all(tp in positions for tp in end) and all(
+        state.start.get(tp, 0) <= position <= end.get(tp, state.start.get(tp, 0)) for tp, position in positions.items()
+    )
+
+
+def parse_offsets(text: str) -> dict[TopicPartition, int]:
+    """A file of ``offsets`` or ``sources/0``: a version, perhaps settings, and a line of the Kafka source's offsets.
+
+    Raises:
+        UnreadableError: it is neither.
+    """
+    lines = text.lstrip("\x00").strip().splitlines()
+    if not lines or lines[0] != "v1" or len(lines) not in (2, 3):
+        raise UnreadableError(f"not two or three lines of version 1: {text[:200]!r}")
+    try:
+        topics = json.loads(lines[-1])
+        return {TopicPartition(topic, int(number)): int(offset) for topic, found in topics.items() for number, offset in found.items()}
+    except (ValueError, AttributeError) as error:
+        raise UnreadableError(f"{error}: {lines[-1][:200]!r}") from None
+
+
+class Checkpoints:
+    """The generations of one connector's checkpoint, on any file system that Spark knows."""
+
+    def __init__(self, spark: SparkSession, location: str, connector: str) -> None:
+        jvm: Any = spark._jvm
+        self._root = f"{location.rstrip('/')}/{connector}"
+        self._path = jvm.org.apache.hadoop.fs.Path
+        self._io = jvm.org.apache.commons.io.IOUtils
+        self._charset = jvm.java.nio.charset.StandardCharsets.UTF_8
+        self._fs = self._path(self._root).getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
+
+    def newest(self) -> int:
+        """The newest generation; 0 when there is none."""
+        names = [re.fullmatch(r"g(\d+)", name) for name in self._names(self._root)]
+        return max((int(name[1]) for name in names if name), default=0)
+
+    def path(self, generation: int) -> str:
+        """Where a generation lies."""
+        return f"{self._root}/g{generation}"
+
+    def state(self, generation: int) -> CheckpointState | None:
+        """Where a generation stands; None when its query has not begun.
+
+        Raises:
+            UnreadableError: it cannot be known.
+        """
+        planned, done = (max((int(name) for name in self._names(f"{self.path(generation)}/{of}") if name.isdigit()), default=-1)
+                         for of in ("offsets", "commits"))  # fmt: skip
+        if planned == -1:
+            initial = self._text(f"{self.path(generation)}/sources/0/0")
+            return None if initial is None else CheckpointState(parse_offsets(initial), None)
+        if done == planned:
+            return CheckpointState(self.end(generation, planned), None)
+        return CheckpointState(self.start(generation, planned), self.end(generation, planned))
+
+    def start(self, generation: int, batch: int) -> dict[TopicPartition, int]:
+        """Where a batch begins. Raises as `state`."""
+        name = f"offsets/{batch - 1}" if batch else "sources/0/0"
+        return self._offsets(f"{self.path(generation)}/{name}")
+
+    def end(self, generation: int, batch: int) -> dict[TopicPartition, int]:
+        """Where a batch ends. Raises as `state`."""
+        return self._offsets(f"{self.path(generation)}/offsets/{batch}")
+
+    def remove_before(self, generation: int) -> None:
+        """Remove older generations, which nothing will look at again."""
+        for name in self._names(self._root):
+            if (found := re.fullmatch(r"g(\d+)", name)) and int(found[1]) < generation:
+                self._fs.delete(self._path(f"{self._root}/{name}"), True)
+
+    def _offsets(self, path: str) -> dict[TopicPartition, int]:
+        text = self._text(path)
+        if text is None:
+            raise UnreadableError(f"{path} is missing")
+        return parse_offsets(text)
+
+    def _names(self, directory: str) -> list[str]:
+        path = self._path(directory)
+        return [status.getPath().getName() for status in self._fs.listStatus(path)] if self._fs.exists(path) else []
+
+    def _text(self, name: str) -> str | None:
+        path = self._path(name)
+        if not self._fs.exists(path):
+            return None
+        stream = self._fs.open(path)
+        try:
+            return str(self._io.toString(stream, self._charset))
+        finally:
+            stream.close()
+
 
 #: How long a step waits for a query that sees nothing where the log promises records: offsets of a transaction that is still open.
 _PATIENCE_SECONDS = 2.0
@@ -101,7 +226,7 @@ class _Run:
             received.answer(applied=False)
 
 
-class StreamDriver:
+class StreamTrigger:
     """See the module's text and `Driver`. Needs a classic session: over Spark Connect the function would run on the server."""
 
     def __init__(self, spark: SparkSession, config: SinkConfig, reader: Reader, connector: str) -> None:
@@ -176,7 +301,7 @@ class StreamDriver:
         self._has_failed = False
         self._checkpoints.remove_before(self._generation)
 
-    def _begin(self, generation: int, state: State | None, positions: Mapping[TopicPartition, int]) -> None:
+    def _begin(self, generation: int, state: CheckpointState | None, positions: Mapping[TopicPartition, int]) -> None:
         self._generation = generation
         self._start = positions if state is None else state.start
         self._partitions = frozenset(positions)
@@ -189,7 +314,7 @@ class StreamDriver:
             .start()
         )
 
-    def _choose(self, positions: Mapping[TopicPartition, int]) -> tuple[int, State | None]:
+    def _choose(self, positions: Mapping[TopicPartition, int]) -> tuple[int, CheckpointState | None]:
         """The generation to go on with, and where it stands; None for a new one."""
         newest = self._checkpoints.newest()
         if newest == 0 or self._has_failed:
@@ -243,3 +368,8 @@ class StreamDriver:
     def close(self) -> None:
         """See `Driver.close`."""
         self.failed()
+
+
+def open_trigger(spark: SparkSession, config: SinkConfig, reader: Reader, connector: str) -> Trigger:
+    """The driver of the configuration's source mode."""
+    return StreamTrigger(spark, config, reader, connector) if config["source.mode"] == "stream" else LoopTrigger(config)

@@ -1,16 +1,26 @@
-"""What says which ranges of the log are the next batch: the task itself (`loop`) or Structured Streaming (`stream`). Tables do not know."""
+"""Which ranges of the log are the next batch, and when. Tables do not know what decides it.
+
+`Trigger` is what a task asks: its own plan (`LoopTrigger`, ``lakehouse.source.mode=loop``: from its positions and the log, with nothing
+remembered anywhere) or Structured Streaming's (`plan.stream`). How large a batch may be is `BatchBound`, when it is due `Pace`, and how far
+a task with ``lakehouse.trigger=available-now`` goes `Horizon`. The task's thread owns all of them.
+"""
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from connect_py.api.record import TopicPartition
-from spark_sink.read.ranges import Range
+from spark_sink.config.sink_config import SinkConfig
+from spark_sink.read.ranges import Range, plan_ranges, waiting_ranges
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+_log = logging.getLogger("io.github.connectpy.spark.SparkLakehouseSinkTask")
 
 
 @dataclass(frozen=True)
@@ -26,7 +36,7 @@ class Pending:
     records: DataFrame | None = None
 
 
-class Driver(Protocol):
+class Trigger(Protocol):
     """Says which batch is next. The task's thread calls everything; only `stop` may come from another one."""
 
     def next(self, positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, Range]) -> Pending | None:
@@ -61,3 +71,128 @@ class Driver(Protocol):
     def close(self) -> None:
         """Release what the driver holds. Idempotent."""
         ...
+
+
+#: A batch is never made smaller than this: what fails then does so for another reason.
+_MIN_OFFSETS = 100
+
+
+class BatchBound:
+    """Halved when a batch was too large, grown by a quarter while batches take less than half of the interval between two."""
+
+    def __init__(self, config: SinkConfig) -> None:
+        self._most: int = config["max-offsets-per-trigger"]
+        self._adaptive: bool = config["batch.adaptive"]
+        self._half_interval_s: float = config["control.commit.interval-ms"] / 2000
+        self.offsets = self._most
+
+    def too_large(self) -> None:
+        """A batch of this bound ran out of memory or time."""
+        if self._adaptive and self.offsets > _MIN_OFFSETS:
+            self.offsets = max(self.offsets // 2, _MIN_OFFSETS)
+            _log.warning("A batch was too large; the next ones have at most %d offsets", self.offsets)
+
+    def applied(self, seconds: float) -> None:
+        """A batch of this bound has been applied."""
+        if self.offsets < self._most and seconds < self._half_interval_s:
+            self.offsets = min(self.offsets + max(self.offsets // 4, 1), self._most)
+
+
+class Pace:
+    """When a batch is due: an interval after the start of the one before, at once when a whole batch waits.
+
+    With `min-offsets-per-trigger` fewer records than that wait on, for `max-trigger-delay-ms` at most: fewer, larger commits.
+    """
+
+    def __init__(self, config: SinkConfig, bound: BatchBound | None = None) -> None:
+        self._interval_ms = config["control.commit.interval-ms"]
+        self._bound = BatchBound(config) if bound is None else bound
+        self._least = config["min-offsets-per-trigger"]
+        self._delay_ms = config["max-trigger-delay-ms"]
+        self._started = float("-inf")
+
+    def due(self, waiting: int) -> bool:
+        """Whether to begin now; `waiting` offsets are in the log."""
+        waited_ms = (time.monotonic() - self._started) * 1000
+        enough = waiting >= self._least or waited_ms >= self._delay_ms
+        return waiting >= self._bound.offsets or (waiting > 0 and enough and waited_ms >= self._interval_ms)
+
+    def begin(self) -> None:
+        """A batch begins."""
+        self._started = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Since the last batch began."""
+        return time.monotonic() - self._started
+
+
+class LoopTrigger:
+    """See the module's text and `Driver`."""
+
+    def __init__(self, config: SinkConfig) -> None:
+        self._config = config
+        self._bound = BatchBound(config)
+        self._pace = Pace(config, self._bound)
+        self._running = False
+        self._after: Mapping[TopicPartition, Range] = {}
+
+    def next(self, positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, Range]) -> Pending | None:
+        """See `Driver.next`."""
+        if self._running:
+            self._running = False
+            self._bound.applied(self._pace.seconds)
+        waiting = waiting_ranges(positions, log, fail_on_data_loss=self._config["fail-on-data-loss"])
+        if not self._pace.due(sum(end - start for start, end in waiting.values())):
+            return None
+        self._pace.begin()
+        self._running = True
+        promised, self._after = self._after, {}
+        if promised and all(tp in waiting and waiting[tp][0] == start and waiting[tp][1] >= end for tp, (start, end) in promised.items()):
+            return Pending(promised)
+        return Pending(plan_ranges(waiting, self._bound.offsets))
+
+    def after(self, positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, Range]) -> Mapping[TopicPartition, Range] | None:
+        """See `Driver.after`: of what is in the log already, if that is a whole batch."""
+        waiting = waiting_ranges(positions, log, fail_on_data_loss=False)
+        bound = self._bound.offsets
+        self._after = plan_ranges(waiting, bound) if sum(end - start for start, end in waiting.values()) >= bound else {}
+        return self._after or None
+
+    def failed(self, *, too_large: bool = False) -> None:
+        """See `Driver.failed`: nothing of a range is fixed before its tables have committed, so the next one may be smaller."""
+        self._running, self._after = False, {}
+        if too_large:
+            self._bound.too_large()
+
+    def stop(self) -> None:
+        """Nothing waits."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class Horizon:
+    """How far of the log a task looks."""
+
+    def __init__(self, config: SinkConfig) -> None:
+        self._bounded = config["trigger"] == "available-now"
+        self._goal: dict[TopicPartition, int] | None = None
+        self._reached = False
+
+    def of(self, log: Mapping[TopicPartition, Range], positions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, Range]:
+        """First and next offset of each partition, as far as the task is to go.
+
+        Args:
+            log: as Kafka has it now; the first look decides what is there.
+            positions: the next offset to apply, which a streaming query may have taken beyond the goal.
+        """
+        if not self._bounded:
+            return log
+        if self._goal is None:
+            self._goal = {tp: end for tp, (_, end) in log.items()}
+        seen = {tp: (first, max(positions[tp], min(end, self._goal.get(tp, first)))) for tp, (first, end) in log.items()}
+        if not self._reached and all(positions[tp] >= end for tp, (_, end) in seen.items()):
+            self._reached = True
+            _log.info("All that was there when the task started is in the tables; it rests until it is restarted (available-now)")
+        return seen

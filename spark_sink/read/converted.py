@@ -2,7 +2,7 @@
 
 What comes out is what `JsonConverter` would write, so all that follows is the same for every converter. A record's schemas are not carried
 along: each becomes a number. Topic, partition and offset stay the record's own, whatever transforms make of them; a topic to which they
-move a record is part of the number.
+move a record is part of the number. `open_format` says whether a connector needs this, or `PlainRecords` gives the same more quickly.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from connect_py.converters.json_write import WriteOptions
 from connect_py.data import Schema
 from connect_py.data.schema_cache import SchemaCache
 from connect_py.errors import DataError
-from spark_sink.read.formats import PROBLEM, Fingerprint
-from spark_sink.read.schema_prefix import Heads
+from spark_sink.read.formats import PROBLEM, Fingerprint, PlainRecords, RecordFormat, SchemaPrefixes
 from spark_sink.read.schemaless import kind_of_value
 
 if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql import DataFrame, Row
+
 
 #: Nulls stay nulls: whether a default takes their place has been decided by the connector's own converters.
 _OPTIONS = WriteOptions(numeric_decimals=False, replace_null_with_default=False)
@@ -58,7 +58,7 @@ class ConvertedRecords:
         """See `RecordFormat.whole`."""
         types = f"{_PLACE}, {_WHOLE}, headers array<struct<key:string,value:binary>>, problem string"
         found = kafka.mapInArrow(Converting(self._conversion, whole=True), types)
-        return found.selectExpr(*Heads().split()[0], "routed", "problem")
+        return found.selectExpr(*SchemaPrefixes().split()[0], "routed", "problem")
 
     def learn(self, fingerprint: Fingerprint, record: Row | None) -> None:
         """See `RecordFormat.learn`; nothing is gained by knowing."""
@@ -172,3 +172,25 @@ def _arrow_schema(*, whole: bool) -> pyarrow.Schema:
     )
     headers = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
     return pa.schema([*place, *parts, ("headers", headers), ("problem", pa.string())])
+
+
+JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
+
+
+def open_format(conversion: RecordConversion) -> RecordFormat:
+    """The quickest way that gives what the converters and transforms would.
+
+    Raises:
+        ConfigError: one of their classes or properties is wrong.
+    """
+    conversion.open().close()
+    sides = (conversion.converters["key"], conversion.converters["value"])
+    if not conversion.transforms and all(_is_plain(side) for side in sides):
+        return PlainRecords(numeric_decimals=conversion.converters["value"].get("decimal.format", "").strip().upper() == "NUMERIC")
+    return ConvertedRecords(conversion)
+
+
+def _is_plain(converter: Mapping[str, str]) -> bool:
+    if converter["class"] != JSON_CONVERTER or converter.get("schema.content"):
+        return False
+    return converter.get("schemas.enable", "true").strip().lower() != "false"

@@ -1,17 +1,25 @@
-"""What the sink asks of a way to read records: to cut them into schema and payload, by the schema's number.
+"""Ways to cut records into schema and payload: what the sink asks of each, and the one for JSON with schemas, which needs no Python.
 
-A *number* stands for the schemas of keys or values that are alike; None for a key or value that is not there. Whoever reads a batch knows
-only numbers; for each new one the driver reads one record whole.
+A *number* stands for the schemas of keys or values that are alike; None for a key or value that is not there. Code that reads a batch knows
+only numbers; for each new one the driver reads one whole record.
+
+Most of a record of JSON with schemas is its schema, and nearly all records of a batch have one of a few. A text that begins with the bytes
+of a known schema is cut at its known length, in the JVM; only others are searched for the seam and get a fingerprint of their own. On
+records of 3.6 kB that takes 13 µs instead of 149 (with the reading from Kafka; two cores, the JVM's first compiler only).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from spark_sink.types.columns import literal
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
+
 
 #: Number of values that cannot be read; each record's `problem` says why.
 PROBLEM = -1
@@ -56,3 +64,127 @@ class RecordFormat(Protocol):
     def counted(self, records: Mapping[Fingerprint, int]) -> None:
         """How many records of each a batch had."""
         ...
+
+
+#: What JsonConverter writes between a schema and its value.
+_SEAM = ',"payload":'
+
+#: More known beginnings than this would make the expression too large for the JVM's compiler; the rarer ones are searched.
+_MAX_KNOWN = 12
+
+
+class SchemaPrefixes:
+    """Beginnings of keys and values up to their payload, by their hash; which of them a batch is searched for first."""
+
+    def __init__(self) -> None:
+        self._texts: dict[int, bytes] = {}
+        self._keys: list[int] = []
+        self._values: list[int] = []
+
+    def learn(self, fingerprint: Fingerprint, record: Row | None) -> None:
+        """Remember the beginnings of a record that `split` of an empty instance has cut; one without the seam is none."""
+        if record is None:
+            return
+        for number, head, whole in (
+            (fingerprint.key, record["khead"], record["key"]),
+            (fingerprint.value, record["vhead"], record["value"]),
+        ):
+            if number is not None and whole is not None:
+                beginning = (head + _SEAM).encode()
+                if bytes(whole).startswith(beginning):
+                    self._texts[number] = beginning
+
+    def counted(self, records: Mapping[Fingerprint, int]) -> None:
+        """A batch had so many records of each; the next one is taken to be alike. A topic's quiet schemas keep what room is left."""
+        keys: Counter[int] = Counter()
+        values: Counter[int] = Counter()
+        for fingerprint, count in records.items():
+            keys.update({fingerprint.key: count} if fingerprint.key in self._texts and fingerprint.key is not None else {})
+            values.update({fingerprint.value: count} if fingerprint.value in self._texts and fingerprint.value is not None else {})
+        self._keys = [*_most_frequent(keys), *(number for number in self._keys if number not in keys)][:_MAX_KNOWN]
+        self._values = [*_most_frequent(values), *(number for number in self._values if number not in values)][:_MAX_KNOWN]
+
+    def split(self) -> tuple[list[str], list[str]]:
+        """Two select lists, to be applied one after the other to Kafka's columns.
+
+        The second one's columns are topic, partition, offset, timestamp, kfp and vfp (the hashes of the beginnings, null without a key or
+        value), and key and value, the payloads' texts.
+        """
+        place = ["topic", "partition", "offset", "timestamp"]
+        keys, values = ([(number, self._texts[number]) for number in numbers] for numbers in (self._keys, self._values))
+        heads = [*place, "key", "value", _head("key", keys, "khead"), _head("value", values, "vhead")]
+        payloads = [
+            *place,
+            _hash("key", keys, "khead", "kfp"),
+            _hash("value", values, "vhead", "vfp"),
+            _payload("key", keys, "khead"),
+            _payload("value", values, "vhead"),
+        ]
+        return heads, payloads
+
+
+def _most_frequent(counter: Counter[int]) -> list[int]:
+    return [number for number, _ in counter.most_common(_MAX_KNOWN)]
+
+
+def _begins(column: str, beginning: bytes) -> str:
+    return f"startswith(`{column}`, X'{beginning.hex()}')"
+
+
+def _head(column: str, known: list[tuple[int, bytes]], name: str) -> str:
+    """A text before its payload; of text without a payload the first characters, for the error that follows. Null where it is known."""
+    text = f"CAST(`{column}` AS STRING)"
+    found = f"locate({literal(_SEAM)}, {text})"
+    searched = f"IF({found} > 0, substring({text}, 1, {found} - 1), left({text}, 80))"
+    if not known:
+        return f"{searched} {name}"
+    return f"CASE WHEN {' OR '.join(_begins(column, beginning) for _, beginning in known)} THEN NULL ELSE {searched} END {name}"
+
+
+def _hash(column: str, known: list[tuple[int, bytes]], head: str, name: str) -> str:
+    cases = " ".join(f"WHEN {_begins(column, beginning)} THEN {number}L" for number, beginning in known)
+    return f"CASE {cases} WHEN `{column}` IS NOT NULL THEN xxhash64({head}) END {name}"
+
+
+def _payload(column: str, known: list[tuple[int, bytes]], head: str) -> str:
+    text = f"CAST(`{column}` AS STRING)"
+    cut = f"substring({text}, length({head}) + {len(_SEAM) + 1}, length({text}) - length({head}) - {len(_SEAM) + 1})"
+    cases = " ".join(
+        f"WHEN {_begins(column, beginning)} THEN CAST(substring(`{column}`, {len(beginning) + 1}, "
+        f"octet_length(`{column}`) - {len(beginning) + 1}) AS STRING)"
+        for _, beginning in known
+    )
+    return f"CASE {cases} ELSE {cut} END `{column}`" if known else f"{cut} `{column}`"
+
+
+_NOTHING_WRONG = "CAST(NULL AS STRING) problem"
+
+
+class PlainRecords:
+    """`spark_sink.read.formats.RecordFormat`."""
+
+    needs_headers = False
+    peeks = True
+
+    def __init__(self, *, numeric_decimals: bool = False) -> None:
+        self._heads = SchemaPrefixes()
+        self.numeric_decimals = numeric_decimals
+
+    def rows(self, kafka: DataFrame) -> DataFrame:
+        """See `RecordFormat.rows`."""
+        heads, payloads = self._heads.split()
+        if "headers" in kafka.columns:
+            heads, payloads = [*heads, "headers"], [*payloads, "headers"]
+        return kafka.selectExpr(*heads).selectExpr(*payloads, _NOTHING_WRONG)
+
+    def whole(self, kafka: DataFrame) -> DataFrame:
+        """See `RecordFormat.whole`."""
+        return kafka.selectExpr(*SchemaPrefixes().split()[0], "CAST(NULL AS STRING) routed", _NOTHING_WRONG)
+
+    def learn(self, fingerprint: Fingerprint, record: Row | None) -> None:
+        """See `RecordFormat.learn`."""
+        self._heads.learn(fingerprint, record)
+
+    def counted(self, records: Mapping[Fingerprint, int]) -> None:
+        """See `RecordFormat.counted`."""
+        self._heads.counted(records)

@@ -3,16 +3,22 @@
 A batch is read once. The rows that stay are kept without their schemas: each record's two schema texts become fingerprints, and the driver
 fetches and parses the text of one record for every fingerprint that it has not met.
 
-One thread at a time uses a `Reader`: the task's, or the one that reads the next batch while the task does not use the reader. Lanes,
-several at once, call the methods of a `Batch` that make frames; only the task's thread shares, rejects and closes it.
+Writing is half the driver's work, planning and committing, in which executors have nothing to do; `Prefetch` reads a backlog in that time.
+Nothing of it is believed before its turn: a batch that does not start where the tables stand then is released unread. At most one batch is
+held in addition to the one that is being applied.
+
+One thread at a time uses a `Reader`: the task's, or the one of `Prefetch` while the task does not use the reader. Lanes, several at once,
+call the methods of a `Batch` that make frames; only the task's thread shares, rejects and closes it.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +27,7 @@ from connect_py.errors import DataError, FatalTaskError
 from spark_sink import routing
 from spark_sink.config.sink_config import SinkConfig
 from spark_sink.read import schemaless
-from spark_sink.read.formats import Fingerprint, RecordFormat
-from spark_sink.read.plain import PlainRecords
+from spark_sink.read.formats import Fingerprint, PlainRecords, RecordFormat
 from spark_sink.read.ranges import Range, describe_record, offsets_json
 from spark_sink.read.summary import Kind, Truncate, at, summarize
 from spark_sink.routing import TableName
@@ -33,6 +38,9 @@ from spark_sink.types.columns import SchemaJson, literal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
+
+
+_log = logging.getLogger("io.github.connectpy.spark.SparkLakehouseSinkTask")
 
 #: Consumer settings that Spark keeps to itself (`KafkaSourceProvider.validateGeneralOptions`) or that mean nothing to a bounded read.
 _NOT_FOR_SPARK = frozenset(
@@ -395,3 +403,53 @@ def _source_of(value: bytes) -> dict[str, str | None]:
 def _equals(column: str, fingerprint: int | None) -> str:
     # False, not unknown, for tombstones: of `unknown AND x` Spark evaluates x too, and x may be a check that raises.
     return f"{column} IS NULL" if fingerprint is None else f"{column} <=> {fingerprint}L"
+
+
+class Prefetch:
+    """One task's. Its thread uses the reader only between `begin` and `take` or `drop`; the task reads nothing else in that time."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="lakehouse-read-ahead")
+        self._ranges: Mapping[TopicPartition, Range] = {}
+        self._batch: Future[Batch] | None = None
+
+    def begin(self, ranges: Mapping[TopicPartition, Range]) -> None:
+        """Start to read ranges. What was read before them has been taken or dropped."""
+        self._ranges = ranges
+        self._batch = self._thread.submit(self._reader.read, ranges)
+
+    def take(self, ranges: Mapping[TopicPartition, Range]) -> Batch | None:
+        """The batch of these ranges, once it has been read; None when others, or none, were, or the reading failed (it is tried again)."""
+        if self._batch is None:
+            return None
+        if self._ranges != ranges:
+            self.drop()
+            return None
+        reading, self._batch = self._batch, None
+        try:
+            return reading.result()
+        except Exception as error:  # noqa: BLE001  # the task reads the same again, and fails by the rules if it must
+            _log.debug("Reading ahead failed: %s", error)
+            return None
+
+    def drop(self) -> None:
+        """Release what was read for nothing."""
+        if self._batch is None:
+            return
+        reading, self._batch = self._batch, None
+        _release(reading)
+
+    def close(self) -> None:
+        """Release what was read, without waiting for what is still being read: Spark's end cuts that short. Idempotent."""
+        reading, self._batch = self._batch, None
+        if reading is not None:
+            reading.add_done_callback(_release)
+        self._thread.shutdown(wait=False)
+
+
+def _release(reading: Future[Batch]) -> None:
+    try:
+        reading.result().close()
+    except Exception as error:  # noqa: BLE001  # nobody needs it
+        _log.debug("What was read ahead cannot be released: %s", error)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from connect_py.errors import DataError
 from spark_sink.sql.record_schema import Column, Form, RecordSchema
-from spark_sink.types import decimals
 from spark_sink.types.columns import (
     ColumnType,
     TypeOptions,
@@ -23,6 +22,7 @@ from spark_sink.types.columns import (
     column_name,
     column_type,
     logical_type,
+    scaled_decimal,
     struct_type,
     variant,
 )
@@ -143,7 +143,7 @@ def of_known_type(wanted: str, kind: Kind, options: TypeOptions, depth: int = 0)
     if found := re.fullmatch(r"decimal\((\d+),(\d+)\)", plain):
         if is_number:
             return ColumnType("string", plain, lambda value: f"CAST({value} AS {plain})")
-        return ColumnType("binary", plain, lambda value: decimals.scaled(value, int(found[1]), int(found[2])))
+        return ColumnType("binary", plain, lambda value: scaled_decimal(value, int(found[1]), int(found[2])))
     if plain == "date":
         return ColumnType("int", plain, "date_from_unix_date({})".format) if is_number else _cast("string", plain)
     if plain in ("timestamp", "timestamp_ntz"):

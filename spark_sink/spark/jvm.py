@@ -1,24 +1,35 @@
-"""Spark's JVM: its start, whether it lives, how it ended. There is one per process, since py4j has one gateway per process."""
+"""Spark's JVM: its start, whether it lives, how it ended, and what it keeps on disk.
+
+There is one per process, since py4j has one gateway per process.
+
+While it lives a JVM keeps copies of its libraries (65 MB), shuffles and what the heap has no room for. It removes them when it ends, but
+not when it is killed, and a task that is restarted whenever memory is short would fill the disk. So they are put below a directory that is
+removed with its `Scratch`, and the directories of killed processes are removed when the next one starts. Whether a directory's process
+lives is shown by a lock on a file in it, which also works between containers that share the directory.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from connect_py.errors import FatalTaskError
 from spark_sink.spark import jars
-from spark_sink.spark.scratch import Scratch, remove_left_behind
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
 
 #: How long a JVM may take to run its shutdown hooks (deleting its temporary files; a second or two).
 _JVM_END_SECONDS = 15.0
@@ -191,3 +202,48 @@ def local_options(more: str, environment: Mapping[str, str]) -> list[str]:
     """Options for a driver that does the work itself, beside the user's own and those of the environment."""
     chosen = " ".join([more, *(environment.get(name, "") for name in _ELSEWHERE)])
     return [option for option in _LOCAL_JVM_OPTIONS if not (_COLLECTOR.search(option) and _COLLECTOR.search(chosen))]
+
+
+_PREFIX = "connect-py-spark-"
+_LOCK = "lock"
+
+
+class Scratch:
+    """This process's; `remove` gives it back."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        # The file has its name only when it is locked, so nobody takes the directory of a process that is about to lock it.
+        self._lock = os.open(self.path / f".{_LOCK}", os.O_RDWR | os.O_CREAT, 0o600)
+        with contextlib.suppress(OSError):  # a file system without locks: nobody else will remove it
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+            (self.path / f".{_LOCK}").rename(self.path / _LOCK)
+
+    def remove(self) -> None:
+        """With all that is in it. Idempotent."""
+        if self._lock >= 0:
+            shutil.rmtree(self.path, ignore_errors=True)
+            os.close(self._lock)
+            self._lock = -1
+
+
+def remove_left_behind() -> list[Path]:
+    """Remove the directories of processes that are dead, and say which. Those of other users stay."""
+    return [path for path in Path(tempfile.gettempdir()).glob(_PREFIX + "*") if _removed(path)]
+
+
+def _removed(path: Path) -> bool:
+    try:
+        if path.is_symlink() or path.stat().st_uid != os.geteuid():
+            return False
+        lock = os.open(path / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(path, ignore_errors=True)
+        return True
+    except OSError:
+        return False  # it is in use
+    finally:
+        os.close(lock)

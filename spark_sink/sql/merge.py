@@ -1,7 +1,11 @@
-"""One row a key, and the statement that puts it into the table. The statements are text, pure; the reduction is a Spark plan.
+"""One row per key, and the statement that puts it into the table. The statements are text, pure; the reduction is a Spark plan.
 
 *Unknown* values: a column that holds the unavailable-value placeholder, or that the event's schema does not have. The newest real value of
 the key since its last delete within the batch takes its place, else the table's value stays. Flags `$unknown:<column>` say so.
+
+Tables of versions (slowly changing dimensions, type 2): every event of a key opens a version and closes the one before it. Within a batch
+the events of a key form a chain, so that every version between is kept. The key's first event also closes the version that the table has as
+current, at its own time. One MERGE does both: *closing* rows match a current version, *opening* rows match nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ class Shape:
         unavailable: a column that takes the names of unknown columns, in a table that keeps every event.
         order: the column whose highest value makes an event the last of its key; without one the place in the log does.
         expires: a column of times, and the age in milliseconds at which rows go that are not written.
-        versions: whether rows are versions, closed and opened by a chain of events (`spark_sink.sql.versions`).
+        versions: whether rows are versions, closed and opened by a chain of events (`spark_sink.sql.merge`).
         required_keys: key columns that are null in no row.
         unseen: by topic, the offset at which a snapshot of all rows began: those that have not been written since go.
     """
@@ -51,11 +55,11 @@ class Shape:
 #: Columns of a version, by name: their types. The current one has an open end.
 VERSION_COLUMNS = {"__valid_from": "timestamp", "__valid_to": "timestamp", "__is_current": "boolean"}
 
-#: Flag of rows that close what the table has (`spark_sink.sql.versions`).
+#: Flag of rows that close what the table has (`spark_sink.sql.merge`).
 CLOSES = "`$closes`"
 
 
-def flag(column: str) -> str:
+def unknown_flag(column: str) -> str:
     """Name of the flag that says a column's value is unknown."""
     return f"$unknown:{column}"
 
@@ -64,7 +68,7 @@ def unify(frame: DataFrame, shape: Shape, unavailable: Mapping[str, str], types:
     """A decoded frame in the table's shape: all columns, in order, in the merged types, with flags for what is unknown.
 
     Args:
-        unavailable: SQL by column that is true where it has the placeholder (`spark_sink.write.unavailable`).
+        unavailable: SQL by column that is true where it has the placeholder (`spark_sink.write.apply`).
         types: of the frame's columns, as far as they have parts.
     """
     has = set(frame.columns)
@@ -87,10 +91,10 @@ def unify(frame: DataFrame, shape: Shape, unavailable: Mapping[str, str], types:
         if types and name in has and "<" in type_ and types.get(name, type_) != type_:
             value = conformed(value, parse_type(types[name]), parse_type(type_))
         select.append(f"CAST({value} AS {type_}) {quote(name)}")
-    return frame.selectExpr(*select, *(f"{condition} {quote(flag(name))}" for name, condition in unknown.items()))
+    return frame.selectExpr(*select, *(f"{condition} {quote(unknown_flag(name))}" for name, condition in unknown.items()))
 
 
-def reduce(frame: DataFrame, shape: Shape) -> DataFrame:
+def keep_last_events(frame: DataFrame, shape: Shape) -> DataFrame:
     """The last event of every key: columns of `shape`, its flags, `$op`. By the shape's order, else by that of the log.
 
     Within a partition the offset alone decides. A key that occurs in several partitions (a topic was expanded) takes the event with the
@@ -133,7 +137,7 @@ def _with_known_values(frame: DataFrame, shape: Shape, by: Sequence[str]) -> Dat
     columns = [quote(name) for name in frame.columns]
     known = [
         f"max_by(struct({quote(name)} value), {_SEQUENCE}) "
-        f"FILTER (WHERE NOT {quote(flag(name))} AND (`$deleted` IS NULL OR {_SEQUENCE} > `$deleted`))"
+        f"FILTER (WHERE NOT {quote(unknown_flag(name))} AND (`$deleted` IS NULL OR {_SEQUENCE} > `$deleted`))"
         for name in shape.unknown
     ]
     grouped = (
@@ -149,9 +153,9 @@ def _with_known_values(frame: DataFrame, shape: Shape, by: Sequence[str]) -> Dat
     for name in frame.columns:
         last = f"`$last`.{quote(name)}"
         if name in shape.unknown:
-            last = f"IF(`$last`.{quote(flag(name))}, {quote(f'$known:{name}')}.value, {last})"
+            last = f"IF(`$last`.{quote(unknown_flag(name))}, {quote(f'$known:{name}')}.value, {last})"
         select.append(f"{last} {quote(name)}")
-    flags = {flag(name): name for name in shape.unknown}
+    flags = {unknown_flag(name): name for name in shape.unknown}
     select = [
         expression
         if name not in flags
@@ -231,7 +235,7 @@ def _same_key(shape: Shape) -> str:
 
 
 def _kept(name: str) -> str:
-    return f"CASE WHEN s.{quote(flag(name))} THEN t.{quote(name)} ELSE s.{quote(name)} END"
+    return f"CASE WHEN s.{quote(unknown_flag(name))} THEN t.{quote(name)} ELSE s.{quote(name)} END"
 
 
 _DELETED = f"t.{quote('__deleted')}"
@@ -261,3 +265,60 @@ def _checked(source: str, columns: Sequence[str]) -> str:
     """
     first, *others = (quote(name) for name in columns)
     return f"SELECT {', '.join((f'IF(`$op` IS NULL, NULL, {first}) {first}', *others))} FROM {source}"
+
+
+def chain_versions(frame: DataFrame, shape: Shape, current: DataFrame | None) -> DataFrame:
+    """Closing and opening rows out of decoded events: `$closes`, `$op` and the columns of `shape`.
+
+    Args:
+        frame: with `$op`, `$partition`, `$offset`, `$time` (the event's, in the source) and the columns of `shape` without the version's.
+        current: the table's current versions, which are looked into for values that the source did not send; None when none can be missing.
+    """
+    keys = ", ".join(quote(key) for key in shape.keys)
+    order = "`$time`, `$partition`, `$offset`" if shape.several_partitions else "`$offset`"
+    by_key = f"OVER (PARTITION BY {keys} ORDER BY {order})"
+    frame = frame.selectExpr("*", f"row_number() {by_key} `$number`", f"lead(`$time`) {by_key} `$next`")
+    if shape.unknown:
+        frame = _filled(frame, shape, current, by_key)
+    columns = [quote(name) for name in shape.types if name not in VERSION_COLUMNS]
+    opening = frame.where("`$op` <> 'd'").selectExpr(
+        f"false {CLOSES}", *columns, "`$time` `__valid_from`", "`$next` `__valid_to`", "`$next` IS NULL `__is_current`"
+    )
+    closing = frame.where("`$number` = 1").selectExpr(
+        f"true {CLOSES}", *columns, "`$time` `__valid_from`", "CAST(NULL AS TIMESTAMP) `__valid_to`", "false `__is_current`"
+    )
+    return opening.unionAll(closing)
+
+
+def _filled(frame: DataFrame, shape: Shape, current: DataFrame | None, by_key: str) -> DataFrame:
+    """Unknown values replaced by the newest known one of the key since its last delete: in the batch, else in the table."""
+    frame = frame.selectExpr("*", f"count(IF(`$op` = 'd', 1, NULL)) {by_key} `$life`")
+    in_life = by_key.replace("PARTITION BY ", "PARTITION BY `$life`, ")
+    known = {
+        name: f"last(IF({quote(unknown_flag(name))}, NULL, struct({quote(name)} value)), true) {in_life} {quote('$known:' + name)}"
+        for name in shape.unknown
+    }
+    frame = frame.selectExpr("*", *known.values())
+    if current is None:
+        stored = frame.selectExpr("*", *(f"NULL {quote('$stored:' + name)}" for name in shape.unknown))
+    else:
+        renamed = current.where("__is_current").selectExpr(
+            *(f"{quote(key)} {quote('$key:' + key)}" for key in shape.keys),
+            *(f"{quote(name)} {quote('$stored:' + name)}" for name in shape.unknown if name in current.columns),
+            *(f"NULL {quote('$stored:' + name)}" for name in shape.unknown if name not in current.columns),
+        )
+        on = " AND ".join(f"{quote(key)} <=> {quote('$key:' + key)}" for key in shape.keys)
+        from pyspark.sql import functions as f
+
+        stored = frame.join(renamed, f.expr(on), "left")
+    select = []
+    for name in frame.columns:
+        if name in shape.unknown:
+            in_batch, in_table = quote("$known:" + name), quote("$stored:" + name)
+            select.append(
+                f"CAST(CASE WHEN NOT {quote(unknown_flag(name))} THEN {quote(name)} WHEN {in_batch} IS NOT NULL THEN {in_batch}.value "
+                f"WHEN `$life` = 0 THEN {in_table} END AS {shape.types[name]}) {quote(name)}"
+            )
+        else:
+            select.append(quote(name))
+    return stored.selectExpr(*select)

@@ -2,6 +2,10 @@
 
 Forms are recognised in this order: Debezium's envelope (`op` with `after` and `source`); a flattened record (`__op` or `__deleted`, as
 `ExtractNewRecordState` makes it); a plain record, which is an upsert by its key.
+
+In MongoDB's own change events a row is a document: one JSON text, and its id. The id is text, since the ids of one collection can have
+several types. An ObjectId is its 24 digits and a text is itself; everything else, and a text that looks like something else, is MongoDB's
+extended JSON, as Debezium writes it, so different ids never become the same text.
 """
 
 from __future__ import annotations
@@ -9,12 +13,12 @@ from __future__ import annotations
 import enum
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from connect_py.errors import DataError
-from spark_sink.sql import documents
-from spark_sink.types.columns import ColumnType, SchemaJson, TypeOptions, column_name, column_type
+from spark_sink.types.columns import ColumnType, SchemaJson, TypeOptions, column_name, column_type, literal, logical_type
 
 #: Schemas of records that say something about the stream and are no rows (names as Debezium 3.6 writes them).
 NOT_ROWS = re.compile(
@@ -57,7 +61,7 @@ class RecordSchema:
         source_fields: fields of the source block, empty without one.
         extras: fields of the value beside the row that are there: ts_ms, __op, __deleted …
         untyped: ``key`` and ``value`` where these have no schema, so that a batch's records tell their columns (`decoding.schemaless`).
-        document: whether an envelope's row is one JSON text, as MongoDB's connector writes it (`spark_sink.sql.documents`).
+        document: whether an envelope's row is one JSON text, as MongoDB's connector writes it (`spark_sink.sql.record_schema`).
         operation: of a flattened record, the path of the field that says what happened; empty for Debezium's own (`__op`).
     """
 
@@ -153,11 +157,11 @@ def read_schemas(key: SchemaJson | None, value: SchemaJson | None, *, tombstone:
         if fields["source"]["type"] != "struct":
             raise DataError(f"the event's source is {fields['source']['type']}, not a struct")
         source = frozenset(field["field"] for field in fields["source"]["fields"])
-        if documents.are_in(fields):
+        if has_documents(fields):
             if "id" not in {column.field for column in keys}:
                 raise DataError("the event is of a document, and its key has no id")
-            of_document = Column(documents.ID, "id", documents.id_type(), required=True, of_key=True)
-            row = (of_document, Column(documents.DOCUMENT, "after", documents.document_type(options)))
+            of_document = Column(DOCUMENT_ID, "id", document_id_type(), required=True, of_key=True)
+            row = (of_document, Column(DOCUMENT, "after", document_type(options)))
             return RecordSchema(Form.ENVELOPE, row[:1], row, source, frozenset(fields), document=True)
         if "patch" in fields or "updateDescription" in fields:
             raise DataError("events of MongoDB with partial updates cannot be applied; capture full documents")
@@ -192,3 +196,36 @@ def _columns(schema: SchemaJson, options: TypeOptions) -> tuple[Column, ...]:
     if twice := sorted({name for name in folded if folded.count(name) > 1}):
         raise DataError(f"columns that differ in case only cannot be told apart: {', '.join(twice)}")
     return tuple(found)
+
+
+DOCUMENT_ID = "_id"
+DOCUMENT = "document"
+
+_OBJECT_ID = r'^\{ ?"\$oid" ?: ?"([0-9a-f]{24})" ?\}$'
+
+#: Texts that would be taken for an ObjectId, or for JSON of something else.
+_LOOKS_OTHERWISE = r'(?s)^([0-9a-f]{24}|true|false|null|[-0-9{\["].*|)$'
+
+
+def has_documents(fields: Mapping[str, Any]) -> bool:
+    """Whether an envelope of these fields holds documents."""
+    return "collection" in {field["field"] for field in fields["source"].get("fields", ())} and fields["after"].get("type") == "string"
+
+
+def document_id_type() -> ColumnType:
+    """Of a key's `id`."""
+
+    def convert(value: str) -> str:
+        text = f"get_json_object(concat('{{\"id\":', {value}, '}}'), '$.id')"
+        is_text = f"startswith({value}, '\"') AND NOT {text} RLIKE {literal(_LOOKS_OTHERWISE)}"
+        object_id = f"regexp_extract({value}, {literal(_OBJECT_ID)}, 1)"
+        return f"CASE WHEN {is_text} THEN {text} WHEN {object_id} <> '' THEN {object_id} ELSE {value} END"
+
+    return ColumnType("string", "string", convert)
+
+
+def document_type(options: TypeOptions) -> ColumnType:
+    """Of a document."""
+    found = logical_type("io.debezium.data.Json", options)
+    assert found is not None
+    return found

@@ -1,27 +1,34 @@
-"""What the sink asks of a table format: Iceberg or Delta.
+"""What the sink asks of a table format, Iceberg or Delta, and what both formats share.
 
-Everything a format does goes through SQL in the session that it was given, so it also works where there is no JVM bridge. The task's
-thread is the only caller.
+Everything a format does goes through SQL in the session that it was given, so it also works without a JVM bridge. A table is used by one
+thread at a time: the task's, or that of the lane that writes it.
+
+A task must not continue with a table that a younger writer of its connector has written (another task, or a change of its offsets by REST),
+nor with one that has lost rows which the task takes for written: a table rolled back, dropped or replaced under a running task. `Ledger`
+keeps what one task knows of its tables and makes it give way or go back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from connect_py.api.record import TopicPartition
-from connect_py.errors import RetriableError
+from connect_py.errors import ConnectError, FatalTaskError, RetriableError
 from spark_sink.config.layout import Layout
 from spark_sink.routing import TableName
 from spark_sink.sql.evolve import Evolution
 from spark_sink.sql.merge import Shape
-from spark_sink.tables.activity import Activity
-from spark_sink.tables.maintenance import Policy
+from spark_sink.tables.maintenance import MaintenancePolicy
+from spark_sink.tables.table_stats import Activity
 from spark_sink.tables.watermark import Watermark
+from spark_sink.types.columns import quote
+from spark_sink.types.trees import Array, Map, Struct, Type, path_sql, type_text
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructField
 
 
 @dataclass(frozen=True)
@@ -154,7 +161,7 @@ class Tables(Protocol):
         """All tables that hold a watermark of this connector."""
         ...
 
-    def maintain(self, name: TableName, policy: Policy) -> None:
+    def maintain(self, name: TableName, policy: MaintenancePolicy) -> None:
         """Compact a table and remove what nothing refers to any more. The watermark survives; the table must have been loaded."""
         ...
 
@@ -169,3 +176,98 @@ class Tables(Protocol):
     def forget(self) -> None:
         """Read watermarks from the tables again: after a failure it is not known which commits happened."""
         ...
+
+
+class Ledger:
+    """One task's: who it is, and the watermark up to which it has seen each table."""
+
+    def __init__(self, writer: Writer) -> None:
+        self.writer = writer
+        self._reached: dict[TableName, Watermark] = {}
+
+    def claim(self, epoch: int) -> None:
+        """At a task's start: become younger than whoever wrote a table, also where the clock of this machine is behind."""
+        if epoch >= self.writer.epoch:
+            self.writer = Writer(self.writer.connector, self.writer.task, epoch + 1)
+
+    def found(self, name: TableName, watermark: Watermark, epoch: int) -> None:
+        """A table was read; `epoch` is of the task that wrote its watermark.
+
+        Raises:
+            FatalTaskError: that task is younger than this one.
+            Behind: the table has lost what this task knew to be in it.
+        """
+        if epoch > self.writer.epoch:
+            raise task_replaced(str(name), self.writer)
+        known = self._reached.get(name)
+        if known is not None:
+            lost = {tp: watermark.offsets.get(tp, 0) for tp, offset in known.offsets.items() if watermark.offsets.get(tp, 0) < offset}
+            if lost:
+                del self._reached[name]
+                raise Behind(name, lost)
+        self._reached[name] = watermark
+
+    def missing(self, name: TableName) -> None:
+        """A table is not there. Raises Behind if it was."""
+        self.found(name, Watermark(), 0)
+        del self._reached[name]
+
+    def reached(self, name: TableName, watermark: Watermark) -> None:
+        """This task has committed."""
+        self._reached[name] = watermark
+
+    def changed_by(self, name: TableName, epoch: int) -> ConnectError:
+        """The error for a table that changed between the reading of its watermark and the commit; `epoch` is of its newest writer."""
+        if epoch > self.writer.epoch:
+            return task_replaced(str(name), self.writer)
+        return Conflict(f"Table {name} was changed by others while a batch was being written; nothing of it was written.")
+
+
+def task_replaced(table: str, writer: Writer) -> FatalTaskError:
+    """The error of a task that is no longer its connector's."""
+    return FatalTaskError(
+        f"Table {table} is written by a younger task of connector {writer.connector}, or its offsets were altered. This one has been "
+        "replaced and ends; nothing of its batch was written."
+    )
+
+
+def state_of(fields: Sequence[StructField], watermark: Watermark) -> TableState:
+    """A table's state out of its schema as Spark has it."""
+    columns = {field.name: type_text(_type_tree(field.dataType)) for field in fields}
+    return TableState(columns, watermark, frozenset(field.name for field in fields if not field.nullable))
+
+
+def _type_tree(type_: DataType) -> Type:
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    match type_:
+        case StructType():
+            return Struct({field.name: _type_tree(field.dataType) for field in type_.fields})
+        case ArrayType():
+            return Array(_type_tree(type_.elementType))
+        case MapType():
+            return Map(_type_tree(type_.keyType), _type_tree(type_.valueType))
+        case _:
+            return str(type_.simpleString())
+
+
+def evolution_sql(table: str, evolution: Evolution) -> Iterator[str]:
+    """Statements that change a table, which is quoted already, one for each kind of change and column."""
+    if evolution.added:
+        columns = ", ".join(f"{path_sql(path)} {type_}" for path, type_ in evolution.added.items())
+        yield f"ALTER TABLE {table} ADD COLUMNS ({columns})"
+    for name in evolution.relaxed:
+        yield f"ALTER TABLE {table} ALTER COLUMN {quote(name)} DROP NOT NULL"
+    for path, type_ in evolution.widened.items():
+        yield f"ALTER TABLE {table} ALTER COLUMN {path_sql(path)} TYPE {type_}"
+
+
+def tables_of_catalog(spark: SparkSession, catalog: str) -> list[TableName]:
+    """All tables of a catalog, of any format; temporary views are none."""
+    found: list[TableName] = []
+    for namespace in [row[0] for row in spark.sql(f"SHOW NAMESPACES IN {quote(catalog)}").collect()]:
+        parts = tuple(namespace.split("."))
+        for row in spark.sql(f"SHOW TABLES IN {'.'.join(quote(part) for part in (catalog, *parts))}").collect():
+            if not row["isTemporary"]:
+                found.append(TableName((*parts, row["tableName"])))
+    return found

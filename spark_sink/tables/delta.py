@@ -1,4 +1,4 @@
-"""Delta tables. The watermark lies in the user metadata of the commit that holds the rows (`spark_sink.tables.history`).
+"""Delta tables. The watermark lies in the user metadata of the commit that holds the rows (`spark_sink.tables.watermark`).
 
 A write is conditional: it carries the transaction identifier `lh:<connector>` with the sequence that follows the one that was read. Of two
 tasks that read the same sequence Delta lets one commit; the other's statement fails if both were under way, and is passed over without a
@@ -23,14 +23,10 @@ from spark_sink.config.layout import Layout, partition_sql
 from spark_sink.routing import TableName
 from spark_sink.sql.evolve import Evolution
 from spark_sink.sql.merge import Shape, append_sql, merge_sql, overwrite_sql
-from spark_sink.tables.activity import Activity, of_metrics
-from spark_sink.tables.base import Extent, TableState, Writer
-from spark_sink.tables.catalog import evolution_sql, state_of, tables_of_catalog
-from spark_sink.tables.history import Applied, Commit, metadata_json, newest_commit, parse_metadata
-from spark_sink.tables.ledger import Ledger
-from spark_sink.tables.maintenance import Policy
-from spark_sink.tables.snapshots import BEGUN
-from spark_sink.tables.watermark import Watermark
+from spark_sink.tables.base import Extent, Ledger, TableState, Writer, evolution_sql, state_of, tables_of_catalog
+from spark_sink.tables.maintenance import MaintenancePolicy
+from spark_sink.tables.table_stats import Activity, activity_of_metrics
+from spark_sink.tables.watermark import SNAPSHOTS_BEGUN, Applied, Commit, Watermark, metadata_json, newest_commit, parse_metadata
 from spark_sink.types.columns import literal, quote
 from spark_sink.types.trees import leaves, parse_type
 
@@ -214,7 +210,7 @@ class DeltaTables:
         """See `Tables.alter`."""
         self._commit(name, _nothing, watermark, raise_generation=True)
 
-    def maintain(self, name: TableName, policy: Policy) -> None:
+    def maintain(self, name: TableName, policy: MaintenancePolicy) -> None:
         """See `Tables.maintain`."""
         self._keep(name, self._known[name])
         key = "spark.databricks.delta.optimize.maxFileSize"
@@ -244,7 +240,9 @@ class DeltaTables:
             limit *= 2
         epoch = self._ledger.writer.epoch
         new = [
-            of_metrics(row["operationMetrics"] or {}, is_ours=parse_metadata(row["userMetadata"]).get("kafka.connect.task-epoch") == epoch)
+            activity_of_metrics(
+                row["operationMetrics"] or {}, is_ours=parse_metadata(row["userMetadata"]).get("kafka.connect.task-epoch") == epoch
+            )
             for row in rows
             if row["version"] > counted
         ]
@@ -312,7 +310,7 @@ class DeltaTables:
             f"kafka.connect.generation.{self._connector}": str(applied.generation),
         }
         if applied.watermark.snapshots:
-            values[BEGUN + self._connector] = applied.watermark.snapshots_json()
+            values[SNAPSHOTS_BEGUN + self._connector] = applied.watermark.snapshots_json()
         pairs = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in values.items())
         self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES ({pairs})")
 

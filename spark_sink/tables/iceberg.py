@@ -24,13 +24,10 @@ from spark_sink.config.layout import Layout, partition_sql
 from spark_sink.routing import TableName
 from spark_sink.sql.evolve import Evolution
 from spark_sink.sql.merge import Shape, append_sql, merge_sql
-from spark_sink.tables.activity import OF_SUMMARIES, Activity, line_of, of_snapshots
-from spark_sink.tables.base import Extent, TableState, Writer
-from spark_sink.tables.catalog import evolution_sql, state_of, tables_of_catalog
-from spark_sink.tables.ledger import Ledger
-from spark_sink.tables.maintenance import Policy
-from spark_sink.tables.snapshots import BEGUN, Stored, newest
-from spark_sink.tables.watermark import Watermark
+from spark_sink.tables.base import Extent, Ledger, TableState, Writer, evolution_sql, state_of, tables_of_catalog
+from spark_sink.tables.maintenance import MaintenancePolicy
+from spark_sink.tables.table_stats import SUMMARY_KEYS, Activity, activity_of_snapshots, line_of
+from spark_sink.tables.watermark import SNAPSHOTS_BEGUN, Stored, Watermark, newest_stored
 from spark_sink.types.columns import literal, quote
 from spark_sink.types.trees import leaves, parse_type
 
@@ -135,7 +132,7 @@ class IcebergTables:
         by_id = {row["snapshot_id"]: (row["parent_id"], row["summary"] or {}) for row in snapshots}
         self._counted.setdefault(name, frozenset(by_id))
         properties = {row["key"]: row["value"] for row in self._spark.sql(f"SHOW TBLPROPERTIES {table}").collect()}
-        return _Known(head, newest(head, by_id, properties, self._connector))
+        return _Known(head, newest_stored(head, by_id, properties, self._connector))
 
     def _mend(self, name: TableName, known: _Known, refs: Mapping[str, int]) -> None:
         """After a kill: the property follows the snapshots, then branches that wait for nothing go."""
@@ -234,7 +231,7 @@ class IcebergTables:
                 found[name] = Watermark.parse(text)
         return found
 
-    def maintain(self, name: TableName, policy: Policy) -> None:
+    def maintain(self, name: TableName, policy: MaintenancePolicy) -> None:
         """See `Tables.maintain`. Every commit has copied the watermark into a property, so no snapshot is needed for it."""
         table = f"table => {literal('.'.join(quote(part) for part in name.parts))}"
         files = f"'target-file-size-bytes', '{policy.target_file_size}', 'delete-file-threshold', '1'"
@@ -257,14 +254,14 @@ class IcebergTables:
         if (known := self._known.get(name)) is None:
             return None
         head = self._refs(name).get(self._head_of(name))  # maintenance moves it without a batch
-        names = ", ".join(map(literal, OF_SUMMARIES))
+        names = ", ".join(map(literal, SUMMARY_KEYS))
         summary = f"IF(snapshot_id = {-1 if head is None else head}, summary, map_filter(summary, (k, v) -> k IN ({names}))) summary"
         rows = self._spark.sql(f"SELECT snapshot_id, parent_id, {summary} FROM {self._quoted(name)}.snapshots").collect()
         by_id: dict[int, tuple[int | None, Mapping[str, str]]] = {
             row["snapshot_id"]: (row["parent_id"], row["summary"] or {}) for row in rows
         }
         counted = self._counted.get(name, frozenset())
-        new = of_snapshots(head, by_id, counted, self._ledger.writer.epoch)
+        new = activity_of_snapshots(head, by_id, counted, self._ledger.writer.epoch)
         activity = self._activity[name] = self._activity.get(name, Activity()) + new
         line = line_of(head, {id_: parent for id_, (parent, _) in by_id.items()})
         self._counted[name] = frozenset(id_ for id_ in (*counted, *line) if id_ in by_id)
@@ -341,7 +338,7 @@ class IcebergTables:
     def _keep(self, name: TableName, known: _Known) -> None:
         values = {self._offsets_key: known.stored.watermark.to_json(), self._generation_key: str(known.stored.generation)}
         if known.stored.watermark.snapshots:
-            values[BEGUN + self._connector] = known.stored.watermark.snapshots_json()
+            values[SNAPSHOTS_BEGUN + self._connector] = known.stored.watermark.snapshots_json()
         if known.head is not None:
             values[self._snapshot_key] = str(known.head)
         pairs = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in values.items())
@@ -362,7 +359,7 @@ class IcebergTables:
             "kafka.connect.generation": str(generation),
         }
         if watermark.snapshots:
-            identity[BEGUN + self._connector] = watermark.snapshots_json()
+            identity[SNAPSHOTS_BEGUN + self._connector] = watermark.snapshots_json()
         for key, value in identity.items():
             self._spark.conf.set(_SNAPSHOT_PROPERTY + key, value)
         try:

@@ -16,7 +16,7 @@ from spark_sink.routing import TableName
 
 
 @dataclass(frozen=True)
-class Policy:
+class MaintenancePolicy:
     """What maintenance does; ages in milliseconds, sizes in bytes."""
 
     target_file_size: int
@@ -26,7 +26,7 @@ class Policy:
     vacuum_hours: int
 
     @classmethod
-    def of(cls, config: SinkConfig) -> Policy:
+    def of(cls, config: SinkConfig) -> MaintenancePolicy:
         """A configuration's."""
         return cls(
             config["maintenance.target-file-size-bytes"],
@@ -37,7 +37,7 @@ class Policy:
         )
 
 
-class Schedule:
+class MaintenanceSchedule:
     """Commits of each table since its last turn."""
 
     def __init__(self, config: SinkConfig) -> None:

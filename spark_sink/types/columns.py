@@ -1,7 +1,15 @@
-"""From Connect schemas to Spark: by which type a JSON value is read, what the table holds, and the expression between the two.
+"""From Connect schemas to Spark: by which type a JSON value is read, what the table stores, and the expression between the two.
 
 Pure: everything here is text made from a parsed schema (`JsonSchema.java` has the form), so it is tested without Spark. Expressions never
 turn a value that they cannot represent into null; they raise, and the batch is not committed.
+
+Decimals are two's complement numbers. Up to sixteen bytes go through Spark's whole-number arithmetic; longer ones, which no decimal of
+Spark's or of a format's holds, are divided in groups of nine digits, which takes about ten times as long.
+
+Geometries are PostGIS's extended WKB, in which a value names its spatial reference, or text. EWKB is WKB with a flag in the type's
+number, followed by the reference's number, both in the byte order of the first byte. What Debezium reads from PostGIS has them already;
+MySQL's does not. Text is made by a function that the session must have (`spark_sink.spark.functions`). It takes arrays, since Spark does
+not call Python functions within lambda functions.
 """
 
 from __future__ import annotations
@@ -13,8 +21,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from connect_py.errors import DataError
-from spark_sink.types import decimals, geometry
-from spark_sink.types.decimals import MAX_PRECISION, MAX_SCALE
 
 #: A parsed schema, as JsonConverter writes it.
 SchemaJson = Mapping[str, Any]
@@ -109,11 +115,11 @@ def column_type(schema: SchemaJson, options: TypeOptions, depth: int = 0) -> Col
 def _type_of(schema: SchemaJson, options: TypeOptions, depth: int) -> ColumnType:
     name, kind = str(schema.get("name")), schema.get("type")
     if name.startswith(_GEOMETRY) and options.geometry == "ewkb":
-        return ColumnType("struct<`wkb`:binary,`srid`:int>", "binary", geometry.ewkb)
+        return ColumnType("struct<`wkb`:binary,`srid`:int>", "binary", ewkb_sql)
     if name.startswith(_GEOMETRY) and options.geometry == "wkt":
         if depth:
             raise DataError("geometries within nested arrays or maps cannot be had as text; set lakehouse.geometry.mode to struct or ewkb")
-        return ColumnType("struct<`wkb`:binary>", "string", geometry.wkt)
+        return ColumnType("struct<`wkb`:binary>", "string", wkt_sql)
     if name == "org.apache.kafka.connect.data.Decimal":
         return _decimal(schema, options)
     if name == "io.debezium.data.Bits" and options.bits == "bigint":
@@ -123,7 +129,7 @@ def _type_of(schema: SchemaJson, options: TypeOptions, depth: int) -> ColumnType
     if kind in _PLAIN:
         return ColumnType(_PLAIN[kind], _PLAIN[kind], as_is)
     if kind == "array" and options.geometry == "wkt" and not depth and str(schema["items"].get("name")).startswith(_GEOMETRY):
-        return ColumnType("array<struct<`wkb`:binary>>", "array<string>", geometry.wkts)
+        return ColumnType("array<struct<`wkb`:binary>>", "array<string>", wkts_sql)
     if kind == "array":
         return array_type(_type_of(schema["items"], options, depth + 1), depth)
     if kind == "map":
@@ -212,7 +218,7 @@ def _decimal(schema: SchemaJson, options: TypeOptions) -> ColumnType:
         if options.overflow == "fail":
             raise DataError(f"a decimal of {precision} digits fits no column; see lakehouse.decimal.overflow")
         read = "string" if options.decimals_numeric else "binary"
-        text: Expression = as_is if options.decimals_numeric else lambda value: decimals.text(value, str(scale - zeros))
+        text: Expression = as_is if options.decimals_numeric else lambda value: decimal_text(value, str(scale - zeros))
         if options.overflow == "double":
             return ColumnType(read, "double", lambda value: f"CAST({text(value)} AS DOUBLE)")
         return ColumnType(read, "string", text)
@@ -221,8 +227,8 @@ def _decimal(schema: SchemaJson, options: TypeOptions) -> ColumnType:
         return ColumnType(spark, spark, as_is)
     if zeros:
         tens = f"'{'0' * zeros}'"
-        return ColumnType("binary", spark, lambda value: f"CAST(concat(CAST({decimals.wide(value)} AS STRING), {tens}) AS {spark})")
-    return ColumnType("binary", spark, lambda value: decimals.scaled(value, precision, scale))
+        return ColumnType("binary", spark, lambda value: f"CAST(concat(CAST({wide_decimal(value)} AS STRING), {tens}) AS {spark})")
+    return ColumnType("binary", spark, lambda value: scaled_decimal(value, precision, scale))
 
 
 def _parameter(schema: SchemaJson, name: str, default: int) -> int:
@@ -235,7 +241,7 @@ def _parameter(schema: SchemaJson, name: str, default: int) -> int:
 
 def _variable_scale(options: TypeOptions) -> ColumnType:
     def convert(value: str) -> str:
-        text = decimals.text(f"{value}.`value`", f"{value}.`scale`")
+        text = decimal_text(f"{value}.`value`", f"{value}.`scale`")
         too_long = f"{value}.`scale` NOT BETWEEN -{MAX_SCALE} AND {MAX_SCALE}"
         text = f"IF({too_long}, raise_error(concat('no decimal has a scale of ', {value}.`scale`)), {text})"
         return text if options.variable_decimal == "string" else f"CAST({text} AS {options.variable_decimal})"
@@ -375,3 +381,135 @@ _LOGICAL: Mapping[str, Callable[[TypeOptions], ColumnType]] = {
     "io.debezium.data.Tsvector": _TEXT,
     "io.debezium.data.Bits": _simple("binary", "binary"),
 }
+
+
+#: Spark's and both table formats' widest decimal.
+MAX_PRECISION = 38
+
+#: PostgreSQL's NUMERIC, the widest, has up to 131,072 digits before and 16,383 after the point (its manual, "Numeric Types"). A scale is
+#: also a number of zeros that are written, so that one of a billion would fill the memory.
+MAX_SCALE = 131_072 + 16_383
+
+#: Bytes that surely have no more than `MAX_PRECISION` digits.
+_SURE_BYTES = 15
+
+#: A group of digits; times 65536 it is far below what a BIGINT holds.
+_GROUP = 1_000_000_000
+
+
+def scaled_decimal(value: str, precision: int, scale: int) -> str:
+    """A binary as DECIMAL(precision, scale); precision is at most `MAX_PRECISION`. A number that is too large raises."""
+    unscaled = f"CAST({_narrow_decimal(value)} AS decimal({precision},0))" if precision <= 18 else wide_decimal(value)
+    if scale == 0:
+        return f"CAST({unscaled} AS decimal({precision},0))"
+    if precision + scale + 1 <= MAX_PRECISION:  # a product of decimals(p,0) and (s,s) has the type (p+s+1,s), so nothing is rounded
+        unscaled = unscaled if precision <= 18 else f"CAST({unscaled} AS decimal({precision},0))"
+        return f"CAST({unscaled} * 0.{'1'.rjust(scale, '0')}BD AS decimal({precision},{scale}))"
+    return f"CAST({_plain_text(wide_decimal(value), str(scale))} AS decimal({precision},{scale}))"
+
+
+def decimal_text(value: str, scale: str) -> str:
+    """A binary of any length as text without an exponent (java.math.BigDecimal.toPlainString); `scale` is an SQL expression."""
+    return f"IF(length({value}) <= {_SURE_BYTES}, {_plain_text(wide_decimal(value), scale)}, {_long_decimal_text(value, scale)})"
+
+
+def wide_decimal(value: str) -> str:
+    """Up to sixteen bytes as DECIMAL(38,0). Negative numbers go through their complement, 0 - ~v - 1, so that no step leaves 38 digits.
+
+    Spark's unary minus and abs round to 34 digits (Scala's default context; found with 4.1.3), so neither is used here or below.
+    """
+    padded = f"lpad({_magnitude(value)}, 32, '0')"
+    high, low = (f"CAST(conv(substring({padded}, {start}, 16), 16, 10) AS decimal(20,0))" for start in (1, 17))
+    magnitude = f"({high} * 18446744073709551616BD + {low})"
+    return _at_most(value, 16, f"IF(hex({value}) >= '8', 0BD - {magnitude} - 1BD, {magnitude})")
+
+
+def _magnitude(value: str) -> str:
+    """Hexadecimal digits of a number, of negative ones of their complement."""
+    digits = f"hex({value})"
+    return f"IF({digits} >= '8', translate({digits}, '0123456789ABCDEF', 'FEDCBA9876543210'), {digits})"
+
+
+def _narrow_decimal(value: str) -> str:
+    """Up to eight bytes as BIGINT: the sign's nibble fills the left, and `conv` to base -10 reads 64 bits as a signed number."""
+    digits = f"hex({value})"
+    padded = f"lpad({digits}, 16, IF({digits} >= '8', 'F', '0'))"
+    return _at_most(value, 8, f"CAST(conv({padded}, 16, -10) AS BIGINT)")
+
+
+def _at_most(value: str, size: int, then: str) -> str:
+    why = f"concat('a decimal of ', length({value}), ' bytes does not fit its column')"
+    return f"CASE WHEN length({value}) > {size} THEN raise_error({why}) ELSE {then} END"
+
+
+def _plain_text(unscaled: str, scale: str) -> str:
+    """Text of unscaled × 10^-scale without an exponent; both are SQL expressions, the first a decimal."""
+    digits = f"trim(LEADING '-' FROM CAST({unscaled} AS STRING))"
+    return _pointed(digits, f"{unscaled} < 0", scale)
+
+
+def _pointed(digits: str, negative: str, scale: str) -> str:
+    sign = f"IF({negative}, '-', '')"
+    padded = f"concat(repeat('0', greatest(0, {scale} + 1 - length({digits}))), {digits})"
+    shifted = f"IF({digits} = '0', '0', concat({sign}, {digits}, repeat('0', -({scale}))))"
+    point = f"concat({sign}, substring({padded}, 1, length({padded}) - {scale}), '.', right({padded}, {scale}))"
+    return f"CASE WHEN {scale} <= 0 THEN {shifted} ELSE {point} END"
+
+
+def _long_decimal_text(value: str, scale: str) -> str:
+    """Groups of nine decimal digits, the lowest first, each step multiplied by 65536 and the next two bytes added; at a negative number's
+    end one more, since its complement lacks one."""
+    negative = f"hex({value}) >= '8'"
+    padded = f"lpad({_magnitude(value)}, length({value}) * 2 + 2 * (length({value}) % 2), '0')"
+    pairs = f"transform(sequence(1, length({padded}), 4), i -> struct(65536L m, CAST(conv(substring({padded}, i, 4), 16, 10) AS BIGINT) a))"
+    one_more = f"IF({negative}, array(struct(1L m, 1L a)), slice(array(struct(1L m, 1L a)), 1, 0))"
+    start = "struct({carry} carry, slice(array(0L), 1, 0) done)".format
+    term = "g * p.m + s.carry"
+    step = (
+        f"aggregate(n, {start(carry='p.a')}, "
+        f"(s, g) -> struct(({term}) div {_GROUP}L carry, concat(s.done, array(({term}) % {_GROUP}L)) done), "
+        "s -> IF(s.carry > 0, concat(s.done, array(s.carry)), s.done))"
+    )
+    joined = "concat_ws('', transform(reverse(n), g -> lpad(CAST(g AS STRING), 9, '0')))"
+    digits = f"coalesce(nullif(trim(LEADING '0' FROM {joined}), ''), '0')"
+    whole = f"aggregate(concat({pairs}, {one_more}), array(0L), (n, p) -> {step}, n -> {digits})"
+    return f"element_at(transform(array({whole}), d -> {_pointed('d', negative, scale)}), 1)"
+
+
+#: Of the type's most significant byte (`liblwgeom.h.in`, WKBSRIDFLAG 0x20000000).
+_HAS_SRID = 32
+
+#: A session's function from an array of WKBs to their texts and, when there are none, why (`spark_sink.spark.functions`).
+WKT_UDF = "connect_py_wkt"
+
+
+def ewkb_sql(value: str) -> str:
+    """SQL of a struct of wkb and srid as one binary; without a srid it is the WKB."""
+    digits = f"hex({value}.`wkb`)"
+    little, srid = f"{digits} LIKE '01%'", f"lpad(hex({value}.`srid`), 8, '0')"
+    flags = f"CAST(conv(IF({little}, substr({digits}, 9, 2), substr({digits}, 3, 2)), 16, 10) AS INT)"
+    flagged = f"lpad(hex({flags} | {_HAS_SRID}), 2, '0')"
+    turned = f"concat(substr({srid}, 7, 2), substr({srid}, 5, 2), substr({srid}, 3, 2), substr({srid}, 1, 2))"
+    of_little = f"concat(substr({digits}, 1, 8), {flagged}, {turned}, substr({digits}, 11))"
+    of_big = f"concat(substr({digits}, 1, 2), {flagged}, substr({digits}, 5, 6), {srid}, substr({digits}, 11))"
+    return (
+        f"CASE WHEN {value}.`srid` IS NULL OR ({flags} & {_HAS_SRID}) <> 0 THEN {value}.`wkb` "
+        f"ELSE unhex(IF({little}, {of_little}, {of_big})) END"
+    )
+
+
+def wkt_sql(value: str) -> str:
+    """SQL of a struct with wkb as well-known text; what is no geometry raises."""
+    lacks = f"{value} IS NOT NULL AND {value}.`wkb` IS NULL"
+    return f"IF({lacks}, raise_error('a geometry has no wkb'), {_geometry_texts(f'array({value}.`wkb`)')}[0])"
+
+
+def wkts_sql(value: str) -> str:
+    """As `wkt_sql`, of an array of such structs, as an array."""
+    lacks = f"exists({value}, g -> g IS NOT NULL AND g.`wkb` IS NULL)"
+    return f"IF({lacks}, raise_error('a geometry has no wkb'), {_geometry_texts(f'transform({value}, g -> g.`wkb`)')})"
+
+
+def _geometry_texts(wkbs: str) -> str:
+    found = f"{WKT_UDF}({wkbs})"
+    return f"IF({found}.`problem` IS NULL, {found}.`texts`, raise_error({found}.`problem`))"

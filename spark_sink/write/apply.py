@@ -1,34 +1,46 @@
-"""One table's part of a batch: from groups of records to one commit. It does not know what drives it."""
+"""One table's part of a batch: from groups of records to one commit. It does not know what planned the batch.
+
+*Unavailable values* are those that the source did not send (PostgreSQL's TOAST). Debezium gives the placeholder a form by the column's
+type: texts have it as it is, bytes as its UTF-8, arrays and maps as their only element, arrays of numbers as the numbers of its bytes,
+arrays of UUIDs as the UUID that is made of its name (`UnchangedToastedPlaceholder.java`).
+
+*Tombstones* are remembered deletes: they keep an older event from bringing a deleted row back, where the source's positions decide and the
+rows are gone. A table `<table>__tombstones` has the keys of deleted rows and the positions of their deletes. It is written before the table
+itself, with offsets of its own, so a kill in between is repaired by the batch that comes again. Old entries are removed when new ones are
+written.
+"""
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import logging
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from connect_py.api.record import TopicPartition
 from connect_py.errors import FatalTaskError
+from spark_sink.config.layout import Layout
 from spark_sink.config.sink_config import SinkConfig
-from spark_sink.counting import Counting
+from spark_sink.figures import Counting
 from spark_sink.read.ranges import Range
 from spark_sink.read.reader import Batch, Group
 from spark_sink.read.summary import Truncate
 from spark_sink.routing import TableName
-from spark_sink.sql.adapt import Rules, adapt, allows
-from spark_sink.sql.decode import UNAVAILABLE, metadata_columns
-from spark_sink.sql.evolve import Evolution, in_order_of, plan_evolution, wider
-from spark_sink.sql.merge import VERSION_COLUMNS, Shape, flag, reduce, unify, unseen
-from spark_sink.sql.ordering import order_of
+from spark_sink.sql.decode import POSITION, UNAVAILABLE, metadata_columns, order_of
+from spark_sink.sql.evolve import Evolution, Rules, adapt_schema, allows, in_order_of, plan_evolution, wider
+from spark_sink.sql.merge import VERSION_COLUMNS, Shape, chain_versions, keep_last_events, unify, unknown_flag, unseen
 from spark_sink.sql.record_schema import Column, Form
-from spark_sink.sql.versions import chain
 from spark_sink.tables.base import Tables, TableState
 from spark_sink.tables.watermark import Watermark
-from spark_sink.write import reconcile, tombstones, unavailable
+from spark_sink.types.columns import literal, quote
+from spark_sink.write import reconcile
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
 
 _log = logging.getLogger("io.github.connectpy.spark.SparkLakehouseSinkTask")
 
@@ -85,7 +97,7 @@ def apply_table(
     if state is not None and truncate is None and _has_all(groups, batch, state.watermark.condition(change.ranges), config):
         tables.note(change.table, watermark)
         return False
-    groups = [unavailable.marked(group, batch, config) for group in _adapted(groups, state, config)]
+    groups = [note_placeholder(group, batch, config) for group in _adapted(groups, state, config)]
     condition = None if state is None else state.watermark.condition(change.ranges)
     begun, ended = reconcile.snapshots_of(str(change.table), groups, batch, condition, watermark, config)
     watermark = replace(watermark, snapshots=begun)
@@ -109,7 +121,7 @@ def apply_table(
         unify(
             batch.decoded(group, condition, config),
             shape,
-            unavailable.conditions(group, placeholder),
+            placeholder_conditions(group, placeholder),
             {column.name: column.type.spark for column in group.schema.columns},
         )
         for group in groups
@@ -118,20 +130,20 @@ def apply_table(
     if not changelog and (wanted := _wanted(groups, truncate, config)):
         frame = frame.where(wanted)
     first = None if truncate is None else config["tables.truncate-mode"]
-    counted = counting.events(frame, [flag(name) for name in shape.unknown])
+    counted = counting.events(frame, [unknown_flag(name) for name in shape.unknown])
     try:
         if shape.versions:
             current = tables.rows(change.table) if shape.unknown else None
-            chain(counted, shape, current).createOrReplaceTempView(_VIEW)
+            chain_versions(counted, shape, current).createOrReplaceTempView(_VIEW)
             tables.merge(change.table, _VIEW, shape, watermark)
         elif shape.keys:
-            reduced = counting.keys(reduce(counted, shape), _puts(shape))
+            reduced = counting.keys(keep_last_events(counted, shape), _puts(shape))
             if shape.unseen:  # of rows that came and went before the snapshot, in this very batch
                 reduced = reduced.where(f"`$op` = 'd' OR NOT ({unseen(shape.unseen)})")
-            if tombstones.needed(shape, config):
+            if remembers_deletes(shape, config):
                 ends = {tp: end for tp, (_, end) in change.ranges.items()}
-                deletes = reduce(frame, shape).where("`$op` = 'd'")
-                reduced = tombstones.without_late_events(change.table, reduced, deletes, ends, shape, spark, tables, config)
+                deletes = keep_last_events(frame, shape).where("`$op` = 'd'")
+                reduced = without_late_events(change.table, reduced, deletes, ends, shape, spark, tables, config)
             reduced.createOrReplaceTempView(_VIEW)
             tables.merge(change.table, _VIEW, shape, watermark, first)
         else:
@@ -147,7 +159,7 @@ def _adapted(groups: Sequence[Group], state: TableState | None, config: SinkConf
     rules = Rules.of(config) if state is not None or config["tables.evolve-schema-enabled"] else Rules("exception")
     table = {} if state is None else state.columns
     seen = dict(table)
-    return [replace(group, schema=adapt(group.schema, table, seen, rules)) for group in groups]
+    return [replace(group, schema=adapt_schema(group.schema, table, seen, rules)) for group in groups]
 
 
 def _evolution(change: TableChange, rows: Sequence[Group], shape: Shape, state: TableState, config: SinkConfig) -> Evolution:
@@ -289,7 +301,7 @@ def _is_required(name: str, columns: Sequence[Column]) -> bool:
 
 def _may_be_unknown(name: str, group: Group, placeholder: str) -> bool:
     column = next((column for column in group.schema.columns if column.name == name), None)
-    return column is None or (group.placeholder and unavailable.condition(column, placeholder) is not None)
+    return column is None or (group.placeholder and placeholder_condition(column, placeholder) is not None)
 
 
 def _create(change: TableChange, rows: Sequence[Group], shape: Shape, tables: Tables, config: SinkConfig) -> TableState:
@@ -306,3 +318,116 @@ def _create(change: TableChange, rows: Sequence[Group], shape: Shape, tables: Ta
     layout = config.layout
     layout.check(str(change.table), shape.types)
     return tables.create(change.table, shape.types, frozenset(required), comments, layout)
+
+
+_TOMBSTONES_SUFFIX = "__tombstones"
+_DELETED_AT = "__deleted_at"
+_TOMBSTONES_VIEW = "connect_py_tombstones"
+
+
+def remembers_deletes(shape: Shape, config: SinkConfig) -> bool:
+    """Whether a table's deletes must be remembered."""
+    return shape.order == POSITION and config["tables.delete-mode"] == "hard" and not shape.versions
+
+
+def without_late_events(
+    table: TableName,
+    rows: DataFrame,
+    deletes: DataFrame,
+    ends: Mapping[TopicPartition, int],
+    shape: Shape,
+    spark: SparkSession,
+    tables: Tables,
+    config: SinkConfig,
+) -> DataFrame:
+    """Remember the deletes among reduced rows; the rows that are not older than a delete of their key, this batch's or an earlier one's.
+
+    Args:
+        deletes: those among the rows, in a frame that may be looked at more than once.
+        ends: the offsets that the batch ends at.
+    """
+    name = TableName((*table.parts[:-1], table.parts[-1] + _TOMBSTONES_SUFFIX))
+    types = {key: shape.types[key] for key in shape.keys} | {POSITION: "string", _DELETED_AT: "timestamp"}
+    state = tables.load(name)
+    if state is None:
+        if not deletes.limit(1).collect():
+            return rows
+        state = tables.create(name, types, frozenset(shape.keys), {}, Layout())
+    if any(state.watermark.offsets.get(tp, 0) < end for tp, end in ends.items()) and deletes.limit(1).collect():
+        expires = (_DELETED_AT, config["tables.tombstone-retention-ms"])
+        ours = Shape(shape.keys, types, order=POSITION, expires=expires)
+        _write_tombstones(name, deletes, Watermark(state.watermark.offsets).advanced(ends), ours, spark, tables)
+    return _without_older(rows, tables.rows(name), shape)
+
+
+def _write_tombstones(name: TableName, deletes: DataFrame, watermark: Watermark, shape: Shape, spark: SparkSession, tables: Tables) -> None:
+    columns = (*(quote(key) for key in shape.keys), quote(POSITION))
+    deletes.selectExpr(*columns, f"current_timestamp() {_DELETED_AT}", "'c' `$op`").createOrReplaceTempView(_TOMBSTONES_VIEW)
+    try:
+        tables.merge(name, _TOMBSTONES_VIEW, shape, watermark)
+    finally:
+        spark.catalog.dropTempView(_TOMBSTONES_VIEW)
+
+
+def _without_older(rows: DataFrame, deleted: DataFrame, shape: Shape) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    renamed = deleted.selectExpr(
+        *(f"{quote(key)} {quote('$key:' + key)}" for key in shape.keys), f"{quote(POSITION)} `$deleted_at_position`"
+    )
+    same = " AND ".join(f"{quote(key)} <=> {quote('$key:' + key)}" for key in shape.keys)
+    return rows.join(renamed, f.expr(f"{same} AND {quote(POSITION)} < `$deleted_at_position`"), "left_anti")
+
+
+#: Types in which it does not look like its text or its base64, by which a batch is searched (`spark_sink.read.summary`).
+_DISGUISED = ("array<int>", "array<bigint>", "array<string>")
+
+
+def placeholder_conditions(group: Group, placeholder: str) -> dict[str, str]:
+    """SQL by column that is true where a group's decoded row has the placeholder; of columns that cannot have it there is none."""
+    found = {column.name: placeholder_condition(column, placeholder) for column in group.schema.columns} if group.placeholder else {}
+    return {name: sql for name, sql in found.items() if sql is not None}
+
+
+def placeholder_condition(column: Column, placeholder: str) -> str | None:
+    """As `placeholder_conditions`, for one column."""
+    name, read, text = quote(column.name), column.type.read, literal(placeholder)
+    if column.type.spark == "variant":
+        return f"coalesce(CAST({name} AS STRING) = {text}, false)" if read == "string" else None
+    if read == "map<string,string>":
+        return f"coalesce(map_keys({name}) = array({text}), false)"
+    forms = _placeholder_forms(read, placeholder)
+    if not column.type.same:
+        # Other conversions would raise for it.
+        forms = [column.type.convert(form) for form in forms] if read in ("array<int>", "array<bigint>") else []
+    return f"coalesce({' OR '.join(f'{name} = {form}' for form in forms)}, false)" if forms else None
+
+
+def note_placeholder(group: Group, batch: Batch, config: SinkConfig) -> Group:
+    """The group, with the placeholder noted that only those see who know the columns' types."""
+    if group.placeholder or group.schema.form not in (Form.ENVELOPE, Form.FLAT):
+        return group
+    if not any(column.type.read in _DISGUISED for column in group.schema.columns):
+        return group
+    numbers = [str(number) for number in config["unavailable.value.placeholder"].encode()]
+    texts = (",".join(numbers), ", ".join(numbers), _placeholder_uuid(config["unavailable.value.placeholder"]))
+    has_one = " OR ".join(f"contains(value, {literal(text)})" for text in texts)
+    return replace(group, placeholder=bool(batch.records(group, None, config).where(has_one).limit(1).collect()))
+
+
+def _placeholder_forms(read: str, placeholder: str) -> list[str]:
+    text, numbers = literal(placeholder), list(placeholder.encode())
+    forms: Mapping[str, list[str]] = {
+        "string": [text],
+        "binary": [f"CAST({text} AS BINARY)"],
+        "array<string>": [f"array({text})", f"array({literal(_placeholder_uuid(placeholder))})"],
+        "array<binary>": [f"array(CAST({text} AS BINARY))"],
+        "array<int>": [f"array({', '.join(map(str, numbers))})"],
+        "array<bigint>": [f"array({', '.join(f'{number}L' for number in numbers)})"],
+    }
+    return forms.get(read, [])
+
+
+def _placeholder_uuid(name: str) -> str:
+    """Java's `UUID.nameUUIDFromBytes`."""
+    return str(uuid.UUID(bytes=hashlib.md5(name.encode(), usedforsecurity=False).digest(), version=3))

@@ -1,6 +1,10 @@
-"""A batch of records brought into every table that it has rows for.
+"""A batch of records brought into every table that it has rows for, without the records that cannot be applied.
 
-One thread, the task's, uses it but for what a lane does (`spark_sink.write.lanes`: it writes one table of a batch).
+With ``errors.tolerance=all`` bad records are found one by one and handed to the runtime before anything is committed. Decoding stops at the
+first bad record of a batch, since a check costs nothing then. Only after that are the others searched for: first all that fail a check of
+their form, in one pass; else, since the failure came from a conversion, by halving the batch's ranges.
+
+The task's thread uses everything here; only a lane, which writes one table of a batch, has a thread of its own (`write.lanes`).
 """
 
 from __future__ import annotations
@@ -13,24 +17,25 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from connect_py.api.record import TopicPartition
-from connect_py.api.task import BatchSinkContext
-from connect_py.errors import FatalTaskError
+from connect_py.api.task import BadRecord, BatchSinkContext
+from connect_py.errors import DataError, FatalTaskError
 from spark_sink import routing
 from spark_sink.config.sink_config import SinkConfig
-from spark_sink.counting import Counting, Counts
-from spark_sink.errors import classify, is_of_records
-from spark_sink.figures import SinkFigures
+from spark_sink.errors import classify, first_line, is_of_records
+from spark_sink.figures import Counting, Counts, SinkFigures
 from spark_sink.read import schemaless
-from spark_sink.read.ranges import Range, describe
+from spark_sink.read.ranges import Range, describe, describe_record
 from spark_sink.read.reader import Batch, Group, Reader
 from spark_sink.routing import TableName
+from spark_sink.sql.record_schema import Column, Form, RecordSchema
 from spark_sink.tables.base import Behind, Conflict, Tables
-from spark_sink.write import columns, rejects
+from spark_sink.types.columns import literal
 from spark_sink.write.apply import TableChange, apply_table
 from spark_sink.write.lanes import Lanes, Work
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
 
 _log = logging.getLogger("io.github.connectpy.spark.SparkLakehouseSinkTask")
 
@@ -76,8 +81,8 @@ class Batches:
         Raises:
             ConnectError: of the first table that failed; others may have committed, and pass over the same records when they come again.
         """
-        if bad := rejects.of_groups(batch.groups, batch, self._config):
-            rejects.reject(bad, batch, self._reader, self._context, self._config)
+        if bad := problems_of_groups(batch.groups, batch, self._config):
+            reject_records(bad, batch, self._reader, self._context, self._config)
             self._figures.rejected(len(bad))
         changes = self._changes(batch)
         self._apply_to_tables(changes, batch, behind)
@@ -119,7 +124,7 @@ class Batches:
                 return counting.counts() if was_new else None
             except Exception as error:
                 is_bad = self._config.tolerates and is_of_records(error)
-                bad = rejects.of_table(change.groups, batch, change.ranges, config) if is_bad else None
+                bad = problems_of_table(change.groups, batch, change.ranges, config) if is_bad else None
                 if not bad:
                     self._figures.table_failed(str(change.table), by_conflict=isinstance(error, Conflict))
                     raised = classify(error, f"writing table {change.table} from {describe(change.ranges)}")
@@ -127,7 +132,7 @@ class Batches:
                         raise
                     raise raised from error
                 with self._rejecting:
-                    rejects.reject(bad, batch, self._reader, self._context, self._config)
+                    reject_records(bad, batch, self._reader, self._context, self._config)
                     self._figures.rejected(len(bad), str(change.table))
 
     def _note(self, ranges: Mapping[TopicPartition, Range]) -> None:
@@ -163,7 +168,7 @@ class Batches:
                 known = {} if state is None else state.columns
                 records = batch.records(group, None, config)
                 schema = schemaless.typed(schema, records, known, config.column_types, config.types)
-            wanted = columns.of_table(schema, str(table), config)
+            wanted = table_schema(schema, str(table), config)
             found += [replace(group, schema=wanted)] if wanted is not None else []
         return found
 
@@ -171,3 +176,111 @@ class Batches:
 def _ranges_of(groups: Sequence[Group], ranges: Mapping[TopicPartition, Range]) -> dict[TopicPartition, Range]:
     topics = {group.fingerprint.topic for group in groups}
     return {tp: found for tp, found in ranges.items() if tp.topic in topics}
+
+
+#: Why records are bad, by where they are.
+Problems = dict[tuple[TopicPartition, int], str]
+
+
+def problems_of_groups(groups: Sequence[Group], batch: Batch, config: SinkConfig) -> Problems:
+    """Records of which the schema, or the want of a table, already says that they are bad."""
+    found: Problems = {}
+    for group in groups:
+        if group.problem is not None:
+            rows = batch.records(group, None, config).select("topic", "partition", "offset", "problem").limit(_bound(config)).collect()
+            found |= {(TopicPartition(row["topic"], row["partition"]), row["offset"]): row["problem"] or group.problem for row in rows}
+    return found
+
+
+def problems_of_table(groups: Sequence[Group], batch: Batch, ranges: Mapping[TopicPartition, Range], config: SinkConfig) -> Problems:
+    """Records that make the decoding of one table's groups fail."""
+    found: Problems = {}
+    for group in groups:
+        rows = batch.problems(group, None, config).limit(_bound(config)).collect()
+        found |= {(TopicPartition(row["topic"], row["partition"]), row["offset"]): row["problem"] for row in rows}
+    if found:
+        return found
+    for group in groups:
+        for tp, whole in ranges.items():
+            if tp.topic == group.fingerprint.topic:
+                _halve(tp, whole, lambda condition, group=group: batch.decoded(group, condition, config), found, _bound(config))  # type: ignore[misc]
+    return found
+
+
+def _halve(tp: TopicPartition, whole: Range, decoded: Callable[[str], DataFrame], found: Problems, bound: int) -> None:
+    """Decode a range, then the halves of what fails."""
+    pending = [whole]
+    while pending and len(found) < bound:
+        start, end = pending.pop()
+        here = f"`topic` = {literal(tp.topic)} AND `partition` = {tp.partition} AND `offset` >= {start} AND `offset` < {end}"
+        try:
+            decoded(here).write.format("noop").mode("overwrite").save()
+        except Exception as error:
+            if not is_of_records(error):
+                raise
+            if end - start == 1:
+                found[(tp, start)] = first_line(str(error))
+            else:
+                middle = (start + end) // 2
+                pending += [(middle, end), (start, middle)]
+
+
+def reject_records(found: Problems, batch: Batch, reader: Reader, context: BatchSinkContext, config: SinkConfig) -> None:
+    """Leave records out of a batch, after the runtime has reported them.
+
+    Raises:
+        FatalTaskError: they are too many, or the dead letter queue does not take them; nothing of the batch's rest was written.
+    """
+    if len(batch.rejected) + len(found) > config["errors.max-per-batch"]:
+        (tp, offset), why = next(iter(sorted(found.items())))
+        raise FatalTaskError(
+            f"More than lakehouse.errors.max-per-batch={config['errors.max-per-batch']} records of one batch are bad, so it is likely that "
+            f"the configuration is. The first: {describe_record(tp, offset)}: {why}. No offset moved."
+        )
+    records = [
+        BadRecord(
+            row["topic"],
+            row["partition"],
+            row["offset"],
+            int(row["timestamp"].timestamp() * 1000),
+            None if row["key"] is None else bytes(row["key"]),
+            None if row["value"] is None else bytes(row["value"]),
+            [(header["key"], None if header["value"] is None else bytes(header["value"])) for header in row["headers"] or ()],
+            DataError(found[(TopicPartition(row["topic"], row["partition"]), row["offset"])]),
+        )
+        for row in reader.raw(found)
+    ]
+    context.reject(records)
+    batch.rejected = batch.rejected | set(found)  # a new set: other tables of the batch may be reading this one
+
+
+def _bound(config: SinkConfig) -> int:
+    return int(config["errors.max-per-batch"]) + 1
+
+
+def table_schema(schema: RecordSchema, table: str, config: SinkConfig) -> RecordSchema | None:
+    """A record's schema as a table's configuration wants it; None for tombstones that do not say which row they mean, or say nothing.
+
+    Raises:
+        FatalTaskError: the records do not have a column that is to identify them, or it is excluded.
+    """
+    chosen, excluded = config["tables.default-id-columns"] or (), frozenset(config["tables.exclude-columns"] or ())
+    if field := config["tables.cdc-field"]:
+        if schema.form is Form.TOMBSTONE:
+            return None  # the field says which records are deletes
+        if schema.form is Form.FLAT:
+            schema = replace(schema, operation=tuple(field.split(".")))
+    if not (chosen or excluded):
+        return schema
+    by_name = {column.name: column for column in schema.columns}
+    if schema.form is Form.TOMBSTONE and not set(chosen) <= by_name.keys():
+        return None
+    if lacking := [name for name in chosen if name not in by_name]:
+        raise FatalTaskError(
+            f"Rows of table {table} are to be identified by {', '.join(lacking)}, and the records have {', '.join(by_name) or 'nothing'}. "
+            "Nothing was written; change lakehouse.tables.default-id-columns or the table's id-columns."
+        )
+    keys: tuple[Column, ...] = tuple(by_name[name] for name in chosen) or schema.keys
+    if clash := sorted(excluded & {column.name for column in keys}):
+        raise FatalTaskError(f"Columns {', '.join(clash)} identify the rows of table {table} and cannot be excluded. Nothing was written.")
+    return replace(schema, keys=keys, columns=tuple(column for column in schema.columns if column.name not in excluded))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spark_sink.routing import TableName
-from spark_sink.tables.maintenance import Policy
+from spark_sink.tables.maintenance import MaintenancePolicy
 from spark_sink.task import SparkLakehouseSinkTask
 from tests.fix_spark import INT, TEXT, Lake, event, iceberg_and_long_delta
 
@@ -70,7 +70,7 @@ def test_figures_say_what_the_sink_has_done_to_each_table(lake: Lake) -> None:
     assert "records-stale-total" not in found, "whatever comes last in the log counts"
     began = found["valid-through-timestamp-seconds"]
     task.step()
-    task._tables.maintain(TableName(("public", "kept")), Policy.of(task._config))
+    task._tables.maintain(TableName(("public", "kept")), MaintenancePolicy.of(task._config))
     task._looks.committed(TableName(("public", "kept")))
     for _ in range(2):
         task._looks.took(0, 0)

@@ -13,9 +13,8 @@ from pyarrow.parquet import ParquetFile
 
 from connect_py.api.record import TopicPartition
 from connect_py.errors import FatalTaskError
-from spark_sink.sql import documents
-from spark_sink.types import geometry
-from spark_sink.types.columns import literal
+from spark_sink.sql import record_schema
+from spark_sink.types.columns import ewkb_sql, literal
 from tests.fix_spark import BIGINT, ID, INT, TEXT, Lake, event, iceberg_and_long_delta, struct, with_schema
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
@@ -39,7 +38,7 @@ def test_every_id_has_a_text_of_its_own_and_geometries_name_their_reference(held
         '{"$numberLong": "5"}': '{"$numberLong": "5"}',
     }
     rows = ", ".join(f"({literal(id_)})" for id_ in ids)
-    found = held_spark.sql(f"SELECT v, {documents.id_type().convert('v')} id FROM VALUES {rows} AS t(v)").collect()
+    found = held_spark.sql(f"SELECT v, {record_schema.document_id_type().convert('v')} id FROM VALUES {rows} AS t(v)").collect()
     assert {row["v"]: row["id"] for row in found} == ids
     assert len({row["id"] for row in found}) == len(ids)
 
@@ -55,7 +54,7 @@ def test_every_id_has_a_text_of_its_own_and_geometries_name_their_reference(held
         f"({i}, named_struct('wkb', {'NULL' if wkb is None else f'unhex({literal(wkb)})'}, 'srid', {'NULL' if srid is None else srid}))"
         for i, (wkb, srid, _) in enumerate(cases)
     )
-    made = held_spark.sql(f"SELECT i, hex({geometry.ewkb('g')}) e FROM VALUES {values} AS t(i, g)").collect()
+    made = held_spark.sql(f"SELECT i, hex({ewkb_sql('g')}) e FROM VALUES {values} AS t(i, g)").collect()
     assert {row["i"]: row["e"] for row in made} == {i: expected for i, (_, _, expected) in enumerate(cases)}
 
 

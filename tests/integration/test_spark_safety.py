@@ -14,7 +14,7 @@ from spark_sink.config.sink_config import parse
 from spark_sink.connector import SparkLakehouseSink
 from spark_sink.routing import TableName
 from spark_sink.tables.base import Writer
-from spark_sink.tables.maintenance import Policy
+from spark_sink.tables.maintenance import MaintenancePolicy
 from spark_sink.tables.open import open_tables
 from spark_sink.task import SparkLakehouseSinkTask
 from tests.fix_spark import INT, TEXT, Lake, both_formats, event
@@ -316,7 +316,7 @@ def test_maintenance_between_batches_compacts_a_table_and_keeps_its_rows_and_off
 def test_a_kill_between_any_two_statements_of_maintenance_leaves_rows_and_offsets(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = lake.topic("t")
     config = lake.config(topic, maintenance_enabled="false")
-    policy = Policy(128_000_000, older_than_ms=0, retain_last=1, orphans_older_than_ms=3 * 86_400_000, vacuum_hours=168)
+    policy = MaintenancePolicy(128_000_000, older_than_ms=0, retain_last=1, orphans_older_than_ms=3 * 86_400_000, vacuum_hours=168)
     statements = 5 if lake.format == "iceberg" else 2
     for number in range(statements):
         task = lake.start(config)

@@ -16,9 +16,11 @@ from starlette.routing import Match
 
 from connect_py.api.config import REQUIRED, ConfigKey
 from connect_py.app.cli import _USAGE
-from connect_py.config.connector_properties import COMMON, SINK, SOURCE
+from connect_py.config.connector_properties import COMMON
 from connect_py.config.environment import worker_properties
 from connect_py.config.restart_policy import DEFINITION as RESTARTS
+from connect_py.config.sink_properties import SINK
+from connect_py.config.source_properties import SOURCE
 from connect_py.config.worker import DISTRIBUTED, STANDALONE, WorkerConfig
 from connect_py.data.java_properties import parse_properties
 from connect_py.herder.base import Herder
@@ -34,8 +36,8 @@ from connectors.mysql.connector import MariaDbConnector, MySqlConnector
 from connectors.postgres.config import _REFUSED_VALUES, validate_config
 from connectors.postgres.connector import PostgresConnector
 from connectors.postgres.properties import EXTENSIONS, PROPERTIES, UNLISTED, WITHOUT_EFFECT
+from rest_api import routes
 from rest_api.config import RestConfig
-from rest_api.routes import all_routes
 from spark_sink.config import sink_config as sink
 from spark_sink.connector import SparkLakehouseSink
 
@@ -232,7 +234,7 @@ def test_commands_exist(page: Path) -> None:
 
 def test_paths_of_the_rest_api_exist() -> None:
     """Requests of console sessions are run elsewhere; here are those in running text, such as `PUT /connectors/{name}/config`."""
-    known = [route for router in all_routes(cast(Herder, object()), RestConfig()) for route in router.routes]
+    known = [route for router in routes.all_of(cast(Herder, object()), RestConfig()) for route in router.routes]
     checked = 0
     for page in PAGES:
         if page.name == "design.md":

@@ -26,12 +26,10 @@ from connect_py.metrics.stats import MetricSettings, Sampled
 from connect_py.metrics.task import SinkMetrics, SourceMetrics
 from connect_py.metrics.worker import ConnectorKind, WorkerMetrics
 from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
-from spark_sink.counting import Counts
-from spark_sink.figures import SinkFigures
+from spark_sink.figures import Counts, SinkFigures
 from spark_sink.routing import TableName
-from spark_sink.tables.activity import Activity, of_metrics, of_snapshots
 from spark_sink.tables.base import Extent
-from spark_sink.tables.looks import Looks
+from spark_sink.tables.table_stats import Activity, StatsSchedule, activity_of_metrics, activity_of_snapshots
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -528,18 +526,18 @@ def test_what_commits_did_is_counted_once_and_only_of_those_that_the_table_comes
         return found | {"spark.merge-into.num-target-rows-inserted": str(put), "spark.merge-into.num-target-rows-matched-updated": "1"}
 
     snapshots = {1: (None, summary(1)), 2: (1, summary(2, 1, 5)), 3: (2, summary(4, 3, 9, epoch=6)), 4: (2, summary(100))}
-    assert of_snapshots(3, snapshots, {1}, 7) == Activity(6, 4, 6), "4 was given up; the rows of 3 are another task's"
-    assert of_snapshots(3, snapshots, {1, 2, 3}, 7) == Activity()
-    assert of_snapshots(None, {}, (), 7) == Activity()
+    assert activity_of_snapshots(3, snapshots, {1}, 7) == Activity(6, 4, 6), "4 was given up; the rows of 3 are another task's"
+    assert activity_of_snapshots(3, snapshots, {1, 2, 3}, 7) == Activity()
+    assert activity_of_snapshots(None, {}, (), 7) == Activity()
     merge = {"numTargetFilesAdded": "2", "numTargetFilesRemoved": "1", "numTargetRowsInserted": "3", "numTargetRowsMatchedUpdated": "4"}
-    assert of_metrics(merge, is_ours=True) == Activity(2, 1, 7)
-    assert of_metrics(merge, is_ours=False) == Activity(2, 1, 0)
-    assert of_metrics({"numFiles": "3", "numRemovedFiles": "2"}, is_ours=True) == Activity(3, 2)
-    assert of_metrics({}, is_ours=True) == Activity()
+    assert activity_of_metrics(merge, is_ours=True) == Activity(2, 1, 7)
+    assert activity_of_metrics(merge, is_ours=False) == Activity(2, 1, 0)
+    assert activity_of_metrics({"numFiles": "3", "numRemovedFiles": "2"}, is_ours=True) == Activity(3, 2)
+    assert activity_of_metrics({}, is_ours=True) == Activity()
 
 
 def test_tables_are_looked_at_in_turn_and_for_a_fiftieth_of_the_time() -> None:
-    looks, a, b = Looks(), TableName(("a",)), TableName(("b",))
+    looks, a, b = StatsSchedule(), TableName(("a",)), TableName(("b",))
     assert looks.due(100.0) is None
     for table in (a, b, a):
         looks.committed(table)

@@ -11,10 +11,10 @@ import pytest
 from connect_py.api.record import TopicPartition
 from spark_sink.config.sink_config import parse
 from spark_sink.errors import is_of_size
-from spark_sink.plan.loop import LoopDriver
+from spark_sink.plan.triggers import LoopTrigger
 from spark_sink.read.formats import Fingerprint
-from spark_sink.read.prefetch import ReadAhead
 from spark_sink.read.ranges import Range
+from spark_sink.read.reader import Prefetch
 from spark_sink.read.summary import Truncate, kinds
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
@@ -40,8 +40,8 @@ def test_the_last_truncate_is_the_youngest_of_the_partitions_last_ones() -> None
     assert found.truncates == 3
 
 
-def loop(bound: int = 100, interval_ms: int = 0, *, adaptive: bool = False) -> LoopDriver:
-    return LoopDriver(
+def loop(bound: int = 100, interval_ms: int = 0, *, adaptive: bool = False) -> LoopTrigger:
+    return LoopTrigger(
         parse(
             {
                 "name": "lake",
@@ -90,7 +90,7 @@ def test_a_promise_that_no_longer_starts_at_the_positions_is_forgotten() -> None
     assert again.ranges == {A0: (100, 200)}
 
 
-def size(driver: LoopDriver, start: int) -> int:
+def size(driver: LoopTrigger, start: int) -> int:
     pending = driver.next({A0: start}, {A0: (0, 100_000)})
     assert pending is not None
     return pending.ranges[A0][1] - start
@@ -169,8 +169,8 @@ class Source:
         return self.made[-1]
 
 
-def ahead(source: Source) -> ReadAhead:
-    return ReadAhead(source)  # type: ignore[arg-type]
+def ahead(source: Source) -> Prefetch:
+    return Prefetch(source)  # type: ignore[arg-type]
 
 
 def test_reading_ahead_gives_the_batch_of_the_ranges_once_and_waits_for_it() -> None:

@@ -7,9 +7,8 @@ import pytest
 from connect_py.api.record import TopicPartition
 from connect_py.errors import ConfigError
 from spark_sink.config.sink_config import SinkConfig, parse
-from spark_sink.plan.bounded import Horizon
-from spark_sink.plan.checkpoint import State, UnreadableError, agrees, parse_offsets
-from spark_sink.plan.loop import LoopDriver, Pace
+from spark_sink.plan.stream import CheckpointState, UnreadableError, agrees, parse_offsets
+from spark_sink.plan.triggers import Horizon, LoopTrigger, Pace
 
 A, B = TopicPartition("a", 0), TopicPartition("b", 0)
 HADOOP = {"topics": "a", "lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": "/w"}
@@ -33,18 +32,18 @@ def test_a_checkpoint_of_another_form_is_not_guessed_at(text: str) -> None:
 @pytest.mark.parametrize(
     ("state", "positions", "goes_on"),
     [
-        (State({A: 5}, None), {A: 5}, True),
-        (State({A: 5}, {A: 9}), {A: 5}, True),
-        (State({A: 5}, {A: 9}), {A: 9}, True),
-        (State({A: 5}, {A: 9}), {A: 7}, True),
-        (State({A: 5}, {A: 9}), {A: 4}, False),
-        (State({A: 5}, {A: 9}), {A: 10}, False),
-        (State({A: 5}, None), {A: 6}, False),
-        (State({A: 5}, {A: 9, B: 3}), {A: 9, B: 3}, True),
-        (State({A: 5, B: 3}, None), {A: 5}, False),
-        (State({A: 5}, {A: 9, B: 3}), {A: 9, B: 4}, False),
-        (State({A: 5}, None), {A: 5, B: 0}, True),
-        (State({A: 5}, None), {A: 5, B: 3}, False),
+        (CheckpointState({A: 5}, None), {A: 5}, True),
+        (CheckpointState({A: 5}, {A: 9}), {A: 5}, True),
+        (CheckpointState({A: 5}, {A: 9}), {A: 9}, True),
+        (CheckpointState({A: 5}, {A: 9}), {A: 7}, True),
+        (CheckpointState({A: 5}, {A: 9}), {A: 4}, False),
+        (CheckpointState({A: 5}, {A: 9}), {A: 10}, False),
+        (CheckpointState({A: 5}, None), {A: 6}, False),
+        (CheckpointState({A: 5}, {A: 9, B: 3}), {A: 9, B: 3}, True),
+        (CheckpointState({A: 5, B: 3}, None), {A: 5}, False),
+        (CheckpointState({A: 5}, {A: 9, B: 3}), {A: 9, B: 4}, False),
+        (CheckpointState({A: 5}, None), {A: 5, B: 0}, True),
+        (CheckpointState({A: 5}, None), {A: 5, B: 3}, False),
     ],
     ids=[
         "at its end",
@@ -62,13 +61,13 @@ def test_a_checkpoint_of_another_form_is_not_guessed_at(text: str) -> None:
     ],
 )
 def test_a_checkpoint_is_gone_on_from_where_it_misses_nothing_and_repeats_its_last_batch_at_most(
-    state: State, positions: dict[TopicPartition, int], goes_on: bool
+    state: CheckpointState, positions: dict[TopicPartition, int], goes_on: bool
 ) -> None:
     assert agrees(state, positions) is goes_on
 
 
 def test_a_backlog_of_a_whole_batch_does_not_wait_even_if_it_cannot_be_divided_evenly() -> None:
-    driver = LoopDriver(config(max__offsets__per__trigger="10"))
+    driver = LoopTrigger(config(max__offsets__per__trigger="10"))
     log = {TopicPartition("a", number): (0, 11) for number in range(3)}
     positions = dict.fromkeys(log, 0)
     pending = driver.next(positions, log)

@@ -11,10 +11,8 @@ import pytest
 from connect_py.api.record import TopicPartition
 from connect_py.errors import FatalTaskError
 from spark_sink.routing import TableName
-from spark_sink.tables.base import Behind, Writer
-from spark_sink.tables.history import Applied, Commit, metadata_json, newest_commit, parse_metadata
-from spark_sink.tables.ledger import Ledger
-from spark_sink.tables.watermark import Watermark
+from spark_sink.tables.base import Behind, Ledger, Writer
+from spark_sink.tables.watermark import Applied, Commit, Watermark, metadata_json, newest_commit, parse_metadata
 
 TP = TopicPartition("t", 0)
 NAME = TableName(("public", "t"))

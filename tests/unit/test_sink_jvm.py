@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_sink.spark.jvm import _write_properties, local_options
-from spark_sink.spark.scratch import Scratch, remove_left_behind
+from spark_sink.spark.jvm import Scratch, _write_properties, local_options, remove_left_behind
 
 CODE_CACHE = "-XX:ReservedCodeCacheSize=256m"
 
@@ -42,7 +41,7 @@ def test_what_a_killed_process_leaves_on_disk_goes_with_the_next_start_and_what_
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     (tmp_path / "connect-py-spark-foreign").mkdir()
     (tmp_path / "connect-py-spark-link").symlink_to(tmp_path / "connect-py-spark-foreign")
-    program = "from spark_sink.spark.scratch import Scratch; print(Scratch().path, flush=True); input()"
+    program = "from spark_sink.spark.jvm import Scratch; print(Scratch().path, flush=True); input()"
     more = {"env": {"TMPDIR": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}, "text": True}
     with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **more) as other:
         assert other.stdout is not None

@@ -15,9 +15,7 @@ from connect_py.api.record import TopicPartition
 from connect_py.errors import ConfigError
 from spark_sink.config.sink_config import SinkConfig, parse
 from spark_sink.sql.merge import Shape, merge_sql
-from spark_sink.tables.history import Applied, Commit, metadata_json, newest_commit, parse_metadata
-from spark_sink.tables.snapshots import newest
-from spark_sink.tables.watermark import NO_SNAPSHOT, Watermark
+from spark_sink.tables.watermark import NO_SNAPSHOT, Applied, Commit, Watermark, metadata_json, newest_commit, newest_stored, parse_metadata
 from spark_sink.write.reconcile import Mark, follow, snapshots_of
 
 A0, B0 = TopicPartition("a", 0), TopicPartition("b", 0)
@@ -115,7 +113,7 @@ def test_of_a_snapshot_and_a_property_whoever_knows_more_of_a_partition_says_whe
     def found(summary: Watermark, properties: Watermark) -> Watermark:
         said = {"kafka.connect.offsets.x": summary.to_json(), BEGUN: summary.snapshots_json()}
         kept = {"kafka.connect.offsets.x": properties.to_json(), BEGUN: properties.snapshots_json(), "kafka.connect.snapshot.x": "1"}
-        return newest(1, {1: (None, said)}, kept, "x").watermark
+        return newest_stored(1, {1: (None, said)}, kept, "x").watermark
 
     assert found(Watermark({A0: 9}, {A0: 4}), Watermark({A0: 3}, {A0: -1})) == Watermark({A0: 9}, {A0: 4}), "killed in between"
     assert found(Watermark({A0: 9}, {A0: 4}), Watermark({A0: 12}, {A0: 4})) == Watermark({A0: 12}, {A0: 4})

@@ -17,17 +17,15 @@ from connect_py.errors import ConfigError, DataError, FatalTaskError, RetriableE
 from spark_sink import routing
 from spark_sink.config.sink_config import parse
 from spark_sink.errors import classify, is_of_records, is_of_size
+from spark_sink.read.formats import Fingerprint, SchemaPrefixes
 from spark_sink.read.ranges import offsets_json, plan_ranges, waiting_ranges
-from spark_sink.read.schema_prefix import Fingerprint, Heads
 from spark_sink.routing import TableName
-from spark_sink.sql.adapt import Rules, adapt, allows
-from spark_sink.sql.evolve import in_order_of, plan_evolution, wider
+from spark_sink.sql.evolve import Rules, adapt_schema, allows, in_order_of, plan_evolution, wider
 from spark_sink.sql.merge import VERSION_COLUMNS, Shape, merge_sql, overwrite_sql
 from spark_sink.sql.record_schema import MAX_DEPTH, Form, parse_head, read_schemas
-from spark_sink.tables.catalog import evolution_sql
-from spark_sink.tables.maintenance import Schedule
-from spark_sink.tables.snapshots import newest
-from spark_sink.tables.watermark import Watermark
+from spark_sink.tables.base import evolution_sql
+from spark_sink.tables.maintenance import MaintenanceSchedule
+from spark_sink.tables.watermark import Watermark, newest_stored
 from spark_sink.types.columns import TypeOptions, column_type, literal, quote
 from spark_sink.types.trees import parse_type, type_text
 
@@ -132,7 +130,7 @@ def property_of(mark: dict[TopicPartition, int], generation: int = 0, at: int | 
     ],
 )
 def test_the_newest_watermark_counts_wherever_it_is(head: Any, snapshots: Any, properties: Any, counts: Any) -> None:
-    assert newest(head, snapshots, properties, "x").watermark == Watermark(counts)
+    assert newest_stored(head, snapshots, properties, "x").watermark == Watermark(counts)
 
 
 # -- routes -----------------------------------------------------------------------------------------------------------------------
@@ -600,7 +598,7 @@ def of_columns(**types: str) -> Any:
 )
 def test_a_type_that_differs_is_taken_as_the_behavior_says(rules: Rules, given_type: str, adapted: dict[str, str]) -> None:
     table = {"id": "int", "v": "int"}
-    found = adapt(of_columns(v=given_type), table, dict(table), rules)
+    found = adapt_schema(of_columns(v=given_type), table, dict(table), rules)
     assert {column.name: column.type.spark for column in found.columns} == adapted
 
 
@@ -621,7 +619,7 @@ def test_fields_of_a_struct_are_taken_as_columns_are(rules: Rules, adapted: str,
     struct = column_type({"type": "struct", "fields": fields}, TypeOptions())
     given = replace(given, columns=(*given.columns[:1], replace(given.columns[1], type=struct)))
     table = {"id": "int", "v": "struct<a:int>"}
-    found = {column.name: column.type for column in adapt(given, table, dict(table), rules).columns}
+    found = {column.name: column.type for column in adapt_schema(given, table, dict(table), rules).columns}
     if rules == Rules("lenient", adds=False):
         assert found["v"].same, "nothing can be done, and the plan says so"
         return
@@ -634,15 +632,17 @@ def test_fields_of_a_struct_are_taken_as_columns_are(rules: Rules, adapted: str,
 )
 def test_a_new_column_is_added_or_left_out(rules: Rules, there: bool) -> None:
     table = {"id": "int"}
-    assert ("w" in {column.name for column in adapt(of_columns(w="string"), table, dict(table), rules).columns}) == there
-    assert "w" in {column.name for column in adapt(of_columns(w="string"), {}, {}, rules).columns}, "a table that is made has every column"
+    assert ("w" in {column.name for column in adapt_schema(of_columns(w="string"), table, dict(table), rules).columns}) == there
+    assert "w" in {column.name for column in adapt_schema(of_columns(w="string"), {}, {}, rules).columns}, (
+        "a table that is made has every column"
+    )
 
 
 def test_types_that_differ_within_a_batch_are_adapted_to_the_first_and_a_key_never_is() -> None:
     seen: dict[str, str] = {}
-    adapt(of_columns(v="int32"), {}, seen, Rules())
-    assert [column.name for column in adapt(of_columns(v="string"), {}, seen, Rules()).columns] == ["id", "v__string"]
-    assert adapt(of_columns(), {"id": "string"}, {"id": "string"}, Rules()).columns == of_columns().columns[:0] + of_columns().keys
+    adapt_schema(of_columns(v="int32"), {}, seen, Rules())
+    assert [column.name for column in adapt_schema(of_columns(v="string"), {}, seen, Rules()).columns] == ["id", "v__string"]
+    assert adapt_schema(of_columns(), {"id": "string"}, {"id": "string"}, Rules()).columns == of_columns().columns[:0] + of_columns().keys
 
 
 @pytest.mark.parametrize(
@@ -668,7 +668,7 @@ def test_a_change_that_this_sink_does_not_know_is_refused() -> None:
 
 
 def test_the_beginnings_that_a_batch_had_most_of_are_looked_for_first_and_no_more_than_a_dozen() -> None:
-    heads = Heads()
+    heads = SchemaPrefixes()
     for number in range(20):
         text = f'{{"schema":{{"n":{number}}}'
         record: Any = {"khead": None, "key": None, "vhead": text, "value": f'{text},"payload":1}}'.encode()}
@@ -685,7 +685,7 @@ def test_the_beginnings_that_a_batch_had_most_of_are_looked_for_first_and_no_mor
 
 
 def test_before_anything_is_known_every_text_is_searched() -> None:
-    first, second = Heads().split()
+    first, second = SchemaPrefixes().split()
     assert not any("startswith" in expression for expression in (*first, *second))
 
 
@@ -696,9 +696,9 @@ def noon(hour: int = 12) -> datetime.datetime:
     return datetime.datetime(2026, 1, 1, hour, 30, tzinfo=datetime.UTC)
 
 
-def scheduled(**more: str) -> Schedule:
+def scheduled(**more: str) -> MaintenanceSchedule:
     base = {"topics": "t", "lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": "/w"}
-    return Schedule(parse(base | {"lakehouse.maintenance." + name.replace("_", "-"): value for name, value in more.items()}))
+    return MaintenanceSchedule(parse(base | {"lakehouse.maintenance." + name.replace("_", "-"): value for name, value in more.items()}))
 
 
 def test_a_tables_turn_comes_after_its_commits_and_then_it_counts_anew() -> None:

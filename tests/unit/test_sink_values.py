@@ -9,14 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_py.errors import ConfigError, DataError, FatalTaskError
-from spark_sink.config.checks import parse_column_types
 from spark_sink.config.layout import Layout, Partition, parse_partitions, partition_sql
-from spark_sink.config.sink_config import parse
+from spark_sink.config.sink_config import parse, parse_column_types
 from spark_sink.read import schemaless
-from spark_sink.sql import ordering
+from spark_sink.sql import decode
 from spark_sink.sql.record_schema import Form, read_schemas
 from spark_sink.types.columns import TypeOptions
-from spark_sink.write import columns
+from spark_sink.write import batches
 
 BASE = {"topics": "t", "lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": "/w"}
 
@@ -145,26 +144,26 @@ def record_schema(*, tombstone: bool = False) -> Any:
 
 def test_chosen_columns_identify_rows_and_excluded_ones_are_gone() -> None:
     chosen = config(tables_default__id__columns="a,id", tables_exclude__columns="b")
-    found = columns.of_table(record_schema(), "t", chosen)
+    found = batches.table_schema(record_schema(), "t", chosen)
     assert found is not None
     assert [column.name for column in found.keys] == ["a", "id"]
     assert [column.name for column in found.columns] == ["id", "a"]
     assert not found.has_whole_keys, "a delete must be found by the row before it"
-    assert columns.of_table(record_schema(tombstone=True), "t", chosen) is None
+    assert batches.table_schema(record_schema(tombstone=True), "t", chosen) is None
     with pytest.raises(FatalTaskError, match="identified by gone, and the records have id, a, b"):
-        columns.of_table(record_schema(), "t", config(tables_default__id__columns="gone"))
+        batches.table_schema(record_schema(), "t", config(tables_default__id__columns="gone"))
     with pytest.raises(FatalTaskError, match="cannot be excluded"):
-        columns.of_table(record_schema(), "t", config(tables_exclude__columns="id"))
+        batches.table_schema(record_schema(), "t", config(tables_exclude__columns="id"))
 
 
 # -- order --------------------------------------------------------------------------------------------------------------------------
 
 
 def test_the_orderings_name_a_column_and_only_upserts_have_one() -> None:
-    assert ordering.order_of(config()) is None
-    assert ordering.order_of(config(tables_ordering="source")) == "__position"
-    assert ordering.order_of(config(tables_ordering="column:changed_at")) == "changed_at"
-    assert ordering.order_of(config(tables_ordering="source", tables_write__mode="append")) is None
+    assert decode.order_of(config()) is None
+    assert decode.order_of(config(tables_ordering="source")) == "__position"
+    assert decode.order_of(config(tables_ordering="column:changed_at")) == "changed_at"
+    assert decode.order_of(config(tables_ordering="source", tables_write__mode="append")) is None
 
 
 @pytest.mark.parametrize(
@@ -184,4 +183,4 @@ def test_the_source_block_tells_whose_positions_it_has(fields: str, wanted: tupl
     row = {"type": "struct", "optional": True, "fields": [{"type": "int32", "field": "id"}]}
     envelope = {"type": "struct", "fields": [{**row, "field": "after"}, source, {"type": "string", "field": "op"}]}
     found = read_schemas(None, envelope, tombstone=False, options=TypeOptions())
-    assert ordering.source_fields(found) == wanted
+    assert decode.source_fields(found) == wanted

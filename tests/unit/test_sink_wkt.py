@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_py.errors import DataError
-from spark_sink.spark.wkt import wkt
+from spark_sink.spark.functions import wkt
 from spark_sink.types.columns import TypeOptions, column_type
 
 POINT, LINE, POLYGON, COLLECTION = 1, 2, 3, 7
