@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from connect_py.api.storage import ClusterConfig, ConfigListener, RestartRequest, TargetState
 from connect_py.errors import ConnectError, DataError
 from connect_py.kafka.admin import KafkaAdmin
-from connect_py.kafka.log import LogRecord
+from connect_py.kafka.shared_log import LogRecord
 from offsets import config_records as records
 from offsets.topic_log import READ_WRITE_SECONDS, TopicLog
 from offsets.topics import CONFIG_TOPIC

@@ -18,7 +18,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from connect_py.api.offset import SourceOffset, SourcePartition
+from connect_py.api.record import SourceOffset, SourcePartition
 from connect_py.errors import ConfigError, ConnectError, DataError
 from offsets.keys import encode_json
 from offsets.offset_store import OffsetCache, offset_records

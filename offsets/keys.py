@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from connect_py.api.offset import SourceOffset, SourcePartition
+from connect_py.api.record import SourceOffset, SourcePartition
 from connect_py.data.java_text import double_text
 from connect_py.errors import DataError
 

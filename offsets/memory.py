@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from connect_py.api.offset import SourceOffset, SourcePartition
+from connect_py.api.record import SourceOffset, SourcePartition
 from connect_py.api.storage import ClusterConfig, ConfigListener, OffsetStore, RestartRequest, Status, TargetState
 from connect_py.errors import ConnectError
 from offsets import config_records as records

@@ -10,10 +10,10 @@ import logging
 import threading
 from collections.abc import Mapping, Sequence
 
-from connect_py.api.offset import SourceOffset, SourcePartition
+from connect_py.api.record import SourceOffset, SourcePartition
 from connect_py.errors import DataError
 from connect_py.kafka.admin import KafkaAdmin
-from connect_py.kafka.log import LogRecord
+from connect_py.kafka.shared_log import LogRecord
 from offsets.keys import offset_key, offset_value, parse_offset_key, parse_offset_value
 from offsets.topic_log import TopicLog
 from offsets.topics import OFFSET_TOPIC

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from connect_py.api.storage import Status
 from connect_py.errors import ConnectError, DataError, RetriableError
 from connect_py.kafka.admin import KafkaAdmin
-from connect_py.kafka.log import LogRecord
+from connect_py.kafka.shared_log import LogRecord
 from offsets import status_records as records
 from offsets.status_lookups import StatusLookups
 from offsets.topic_log import TopicLog

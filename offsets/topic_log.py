@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from connect_py.errors import ConnectError
 from connect_py.kafka.admin import KafkaAdmin
 from connect_py.kafka.client import internal_properties
-from connect_py.kafka.log import KafkaLog, LogRecord
+from connect_py.kafka.shared_log import KafkaLog, LogRecord
 from offsets.topics import InternalTopic
 
 #: READ_WRITE_TOTAL_TIMEOUT_MS of KafkaConfigBackingStore: what one request may spend on a topic, so that a client gets an answer.

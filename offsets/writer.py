@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from connect_py.api.offset import SourceOffset, SourcePartition
+from connect_py.api.record import SourceOffset, SourcePartition
 from connect_py.kafka.client import internal_properties
 from connect_py.kafka.producer import KafkaError, Message, Producer, delivery_error
 from offsets.offset_store import offset_records

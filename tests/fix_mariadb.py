@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from connect_py.app.services.mariadb import MariaDbServer, mariadbd
-from connect_py.app.services.mysql import MySqlAddress
+from connect_py.app.services.mysql import MariaDbServer, MySqlAddress, mariadbd
 from connect_py.app.services.process import ServiceError
 
 

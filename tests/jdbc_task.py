@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 from connect_py.api import SinkRecord
-from connect_py.converters.json import JsonConverter
+from connect_py.converters.json_converter import JsonConverter
 from connect_py.data import Schema, Struct
 from connectors.jdbc.task import JdbcSinkTask
 

@@ -23,9 +23,19 @@ from connect_py.api.connector import Connector, ConnectorContext, SinkConnector,
 from connect_py.api.converter import Converter, HeaderConverter
 from connect_py.api.custom import Conversion, ConvertedColumn, CustomConverter, PostProcessor
 from connect_py.api.metrics import MetricGroup, MetricValue
-from connect_py.api.offset import SourceOffset, SourcePartition
 from connect_py.api.provider import ConfigData, ConfigProvider
-from connect_py.api.record import EncodedBatch, Header, JsonEncoding, RecordMetadata, Route, SinkRecord, SourceRecord, TopicPartition
+from connect_py.api.record import (
+    EncodedBatch,
+    Header,
+    JsonEncoding,
+    RecordMetadata,
+    Route,
+    SinkRecord,
+    SourceOffset,
+    SourcePartition,
+    SourceRecord,
+    TopicPartition,
+)
 from connect_py.api.task import (
     BadRecord,
     BatchSinkContext,

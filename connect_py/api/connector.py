@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Protocol
 
 from connect_py.api.config import ConfigDef, ConfigValue
-from connect_py.api.offset import SourceOffset, SourcePartition
+from connect_py.api.record import SourceOffset, SourcePartition
 from connect_py.api.task import BatchSinkTask, SinkTask, SourceTask
 
 

@@ -1,19 +1,26 @@
-"""Records on their way between a connector and Kafka.
+"""Hold records on their way between a connector and Kafka, and where a source is.
 
 A source gives records in one of two forms. `SourceRecord` is Connect's own: schema and value, to be transformed and converted.
 `EncodedBatch` is this project's short way: rows that the connector has already serialised with the encoding that its context asked for
 (`SourceTaskContext.encoding`), bytes in, bytes out, with no object a field. A connector gives either; the runtime decodes an encoded row
 into a `SourceRecord` where a transform or another converter needs one, so a connector need not care which chain it feeds.
+
+A *source partition* names a stream of records (``{"server": "shop"}``), a *source offset* a position in it
+(``{"lsn": 33554816, "txId": 742}``; KIP-26, `OffsetUtils.java` has the rules on types). Both are flat maps of strings to primitives. Their
+order of keys is kept, because the offsets topic is keyed by the exact bytes of ``["connector", partition]``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from connect_py.api.offset import SourceOffset, SourcePartition
 from connect_py.data import Schema
+
+OffsetValue = None | bool | int | float | str
+SourcePartition = Mapping[str, OffsetValue]
+SourceOffset = Mapping[str, OffsetValue]
 
 
 class Header(NamedTuple):

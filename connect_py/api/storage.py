@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from connect_py.api.offset import SourceOffset, SourcePartition
+from connect_py.api.record import SourceOffset, SourcePartition
 
 
 class TargetState(enum.Enum):

@@ -11,8 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from connect_py.api.metrics import MetricGroup
-from connect_py.api.offset import SourceOffset, SourcePartition
-from connect_py.api.record import EncodedBatch, JsonEncoding, RecordMetadata, SinkRecord, SourceRecord, TopicPartition
+from connect_py.api.record import (
+    EncodedBatch,
+    JsonEncoding,
+    RecordMetadata,
+    SinkRecord,
+    SourceOffset,
+    SourcePartition,
+    SourceRecord,
+    TopicPartition,
+)
 from connect_py.errors import ConfigError
 
 

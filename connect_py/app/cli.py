@@ -34,9 +34,9 @@ _COMMANDS = {
     "standalone": ("connect_py.app.commands.worker", "standalone"),
     "history": ("connect_py.app.commands.history", "history"),
     "verify": ("connect_py.app.commands.verify", "verify"),
-    "password": ("connect_py.app.commands.password", "password"),
-    "spark-archive": ("connect_py.app.commands.spark_archive", "spark_archive"),
-    "demo": ("connect_py.app.commands.demo", "demo"),
+    "password": ("connect_py.app.commands.tools", "password"),
+    "spark-archive": ("connect_py.app.commands.tools", "spark_archive"),
+    "demo": ("connect_py.app.commands.tools", "demo"),
 }
 
 

@@ -13,8 +13,7 @@ from difflib import get_close_matches
 from connect_py.api import BatchSinkTask, Connector, SinkConnector
 from connect_py.config.client_overrides import override_prefix
 from connect_py.config.connector import CONVERTERS
-from connect_py.kafka.definitions import client_definitions
-from connect_py.kafka.settings import ClientKind
+from connect_py.kafka.settings import ClientKind, client_definitions
 
 #: How alike two names must be to be taken for one another; two slips in a name of average length.
 _ALIKE = 0.8

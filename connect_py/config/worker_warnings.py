@@ -14,8 +14,7 @@ from connect_py.config.client_overrides import override_policy
 from connect_py.config.restart_policy import DEFINITION as RESTARTS
 from connect_py.config.unknown_properties import closest, unknown_sentence
 from connect_py.config.worker import DISTRIBUTED, STANDALONE, split_listener
-from connect_py.kafka.definitions import client_definitions
-from connect_py.kafka.settings import ClientKind, is_client_property
+from connect_py.kafka.settings import ClientKind, client_definitions, is_client_property
 from connect_py.providers.resolver import PROVIDERS
 
 #: Connect's properties that other modules read from the raw properties (`RestServerConfig.java`, `DistributedConfig.java`).

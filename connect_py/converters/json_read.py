@@ -1,10 +1,14 @@
-"""JSON to Connect data (`JsonConverter.convertToConnect`).
+"""Turn JSON into Connect data (`JsonConverter.convertToConnect`).
 
 Stricter than the reference in three points, since it would store something wrong in silence: a JSON value of the wrong kind (a text in an
 integer field; read there as 0, false or null), an integer of more than 64 bits without a schema (cut off there), and text after the JSON
 value (ignored there) raise DataError. As in the reference, numbers beyond an integer type's range are narrowed. `"NaN"` and the
 infinities, which the reference writes as texts and reads back as 0.0, are read as what they were; objects without a schema keep their
 order, which a Java map loses.
+
+`row_reader` is the short way for rows that a connector of this project serialised, from `EncodedBatch` to `SourceRecord`. `payload_reader`
+judges every value, since anybody may have written it. What our own encoders wrote needs no judge: numbers, texts and booleans are what the
+schema says and pass as they are, and a struct has all of its fields. That takes a third of the time.
 """
 
 from __future__ import annotations
@@ -15,16 +19,17 @@ import json
 import math
 import re
 import struct
+from binascii import a2b_base64
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from operator import itemgetter
 from typing import Any
 
 import orjson
 
 from connect_py.converters.json_write import scale_of
-from connect_py.data.logical import DATE, DECIMAL, TIME, TIMESTAMP, bytes_to_decimal
-from connect_py.data.schema import Schema, Type
-from connect_py.data.struct import Struct
+from connect_py.data import Schema, Struct, Type
+from connect_py.data.schema import DATE, DECIMAL, EXACT, TIME, TIMESTAMP, bytes_to_decimal
 from connect_py.data.times import days_to_date, millis_to_time, millis_to_timestamp
 from connect_py.errors import DataError
 
@@ -283,3 +288,70 @@ _LOGICAL: Mapping[str | None, Callable[[Schema], Reader]] = {
     TIME: _temporal("Time", "integer", 32, millis_to_time),
     TIMESTAMP: _temporal("Timestamp", "integral", 64, millis_to_timestamp),
 }
+
+
+_PASSES = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.STRING, Type.BOOLEAN)
+_CONVERTED = (DATE, DECIMAL, TIME, TIMESTAMP)
+
+
+def row_reader(schema: Schema | None) -> Reader:
+    """The function that reads parsed rows of a schema; a null stays a null, whatever the schema's default.
+
+    The function raises DataError for what no encoder writes: a struct without one of its fields, a text that is no base64.
+    """
+    careful = payload_reader(schema, None)
+    if schema is None or schema.type is not Type.STRUCT or not schema.fields:
+        return careful
+    quick = _struct_reader(schema)
+
+    def read(value: Any) -> Any:
+        if type(value) is dict:
+            try:
+                return quick(value)
+            except (KeyError, TypeError, ValueError):
+                pass  # not what an encoder writes: let the careful reader say what is wrong
+        return careful(value)
+
+    return read
+
+
+def _struct_reader(schema: Schema) -> Callable[[Any], Struct]:
+    names = [field.name for field in schema.fields]
+    fields_of = itemgetter(*names)
+    is_single = len(names) == 1
+    conversions = [(i, reader) for i, field in enumerate(schema.fields) if (reader := _converter(field.schema)) is not None]
+    new = Struct.__new__
+
+    def read(value: Any) -> Struct:
+        values = [fields_of(value)] if is_single else list(fields_of(value))
+        for index, convert in conversions:
+            if values[index] is not None:
+                values[index] = convert(values[index])
+        made = new(Struct)
+        made.schema = schema
+        made.values = values
+        return made
+
+    return read
+
+
+def _converter(schema: Schema) -> Callable[[Any], Any] | None:
+    """What a field's value needs, None when it is the value already."""
+    if schema.name == DECIMAL and schema.type is Type.BYTES:
+        return _decimal_reader(schema)
+    if schema.name not in _CONVERTED:
+        if schema.type in _PASSES:
+            return None
+        if schema.type is Type.STRUCT and schema.fields:
+            return _struct_reader(schema)
+    return payload_reader(schema, None)
+
+
+def _decimal_reader(schema: Schema) -> Callable[[Any], Any]:
+    """Decimals of base64 texts. The function raises ValueError for a text that is none, and TypeError for what is no text."""
+    exponent = -scale_of(schema)
+
+    def read(value: Any) -> Decimal:
+        return Decimal(int.from_bytes(a2b_base64(value, strict_mode=True), "big", signed=True)).scaleb(exponent, EXACT)
+
+    return read

@@ -6,8 +6,7 @@ from typing import Any
 
 from connect_py.converters.json_read import decode_payload
 from connect_py.converters.json_write import WriteOptions, encode_value, quote
-from connect_py.data.schema import Field, Schema, Type
-from connect_py.data.schema_cache import SchemaCache
+from connect_py.data.schema import Field, Schema, SchemaCache, Type
 from connect_py.errors import DataError
 
 _TYPES = {type_.value: type_ for type_ in Type}

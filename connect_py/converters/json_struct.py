@@ -18,8 +18,7 @@ from typing import Any
 import orjson
 
 from connect_py.converters.json_write import LOGICAL_NAMES, WriteOptions, Writer, payload_writer, quote
-from connect_py.data.schema import Schema, Type
-from connect_py.data.struct import Struct
+from connect_py.data.schema import Schema, Struct, Type
 
 #: Rows of a schema after which a function is made for it: that takes a millisecond, and some chains make a schema a record.
 ROWS_BEFORE = 64

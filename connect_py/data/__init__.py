@@ -5,10 +5,11 @@ A schema is a constant such as `INT64` or is built by the functions of `connect_
 says which Python type goes with which schema.
 """
 
-from connect_py.data.logical import DATE, DECIMAL, TIME, TIMESTAMP
 from connect_py.data.schema import (
     BOOLEAN,
     BYTES,
+    DATE,
+    DECIMAL,
     FLOAT32,
     FLOAT64,
     INT8,
@@ -19,11 +20,13 @@ from connect_py.data.schema import (
     OPTIONAL_INT64,
     OPTIONAL_STRING,
     STRING,
+    TIME,
+    TIMESTAMP,
     Field,
     Schema,
+    Struct,
     Type,
 )
-from connect_py.data.struct import Struct
 
 __all__ = [
     "BOOLEAN",

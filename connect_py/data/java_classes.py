@@ -7,8 +7,7 @@ import decimal
 from collections.abc import Mapping
 from typing import Any
 
-from connect_py.data.schema import Schema, Type
-from connect_py.data.struct import Struct
+from connect_py.data.schema import Schema, Struct, Type
 
 _CLASSES: Mapping[type, str] = {
     bool: "java.lang.Boolean",

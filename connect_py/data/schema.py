@@ -1,15 +1,23 @@
-"""Schemas of records, as Kafka Connect has them (`org.apache.kafka.connect.data.Schema`, `ConnectSchema`).
+"""Describe records: schemas, structs and logical types, as Kafka Connect has them (`org.apache.kafka.connect.data`).
 
-A schema is an immutable value: two schemas with equal parts are equal and hash alike, so a schema can key a cache.
+A schema is an immutable value (`Schema`, `ConnectSchema`): two schemas with equal parts are equal and hash alike, so a schema can key a
+cache. `Struct` is a value with named fields. Python types of values, by schema: integers int; FLOAT32/64 float; BOOLEAN bool; STRING str;
+BYTES bytes; ARRAY list; MAP dict; STRUCT Struct; and by logical name: Decimal decimal.Decimal; Date datetime.date; Time datetime.time;
+Timestamp datetime.datetime (UTC). Logical types are schemas with a well-known name.
+
+`SchemaCache` keeps what was computed of a schema while the schema lives. It looks schemas up by identity: hashing a deep schema for every
+record would cost more than writing the record, and records of one table share one object. Used from the thread of the converter that owns
+it; a lost race between two threads only computes twice.
 """
 
 from __future__ import annotations
 
+import decimal
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from connect_py.errors import DataError
 
@@ -136,3 +144,119 @@ BYTES = Schema(Type.BYTES)
 OPTIONAL_INT64 = Schema(Type.INT64, optional=True)
 OPTIONAL_STRING = Schema(Type.STRING, optional=True)
 OPTIONAL_BYTES = Schema(Type.BYTES, optional=True)
+
+
+class Struct:
+    """Values of a struct schema's fields, by position.
+
+    Args:
+        schema: a schema of type STRUCT.
+        values: one value a field, in the schema's order; missing ones are None.
+
+    Raises:
+        DataError: the schema is not a struct, or there are more values than fields.
+    """
+
+    __slots__ = ("schema", "values")
+
+    def __init__(self, schema: Schema, values: Iterable[Any] = ()) -> None:
+        if schema.type is not Type.STRUCT:
+            raise DataError(f"Not a struct schema: {schema.type.value}")
+        self.schema = schema
+        self.values = list(values)
+        missing = len(schema.fields) - len(self.values)
+        if missing < 0:
+            raise DataError(f"{len(self.values)} values for the {len(schema.fields)} fields of {schema.name}")
+        self.values += [None] * missing
+
+    def __getitem__(self, name: str) -> Any:
+        """The field's value, or its default when the value is None. Raises DataError for an unknown field."""
+        index = self.schema.index_of(name)
+        value = self.values[index]
+        return self.schema.fields[index].schema.default if value is None else value
+
+    def without_default(self, name: str) -> Any:
+        """The field's value as it was put. Raises DataError for an unknown field."""
+        return self.values[self.schema.index_of(name)]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.values[self.schema.index_of(name)] = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Struct) and self.schema == other.schema and self.values == other.values
+
+    __hash__ = None  # type: ignore[assignment]  # mutable
+
+    def __repr__(self) -> str:
+        parts = (f"{f.name}={v}" for f, v in zip(self.schema.fields, self.values, strict=True) if v is not None)
+        return "Struct{" + ",".join(parts) + "}"
+
+
+DECIMAL = "org.apache.kafka.connect.data.Decimal"
+DATE = "org.apache.kafka.connect.data.Date"
+TIME = "org.apache.kafka.connect.data.Time"
+TIMESTAMP = "org.apache.kafka.connect.data.Timestamp"
+
+#: Wide enough for any numeric of PostgreSQL (131072 digits before the point, 16383 after).
+EXACT = decimal.Context(prec=150_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+
+
+def decimal_schema(scale: int, precision: int | None = None, *, optional: bool = False) -> Schema:
+    """Decimal of a fixed scale; the precision parameter is Debezium's (`connect.decimal.precision`)."""
+    parameters: tuple[tuple[str, str], ...] = (("scale", str(scale)),)
+    if precision is not None:
+        parameters += (("connect.decimal.precision", str(precision)),)
+    return Schema(Type.BYTES, optional=optional, name=DECIMAL, version=1, parameters=parameters)
+
+
+def int_to_bytes(value: int) -> bytes:
+    """Shortest big-endian two's complement of an integer, as java.math.BigInteger.toByteArray gives it."""
+    return value.to_bytes((value + (value < 0)).bit_length() // 8 + 1, "big", signed=True)
+
+
+def decimal_to_bytes(value: decimal.Decimal, scale: int) -> bytes:
+    """Unscaled value of a decimal at a scale.
+
+    Raises:
+        DataError: the value has more fractional digits than the scale, or is not finite.
+    """
+    if not value.is_finite():
+        raise DataError(f"{value} has no exact decimal form")
+    shifted = value.scaleb(scale, EXACT)
+    unscaled = int(shifted)
+    if unscaled != shifted:
+        raise DataError(f"Decimal value has mismatching scale for given Decimal schema: {value} at scale {scale}")
+    return int_to_bytes(unscaled)
+
+
+def bytes_to_decimal(data: bytes, scale: int) -> decimal.Decimal:
+    """The inverse of `decimal_to_bytes`."""
+    return decimal.Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale, EXACT)
+
+
+T = TypeVar("T")
+
+
+class SchemaCache(Generic[T]):
+    """A bounded memo of a function of schemas.
+
+    Args:
+        compute: the function.
+        size: how many schemas are kept; when there are more, all are forgotten (a stream with that many live schemas gains nothing
+            from a finer rule).
+    """
+
+    def __init__(self, compute: Callable[[Schema | None], T], size: int = 1000) -> None:
+        self._compute = compute
+        self._size = max(size, 1)
+        self._known: dict[int, tuple[Schema | None, T]] = {}
+
+    def __call__(self, schema: Schema | None) -> T:
+        found = self._known.get(id(schema))
+        if found is not None:
+            return found[1]
+        value = self._compute(schema)
+        if len(self._known) >= self._size:
+            self._known.clear()
+        self._known[id(schema)] = (schema, value)  # the reference keeps the id from being given to another schema
+        return value

@@ -8,8 +8,7 @@ from typing import Any
 
 from connect_py.data.java_map import in_java_order
 from connect_py.data.java_text import double_text, float_text
-from connect_py.data.schema import Schema, Type
-from connect_py.data.struct import Struct
+from connect_py.data.schema import Schema, Struct, Type
 
 
 def to_text(schema: Schema | None, value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Texts to values and back where no schema travels along (`org.apache.kafka.connect.data.Values`): headers, literals of transforms.
+"""Turn texts into values and back where no schema travels along (`org.apache.kafka.connect.data.Values`): headers, literals of transforms.
 
 `parse` infers a type: booleans, numbers in the smallest type that holds them, dates and times, arrays and maps; what is none of these
 is a string. Its corners are the reference's: `1,2` is the number 1, `[1,"a"]` an array without an element schema, `[1,null]` a string.
@@ -8,15 +8,33 @@ from __future__ import annotations
 
 import base64
 import datetime
+import math
 import re
+import struct
 from collections.abc import Callable, Mapping
-from decimal import Decimal
-from typing import Any
+from decimal import Decimal, InvalidOperation
+from typing import Any, NamedTuple
 
 from connect_py.data.java_text import double_text, float_text
-from connect_py.data.logical import DATE, TIME, TIMESTAMP
-from connect_py.data.schema import BOOLEAN, STRING, Schema, Type, array
-from connect_py.data.struct import Struct
+from connect_py.data.schema import (
+    BOOLEAN,
+    DATE,
+    EXACT,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    Schema,
+    Struct,
+    Type,
+    array,
+    decimal_schema,
+)
 from connect_py.data.times import (
     MILLIS_OF_DAY,
     date_to_days,
@@ -26,8 +44,107 @@ from connect_py.data.times import (
     time_to_millis,
     timestamp_to_millis,
 )
-from connect_py.data.value_scalars import Parsed, parse_number, parse_temporal, to_float32
 from connect_py.errors import DataError
+
+
+class Parsed(NamedTuple):
+    """A value with the schema that was inferred for it; (None, None) is null."""
+
+    schema: Schema | None
+    value: Any
+
+
+_TIME_SCHEMA = Schema(Type.INT32, name=TIME, version=1)
+_DATE_SCHEMA = Schema(Type.INT32, name=DATE, version=1)
+_TIMESTAMP_SCHEMA = Schema(Type.INT64, name=TIMESTAMP, version=1)
+
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?")
+_INTEGERS = ((INT8, 8), (INT16, 16), (INT32, 32), (INT64, 64))
+
+
+def parse_number(text: str) -> Parsed | None:
+    """A number in the smallest type that holds it: an integer, else a float that is finite, else a decimal. None when it is no number."""
+    if not _NUMBER.fullmatch(text):
+        return None
+    try:
+        number = EXACT.create_decimal(text)
+    except InvalidOperation:
+        return None
+    scale = -int(number.as_tuple().exponent)
+    if -25 < scale <= 0 or number == number.to_integral_value(context=EXACT):
+        whole = int(number) if number.adjusted() < 20 else 1 << 64
+        for schema, bits in _INTEGERS:
+            if -(1 << (bits - 1)) <= whole < 1 << (bits - 1):
+                return Parsed(schema, whole)
+    if scale != 0:
+        single, double = to_float32(number), float(number)
+        if math.isfinite(single):
+            return Parsed(FLOAT32, single)
+        if math.isfinite(double):
+            return Parsed(FLOAT64, double)
+    return Parsed(decimal_schema(scale), number)
+
+
+_FLOAT32 = struct.Struct(">f")
+
+
+def to_float32(number: float | Decimal) -> float:
+    """The nearest float of 32 bits, as a double; infinite where there is none."""
+    value = float(number)
+    try:
+        nearest: float = _FLOAT32.unpack(_FLOAT32.pack(value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return nearest
+
+
+_DATE_TEXT = re.compile(r"\s*(\d+)-\s*(-?\d+)-\s*(-?\d+)")
+_TIME_TEXT = re.compile(r"\s*(\d+):\s*(-?\d+):\s*(-?\d+)\.\s*(-?\d+)Z")
+
+
+def parse_temporal(text: str) -> Parsed | None:
+    """By length, as the reference does: 10 a date, 13 a time of day, 24 a timestamp; in UTC. Java's parser is lenient: month 13 is the
+    next January."""
+    text = text.replace("\\:", ":")
+    match len(text):
+        case 10:
+            day = _day(text)
+            return None if day is None else Parsed(_DATE_SCHEMA, day[0])
+        case 13:
+            millis = _millis(text)
+            return None if millis is None or not 0 <= millis < MILLIS_OF_DAY else Parsed(_TIME_SCHEMA, millis_to_time(millis))
+        case 24:
+            day = _day(text)
+            if day is None or text[day[1] : day[1] + 1] != "T":
+                return None
+            millis = _millis(text[day[1] + 1 :])
+            if millis is None:
+                return None
+            midnight = datetime.datetime.combine(day[0], datetime.time(), datetime.UTC)
+            return Parsed(_TIMESTAMP_SCHEMA, midnight + datetime.timedelta(milliseconds=millis))
+        case _:
+            return None
+
+
+def _day(text: str) -> tuple[datetime.date, int] | None:
+    found = _DATE_TEXT.match(text)
+    if not found:
+        return None
+    year, month, day = map(int, found.groups())
+    try:
+        first = datetime.date(year + (month - 1) // 12, (month - 1) % 12 + 1, 1)
+        return first + datetime.timedelta(days=day - 1), found.end()
+    except (ValueError, OverflowError):
+        return None  # outside the years 1 to 9999
+
+
+def _millis(text: str) -> int | None:
+    found = _TIME_TEXT.match(text)
+    if not found:
+        return None
+    hours, minutes, seconds, millis = map(int, found.groups())
+    return ((hours * 60 + minutes) * 60 + seconds) * 1000 + millis
+
 
 NULL = Parsed(None, None)
 _TEMPORAL = (TIME, DATE, TIMESTAMP)

@@ -12,8 +12,7 @@ from connect_py.api import ConfigKey, ConfigValue, Connector
 from connect_py.api.config import Password, parse_value
 from connect_py.config.client_overrides import OverridePolicy, clients_of, override_error, override_policy, override_prefix, overrides_under
 from connect_py.errors import ConfigError
-from connect_py.kafka.definitions import client_definitions
-from connect_py.kafka.settings import ClientKind
+from connect_py.kafka.settings import ClientKind, client_definitions
 from connect_py.log.redact import is_secret_name
 
 Entry = tuple[ConfigKey | None, ConfigValue]

@@ -1,14 +1,20 @@
-"""A member of a consumer group, as a sink task needs one (`KafkaConsumer` in `runtime/WorkerSinkTask.java`).
+"""Be a member of a consumer group, as a sink task needs one (`KafkaConsumer` in `runtime/WorkerSinkTask.java`).
 
 Differences from the bare client that callers can rely on:
 
 - A partition's position is known as soon as it is assigned: the committed offset, else what `auto.offset.reset` says.
 - A topic of several that does not exist yet is read a second or two after it was made, as by Java's consumer (librdkafka would look for it
   again after `metadata.max.age.ms`, five minutes).
-- `topics.regex` is a Java regex that must match a topic's whole name; the list of topics is looked at anew every `metadata.max.age.ms`.
+- `topics.regex` is a Java regex that must match a topic's whole name; the list of topics is read again every `metadata.max.age.ms`.
 - A rebalance runs inside `poll`, on its thread; what the listener raises there is raised by that `poll`.
 
-One thread uses an instance.
+`ConsumedRecord` is a record as Kafka holds it, before any converter has seen it.
+
+`GroupCommitter` commits offsets of a consumer group without being a member of it, for sinks whose engine reads Kafka by itself. The commit
+is a "simple" one (generation -1, no member id), which the coordinator accepts while the group has no members (`GroupCoordinator`,
+`OffsetCommit` of a standalone consumer).
+
+One thread uses an instance of either.
 """
 
 from __future__ import annotations
@@ -18,21 +24,55 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as _TopicPartition
 
 from connect_py.api.record import TopicPartition
 from connect_py.data.java_regex import compile_java_regex
 from connect_py.errors import ConfigError, FatalTaskError, RetriableError, noted
 from connect_py.kafka.client_log import ClientLog
-from connect_py.kafka.consumed import ConsumedRecord, consumed_record
+from connect_py.kafka.client_statistics import statistics_config
 from connect_py.kafka.producer import error_text
 from connect_py.kafka.settings import ClientKind, librdkafka_config
-from connect_py.kafka.statistics import statistics_config
 
 log = logging.getLogger(__name__)
+
+
+class ConsumedRecord(NamedTuple):
+    """One record as Kafka holds it.
+
+    Attributes:
+        timestamp: epoch milliseconds, None when there is none.
+        timestamp_type: ``CreateTime``, ``LogAppendTime`` or None.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int | None
+    timestamp_type: str | None
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]]
+
+
+def consumed_record(message: Message) -> ConsumedRecord:
+    """A message of librdkafka's that is no error."""
+    kind, timestamp = message.timestamp()
+    has_time = kind != TIMESTAMP_NOT_AVAILABLE and timestamp >= 0
+    return ConsumedRecord(
+        message.topic(),
+        message.partition(),
+        message.offset(),
+        timestamp if has_time else None,
+        ("CreateTime" if kind == TIMESTAMP_CREATE_TIME else "LogAppendTime") if has_time else None,
+        message.key(),
+        message.value(),
+        message.headers() or (),
+    )
+
 
 #: What librdkafka may fetch ahead of the task; its own bound of 64 MiB is more than a task's whole memory budget.
 _QUEUE_KBYTES = 16_384
@@ -374,3 +414,55 @@ def _places(partitions: Iterable[TopicPartition], offsets: Mapping[TopicPartitio
     if offsets is None:
         return [_TopicPartition(topic, number) for topic, number in partitions]
     return [_TopicPartition(topic, number, offsets[TopicPartition(topic, number)]) for topic, number in partitions]
+
+
+class GroupCommitter:
+    """Commits and reads a group's offsets.
+
+    Args:
+        properties: Java consumer properties, `client.sink_consumer_properties`.
+        group: the consumer group.
+
+    Raises:
+        ConfigError: a property that cannot be used.
+    """
+
+    def __init__(self, properties: Mapping[str, str], group: str) -> None:
+        self.group = group
+        config = librdkafka_config(properties, ClientKind.CONSUMER)
+        # nobody polls this client, so librdkafka's lines would pile up in its queue; what goes wrong is raised by the call
+        config |= {"group.id": group, "enable.auto.commit": False, "log_level": 2}
+        # a member's settings, which a client that never joins must not carry
+        for name in ("group.instance.id", "group.protocol", "group.remote.assignor"):
+            config.pop(name, None)
+        try:
+            self._client = Consumer(config)
+        except (KafkaException, ValueError) as error:
+            raise ConfigError(f"The consumer's properties cannot be used: {error_text(error)}") from error
+
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Store next offsets; returns when the coordinator has them. Raises RetriableError."""
+        if not offsets:
+            return
+        places = [_TopicPartition(topic, number, offset) for (topic, number), offset in offsets.items()]
+        try:
+            results = self._client.commit(offsets=places, asynchronous=False)
+            for place in results:
+                if place.error is not None:
+                    raise KafkaException(place.error)
+        except KafkaException as error:
+            raise RetriableError(f"Offsets of consumer group '{self.group}' could not be committed: {error_text(error)}") from error
+
+    def committed(self, partitions: Sequence[TopicPartition], timeout: float = 30.0) -> dict[TopicPartition, int]:
+        """Committed offsets of those partitions that have one. Raises RetriableError."""
+        if not partitions:
+            return {}
+        try:
+            places = self._client.committed([_TopicPartition(topic, number) for topic, number in partitions], timeout=timeout)
+        except KafkaException as error:
+            raise RetriableError(f"Offsets of consumer group '{self.group}' could not be read: {error_text(error)}") from error
+        return {TopicPartition(place.topic, place.partition): place.offset for place in places if place.offset >= 0}
+
+    def close(self) -> None:
+        """Let the connections go."""
+        self._client.close()

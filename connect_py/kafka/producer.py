@@ -18,8 +18,8 @@ from confluent_kafka import Producer as _Client
 
 from connect_py.errors import ConfigError, ConnectError, FatalTaskError, RetriableError, noted
 from connect_py.kafka.client_log import ClientLog
+from connect_py.kafka.client_statistics import statistics_config
 from connect_py.kafka.settings import ClientKind, librdkafka_config
-from connect_py.kafka.statistics import statistics_config
 
 __all__ = [
     "RECORD_TOO_LARGE",

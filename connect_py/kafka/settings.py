@@ -1,18 +1,27 @@
-"""Java client properties as librdkafka's: one table of names, and the few rules that are no renaming.
+"""Translate Java client properties to librdkafka's: one table of names, and the few rules that do more than rename.
 
 Sources: `ProducerConfig.java`, `ConsumerConfig.java`, `AdminClientConfig.java`, `CommonClientConfigs.java`; librdkafka's CONFIGURATION.md.
 Names that only mean something in a JVM are left out silently, unknown ones with one warning a process. Nothing reaches librdkafka under a
 name that isn't in this table, so a connector's override cannot load code into the worker (`plugin.library.paths`).
+
+`refused_value` finds values of the right type that the Java clients refuse when they are made. `client_definitions` has the definitions of
+the Java clients' properties, as validation answers show them; their table is `client_definitions.json`: one property a line, with the
+clients that have it in this form. Both are Kafka 4.3's.
 """
 
 from __future__ import annotations
 
 import enum
+import functools
 import logging
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
 
+import orjson
+
+from connect_py.api.config import REQUIRED, ConfigKey, ConfigType, Importance
 from connect_py.errors import ConfigError
-from connect_py.kafka.allowed_values import problem
 from connect_py.kafka.conversions import (
     Convert,
     assignors,
@@ -30,6 +39,45 @@ from connect_py.kafka.conversions import (
 from connect_py.kafka.security import security_settings
 
 log = logging.getLogger(__name__)
+
+
+_WORDS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
+    "producer": {"acks": ("all", "-1", "0", "1"), "compression.type": ("none", "gzip", "snappy", "lz4", "zstd")},
+    "consumer": {"isolation.level": ("read_committed", "read_uncommitted")},
+}
+_LEAST: Final[Mapping[str, Mapping[str, int]]] = {
+    "producer": {
+        "batch.size": 0,
+        "buffer.memory": 0,
+        "delivery.timeout.ms": 0,
+        "linger.ms": 0,
+        "max.block.ms": 0,
+        "max.in.flight.requests.per.connection": 1,
+        "max.request.size": 0,
+        "receive.buffer.bytes": -1,
+        "request.timeout.ms": 0,
+        "retries": 0,
+        "retry.backoff.ms": 0,
+        "send.buffer.bytes": -1,
+    },
+    "consumer": {"fetch.max.bytes": 0, "fetch.min.bytes": 0, "max.poll.interval.ms": 1, "max.poll.records": 1},
+}
+
+
+def refused_value(client: str, name: str, value: str) -> str | None:
+    """What is wrong with a value, in Kafka's words; None where it is allowed, or no number (which its conversion tells).
+
+    Args:
+        client: producer, consumer or admin.
+    """
+    text = value.strip()
+    words = _WORDS.get(client, {}).get(name)
+    if words is not None and text not in words:
+        return f"Invalid value {text} for configuration {name}: String must be one of: {', '.join(words)}"
+    least = _LEAST.get(client, {}).get(name)
+    if least is not None and text.removeprefix("-").isdecimal() and int(text) < least:
+        return f"Invalid value {text} for configuration {name}: Value must be at least {least}"
+    return None
 
 
 class ClientKind(enum.Enum):
@@ -147,7 +195,7 @@ def librdkafka_config(properties: Mapping[str, str], kind: ClientKind) -> dict[s
     for name, value in properties.items():
         if value is None:
             continue
-        if refused := problem(kind.value, name, value):
+        if refused := refused_value(kind.value, name, value):
             raise ConfigError(refused)
         entry = _NAMES.get(name)
         if entry is None:
@@ -197,3 +245,18 @@ def _warn_once(name: str, kind: ClientKind) -> None:
     if name not in _warned:
         _warned.add(name)
         log.warning("Client property '%s' (of a Kafka %s client) is not known and has no effect", name, kind.value)
+
+
+_DEFINITIONS = Path(__file__).with_name("client_definitions.json")
+
+
+@functools.cache
+def client_definitions(kind: ClientKind) -> Mapping[str, ConfigKey]:
+    """Name → definition of a client's properties."""
+    return {entry["name"]: _key(entry) for entry in orjson.loads(_DEFINITIONS.read_bytes()) if kind.value in entry["clients"]}
+
+
+def _key(entry: Mapping[str, Any]) -> ConfigKey:
+    default = REQUIRED if entry.get("required") else entry.get("default")
+    importance = Importance(entry["importance"])
+    return ConfigKey(entry["name"], ConfigType(entry["type"]), default, importance, entry["documentation"], entry.get("group"))

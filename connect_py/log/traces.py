@@ -7,7 +7,7 @@ One line a cause, the outermost first, by Java's class names where an error has 
         Stage VALUE_CONVERTER, class …JsonConverter, topic in, partition 0, offset 1. errors.tolerance=all skips such records.
         at connect_py.task.errors.tolerance.Tolerance.failed(tolerance.py:97)
     Caused by: org.apache.kafka.connect.errors.DataException: Converting byte[] to Kafka Connect data failed due to serialization error:
-        at connect_py.converters.json.JsonConverter.to_connect_data(json.py:166)
+        at connect_py.converters.json_converter.JsonConverter.to_connect_data(json.py:166)
     Caused by: json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)
 
 So whoever takes lines without a tab for the causes, as scripts around Connect do, finds them.

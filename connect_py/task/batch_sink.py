@@ -13,7 +13,7 @@ from typing import Protocol
 
 from connect_py.api import BadRecord, BatchSinkTask, RecordConversion, TopicPartition
 from connect_py.errors import FatalTaskError, RetriableError
-from connect_py.kafka.consumed import ConsumedRecord
+from connect_py.kafka.consumer import ConsumedRecord
 from connect_py.metrics.task import ErrorMetrics, SinkMetrics
 from connect_py.task.control import Report, TaskControl
 from connect_py.task.errors.sink_reporter import SinkErrors
@@ -33,7 +33,7 @@ class LogReader(Protocol):
 
 
 class OffsetCommit(Protocol):
-    """What the loop needs of `connect_py.kafka.group_commit.GroupCommitter`."""
+    """What the loop needs of `connect_py.kafka.consumer.GroupCommitter`."""
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None: ...
 

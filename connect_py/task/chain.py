@@ -17,10 +17,9 @@ from connect_py.api.config import ConfigType, parse_value
 from connect_py.api.record import KeyText
 from connect_py.api.transform import Record
 from connect_py.config.connector import DEFAULT_HEADER_CONVERTER
-from connect_py.converters.json import JsonConverter
-from connect_py.converters.json_read import parse_json, payload_reader
-from connect_py.converters.row_read import row_reader
-from connect_py.converters.simple_header import SimpleHeaderConverter
+from connect_py.converters.json_converter import JsonConverter
+from connect_py.converters.json_read import parse_json, payload_reader, row_reader
+from connect_py.converters.primitive import SimpleHeaderConverter
 from connect_py.data.schema import STRING
 from connect_py.errors import ConfigError, FatalTaskError, noted
 from connect_py.plugins.registry import Plugins

@@ -346,7 +346,7 @@ def _make_dead_letter_topic(start: Mapping[str, Any]) -> str | None:
 def _run_batch_sink(start: Mapping[str, Any], plugins: Plugins, control: TaskControl, channel: _Channel, task: Any) -> None:
     from connect_py.kafka.admin import KafkaAdmin
     from connect_py.kafka.client import connector_admin_properties, sink_consumer_properties
-    from connect_py.kafka.group_commit import GroupCommitter
+    from connect_py.kafka.consumer import GroupCommitter
     from connect_py.task.batch_sink import BatchSinkTaskLoop, SinkContext
     from connect_py.task.errors.sink_reporter import SinkErrors
     from connect_py.task.record_conversion import WorkerConversion
@@ -373,7 +373,7 @@ def _run_batch_sink(start: Mapping[str, Any], plugins: Plugins, control: TaskCon
 
 
 def _clients(metrics: TaskMetrics) -> Any:
-    from connect_py.kafka.statistics import ClientStatistics
+    from connect_py.kafka.client_statistics import ClientStatistics
 
     clients = ClientStatistics()
     metrics.add_source(clients.groups)

@@ -19,8 +19,7 @@ from typing import Protocol
 
 from connect_py.api import SinkRecord, SinkTask, TopicPartition
 from connect_py.errors import FatalTaskError, RetriableError, noted
-from connect_py.kafka.consumed import ConsumedRecord
-from connect_py.kafka.consumer import RebalanceListener
+from connect_py.kafka.consumer import ConsumedRecord, RebalanceListener
 from connect_py.metrics.task import SinkMetrics
 from connect_py.task.control import Report, TaskControl, TaskStopped
 from connect_py.task.errors.sink_reporter import SinkErrors

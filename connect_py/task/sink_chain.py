@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from connect_py.api import Header, SinkRecord
-from connect_py.kafka.consumed import ConsumedRecord
+from connect_py.kafka.consumer import ConsumedRecord
 from connect_py.plugins.registry import Plugins
 from connect_py.task.chain import apply_step, close_steps, converter, transform_steps
 from connect_py.task.errors.sink_reporter import SinkErrors

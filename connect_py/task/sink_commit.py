@@ -17,7 +17,7 @@ from typing import Protocol
 
 from connect_py.api import SinkTask, TopicPartition
 from connect_py.errors import FatalTaskError, RetriableError
-from connect_py.kafka.consumed import ConsumedRecord
+from connect_py.kafka.consumer import ConsumedRecord
 from connect_py.metrics.task import SinkMetrics
 from connect_py.task.control import TaskControl
 from connect_py.task.errors.sink_reporter import SinkErrors

@@ -11,11 +11,11 @@ from connect_py.testing.plugin_checks import (
     check_plugin,
     check_predicate,
     check_provider,
+    check_source_record,
     check_transform,
+    check_value,
 )
-from connect_py.testing.record_checks import check_source_record, check_value
-from connect_py.testing.sink_run import SinkRun
-from connect_py.testing.source_run import SourceRun
+from connect_py.testing.runs import SinkRun, SourceRun
 
 __all__ = [
     "SinkRun",

@@ -13,8 +13,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from connect_py.data.java_json import escaped
-from connect_py.data.java_text import double_text
+from connect_py.data.java_text import double_text, escaped
 from connect_py.errors import DataError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -14,7 +14,7 @@ from connect_py.api.config import REQUIRED, invalid
 from connect_py.data import Field, Schema, Struct, Type, values
 from connect_py.data.java_classes import java_class
 from connect_py.data.java_text import float_text
-from connect_py.data.schema_cache import SchemaCache
+from connect_py.data.schema import SchemaCache
 from connect_py.data.times import date_to_days, time_to_millis, timestamp_to_millis
 from connect_py.errors import ConfigError, DataError
 from connect_py.transforms.base import (
@@ -31,7 +31,7 @@ from connect_py.transforms.base import (
     require_schema,
     require_struct,
 )
-from connect_py.transforms.numbers import BITS, float_to_int, parse_float, parse_int, to_float32, truncated, wrapped
+from connect_py.transforms.java_numbers import BITS, float_to_int, parse_float, parse_int, to_float32, truncated, wrapped
 
 _OUTPUTS = (Type.INT8, Type.INT16, Type.INT32, Type.INT64, Type.FLOAT32, Type.FLOAT64, Type.BOOLEAN, Type.STRING)
 _INPUTS = (*_OUTPUTS, Type.BYTES)

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from connect_py.api import ConfigKey, ConfigType, Header, Importance, Width
 from connect_py.api.config import invalid, parse_value
 from connect_py.data import Field, Schema, Struct
-from connect_py.data.schema import OPTIONAL_STRING, STRING
-from connect_py.data.schema_cache import SchemaCache
+from connect_py.data.schema import OPTIONAL_STRING, STRING, SchemaCache
 from connect_py.errors import ConfigError, DataError
 from connect_py.transforms.base import AnyRecord, Plugin, field_values, java_split, like, require_schema, require_struct, with_value
 from connect_py.transforms.debezium import SharedHeaders

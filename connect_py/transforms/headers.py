@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from connect_py.api import ConfigType, Header, Importance
 from connect_py.api.config import REQUIRED, one_of
 from connect_py.data import Schema, Struct, values
-from connect_py.data.schema_cache import SchemaCache
+from connect_py.data.schema import SchemaCache
 from connect_py.errors import ConfigError, DataError
 from connect_py.transforms.base import (
     KAFKA,

@@ -8,8 +8,7 @@ from typing import Any
 from connect_py.api import ConfigType, Importance
 from connect_py.api.config import REQUIRED
 from connect_py.data import Schema, Struct
-from connect_py.data.schema import struct
-from connect_py.data.schema_cache import SchemaCache
+from connect_py.data.schema import SchemaCache, struct
 from connect_py.errors import DataError
 from connect_py.transforms.base import KAFKA, AnyRecord, OneSide, key, require_schema
 

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 from connect_py.api import ConfigType, Importance, SinkRecord
 from connect_py.api.config import invalid
 from connect_py.data import Field, Schema, Struct, Type
-from connect_py.data.logical import TIMESTAMP
-from connect_py.data.schema_cache import SchemaCache
+from connect_py.data.schema import TIMESTAMP, SchemaCache
 from connect_py.data.times import millis_to_timestamp
 from connect_py.errors import ConfigError, DataError
 from connect_py.transforms.base import (

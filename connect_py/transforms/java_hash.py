@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from connect_py.data import Schema, Struct, Type
-from connect_py.data.logical import EXACT
+from connect_py.data.schema import EXACT
 from connect_py.data.times import date_to_days, time_to_millis, timestamp_to_millis
 
 _MASK32, _MASK64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF

@@ -9,8 +9,7 @@ from typing import Any
 from connect_py.api import ConfigType, Importance, Width
 from connect_py.data import Field, Schema, Struct
 from connect_py.data.avro_names import ADJUSTMENTS
-from connect_py.data.schema import STRING
-from connect_py.data.schema_cache import SchemaCache
+from connect_py.data.schema import STRING, SchemaCache
 from connect_py.errors import DataError
 from connect_py.transforms.base import AnyRecord, require_struct
 from connect_py.transforms.debezium import DEBEZIUM, DebeziumTransform, Rename, change_of, option, regex, renaming, required

@@ -24,7 +24,7 @@ from connect_py.transforms.base import (
     require_map,
     require_struct,
 )
-from connect_py.transforms.numbers import parse_float, to_float32, truncated, wrapped
+from connect_py.transforms.java_numbers import parse_float, to_float32, truncated, wrapped
 
 _EMPTY: Mapping[type, Callable[[], Any]] = {
     bool: bool,

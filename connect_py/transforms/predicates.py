@@ -1,4 +1,4 @@
-"""Predicates: which records a transform sees (`org.apache.kafka.connect.transforms.predicates`)."""
+"""Choose which records a transform sees (`org.apache.kafka.connect.transforms.predicates`), and drop records (`…transforms.Filter`)."""
 
 from __future__ import annotations
 
@@ -56,3 +56,13 @@ class TopicNameMatches(Plugin):
     def test(self, record: AnyRecord) -> bool:
         """Whether the topic matches."""
         return self._pattern.fullmatch(record.topic) is not None
+
+
+class Filter(Plugin):
+    """Drops every record that it sees; a predicate decides which these are."""
+
+    java_name = f"{KAFKA}Filter"
+
+    def apply(self, record: AnyRecord) -> AnyRecord | None:
+        """Nothing is left."""
+        return None

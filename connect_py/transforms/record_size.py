@@ -11,7 +11,7 @@ from typing import Any
 from connect_py.api import ConfigType, Importance, SourceRecord
 from connect_py.api.config import REQUIRED, invalid
 from connect_py.data import Schema, Struct, Type
-from connect_py.data.logical import EXACT, int_to_bytes
+from connect_py.data.schema import EXACT, int_to_bytes
 from connect_py.transforms.base import AnyRecord, key
 from connect_py.transforms.debezium import DEBEZIUM, DebeziumTransform, struct_of
 

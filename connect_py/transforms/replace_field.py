@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from connect_py.api import ConfigType, Importance
 from connect_py.api.config import invalid
 from connect_py.data import Field, Schema, Struct
-from connect_py.data.schema_cache import SchemaCache
+from connect_py.data.schema import SchemaCache
 from connect_py.transforms.base import (
     KAFKA,
     REPLACE_NULL,

@@ -8,7 +8,7 @@ from typing import Any
 
 from connect_py.api import ConfigType, Importance
 from connect_py.data import Schema, Struct
-from connect_py.data.schema_cache import SchemaCache
+from connect_py.data.schema import SchemaCache
 from connect_py.errors import ConfigError
 from connect_py.transforms.base import KAFKA, REPLACE_NULL, AnyRecord, OneSide, field_values, key, require_fields, require_schema
 

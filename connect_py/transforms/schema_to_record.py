@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from connect_py.data import Field, Schema, Struct
 from connect_py.data.avro_names import ADJUSTMENTS
-from connect_py.data.schema import OPTIONAL_STRING, STRING, Type, array, struct
-from connect_py.data.schema_cache import SchemaCache
+from connect_py.data.schema import OPTIONAL_STRING, STRING, SchemaCache, Type, array, struct
 from connect_py.errors import DataError
 from connect_py.transforms.base import AnyRecord
 from connect_py.transforms.debezium import DEBEZIUM, DebeziumTransform, change_of, struct_of

@@ -1,11 +1,13 @@
-"""Records chosen and routed by expressions (`io.debezium.transforms.{Filter,ContentBasedRouter}`; debezium-common §16.2).
+"""Filter and route records by expressions (`io.debezium.transforms.{Filter,ContentBasedRouter}`).
 
 Debezium evaluates Groovy, JavaScript or WebAssembly. Running a program out of a configuration is what this worker never does; the one
-language here is CEL (`language=cel`), whose expressions look much the same.
+language here is CEL (`language=cel`), whose expressions look much the same. An error about an expression in Groovy or JavaScript shows what
+common conditions are in CEL; that text is only shown, never run.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -18,7 +20,38 @@ from connect_py.errors import ConfigError, DataError
 from connect_py.transforms.base import AnyRecord, valid_regex
 from connect_py.transforms.cel_condition import Expression
 from connect_py.transforms.debezium import DEBEZIUM, DebeziumTransform
-from connect_py.transforms.groovy import to_cel
+
+_REWRITES = (
+    (re.compile(r"==="), "=="),
+    (re.compile(r"!=="), "!="),
+    (re.compile(r"\.get(?:String|Int8|Int16|Int32|Int64|Boolean|Float32|Float64|Struct)?\(\s*(['\"])(\w+)\1\s*\)"), r".\2"),
+    (re.compile(r"(['\"][^'\"]*['\"])\.equals\(\s*([\w.]+)\s*\)"), r"\2 == \1"),
+    (re.compile(r"([\w.]+)\.equals\(\s*([^()]+?)\s*\)"), r"\1 == \2"),
+    (re.compile(r"([\w.]+)\s*==~\s*/((?:\\.|[^/])*)/"), r"\1.matches('^(?:\2)$')"),
+    (re.compile(r"([\w.]+)\s*=~\s*/((?:\\.|[^/])*)/"), r"\1.matches('\2')"),
+    (re.compile(r"\.(?:length\(\)|length\b(?!\()|size\(\))"), ".size()"),
+    (re.compile(r"\.toLowerCase\(\)"), ".lowerAscii()"),
+    (re.compile(r"\.toUpperCase\(\)"), ".upperAscii()"),
+    (re.compile(r"\breturn\s+"), ""),
+    (re.compile(r";\s*\Z"), ""),
+)
+_SAFE = re.compile(r"((?:\w+\.)*\w+)\?\.((?:\w+\??\.)*\w+)((?:\s*(?:==|!=|<=?|>=?)\s*(?:'[^']*'|\"[^\"]*\"|[\w.-]+)))?")
+
+
+def to_cel(script: str) -> str:
+    """A script with what differs rewritten: `?.`, `.equals(…)`, `=~ /…/`, `===`, `.getString('a')`, `.length()`."""
+    text = script.strip()
+    for _ in range(script.count("?.")):
+        text = _SAFE.sub(_guarded, text, count=1)
+    for pattern, replacement in _REWRITES:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def _guarded(found: re.Match[str]) -> str:
+    """`a?.b == 1` as `(a != null && a.b == 1)`."""
+    return f"({found[1]} != null && {found[1]}.{found[2]}{found[3] or ''})"
+
 
 _NULLS = ("drop", "keep", "evaluate")
 

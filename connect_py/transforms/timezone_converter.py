@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from connect_py.api import ConfigType, Importance, Width
 from connect_py.data import Struct, Type
-from connect_py.data.logical import DATE, TIME
+from connect_py.data.schema import DATE, TIME
 from connect_py.errors import ConfigError, DataError
 from connect_py.transforms.base import AnyRecord, java_split
 from connect_py.transforms.debezium import DEBEZIUM, DebeziumTransform, change_of, list_of_regex, option, required, struct_of

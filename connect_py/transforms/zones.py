@@ -13,7 +13,7 @@ import zoneinfo
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from connect_py.data.logical import TIMESTAMP
+from connect_py.data.schema import TIMESTAMP
 from connect_py.errors import ConfigError, DataError
 
 _OFFSET = re.compile(r"([+-])(\d{2}):(\d{2})(?::(\d{2}))?", re.ASCII)

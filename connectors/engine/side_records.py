@@ -10,7 +10,7 @@ from connect_py.api.record import EncodedRow
 from connect_py.converters.json_schema import schema_to_json
 from connect_py.converters.json_write import WriteOptions, payload_writer
 from connect_py.data import Schema
-from connect_py.data.struct import Struct
+from connect_py.data.schema import Struct
 
 
 class SideRecords:

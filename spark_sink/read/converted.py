@@ -17,7 +17,7 @@ from connect_py.converters.json_schema import schema_to_json
 from connect_py.converters.json_struct import rows_writer
 from connect_py.converters.json_write import WriteOptions
 from connect_py.data import Schema
-from connect_py.data.schema_cache import SchemaCache
+from connect_py.data.schema import SchemaCache
 from connect_py.errors import DataError
 from spark_sink.read.formats import PROBLEM, Fingerprint, PlainRecords, RecordFormat, SchemaPrefixes
 from spark_sink.read.schemaless import kind_of_value

@@ -8,11 +8,18 @@ from typing import Any
 import pytest
 
 from connect_py.api import Header, SinkRecord, SourceRecord
-from connect_py.converters.bytes import ByteArrayConverter
-from connect_py.converters.json import JsonConverter
-from connect_py.converters.numbers import BooleanConverter, DoubleConverter, FloatConverter, IntegerConverter, LongConverter, ShortConverter
-from connect_py.converters.simple_header import SimpleHeaderConverter
-from connect_py.converters.string import StringConverter
+from connect_py.converters.json_converter import JsonConverter
+from connect_py.converters.primitive import (
+    BooleanConverter,
+    ByteArrayConverter,
+    DoubleConverter,
+    FloatConverter,
+    IntegerConverter,
+    LongConverter,
+    ShortConverter,
+    SimpleHeaderConverter,
+    StringConverter,
+)
 from connect_py.data import Struct
 from connect_py.data.schema import (
     BOOLEAN,

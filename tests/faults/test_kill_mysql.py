@@ -18,8 +18,7 @@ from typing import Any
 
 import pytest
 
-from connect_py.app.services.mariadb import MariaDbServer
-from connect_py.app.services.mysql import MySqlAddress
+from connect_py.app.services.mysql import MariaDbServer, MySqlAddress
 from connect_py.app.services.process import wait_until
 from connect_py.app.services.worker import Worker
 from tests.fix_kafka import Kafka

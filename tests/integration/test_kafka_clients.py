@@ -14,7 +14,7 @@ from connect_py.api.record import TopicPartition
 from connect_py.errors import ConfigError, RetriableError
 from connect_py.kafka.admin import GroupNotEmptyError, KafkaAdmin
 from connect_py.kafka.client import internal_properties, sink_consumer_properties, source_producer_properties
-from connect_py.kafka.group_commit import GroupCommitter
+from connect_py.kafka.consumer import GroupCommitter
 from connect_py.kafka.producer import Producer, RefusedRecordError, delivery_error
 from connect_py.log.traces import trace_of
 from tests.fix_kafka import Kafka

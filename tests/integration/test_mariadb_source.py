@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from connect_py.app.services.mariadb import MariaDbServer
-from connect_py.app.services.mysql import MySqlAddress
+from connect_py.app.services.mysql import MariaDbServer, MySqlAddress
 from connect_py.errors import FatalTaskError
 from tests.binlog_task import DirectTask, task_config
 from tests.fix_kafka import Kafka

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from connect_py.app.services.mariadb import MariaDbServer, mariadbd
-from connect_py.app.services.mysql import MySqlAddress
+from connect_py.app.services.mysql import MariaDbServer, MySqlAddress, mariadbd
 from connect_py.app.services.process import ServiceError
 from connect_py.errors import ConnectError
 from tests.binlog_task import DirectTask, task_config

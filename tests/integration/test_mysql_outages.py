@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from connect_py.app.services.mariadb import MariaDbServer, mariadbd
-from connect_py.app.services.mysql import MySqlServer, OwnServer, mysqld
+from connect_py.app.services.mysql import MariaDbServer, MySqlServer, OwnServer, mariadbd, mysqld
 from connect_py.app.services.process import ServiceError
 from connect_py.errors import FatalTaskError
 from tests.binlog_task import DirectTask, task_config

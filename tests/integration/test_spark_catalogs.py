@@ -15,7 +15,7 @@ import pytest
 
 from connect_py.app.services.postgres import PostgresAddress
 from connect_py.app.services.process import free_port
-from connect_py.app.verify.places import iceberg_catalog
+from connect_py.app.verify.lake import iceberg_catalog
 from spark_sink.config.sink_config import parse
 from spark_sink.spark.jars import SINK_JARS, cached, resolve
 from tests.fix_catalogs import RestCatalog

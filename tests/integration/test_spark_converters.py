@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from connect_py.converters.avro.converter import AvroConverter
-from connect_py.converters.json import JsonConverter
+from connect_py.converters.json_converter import JsonConverter
 from tests.fix_registry import SchemaRegistry
 from tests.fix_spark import INT, TEXT, Lake, event, iceberg_and_long_delta
 from tests.integration.test_spark_sink import assert_equals_the_source, recorded

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from connect_py.data.logical import decimal_to_bytes
+from connect_py.data.schema import decimal_to_bytes
 from spark_sink.sql.record_schema import MAX_DEPTH
 from spark_sink.types.columns import TypeOptions, column_type, literal
 

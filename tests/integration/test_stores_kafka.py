@@ -15,7 +15,7 @@ from connect_py.app.services.process import wait_until
 from connect_py.errors import ConfigError, ConnectError
 from connect_py.kafka.admin import KafkaAdmin
 from connect_py.kafka.client import internal_properties
-from connect_py.kafka.log import KafkaLog, LogRecord
+from connect_py.kafka.shared_log import KafkaLog, LogRecord
 from offsets.config_store import KafkaConfigStore
 from offsets.offset_store import KafkaOffsetStore
 from offsets.schema_history import KafkaSchemaHistory

@@ -34,8 +34,8 @@ SOURCE = {
 PLUGINS = Plugins(
     {
         SOURCE["connector.class"]: "connectors.file.source:FileStreamSourceConnector",
-        JSON: "connect_py.converters.json:JsonConverter",
-        "org.apache.kafka.connect.storage.SimpleHeaderConverter": "connect_py.converters.simple_header:SimpleHeaderConverter",
+        JSON: "connect_py.converters.json_converter:JsonConverter",
+        "org.apache.kafka.connect.storage.SimpleHeaderConverter": "connect_py.converters.primitive:SimpleHeaderConverter",
         FileConfigProvider.java_name: "connect_py.providers.file:FileConfigProvider",
     }
 )

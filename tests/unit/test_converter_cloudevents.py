@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from connect_py.converters.cloudevents.converter import CloudEventsConverter
-from connect_py.converters.json import JsonConverter
+from connect_py.converters.json_converter import JsonConverter
 from connect_py.data import INT64, STRING, Schema, Struct
 from connect_py.data.schema import array, struct
 from connect_py.errors import ConfigError, DataError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from connect_py.converters.debezium_bytes import BinaryDataConverter, DebeziumByteArrayConverter
+from connect_py.converters.primitive import BinaryDataConverter, DebeziumByteArrayConverter
 from connect_py.data import BYTES, INT32, OPTIONAL_BYTES, STRING, Struct
 from connect_py.data.schema import struct
 from connect_py.errors import ConfigError, DataError

@@ -12,13 +12,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connect_py.converters.json import JsonConverter
+from connect_py.converters.json_converter import JsonConverter
 from connect_py.converters.json_read import decode_payload, parse_json
 from connect_py.converters.json_schema import schema_from_json, schema_to_json
 from connect_py.converters.json_write import WriteOptions, encode_value, quote
 from connect_py.data import Schema, Struct, Type
-from connect_py.data.logical import DATE, TIME, TIMESTAMP, decimal_schema
-from connect_py.data.schema import BOOLEAN, BYTES, FLOAT32, FLOAT64, INT8, INT32, INT64, OPTIONAL_STRING, STRING, array, map_of, struct
+from connect_py.data.schema import (
+    BOOLEAN,
+    BYTES,
+    DATE,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT32,
+    INT64,
+    OPTIONAL_STRING,
+    STRING,
+    TIME,
+    TIMESTAMP,
+    array,
+    decimal_schema,
+    map_of,
+    struct,
+)
 from connect_py.errors import ConfigError, DataError
 
 ROW = struct(

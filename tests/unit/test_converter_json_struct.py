@@ -10,12 +10,10 @@ from typing import Any
 import pytest
 
 from connect_py.converters import json_struct
-from connect_py.converters.json import JsonConverter
+from connect_py.converters.json_converter import JsonConverter
 from connect_py.converters.json_struct import ROWS_BEFORE, rows_writer, struct_writer
 from connect_py.converters.json_write import WriteOptions, Writer, payload_writer
-from connect_py.data.logical import DATE, DECIMAL, decimal_schema
-from connect_py.data.schema import Field, Schema, Type
-from connect_py.data.struct import Struct
+from connect_py.data.schema import DATE, DECIMAL, Field, Schema, Struct, Type, decimal_schema
 from connect_py.errors import DataError
 
 NAMES = ("id", "Ünder\n", 'a"quote', "it's", "{brace}", "{{two}}", "back\\slash", "'''", "%s", "\U0001f600")

@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from connect_py.converters.json import JsonConverter
+from connect_py.converters.json_converter import JsonConverter
 from connect_py.converters.jsonschema.converter import JsonSchemaConverter
 from connect_py.converters.registry.wire import frame
 from connect_py.data import Schema, Struct, Type

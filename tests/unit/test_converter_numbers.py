@@ -2,7 +2,7 @@
 
 import pytest
 
-from connect_py.converters.numbers import (
+from connect_py.converters.primitive import (
     BooleanConverter,
     DoubleConverter,
     FloatConverter,

@@ -14,13 +14,12 @@ from typing import Any
 
 import pytest
 
-from connect_py.converters.json import JsonConverter
+from connect_py.converters.json_converter import JsonConverter
 from connect_py.converters.protobuf.converter import ProtobufConverter
 from connect_py.converters.protobuf.known import file_of, link, message_class
 from connect_py.converters.registry.wire import frame
 from connect_py.data import Schema, Struct, Type
-from connect_py.data.logical import DATE, decimal_schema
-from connect_py.data.schema import INT32, INT64, OPTIONAL_STRING, STRING, array, map_of, struct
+from connect_py.data.schema import DATE, INT32, INT64, OPTIONAL_STRING, STRING, array, decimal_schema, map_of, struct
 from connect_py.errors import DataError
 from tests.fix_registry import SchemaRegistry, descriptor_of
 

@@ -8,12 +8,9 @@ from typing import Any
 
 import pytest
 
-from connect_py.converters.json_read import parse_json, payload_reader
+from connect_py.converters.json_read import parse_json, payload_reader, row_reader
 from connect_py.converters.json_write import encode_value
-from connect_py.converters.row_read import row_reader
-from connect_py.data.logical import decimal_schema
-from connect_py.data.schema import Field, Schema, Type
-from connect_py.data.struct import Struct
+from connect_py.data.schema import Field, Schema, Struct, Type, decimal_schema
 from connect_py.errors import DataError
 
 AMOUNT = Schema(Type.STRUCT, fields=(Field("amount", decimal_schema(2, optional=True)),))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect_py.converters.simple_header import SimpleHeaderConverter
+from connect_py.converters.primitive import SimpleHeaderConverter
 from connect_py.data import Schema, Struct, Type
 from connect_py.data.schema import FLOAT32, INT32, OPTIONAL_STRING, STRING, array, map_of, struct
 from connect_py.data.values import parse, to_text

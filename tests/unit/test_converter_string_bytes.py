@@ -2,8 +2,7 @@
 
 import pytest
 
-from connect_py.converters.bytes import ByteArrayConverter
-from connect_py.converters.string import StringConverter
+from connect_py.converters.primitive import ByteArrayConverter, StringConverter
 from connect_py.data import Schema, Struct, Type
 from connect_py.data.schema import BYTES, FLOAT32, INT32, OPTIONAL_BYTES, OPTIONAL_STRING, STRING, struct
 from connect_py.errors import ConfigError, DataError

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from connect_py.data import Schema, Struct, Type
 from connect_py.data import schema as s
-from connect_py.data.logical import bytes_to_decimal, decimal_schema, decimal_to_bytes, int_to_bytes
+from connect_py.data.schema import bytes_to_decimal, decimal_schema, decimal_to_bytes, int_to_bytes
 from connect_py.errors import DataError
 
 POINT = s.struct([("x", s.INT32.with_default(7)), ("y", s.OPTIONAL_STRING)], name="Point")

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from connect_py.api import JsonEncoding, Route
-from connect_py.converters.json import JsonConverter
+from connect_py.converters.json_converter import JsonConverter
 from connect_py.converters.json_write import encode_value
 from connect_py.data import Schema, Struct
 from connectors.engine.envelope import tail

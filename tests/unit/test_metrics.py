@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 
 from connect_py.api import MetricGroup, TopicPartition
 from connect_py.errors import ConfigError
-from connect_py.kafka.statistics import ClientStatistics
+from connect_py.kafka.client_statistics import ClientStatistics
 from connect_py.metrics.exposition import Names, render
 from connect_py.metrics.stats import MetricSettings, Sampled
 from connect_py.metrics.task import SinkMetrics, SourceMetrics

@@ -12,8 +12,7 @@ from bson import Binary, Decimal128, Int64, ObjectId
 
 from connect_py.api import SinkRecord
 from connect_py.data import Schema, Struct, Type
-from connect_py.data.logical import DATE, TIME, TIMESTAMP, decimal_schema
-from connect_py.data.schema import INT64, OPTIONAL_STRING, STRING, array, map_of, struct
+from connect_py.data.schema import DATE, INT64, OPTIONAL_STRING, STRING, TIME, TIMESTAMP, array, decimal_schema, map_of, struct
 from connect_py.errors import ConfigError, DataError
 from connectors.mongodb.sink.config import CollectionName, parse_config
 from connectors.mongodb.sink.writes import Delete, Replace, Truncate, Update, bson_value, writes_of

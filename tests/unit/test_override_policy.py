@@ -9,8 +9,7 @@ import pytest
 from connect_py.config.client_overrides import ALLOWLIST, HARMLESS, POLICY, clients_of, override_policy, require_allowed
 from connect_py.errors import ConfigError
 from connect_py.herder.override_entries import override_entries
-from connect_py.kafka.definitions import client_definitions
-from connect_py.kafka.settings import ClientKind
+from connect_py.kafka.settings import ClientKind, client_definitions
 from connectors.file.sink import FileStreamSinkConnector
 from connectors.file.source import FileStreamSourceConnector
 from spark_sink.connector import SparkLakehouseSink

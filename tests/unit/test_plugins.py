@@ -87,7 +87,7 @@ def test_a_plugin_is_known_by_its_simple_name_with_or_without_its_kind(name: str
 
 def test_an_alias_that_fits_two_plugins_names_neither_of_them_whatever_their_kinds(tmp_path: Path, imports: None) -> None:
     install(tmp_path, "plug_alias", "com.a.Shout", distribution="plug-a")
-    plugins = Plugins({**discover([str(tmp_path)]), "com.b.Shout": "connect_py.converters.json:JsonConverter"})
+    plugins = Plugins({**discover([str(tmp_path)]), "com.b.Shout": "connect_py.converters.json_converter:JsonConverter"})
     with pytest.raises(ConfigError, match=r"com\.b\.Shout cannot be loaded: its class .* calls itself org\.apache"):
         plugins.resolve("Shout")
     both = Plugins({"com.a.ByteArrayConverter": "plug_none:A", "com.b.ByteArrayConverter": "plug_none:B"})

@@ -9,8 +9,7 @@ import pytest
 from connect_py.api import EncodedBatch, Header, Route, SourceRecord
 from connect_py.api.record import KeyText
 from connect_py.data import Field, Schema, Type
-from connect_py.data.logical import DECIMAL
-from connect_py.data.schema import STRING
+from connect_py.data.schema import DECIMAL, STRING
 from connect_py.plugins.registry import Plugins
 from connect_py.task.chain import Chain
 from connect_py.task.errors.source_reporter import SourceErrors
@@ -21,9 +20,9 @@ JSON, TEXT, ODD = "org.apache.kafka.connect.json.JsonConverter", "org.apache.kaf
 PLUGINS = Plugins(
     {
         ODD: "x:y",
-        SIMPLE: "connect_py.converters.simple_header:SimpleHeaderConverter",
-        JSON: "connect_py.converters.json:JsonConverter",
-        TEXT: "connect_py.converters.string:StringConverter",
+        SIMPLE: "connect_py.converters.primitive:SimpleHeaderConverter",
+        JSON: "connect_py.converters.json_converter:JsonConverter",
+        TEXT: "connect_py.converters.primitive:StringConverter",
     },
 )
 WORKER = {"key.converter": TEXT, "value.converter": TEXT, "header.converter": TEXT}

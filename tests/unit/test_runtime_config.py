@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from connect_py.app.commands.connector_file import read_connector_file
+from connect_py.app.commands.common import read_connector_file
 from connect_py.config.connector import connector_definition, sink_group, sink_topic_errors
 from connect_py.config.worker import STANDALONE, WorkerConfig, split_listener
 from connect_py.data.java_map import in_java_order
@@ -27,8 +27,8 @@ WORKER = {
 PLUGINS = Plugins(
     {
         FILE_SOURCE: "connectors.file.source:FileStreamSourceConnector",
-        JSON: "connect_py.converters.json:JsonConverter",
-        "org.apache.kafka.connect.storage.StringConverter": "connect_py.converters.string:StringConverter",
+        JSON: "connect_py.converters.json_converter:JsonConverter",
+        "org.apache.kafka.connect.storage.StringConverter": "connect_py.converters.primitive:StringConverter",
         "com.acme.BrokenConnector": "connectors.no_such_module:BrokenConnector",
     }
 )

@@ -9,7 +9,7 @@ import pytest
 
 from connect_py.api import SinkRecord, SinkTask, TopicPartition
 from connect_py.errors import DataError, FatalTaskError, RetriableError
-from connect_py.kafka.consumed import ConsumedRecord
+from connect_py.kafka.consumer import ConsumedRecord
 from connect_py.log.traces import trace_of
 from connect_py.plugins.registry import Plugins
 from connect_py.task.control import TaskControl
@@ -45,7 +45,9 @@ class Drops:
 
 
 def plugins() -> Plugins:
-    found = Plugins({JSON: "connect_py.converters.json:JsonConverter", TEXT: "connect_py.converters.string:StringConverter", DROPS: "x:y"})
+    found = Plugins(
+        {JSON: "connect_py.converters.json_converter:JsonConverter", TEXT: "connect_py.converters.primitive:StringConverter", DROPS: "x:y"}
+    )
     found._loaded[DROPS] = Drops
     return found
 

@@ -25,7 +25,9 @@ from tests.waiting import eventually
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 TEXT = "org.apache.kafka.connect.storage.StringConverter"
 DROPS = "test.Drops"
-PLUGINS = Plugins({DROPS: "x:y", JSON: "connect_py.converters.json:JsonConverter", TEXT: "connect_py.converters.string:StringConverter"})
+PLUGINS = Plugins(
+    {DROPS: "x:y", JSON: "connect_py.converters.json_converter:JsonConverter", TEXT: "connect_py.converters.primitive:StringConverter"}
+)
 WORKER = {"key.converter": JSON, "value.converter": JSON, "header.converter": TEXT}
 PARTITION = {"server": "a"}
 

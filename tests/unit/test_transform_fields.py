@@ -7,8 +7,21 @@ import pytest
 
 from connect_py.api import SinkRecord, SourceRecord
 from connect_py.data import Schema, Struct, Type
-from connect_py.data.logical import DATE, decimal_schema
-from connect_py.data.schema import BYTES, FLOAT32, FLOAT64, INT8, INT32, INT64, OPTIONAL_STRING, STRING, array, map_of, struct
+from connect_py.data.schema import (
+    BYTES,
+    DATE,
+    FLOAT32,
+    FLOAT64,
+    INT8,
+    INT32,
+    INT64,
+    OPTIONAL_STRING,
+    STRING,
+    array,
+    decimal_schema,
+    map_of,
+    struct,
+)
 from connect_py.errors import ConfigError, DataError
 from connect_py.transforms.cast import CastKey, CastValue
 from connect_py.transforms.extract_field import ExtractFieldKey, ExtractFieldValue, parse_path

@@ -7,9 +7,8 @@ from connect_py.data import Struct, Type
 from connect_py.data.schema import INT8, INT32, OPTIONAL_STRING, STRING, struct
 from connect_py.errors import ConfigError, DataError
 from connect_py.plugins.registry import Plugins, kinds_of
-from connect_py.transforms.filter import Filter
 from connect_py.transforms.headers import DropHeaders, HeaderFromKey, HeaderFromValue, InsertHeader
-from connect_py.transforms.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
+from connect_py.transforms.predicates import Filter, HasHeaderKey, RecordIsTombstone, TopicNameMatches
 from connect_py.transforms.routers import RegexRouter, TimestampRouter
 
 ROW = struct([("id", INT32), ("name", OPTIONAL_STRING)])

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from connect_py.api import SourceRecord
-from connect_py.converters.json import JsonConverter
+from connect_py.converters.json_converter import JsonConverter
 from connect_py.errors import ConfigError, ConnectError
 from connect_py.plugins.registry import Plugins
 

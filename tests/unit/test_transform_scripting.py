@@ -6,12 +6,10 @@ import pytest
 
 from connect_py.api import Header, SourceRecord
 from connect_py.data import Struct
-from connect_py.data.logical import decimal_schema
-from connect_py.data.schema import INT32, OPTIONAL_INT64, OPTIONAL_STRING, STRING, struct
+from connect_py.data.schema import INT32, OPTIONAL_INT64, OPTIONAL_STRING, STRING, decimal_schema, struct
 from connect_py.errors import ConfigError, DataError
 from connect_py.transforms.cel_condition import MAX_LENGTH, Expression, names_of
-from connect_py.transforms.groovy import to_cel
-from connect_py.transforms.scripting import ContentBasedRouter, Filter
+from connect_py.transforms.scripting import ContentBasedRouter, Filter, to_cel
 
 ROW = struct([("id", INT32), ("name", OPTIONAL_STRING), ("price", decimal_schema(2, optional=True))], name="t.Value", optional=True)
 ENVELOPE = struct([("before", ROW), ("after", ROW), ("op", STRING), ("ts_ms", OPTIONAL_INT64)], name="t.Envelope")

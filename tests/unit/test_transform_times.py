@@ -6,8 +6,7 @@ import pytest
 
 from connect_py.api import SourceRecord
 from connect_py.data import Schema, Struct, Type
-from connect_py.data.logical import DATE, TIME, TIMESTAMP
-from connect_py.data.schema import INT32, INT64, OPTIONAL_STRING, STRING, struct
+from connect_py.data.schema import DATE, INT32, INT64, OPTIONAL_STRING, STRING, TIME, TIMESTAMP, struct
 from connect_py.errors import ConfigError, DataError
 from connect_py.transforms.date_format import DateFormat
 from connect_py.transforms.timestamp_converter import TimestampConverterKey, TimestampConverterValue

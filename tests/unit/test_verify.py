@@ -11,17 +11,14 @@ import pyarrow as pa
 import pytest
 
 from connect_py.app.verify.compare import Comparison
+from connect_py.app.verify.lake import delta_storage, iceberg_catalog, sqlalchemy_url
 from connect_py.app.verify.layout import Layout
-from connect_py.app.verify.moments import date_text, days_of, micros_of, moment_text, time_text
 from connect_py.app.verify.normal import of_column
-from connect_py.app.verify.outcome import Outcome, Patience
-from connect_py.app.verify.places import delta_storage, iceberg_catalog, sqlalchemy_url
-from connect_py.app.verify.report import as_json, as_text
+from connect_py.app.verify.report import Outcome, Patience, as_json, as_text
 from connect_py.app.verify.source import KeyRange, SourceRow
-from connect_py.app.verify.source_values import converter
+from connect_py.app.verify.source_values import converter, date_text, days_of, micros_of, moment_text, time_text
 from connect_py.data import Schema, Struct, Type
-from connect_py.data.logical import decimal_schema
-from connect_py.data.schema import FLOAT32, INT32, INT64, OPTIONAL_STRING, STRING, array, struct
+from connect_py.data.schema import FLOAT32, INT32, INT64, OPTIONAL_STRING, STRING, array, decimal_schema, struct
 from connect_py.errors import ConfigError
 from spark_sink.config.sink_config import parse
 

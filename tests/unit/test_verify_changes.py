@@ -12,12 +12,10 @@ import pytest
 
 from connect_py.app.verify.changelog import Changelog
 from connect_py.app.verify.compare import Comparison
-from connect_py.app.verify.documents import id_of
 from connect_py.app.verify.keyless import KeylessComparison
 from connect_py.app.verify.layout import Layout, NotComparableError
-from connect_py.app.verify.outcome import Outcome, Patience
-from connect_py.app.verify.report import as_json, as_text
-from connect_py.app.verify.source import KeyRange, SourceRow
+from connect_py.app.verify.report import Outcome, Patience, as_json, as_text
+from connect_py.app.verify.source import KeyRange, SourceRow, id_of
 from connect_py.data import Struct
 from connect_py.data.schema import INT32, OPTIONAL_STRING, STRING, struct
 from spark_sink.config.sink_config import parse

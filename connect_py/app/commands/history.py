@@ -10,8 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from connect_py.app.commands.asking import ask
-from connect_py.app.commands.running import run
+from connect_py.app.commands.common import ask, run
 from connect_py.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def history(arguments: Sequence[str], _usage: str) -> int:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    from connect_py.app.commands.connector_file import read_connector_file
+    from connect_py.app.commands.common import read_connector_file
     from connectors.mysql.config import parse_config
     from connectors.mysql.schema.verify import HistoryCheck
 

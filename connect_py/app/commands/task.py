@@ -15,7 +15,7 @@ _PRELOADED = (
     "offsets.writer",
     "connect_py.kafka.admin",
     "connect_py.kafka.consumer",
-    "connect_py.converters.json",
+    "connect_py.converters.json_converter",
     "connect_py.task.chain",
     "connect_py.task.sink",
     "connect_py.task.source",

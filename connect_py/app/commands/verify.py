@@ -9,8 +9,7 @@ import argparse
 import json
 from collections.abc import Sequence
 
-from connect_py.app.commands.asking import ask
-from connect_py.app.commands.running import run
+from connect_py.app.commands.common import ask, run
 from connect_py.errors import ConfigError
 
 
@@ -35,8 +34,7 @@ def verify(arguments: Sequence[str], _usage: str) -> int:
 
 def _run(chosen: argparse.Namespace) -> int:
     try:
-        from connect_py.app.verify.outcome import Patience
-        from connect_py.app.verify.report import as_json, as_text
+        from connect_py.app.verify.report import Patience, as_json, as_text
         from connect_py.app.verify.run import verify as outcomes
     except ImportError as error:
         raise ConfigError(f"verify needs the package {error.name}: pip install 'connect-py-worker[verify]'") from error
@@ -54,7 +52,7 @@ def _run(chosen: argparse.Namespace) -> int:
 
 
 def _config(name: str, worker: str | None) -> dict[str, str]:
-    from connect_py.app.commands.connector_file import read_connector_file
+    from connect_py.app.commands.common import read_connector_file
 
     if worker is None:
         found = read_connector_file(name).config

@@ -254,7 +254,7 @@ def _standalone(worker: WorkerConfig, worker_id: str) -> DistributedHerder:
 
 
 def _create_connectors(herder: DistributedHerder, paths: Sequence[str]) -> int:
-    from connect_py.app.commands.connector_file import read_connector_file
+    from connect_py.app.commands.common import read_connector_file
 
     for path in paths:
         try:

@@ -16,7 +16,7 @@ import pymongo
 import pymongo.uri_parser
 from pymongo.errors import PyMongoError
 
-from connect_py.app.services.jars import QUICK_START, Progress, silent
+from connect_py.app.services.kafka import QUICK_START, Progress, silent
 from connect_py.app.services.process import Service, ServiceError, free_port
 from spark_sink.spark.jars import cached, java, resolve
 

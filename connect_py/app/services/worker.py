@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import connect_py
-from connect_py.app.services.jars import QUICK_START
+from connect_py.app.services.kafka import QUICK_START
 from connect_py.app.services.process import Service, ServiceError, child_pids, free_port, wait_until
 from connect_py.task.process_name import FORK_SERVER
 

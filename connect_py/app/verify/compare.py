@@ -21,7 +21,7 @@ from connect_py.app.verify.index import DigestIndex
 from connect_py.app.verify.lake import LakeTable
 from connect_py.app.verify.layout import Layout, Normal
 from connect_py.app.verify.normal import digest
-from connect_py.app.verify.outcome import Difference, Outcome, Patience
+from connect_py.app.verify.report import Difference, Outcome, Patience
 from connect_py.app.verify.source import KeyRange, SourceTables
 
 

@@ -1,19 +1,133 @@
-"""The table's side: rows of Iceberg tables by pyiceberg and of Delta tables by deltalake, at one commit, a batch at a time. No Java."""
+"""Read the table's side: rows of Iceberg tables by pyiceberg and of Delta tables by deltalake, at one commit, a batch at a time. No Java.
+
+A sink's catalog and storage settings, which are Spark's and Hadoop's, become those of pyiceberg and deltalake.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+import re
+import urllib.parse
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from connect_py.app.verify.places import delta_storage, iceberg_catalog
 from connect_py.errors import ConfigError, ConnectError
 
 if TYPE_CHECKING:
     from spark_sink.config.sink_config import SinkConfig
     from spark_sink.routing import TableName
+
+
+#: The table of a name; None: there is none.
+Load = Callable[[Sequence[str]], Any]
+
+#: Hadoop's S3A settings, as pyiceberg's FileIO and as deltalake's storage call them.
+_S3A = {
+    "fs.s3a.endpoint": ("s3.endpoint", "AWS_ENDPOINT_URL"),
+    "fs.s3a.access.key": ("s3.access-key-id", "AWS_ACCESS_KEY_ID"),
+    "fs.s3a.secret.key": ("s3.secret-access-key", "AWS_SECRET_ACCESS_KEY"),
+    "fs.s3a.session.token": ("s3.session-token", "AWS_SESSION_TOKEN"),
+    "fs.s3a.endpoint.region": ("s3.region", "AWS_REGION"),
+}
+#: Catalogs by the sink's `lakehouse.catalog.catalog-impl`, and by `type` as pyiceberg names them.
+_CLASSES = {
+    "org.apache.iceberg.rest.RESTCatalog": "rest",
+    "org.apache.iceberg.jdbc.JdbcCatalog": "jdbc",
+    "org.apache.iceberg.hive.HiveCatalog": "hive",
+    "org.apache.iceberg.hadoop.HadoopCatalog": "hadoop",
+    "org.apache.iceberg.aws.glue.GlueCatalog": "glue",
+}
+_KINDS = {"rest": "rest", "jdbc": "sql", "hive": "hive", "glue": "glue"}
+
+
+def hadoop_settings(config: SinkConfig) -> dict[str, str]:
+    """The sink's `lakehouse.hadoop.*`."""
+    prefix = "spark.hadoop."
+    return {name.removeprefix(prefix): value for name, value in config.spark_conf.items() if name.startswith(prefix)}
+
+
+def iceberg_catalog(config: SinkConfig) -> Load:
+    """How tables of an Iceberg catalog are loaded.
+
+    Raises:
+        ConfigError: pyiceberg knows no such catalog.
+    """
+    settings = dict(config.catalog)
+    hadoop = hadoop_settings(config)
+    storage = {ours: hadoop[name] for name, (ours, _) in _S3A.items() if name in hadoop}
+    kind = settings.pop("type", None) or _CLASSES.get(settings.get("catalog-impl", ""))
+    for java in ("catalog-impl", "io-impl"):  # of no use outside of a JVM
+        settings.pop(java, None)
+    if kind == "hadoop":
+        return _of_directories(settings["warehouse"], storage | settings)
+    if kind not in _KINDS:
+        raise ConfigError(f"lakehouse.catalog.type={kind}: verify reads catalogs of type hadoop, {', '.join(_KINDS)}.")
+    if kind == "jdbc":
+        settings["uri"] = sqlalchemy_url(settings.get("uri", ""), settings)
+    return _of_catalog(config["catalog"], {"type": _KINDS[kind], **storage, **settings})
+
+
+def delta_storage(config: SinkConfig) -> dict[str, str]:
+    """deltalake's storage options."""
+    hadoop = hadoop_settings(config)
+    found = {theirs: hadoop[name] for name, (_, theirs) in _S3A.items() if name in hadoop}
+    if found.get("AWS_ENDPOINT_URL", "").startswith("http://"):
+        found["AWS_ALLOW_HTTP"] = "true"
+    return found
+
+
+def sqlalchemy_url(jdbc: str, settings: Mapping[str, str]) -> str:
+    """A JDBC address as SQLAlchemy writes it.
+
+    Args:
+        settings: of the catalog; `jdbc.user` and `jdbc.password` are its.
+
+    Raises:
+        ConfigError: the database is none that is known here.
+    """
+    if found := re.fullmatch(r"jdbc:sqlite:(?:file:)?([^?]+)(?:\?.*)?", jdbc):
+        return f"sqlite:///{found[1]}"
+    if found := re.fullmatch(r"jdbc:(postgresql|mysql|mariadb)://([^/?]+)/([^?]*)(?:\?(.*))?", jdbc):
+        parameters = dict(urllib.parse.parse_qsl(found[4] or ""))
+        user = settings.get("jdbc.user") or parameters.get("user", "")
+        password = settings.get("jdbc.password") or parameters.get("password", "")
+        driver = "postgresql+psycopg" if found[1] == "postgresql" else "mysql+pymysql"
+        login = ":".join(urllib.parse.quote(part, safe="") for part in (user, password) if part)
+        return f"{driver}://{login}{'@' if login else ''}{found[2]}/{found[3]}"
+    raise ConfigError("lakehouse.catalog.uri is no JDBC address of SQLite, PostgreSQL, MySQL or MariaDB.")
+
+
+def _of_directories(warehouse: str, properties: Mapping[str, str]) -> Load:
+    """A Hadoop catalog: a table's directory says in `version-hint.text` which metadata is the newest."""
+    from pyiceberg.io import load_file_io
+    from pyiceberg.table import StaticTable
+
+    root = re.sub(r"^s3[an]://", "s3://", warehouse).rstrip("/")
+
+    def load(name: Sequence[str]) -> Any:
+        place = "/".join([root, *name])
+        if not load_file_io(dict(properties), place).new_input(f"{place}/metadata/version-hint.text").exists():
+            return None
+        return StaticTable.from_metadata(place, dict(properties))
+
+    return load
+
+
+def _of_catalog(name: str, properties: Mapping[str, str]) -> Load:
+    from pyiceberg.catalog import load_catalog
+    from pyiceberg.exceptions import NoSuchTableError
+
+    catalog = load_catalog(name, **properties)
+
+    def load(table: Sequence[str]) -> Any:
+        try:
+            return catalog.load_table(tuple(table))
+        except NoSuchTableError:
+            return None
+
+    return load
 
 
 class LakeTable(Protocol):

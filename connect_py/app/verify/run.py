@@ -12,7 +12,7 @@ from connect_py.app.verify.compare import Comparison
 from connect_py.app.verify.keyless import KeylessComparison
 from connect_py.app.verify.lake import LakeTable, open_lake_table
 from connect_py.app.verify.layout import Layout, NotComparableError
-from connect_py.app.verify.outcome import Outcome, Patience
+from connect_py.app.verify.report import Outcome, Patience
 from connect_py.app.verify.source import SourceRow, SourceTables
 from connect_py.errors import ConfigError, DataError
 

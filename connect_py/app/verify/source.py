@@ -1,18 +1,24 @@
-"""The source's side: rows of its tables as the connector would send them now, after the transforms of both connectors."""
+"""Read the source's side: rows of its tables as the connector would send them now, after the transforms of both connectors.
+
+MongoDB's own change events are rows, too: the columns that the sink makes of them, from the events' texts. An `_id` is a text in the table:
+an ObjectId's 24 digits, a text as it is, anything else in extended JSON, and so is a text that would read as one of these. Nothing of this
+shares code with the sink.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import json
+import re
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from connect_py.api import SourceRecord
 from connect_py.api.record import EncodedRow, Route
-from connect_py.app.verify.documents import document_of, id_of
-from connect_py.converters.json_read import parse_json
-from connect_py.converters.row_read import row_reader
+from connect_py.converters.json_read import parse_json, row_reader
 from connect_py.data import Struct
+from connect_py.data.schema import OPTIONAL_STRING, STRING, struct
 from connect_py.errors import ConfigError, DataError
 from connect_py.plugins.registry import Plugins
 from connect_py.task.chain import apply_step, close_steps, transform_steps
@@ -20,6 +26,34 @@ from connect_py.task.chain import apply_step, close_steps, transform_steps
 if TYPE_CHECKING:
     from connectors.engine.snapshot.current_rows import PresentTables
     from connectors.engine.snapshot.incremental.offset import StoredKey
+
+
+_KEY = struct([("_id", STRING)])
+_ROW = struct([("document", OPTIONAL_STRING)])
+
+_DIGITS = re.compile("[0-9a-f]{24}")
+
+
+def id_of(key: Struct) -> Struct:
+    """The key of a row, from that of an event, whose `id` is extended JSON."""
+    return Struct(_KEY, [_plain(str(key.without_default("id")))])
+
+
+def document_of(text: Any) -> Struct:
+    """The row beside the key."""
+    return Struct(_ROW, [text])
+
+
+def _plain(text: str) -> str:
+    value = json.loads(text)
+    if isinstance(value, dict) and list(value) == ["$oid"]:
+        return str(value["$oid"])
+    return value if isinstance(value, str) and not _reads_as_something_else(value) else text
+
+
+def _reads_as_something_else(text: str) -> bool:
+    return not text or text[0] in '-0123456789{["' or text in ("true", "false", "null") or bool(_DIGITS.fullmatch(text))
+
 
 #: Rows of a range of keys: compared at once, and read again together.
 RANGE_ROWS = 5_000

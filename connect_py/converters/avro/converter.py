@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from connect_py.converters.avro.anything import ANYTHING
-from connect_py.converters.avro.from_connect import FromConnect, record_name
+from connect_py.converters.avro.binary import ANYTHING
 from connect_py.converters.avro.options import KEYS, AvroOptions
 from connect_py.converters.avro.read import decoder
 from connect_py.converters.avro.schema import AvroSchema, avro_text, parse_avro
-from connect_py.converters.avro.to_connect import ToConnect
+from connect_py.converters.avro.schemas import FromConnect, ToConnect, record_name
 from connect_py.converters.avro.write import encoder
 from connect_py.converters.registry.client import RegistrySchema
 from connect_py.converters.registry.converter import Encode, Readable, RegistryConverter, Written

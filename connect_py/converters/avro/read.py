@@ -10,15 +10,23 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from connect_py.converters.avro.anything import read_anything
-from connect_py.converters.avro.binary import DOUBLE, FLOAT, Reader, read_block, read_bytes, read_fixed, read_long, read_string
-from connect_py.converters.avro.kinds import is_map_entry, nullable_member
-from connect_py.converters.avro.options import AvroOptions
+from connect_py.converters.avro.binary import (
+    DOUBLE,
+    FLOAT,
+    Reader,
+    read_anything,
+    read_block,
+    read_bytes,
+    read_fixed,
+    read_long,
+    read_string,
+)
+from connect_py.converters.avro.options import AvroOptions, is_map_entry, nullable_member
 from connect_py.converters.avro.schema import AvroSchema
 from connect_py.converters.json_write import scale_of
 from connect_py.converters.registry.converter import Decode
 from connect_py.data import Schema, Struct, Type
-from connect_py.data.logical import DATE, DECIMAL, TIME, TIMESTAMP, bytes_to_decimal
+from connect_py.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, bytes_to_decimal
 from connect_py.data.times import days_to_date, millis_to_time, millis_to_timestamp
 from connect_py.errors import DataError
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from connect_py.api.config import ConfigDef, ConfigKey, ConfigType, Importance
-from connect_py.converters.types import CONVERTER_TYPE
+from connect_py.converters.base import CONVERTER_TYPE
 from connect_py.data.avro_names import ADJUSTMENTS
 from connect_py.errors import ConfigError
 

@@ -14,7 +14,7 @@ import orjson
 from connect_py.api.config import ConfigDef
 from connect_py.converters.cloudevents import event
 from connect_py.converters.cloudevents.config import CloudEventsOptions, Origin, cloud_events_options, config_def
-from connect_py.converters.json import JsonConverter
+from connect_py.converters.json_converter import JsonConverter
 from connect_py.converters.json_read import Reader, has_decimals, parse_json, payload_reader
 from connect_py.converters.json_schema import schema_from_json
 from connect_py.data import Schema, Struct, Type

@@ -1,14 +1,60 @@
-"""Properties that every converter with a registry has (`AbstractKafkaSchemaSerDeConfig.java`, `AbstractDataConfig.java`)."""
+"""Define the properties that every converter with a registry has (`AbstractKafkaSchemaSerDeConfig.java`, `AbstractDataConfig.java`).
+
+Among them: under which subject a schema is registered (`io.confluent.kafka.serializers.subject.*NameStrategy`), by the Java class names.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from connect_py.api.config import REQUIRED, ConfigKey, ConfigType, Importance, between, one_of
-from connect_py.converters.registry.subjects import TOPIC_NAME, SubjectStrategy, subject_strategy
-from connect_py.converters.types import CONVERTER_TYPE
-from connect_py.errors import ConfigError
+from connect_py.converters.base import CONVERTER_TYPE
+from connect_py.errors import ConfigError, DataError
+
+#: (topic, is key, the schema's full name or None) → subject; raises DataError.
+SubjectStrategy = Callable[[str, bool, str | None], str]
+
+_PACKAGE = "io.confluent.kafka.serializers.subject."
+TOPIC_NAME = f"{_PACKAGE}TopicNameStrategy"
+
+
+def _topic_name(topic: str, is_key: bool, name: str | None) -> str:
+    return f"{topic}-{'key' if is_key else 'value'}"
+
+
+def _record_name(topic: str, is_key: bool, name: str | None) -> str:
+    if name is None:
+        side = "key" if is_key else "value"
+        raise DataError(f"{side}.subject.name.strategy names subjects after records, but the message {side} has a schema without a name")
+    return name
+
+
+def _topic_record_name(topic: str, is_key: bool, name: str | None) -> str:
+    return f"{topic}-{_record_name(topic, is_key, name)}"
+
+
+_STRATEGIES: Mapping[str, SubjectStrategy] = {
+    TOPIC_NAME: _topic_name,
+    f"{_PACKAGE}RecordNameStrategy": _record_name,
+    f"{_PACKAGE}TopicRecordNameStrategy": _topic_record_name,
+}
+
+
+def subject_strategy(key: str, java_name: str) -> SubjectStrategy:
+    """The strategy of a class name.
+
+    Args:
+        key: the property, for the message.
+
+    Raises:
+        ConfigError: there is none of that name; strategies of one's own are not loaded.
+    """
+    try:
+        return _STRATEGIES[java_name]
+    except KeyError:
+        raise ConfigError(f"Invalid value {java_name} for configuration {key}: it must be one of {', '.join(_STRATEGIES)}") from None
+
 
 _HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 _BOOLEAN, _STRING, _INT, _LIST, _PASSWORD = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT, ConfigType.LIST, ConfigType.PASSWORD

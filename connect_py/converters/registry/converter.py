@@ -15,7 +15,7 @@ from connect_py.converters.registry.client import Registry, RegistrySchema
 from connect_py.converters.registry.config import KEYS, WriteSettings, write_settings
 from connect_py.converters.registry.wire import HEADER_SIZE, frame, schema_id_of
 from connect_py.data import Schema
-from connect_py.data.schema_cache import SchemaCache
+from connect_py.data.schema import SchemaCache
 from connect_py.errors import DataError
 
 #: A value of a known schema to bytes; raises DataError.

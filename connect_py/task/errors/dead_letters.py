@@ -13,7 +13,7 @@ from typing import Any
 from connect_py.api.config import ConfigType, parse_value
 from connect_py.config.connector import DEAD_LETTER_TOPIC
 from connect_py.errors import ConnectError, FatalTaskError, noted
-from connect_py.kafka.consumed import ConsumedRecord
+from connect_py.kafka.consumer import ConsumedRecord
 from connect_py.log.lines import clean
 from connect_py.log.traces import java_name, own_text, trace_of
 from connect_py.task.errors.error_log import flag

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from connect_py.errors import FatalTaskError
-from connect_py.kafka.consumed import ConsumedRecord
+from connect_py.kafka.consumer import ConsumedRecord
 from connect_py.metrics.task import ErrorMetrics
 from connect_py.task.errors.dead_letters import DeadLetterQueue, context_headers
 from connect_py.task.errors.error_log import ErrorLog

@@ -18,7 +18,7 @@ from typing import Any
 import orjson
 
 from connect_py.api import SourceOffset, SourcePartition, SourceRecord
-from connect_py.converters.json import JsonConverter
+from connect_py.converters.json_converter import JsonConverter
 from connect_py.data.schema import Schema
 from connect_py.data.text import to_text
 from connect_py.data.values import to_text as header_text

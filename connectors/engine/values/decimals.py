@@ -7,7 +7,7 @@ from decimal import Decimal
 from functools import cache
 
 from connect_py.data import Schema
-from connect_py.data.logical import EXACT
+from connect_py.data.schema import EXACT
 from connectors.engine.encode.numbers import BASE64_OF_VARIABLE, PAIRS, base64_of_expression, base64_of_integer
 from connectors.engine.encode.plan import ColumnPlan, Stored, Unrepresentable
 

@@ -24,7 +24,7 @@ from bson.errors import BSONError
 
 from connect_py.api import SinkRecord
 from connect_py.data import Schema, Struct, Type
-from connect_py.data.logical import DATE, DECIMAL, TIME, TIMESTAMP
+from connect_py.data.schema import DATE, DECIMAL, TIME, TIMESTAMP
 from connect_py.errors import DataError
 
 Document = dict[str, Any]

@@ -1,7 +1,7 @@
 """Texts of BSON's scalar values in MongoDB's three forms of extended JSON, as the Java driver writes them.
 
 `org.bson.json.JsonWriterSettings` has the converters of each output mode, `org.bson.json.*Converter` the texts. Every function is pure.
-Texts hold the characters themselves; `connect_py.data.java_json.escaped` turns what Java escapes into ``\\\\uXXXX``, once a document.
+Texts hold the characters themselves; `connect_py.data.java_text.escaped` turns what Java escapes into ``\\\\uXXXX``, once a document.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from struct import Struct
 from struct import error as struct_error
 from typing import Any, Protocol
 
-from connect_py.data.java_json import escaped
+from connect_py.data.java_text import escaped
 from connectors.mongodb.values.bson_forms import CONSTANTS, Form, MalformedBsonError, ScalarTexts, decimal_text, decode_text, scalar_texts
 from connectors.mongodb.values.bson_shapes import Shapes, ValueWriter, shape_of
 

@@ -15,7 +15,7 @@ from struct import Struct
 from struct import error as struct_error
 from typing import Any
 
-from connect_py.data.java_json import escaped
+from connect_py.data.java_text import escaped
 from connectors.engine.encode.names import Names
 from connectors.mongodb.values.bson_forms import MalformedBsonError, ScalarTexts
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from connect_py.data import Schema, Type
-from connect_py.data.logical import DATE, TIME, TIMESTAMP
+from connect_py.data.schema import DATE, TIME, TIMESTAMP
 from connectors.engine.encode.plan import ColumnPlan, StandsForNull, Stored, Unrepresentable
 from connectors.engine.encode.temporal import days_from_civil
 from connectors.engine.values.iso import iso_date, iso_time, iso_timestamp

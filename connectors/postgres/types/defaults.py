@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Any
 
 from connect_py.data import Type
-from connect_py.data.logical import DATE, EXACT, TIME, TIMESTAMP
+from connect_py.data.schema import DATE, EXACT, TIME, TIMESTAMP
 from connect_py.data.times import days_to_date, millis_to_time, millis_to_timestamp
 from connectors.engine.encode.plan import ColumnPlan
 from connectors.postgres.types import temporal

@@ -11,8 +11,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from connect_py.converters.json_write import quote
 from connect_py.data import Schema
 from connect_py.data.java_text import double_text, float_text, reformat
-from connect_py.data.logical import decimal_schema
-from connect_py.data.schema import BOOLEAN, BYTES, FLOAT32, FLOAT64, INT16, INT32, INT64, STRING, struct
+from connect_py.data.schema import BOOLEAN, BYTES, FLOAT32, FLOAT64, INT16, INT32, INT64, STRING, decimal_schema, struct
 from connectors.engine.encode.numbers import base64_of_integer
 from connectors.engine.encode.plan import ColumnPlan, Convert, Unrepresentable
 from connectors.engine.values.decimals import decimal_plan, json_number

@@ -18,7 +18,7 @@ from functools import cache
 from typing import NamedTuple
 
 from connect_py.data import Schema, Type
-from connect_py.data.logical import DATE, TIME, TIMESTAMP
+from connect_py.data.schema import DATE, TIME, TIMESTAMP
 from connectors.engine.encode.plan import ColumnPlan, Unrepresentable
 from connectors.engine.encode.temporal import civil_from_days, days_from_civil
 from connectors.engine.values.iso import iso_date, iso_time, iso_timestamp

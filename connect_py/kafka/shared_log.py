@@ -20,9 +20,9 @@ from connect_py.api.record import TopicPartition
 from connect_py.errors import ConfigError, ConnectError, RetriableError
 from connect_py.kafka.admin import LEADER_WAIT_SECONDS, KafkaAdmin
 from connect_py.kafka.client_log import BrokerWatch, ClientLog
+from connect_py.kafka.client_statistics import statistics_config
 from connect_py.kafka.producer import delivery_error, error_text
 from connect_py.kafka.settings import ClientKind, librdkafka_config
-from connect_py.kafka.statistics import statistics_config
 
 log = logging.getLogger(__name__)
 

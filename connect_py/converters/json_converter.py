@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from connect_py.api.config import ConfigDef, ConfigKey, ConfigType, Importance, Width, one_of_ignoring_case
+from connect_py.converters.base import CONVERTER_TYPE, HeadersLikeData
 from connect_py.converters.json_read import Reader, has_decimals, parse_json, payload_reader
 from connect_py.converters.json_schema import schema_from_json, schema_to_json
 from connect_py.converters.json_struct import rows_writer
 from connect_py.converters.json_write import WriteOptions, Writer
-from connect_py.converters.types import CONVERTER_TYPE, HeadersLikeData
 from connect_py.data import Schema
-from connect_py.data.schema_cache import SchemaCache
+from connect_py.data.schema import SchemaCache
 from connect_py.errors import ConfigError, DataError
 
 _NO_ENVELOPE = (
