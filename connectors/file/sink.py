@@ -124,20 +124,20 @@ class FileStreamSinkConnector(SinkConnector):
         self._config = dict(config)
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """The same for all."""
+        """Return the same configuration for each task."""
         return [dict(self._config) for _ in range(max_tasks)]
 
     def task_class(self) -> type[SinkTask]:
-        """The class of its tasks."""
+        """Return the class of its tasks."""
         return FileStreamSinkTask
 
     def alter_offsets(self, config: Mapping[str, str], offsets: Mapping[tuple[str, int], int | None]) -> bool:
-        """Nothing to check: the consumer group holds all there is."""
+        """Accept any offsets: the consumer group holds all there is."""
         return True
 
 
 def _file_error(error: OSError) -> ConnectError:
-    """The failure as `java.nio.file.Files` reports it."""
+    """Return the failure as `java.nio.file.Files` reports it."""
     kind = {errno.ENOENT: "NoSuchFileException", errno.EACCES: "AccessDeniedException"}.get(error.errno or 0)
     found = ConnectError(str(error.filename) if kind else f"{error.filename}: {error.strerror}")
     found.java_name = f"java.nio.file.{kind or 'FileSystemException'}"

@@ -2,7 +2,7 @@
 
 The key is null, the value a STRING. The source partition is ``{"filename": path}``, the source offset ``{"position": n}``. Here n counts
 *bytes*, where Java counts decoded characters but skips bytes on restart; the two agree for ASCII, and for other text bytes are the ones
-that lead back to the right place. A last line without a line end is not emitted: it may not be finished. A missing file is looked
+that lead back to the right position. A last line without a line end is not emitted: it may not be finished. A missing file is looked
 for each second.
 
 As in Java, each poll first reads on, as much as the buffer has room for, and gives lines only when something came. So lines beyond
@@ -94,7 +94,7 @@ class FileStreamSourceTask(SourceTask):
         self._position = 0
 
     def start(self, config: Mapping[str, str], context: SourceTaskContext) -> None:
-        """Take up at the committed position."""
+        """Resume at the committed position."""
         values = _DEFINITION.parse(config)
         self._path: str | None = values[FILE]
         self._topic: str = values[TOPIC]
@@ -104,7 +104,7 @@ class FileStreamSourceTask(SourceTask):
         self._position = int((offset or {}).get(POSITION) or 0)
 
     def poll(self) -> Sequence[SourceRecord] | None:
-        """The next complete lines."""
+        """Read the next complete lines."""
         if self._file is None and not self._open():
             self._stopped.wait(_MISSING_SECONDS)
             return None
@@ -194,11 +194,11 @@ class FileStreamSourceConnector(SourceConnector):
         self._config = dict(config)
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """Always one."""
+        """Return one configuration: there is always one task."""
         return [dict(self._config)]
 
     def task_class(self) -> type[SourceTask]:
-        """The class of its task."""
+        """Return the class of its task."""
         return FileStreamSourceTask
 
     def alter_offsets(self, config: Mapping[str, str], offsets: Sequence[tuple[SourcePartition, SourceOffset | None]]) -> bool:

@@ -1,7 +1,8 @@
 """``connection.url``: JDBC's forms of addresses, and which of their parameters count. Pure but for the check of SQLite's path.
 
-A connector's configuration comes from whoever may call the REST API, and drivers have parameters that run code or read the worker's files
-(`socketFactory`, `allowLoadLocalInfile`, `sslkey`). So each database has a list of allowed parameters; another one is refused by name.
+A connector's configuration comes from anyone who may call the REST API, and drivers have parameters that run code or read the worker's
+files (`socketFactory`, `allowLoadLocalInfile`, `sslkey`). So each database has a list of allowed parameters; another one is refused by
+name.
 """
 
 from __future__ import annotations

@@ -354,7 +354,7 @@ class SinkConfig:
 
 
 def problems(config: Mapping[str, str | None]) -> list[tuple[str, str]]:
-    """What is wrong between properties, as (property, message); `DEFINITION` checks each by itself."""
+    """Return what is wrong between properties, as (property, message); `DEFINITION` checks each by itself."""
     found = []
     mode = (config.get("insert.mode") or "insert").strip().lower()
     if not config.get(URL):

@@ -26,7 +26,7 @@ class JdbcSinkConnector(SinkConnector):
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """Every property."""
+        """Return the definition of every property."""
         return DEFINITION
 
     def validate(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
@@ -43,15 +43,15 @@ class JdbcSinkConnector(SinkConnector):
         self._config = config
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """The same for all."""
+        """Return the same configuration for each task."""
         return [dict(self._config) for _ in range(max_tasks)]
 
     def task_class(self) -> type[SinkTask]:
-        """The class of its tasks. Raises ImportError: the extra `jdbc` is not installed."""
+        """Return the class of its tasks. Raises ImportError: the extra `jdbc` is not installed."""
         from connectors.jdbc.task import JdbcSinkTask
 
         return JdbcSinkTask
 
     def alter_offsets(self, config: Mapping[str, str], offsets: Mapping[tuple[str, int], int | None]) -> bool:
-        """Nothing to check: the consumer group holds all there is."""
+        """Accept any offsets: the consumer group holds all there is."""
         return True

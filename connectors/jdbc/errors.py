@@ -62,7 +62,7 @@ _ADVICE: Final = {
 
 
 def database_error(error: Exception, what: str) -> ConnectError:
-    """The error of this project for one of a driver's or of SQLAlchemy's.
+    """Return the error of this project for one of a driver's or of SQLAlchemy's.
 
     Args:
         what: what failed and is still true, for the text, such as ``PostgreSQL at host:5432 could not take rows``.

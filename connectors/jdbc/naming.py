@@ -44,7 +44,7 @@ class TableNames:
         self._names: dict[str, str] = {}
 
     def of(self, topic: str, event: Any) -> str | None:
-        """The name; None where it needs a source and the record is no change event.
+        """Return the name; None where it needs a source and the record is no change event.
 
         Args:
             event: the record's envelope, None for another record.
@@ -96,7 +96,7 @@ def table_id(name: str) -> TableId:
 
 
 def field_filter(include: str, exclude: str) -> Callable[[str, str], bool]:
-    """The function that says whether a field of a topic is written; entries are ``field`` or ``topic:field``."""
+    """Return the function that says whether a field of a topic is written; entries are ``field`` or ``topic:field``."""
     if exclude.strip():
         listed = _entries(exclude)
         return lambda topic, field: ("", field) not in listed and (topic, field) not in listed

@@ -82,7 +82,7 @@ class ChangeReader:
         self._primitive: tuple[Schema, Schema] | None = None
 
     def read(self, record: SinkRecord) -> Change | None:
-        """The change; None for a record about a change of a source's schema.
+        """Return the change; None for a record about a change of a source's schema.
 
         Raises:
             DataError: the record has no schema, no struct, or not the key that ``primary.key.mode`` asks for.
@@ -208,7 +208,7 @@ class ChangeReader:
 
 
 def _identity(schema: Schema | None) -> Any:
-    """Schemas of headers are made anew for each record, and small: they are compared by value."""
+    """Compare schemas of headers by value: they are made again for each record, and small."""
     return None if schema is None else schema if schema.name == _HEADERS else id(schema)
 
 
@@ -228,12 +228,12 @@ def _header_key(record: SinkRecord) -> Struct:
 
 
 def _is_event(schema: Schema) -> bool:
-    """Whether a struct is Debezium's envelope."""
+    """Return whether a struct is Debezium's envelope."""
     return schema.name.endswith(".Envelope") if schema.name is not None else schema.field("op") is not None
 
 
 def _values(source: Struct | None, columns: Sequence[Column]) -> tuple[Any, ...]:
-    """The columns' values: a null stays one where the schema allows it, else the default takes its place."""
+    """Return the columns' values: a null stays one where the schema allows it, else the default is written."""
     if source is None:
         return ()
     return tuple(source.without_default(c.name) if c.schema.optional else source[c.name] for c in columns)

@@ -1,10 +1,10 @@
-"""The sink's task: records in, transactions out (`JdbcSinkConnectorTask.java`).
+"""The sink's task: records in, transactions out (`JdbcSinkConnectorTask`), and SQLAlchemy's engine for its database.
 
 Offsets are committed to Kafka after the database has committed, so nothing is lost; what was committed but not reported before a crash
-comes again, which ``insert.mode=upsert`` turns into the same rows. The reference takes records after a failed batch and reports the failure
-with the next one; here `put` fails itself, and a database that is away makes the runtime bring the same records again.
+comes again, which ``insert.mode=upsert`` turns into the same rows. The reference accepts records after a failed batch and reports the
+failure with the next one; here `put` fails itself, and a database that is unavailable makes the runtime bring the same records again.
 
-The connection: SQLAlchemy's engine for an address. The drivers are named here only.
+The drivers are named here only.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ CONNECT_SECONDS = 15
 
 
 def shown(config: SinkConfig) -> str:
-    """The database in messages."""
+    """Return the database in messages."""
     return f"{_NAMES[config.address.kind]} ({config.address.shown})"
 
 
 def open_engine(config: SinkConfig) -> Engine:
-    """An engine, which connects when it is first used. Raises ConfigError: a parameter of the URL makes no sense."""
+    """Return an engine, which connects when it is first used. Raises ConfigError: a parameter of the URL makes no sense."""
     address = config.address
     password = config.password.reveal() if config.password is not None else None
     if address.kind == "sqlite":
@@ -72,7 +72,7 @@ def open_engine(config: SinkConfig) -> Engine:
 
 
 def dialect_of(config: SinkConfig, engine: Engine) -> Dialect:
-    """The dialect of an engine that has connected."""
+    """Return the dialect of an engine that has connected."""
     return _DIALECTS[config.address.kind](config, engine)
 
 
@@ -103,7 +103,7 @@ def _mysql_arguments(config: SinkConfig) -> dict[str, Any]:
 
 
 def _prepare_mysql_sessions(engine: Engine, config: SinkConfig) -> None:
-    """Strict, as Connector/J makes sessions: a value too large is an error, not cut; and with the zone of the moments that are written."""
+    """Make sessions strict, as Connector/J does (a value too large is an error, not cut), in the zone of written timestamps."""
     zone = "+00:00" if config.zone.key in ("UTC", "Etc/UTC", "GMT", "Z") else config.zone.key
 
     def prepare(connection: Any, record: Any) -> None:
@@ -143,9 +143,9 @@ class JdbcSinkTask(SinkTask):
         """Write the records.
 
         Raises:
-            RetriableError: the database does not take them now; the same records are to come again.
+            RetriableError: the database does not accept them now; the same records must come again.
             DataError: a record has no schema or key, or the database refuses it, and nothing tolerates that.
-            FatalTaskError: the database will not take them.
+            FatalTaskError: the database will not accept them.
         """
         changes = self._changes(records)
         try:
@@ -164,7 +164,7 @@ class JdbcSinkTask(SinkTask):
             self._engine = self._writer = None
 
     def _changes(self, records: Sequence[SinkRecord]) -> list[Change]:
-        """The changes of records that an earlier, failed `put` of them has not written."""
+        """Return the changes of records that an earlier, failed `put` of them has not written."""
         found = []
         for record in records:
             if id(record) in self._done:
@@ -182,7 +182,7 @@ class JdbcSinkTask(SinkTask):
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[Connection]:
-        """A connection of the pool; the first one tells what the server is. Raises as `put`."""
+        """Return a connection of the pool; the first one shows what the server is. Raises as `put`."""
         assert self._engine is not None
         what = f"{shown(self._config)} cannot be reached"
         try:
@@ -233,7 +233,7 @@ class JdbcSinkTask(SinkTask):
             self._done[id(change.record)] = change.record
 
     def _later(self, error: RetriableError) -> ConnectError:
-        """The error that `put` raises for a passing one, which may have lasted too long."""
+        """Return the error that `put` raises for a passing one, which may have lasted too long."""
         if self._writer is not None:
             self._writer.forget_tables()
         if isinstance(error, StaleTableError):

@@ -75,9 +75,9 @@ class Writer:
         """Write changes and commit.
 
         Raises:
-            RetriableError: the database does not take them now; what is not in `applied` is rolled back.
+            RetriableError: the database does not accept them now; what is not in `applied` is rolled back.
             DataError: it refuses a value.
-            FatalTaskError: it will not take them.
+            FatalTaskError: it will not accept them.
         """
         self.applied = 0
         self._buffers.clear()
@@ -100,7 +100,9 @@ class Writer:
         name = self._config.tables.of(change.record.topic, change.event)
         if name is None:
             record = change.record
-            log.warning("Ignored to write record from topic '%s' partition '%d' offset '%d'. No resolvable table name", *_place(record))
+            log.warning(
+                "Ignored to write record from topic '%s' partition '%d' offset '%d'. No resolvable table name", *_coordinates(record)
+            )
             return
         table = table_id(name)
         if change.kind is Kind.TRUNCATE:
@@ -270,7 +272,7 @@ def _refusal(error: Exception, what: str) -> ConnectError:
     return FatalTaskError(str(found)) if isinstance(found, DataError) else found
 
 
-def _place(record: Any) -> tuple[str, int, int]:
+def _coordinates(record: Any) -> tuple[str, int, int]:
     return record.topic, record.partition, record.offset
 
 

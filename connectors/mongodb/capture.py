@@ -1,9 +1,7 @@
-"""How a change stream is opened: target, options and stages (mongodb.md §1.3, §1.5, §2; `ChangeStreamPipelineFactory.java`). Pure.
+"""What is captured (`io.debezium.connector.mongodb.Filters`), and how a change stream is opened for it (`ChangeStreamPipelineFactory`).
 
 The stages that the server gets are a coarse filter: whatever the exact one (`NamespaceFilter`) accepts passes them, and the exact one is
-applied to every event again.
-
-Which databases and collections are captured (mongodb.md §1.2; `io.debezium.connector.mongodb.Filters`). Pure.
+applied to every event again. Pure.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ _KINDS = ("database", "collection")
 
 
 def split_namespace(namespace: str) -> tuple[str, str]:
-    """Database and collection; a collection's name may hold dots."""
+    """Return database and collection; a collection's name may hold dots."""
     database, _, collection = namespace.partition(".")
     return database, collection
 
@@ -48,7 +46,7 @@ class NamespaceFilter:
 
     @classmethod
     def parse(cls, raw: Mapping[str, str], forced: str | None) -> NamespaceFilter:
-        """From the properties of a valid configuration. Raises ConfigError."""
+        """Parse the properties of a valid configuration. Raises ConfigError."""
         literal = raw.get("filters.match.mode", "regex").strip().lower() == "literal"
         texts = {name: text for kind in _KINDS for side in ("include", "exclude") if (text := raw.get(name := f"{kind}.{side}.list", ""))}
         read = _names if literal else parse_regexes
@@ -59,17 +57,17 @@ class NamespaceFilter:
         return cls(databases, collections, snapshot, literal, texts, forced)
 
     def is_captured(self, namespace: str) -> bool:
-        """Whether changes of a collection become records."""
+        """Return whether changes of a collection become records."""
         if namespace == self.forced:
             return True
         database = split_namespace(namespace)[0]
         return database not in SYSTEM_DATABASES and self.databases(database) and self.collections(namespace)
 
     def is_snapshotted(self, namespace: str, only: list[str] | None = None) -> bool:
-        """Whether a snapshot reads a captured collection.
+        """Return whether a snapshot reads a captured collection.
 
         Args:
-            only: regexes of what a signal asks for, in place of `snapshot.include.collection.list`.
+            only: regexes of what a signal asks for, instead of `snapshot.include.collection.list`.
         """
         if not self.is_captured(namespace):
             return False
@@ -85,7 +83,7 @@ def _names(text: str | None) -> list[re.Pattern[str]]:
 
 Stage = dict[str, Any]
 
-#: Operations that become records, with the letters of `skipped.operations` that leave them out.
+#: Operations that become records, with the codes of `skipped.operations` that leave them out.
 _OPERATIONS: Final = {"insert": "c", "update": "u", "replace": "u", "delete": "d"}
 
 
@@ -116,7 +114,7 @@ class Capture:
 
 
 def capture_of(raw: Mapping[str, str], namespaces: NamespaceFilter, skipped: frozenset[str]) -> Capture:
-    """From the properties.
+    """Parse the properties.
 
     Raises:
         ConfigError: the user's pipeline, the threshold of oversize events or the target is missing or malformed.
@@ -187,7 +185,7 @@ def _user_stages(text: str | None) -> list[Stage]:
 
 
 def _internal_stages(namespaces: NamespaceFilter, operations: list[str]) -> list[Stage]:
-    """A coarse filter by name and operation; inserts into the signal collection pass in any case, since they are signals."""
+    """Return a coarse filter by name and operation; inserts into the signal collection pass in any case, since they are signals."""
     wanted = {"operationType": {"$in": operations}}
     signals = None
     if namespaces.forced is not None:
@@ -225,7 +223,7 @@ def _literal(namespaces: NamespaceFilter) -> list[Stage]:
 
 
 def _patterns(namespaces: NamespaceFilter) -> list[Stage]:
-    """Include lists only: an exclude list cannot be told from outside of a regex without dropping what the exact filter accepts."""
+    """Use include lists only: the server cannot apply an exclude list without dropping what the exact filter accepts."""
     found: list[Stage] = []
     for kind, subject in (("database", "event.ns.db"), ("collection", "namespace")):
         text = namespaces.texts.get(f"{kind}.include.list")

@@ -45,12 +45,12 @@ class SourceBlock:
         self._collection = f',"collection":{quote(collection)},"ord":'
 
     def read(self, marker: str, seconds: int, increment: int, now_ns: int) -> bytes:
-        """Of a document that was read.
+        """Return the block of a document that was read.
 
         Args:
             marker: what `snapshot` shows: true, last or incremental.
-            seconds: of the place in the stream, not positive where the place has no time; the increment likewise.
-            now_ns: nanoseconds since 1970, in place of a time that is not known.
+            seconds: of the position in the stream, not positive where it has no time; the increment likewise.
+            now_ns: nanoseconds since 1970, for a time that is not known.
         """
         at = seconds * 1_000_000_000 if seconds > 0 else now_ns
         return (
@@ -61,12 +61,12 @@ class SourceBlock:
     def event(
         self, seconds: int, increment: int, wall_ms: int | None, now_ms: int, session: str = "null", number: int | None = None
     ) -> bytes:
-        """Of an event of the stream.
+        """Return the block of an event of the stream.
 
         Args:
             seconds: of the cluster time.
             wall_ms: milliseconds since 1970 that the server's clock showed; None before MongoDB 6.
-            now_ms: in place of a time that is not known.
+            now_ms: milliseconds since 1970, for a time that is not known.
             session: JSON text of `lsid`, a JSON string or null.
             number: `txnNumber`.
         """
@@ -95,7 +95,7 @@ UPDATE_SCHEMA = struct(
 
 
 def envelope_schema(schema_name: str) -> Schema:
-    """Schema of values; unlike other connectors' it has no version, one timestamp, and an optional operation."""
+    """Return the schema of values; unlike other connectors' it has no version, one timestamp, and an optional operation."""
     return struct(
         [
             ("before", JSON_SCHEMA),
@@ -111,7 +111,7 @@ def envelope_schema(schema_name: str) -> Schema:
 
 
 def key_schema(schema_name: str) -> Schema:
-    """Schema of keys."""
+    """Return the schema of keys."""
     return struct([("id", STRING)], name=f"{schema_name}.Key")
 
 
@@ -146,11 +146,11 @@ class Collection:
         object.__setattr__(self, "read_start", self.value_start + b'null,"after":')
 
     def read_end(self, source: bytes, op: str, now_ms: int) -> bytes:
-        """What follows the document in records of documents that were read: the same for many."""
+        """Return what follows the document in records of documents that were read: the same for many."""
         return b',"updateDescription":null,"source":%b%b' % (source, self.tail(op, now_ms))
 
     def tail(self, op: str, now_ms: int, transaction: bytes = b"null") -> bytes:
-        """The end of a value, behind the source block."""
+        """Return the end of a value, after the source block."""
         return b',"op":"%b","ts_ms":%d,"transaction":%b}%b' % (op.encode(), now_ms, transaction, self.value_end)
 
 
@@ -169,7 +169,7 @@ class CollectionFactory:
         self._built: dict[str, Collection] = {}
 
     def get(self, namespace: str) -> Collection:
-        """The collection of a namespace."""
+        """Return the collection of a namespace."""
         found = self._built.get(namespace)
         if found is None:
             found = self._built[namespace] = self._build(namespace)

@@ -1,4 +1,4 @@
-"""A MongoDB connector's configuration: checked, and parsed for the task (mongodb.md §1; `MongoDbConnectorConfig.java`)."""
+"""A MongoDB connector's configuration: checked, and parsed for the task (`MongoDbConnectorConfig`)."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ _OVERRIDES: Final = "snapshot.collection.filter.overrides"
 
 
 def present_config(config: Config) -> tuple[dict[str, str | None], list[str]]:
-    """The configuration in present names and modes, and a warning for each that was old."""
+    """Return the configuration in present names and modes, and a warning for each that was old."""
     present, warnings = with_present_names(config, _OLD_NAMES)
     return present, warnings + with_present_mode(present, _OLD_MODES)
 
 
 def validate_config(config: Config) -> list[ConfigValue]:
-    """Every property's value and problems, without asking the server. Does not raise."""
+    """Return every property's value and problems, without asking the server. Does not raise."""
     present = present_config(config)[0]
     found = [*validate(PROPERTIES, present), *validate_own(present)]
     by_name = {value.name: value for value in found}
@@ -161,7 +161,7 @@ def parse_config(config: Config) -> MongoConfig:
 
 
 def _without_effect(raw: Mapping[str, str]) -> list[str]:
-    """What nobody shall wait for."""
+    """Return accepted properties that have no effect."""
     found = []
     if raw["event.processing.failure.handling.mode"].strip().lower() != "fail":
         found.append("event.processing.failure.handling.mode: an event that cannot be decoded fails the task whatever it says")

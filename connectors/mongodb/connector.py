@@ -1,4 +1,4 @@
-"""The connector class: validation, and the one task's configuration (mongodb.md §1)."""
+"""The connector class: validation, and the one task's configuration."""
 
 from __future__ import annotations
 
@@ -37,12 +37,11 @@ class MongoDbConnector(SourceConnector):
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """Every property."""
+        """Return the definition of every property."""
         return definition(PROPERTIES)
 
     def validate(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
-        """Every property's value and problems; when there are none, a connection to the server is tried (`mongodb.connection.string` shows
-        its failure)."""
+        """Check every property; where all are sound, try to connect to the server (`mongodb.connection.string` shows its failure)."""
         found = validate_config(config)
         if not any(value.errors for value in found):
             # the driver is loaded only here: a worker that hosts no MongoDB connector needs none
@@ -58,17 +57,17 @@ class MongoDbConnector(SourceConnector):
         self._config = config
 
     def task_class(self) -> type[SourceTask]:
-        """One task class."""
+        """Return the class of its task."""
         from connectors.mongodb.task import MongoDbConnectorTask
 
         return MongoDbConnectorTask
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """Always one."""
+        """Return one configuration: there is always one task."""
         return [dict(self._config)]
 
     def alter_offsets(self, config: Mapping[str, str], offsets: Sequence[tuple[SourcePartition, SourceOffset | None]]) -> bool:
-        """Accepts offsets of this connector's one partition. Raises BadRequestError."""
+        """Check that the offsets are of this connector's one partition. Raises BadRequestError."""
         from connectors.mongodb.position.offset import MongoOffset
 
         return check_offsets(offsets, MongoOffset.load, key="server_id", others=("rs",))

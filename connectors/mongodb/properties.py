@@ -1,4 +1,4 @@
-"""The table of the MongoDB connector's properties (mongodb.md §1), and checks that only they need (`MongoDbConnectorConfig.java`)."""
+"""The table of the MongoDB connector's properties, and checks that only they need (`MongoDbConnectorConfig.java`)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _connection_string(text: str | None, _: Config) -> str | None:
 
 
 def _without_gaps(text: str | None, config: Config) -> str | None:
-    """A list of literal names; the reference says so of the property itself."""
+    """Return a list of literal names; the reference says so of the property itself."""
     if not text or (config.get("filters.match.mode") or "").strip().lower() != "literal":
         return None
     # as Java's split leaves them: gaps at the end are none
@@ -47,7 +47,7 @@ def _without_gaps(text: str | None, config: Config) -> str | None:
 
 
 def _names(text: str | None, config: Config) -> str | None:
-    """A list of regexes, or of literal names."""
+    """Return a list of regexes, or of literal names."""
     literal = (config.get("filters.match.mode") or "").strip().lower() == "literal"
     return None if literal else regexes(text, config)
 

@@ -1,6 +1,6 @@
-"""The task of the MongoDB connector: what the states of `engine/task.py` do. Memory is bounded by an answer of the server.
+"""The task of the MongoDB connector: what a start checks, and what the states of `engine/task.py` do.
 
-What a start does before anything is read: checks of the server and of the stored place (mongodb.md §6).
+Before anything is read, a start checks the server and the stored position. Memory is bounded by an answer of the server.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Start:
     """What a start does.
 
     Attributes:
-        position: from where streaming goes on; None for now, or `capture.start.op.time`. With what is done of a snapshot, where it goes on.
+        position: from where streaming continues; None for the present, or `capture.start.op.time`. An unfinished snapshot resumes by it.
         to_read: the collections of a snapshot; None when there is none to take.
     """
 
@@ -44,7 +44,7 @@ class Start:
 
 
 def prepare(client: Client, config: MongoConfig, position: MongoOffset | None, *, snapshot_done: bool) -> Start:
-    """Check and decide.
+    """Check the server and the stored position, and decide what to do.
 
     Args:
         position: the stored one, or that of the last batch.
@@ -59,8 +59,8 @@ def prepare(client: Client, config: MongoConfig, position: MongoOffset | None, *
     stored = StoredPosition.NONE
     if position is not None:
         stored = StoredPosition.UNFINISHED_SNAPSHOT if position.in_snapshot else StoredPosition.STREAMING
-    goes_on = position is not None and position.in_snapshot and _can_go_on(client, config, position)
-    if stored is StoredPosition.UNFINISHED_SNAPSHOT and not goes_on:
+    resumes = position is not None and position.in_snapshot and _can_resume(client, config, position)
+    if stored is StoredPosition.UNFINISHED_SNAPSHOT and not resumes:
         log.info("The previous snapshot did not end: a new one is taken")
     reads = mode.reads_data(stored) and not (snapshot_done and stored is StoredPosition.STREAMING)
     if (
@@ -79,20 +79,20 @@ def prepare(client: Client, config: MongoConfig, position: MongoOffset | None, *
         reads, position = True, None
     if not reads:
         return Start(None if stored is not StoredPosition.STREAMING else position, None)
-    start = position if goes_on and position is not None else current_position(client, config)
+    start = position if resumes and position is not None else current_position(client, config)
     found = connection.captured_namespaces(client, config)
     to_read = [name for name in found if config.namespaces.is_snapshotted(name)]
     check_guardrail(config, found)
     return Start(start, to_read)
 
 
-def _can_go_on(client: Client, config: MongoConfig, position: MongoOffset) -> bool:
+def _can_resume(client: Client, config: MongoConfig, position: MongoOffset) -> bool:
     """Whether a snapshot that was interrupted can go on: something of it is done, and the stream still has what happened since it began."""
     return bool(position.progress) and config.snapshot_mode.streams and _is_there(client, config, position)
 
 
 def check_guardrail(config: MongoConfig, found: list[str]) -> None:
-    """`guardrail.collections.max`. Raises FatalTaskError."""
+    """Apply `guardrail.collections.max`. Raises FatalTaskError."""
     most = config.number("guardrail.collections.max")
     if not most or len(found) <= most:
         return
@@ -103,7 +103,7 @@ def check_guardrail(config: MongoConfig, found: list[str]) -> None:
 
 
 def current_position(client: Client, config: MongoConfig) -> MongoOffset:
-    """Where the stream is now: what a snapshot that begins afterwards need not read from it.
+    """Return where the stream is now: what a snapshot that begins afterwards need not read from it.
 
     Raises:
         ServerError: the stream cannot be opened.
@@ -135,7 +135,7 @@ def _check_kind(client: Client) -> None:
 
 
 def _is_there(client: Client, config: MongoConfig, position: MongoOffset) -> bool:
-    """Whether the stream can go on behind a place. Raises LostConnectionError and what else is no answer to that."""
+    """Return whether the stream can continue after a position. Raises LostConnectionError and other errors that leave this open."""
     if position.token is None:
         return False
     try:
@@ -146,7 +146,7 @@ def _is_there(client: Client, config: MongoConfig, position: MongoOffset) -> boo
     return True
 
 
-#: The longest that the server may wait for an event: a task that shall stop waits for it.
+#: The longest that the server may wait for an event: a task that must stop waits for it.
 LONGEST_WAIT_MS = 500
 #: After so long without a change of ours the offset follows the server's log: an old token would be cut off with the log one day.
 QUIET_SECONDS = 20.0
@@ -155,7 +155,7 @@ QUIET_SECONDS = 20.0
 class MongoDbConnectorTask(DatabaseTask[MongoServices, MongoOffset]):
     """Snapshot, then stream, one deployment."""
 
-    #: A new start looks whether a place that is said to be lost is really gone.
+    #: A new start checks whether a position that is said to be lost is really gone.
     passing: ClassVar[tuple[type[ConnectError], ...]] = (RetriableError, LostPositionError)
 
     def __init__(self) -> None:
@@ -267,7 +267,7 @@ class MongoDbConnectorTask(DatabaseTask[MongoServices, MongoOffset]):
             names = [name for name in found if self._config.namespaces.is_snapshotted(name, list(request.collections))]
             if not names:
                 log.warning("The blocking snapshot '%s' matches no captured collection: %s", request.signal, ", ".join(request.collections))
-            # the stream is closed: the server would give up a cursor that nobody reads for ten minutes
+            # the stream is closed: the server would give up a cursor that is not read for ten minutes
             base = self._stream.offset if self._stream is not None else self._position or MongoOffset()
             if self._stream is not None:
                 self._stream.close()
@@ -282,33 +282,33 @@ class MongoDbConnectorTask(DatabaseTask[MongoServices, MongoOffset]):
             log.error("The blocking snapshot '%s' cannot begin; streaming goes on. %s", request.signal, error)
 
     def _read_stream(self) -> EncodedBatch | None:
-        side = self._side
+        services = self._side
         stream = self._stream
         if stream is None:
             stream = self._stream = self._open_stream()
-            side.attach(stream)
+            services.attach(stream)
             if self._position is None and stream.offset.token is not None and (batch := self._batch(stream.offset)) is not None:
-                # nothing is stored yet: a kill before the first commit would begin behind what has happened by then
+                # nothing is stored yet: a kill before the first commit would begin after what has happened by then
                 batch.is_milestone = True
                 return batch
-        side.before_read()
-        if side.blocking:
+        services.before_read()
+        if services.blocking:
             batch = self._batch(stream.offset)
-            self._begin_blocking(side.blocking.popleft())
+            self._begin_blocking(services.blocking.popleft())
             return batch
         offset = stream.offset if stream.read() else None
         self._is_well()
-        side.after_read()
+        services.after_read()
         now = time.monotonic()
         if offset is not None:
             self._quiet_until = now + QUIET_SECONDS
-        if side.beat() or (offset is None and now >= self._quiet_until):
+        if services.beat() or (offset is None and now >= self._quiet_until):
             offset = offset or stream.idle_offset
             self._quiet_until = now + QUIET_SECONDS
         return self._batch(offset)
 
     def _batch(self, offset: MongoOffset | None) -> EncodedBatch | None:
-        """What waits, with the offset of the last event (None: as before), and what goes on beside the stream."""
+        """Return what waits, with the offset of the last event (None: as before), and the services' records."""
         fields = self._side.fields()
         rows = self._side.pending.take()
         before = self._position or MongoOffset()
@@ -323,7 +323,7 @@ class MongoDbConnectorTask(DatabaseTask[MongoServices, MongoOffset]):
         client = self._open_client()
         start = self._position
         if (start is None or start.is_empty) and config.capture.start_at is None:
-            # a place of our own, from which to go on should the connection break before the first event
+            # a position of our own, from which to continue if the connection breaks before the first event
             start = current_position(client, config)
         wait = config.number("cursor.max.await.time.ms")
         wait_ms = min(wait, LONGEST_WAIT_MS) if wait > 0 else int(IDLE_SECONDS * 1000)

@@ -1,4 +1,4 @@
-"""The configuration of the PostgreSQL connector in its parsed form, and what is refused of it (postgres.md §2, §3)."""
+"""The configuration of the PostgreSQL connector in its parsed form, and what is refused of it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SSL = {"database.sslmode": "sslmode", "database.sslcert": "sslcert", "database.
 
 
 def is_system_table(table: TableId) -> bool:
-    """Tables that are never captured (postgres.md §1)."""
+    """Return whether a table is never captured."""
     schema = table.schema.lower()
     return schema in ("pg_catalog", "information_schema") or schema.startswith("pg_temp") or table.table == "spatial_ref_sys"
 
@@ -47,7 +47,7 @@ _REFUSED_VALUES: Final = {"snapshot.query.mode": "custom", "snapshot.locking.mod
 
 
 def _refusals(config: Config) -> dict[str, str]:
-    """Shown property → problem: what is given and not there, and what is not installed or refuses its properties."""
+    """Return shown property → problem: what is given and not there, and what is not installed or refuses its properties."""
     found = {}
     for name, refused in _REFUSED_VALUES.items():
         if (config.get(name) or "").strip().lower() == refused:
@@ -56,13 +56,13 @@ def _refusals(config: Config) -> dict[str, str]:
 
 
 def present_config(config: Config) -> tuple[dict[str, str | None], list[str]]:
-    """The configuration in present names and modes, and a warning for each that was old."""
+    """Return the configuration in present names and modes, and a warning for each that was old."""
     present, warnings = with_present_names(config, _OLD_NAMES)
     return present, warnings + with_present_mode(present, _OLD_MODES)
 
 
 def validate_config(config: Config) -> list[ConfigValue]:
-    """Every property's value and problems, without asking the server. Does not raise."""
+    """Return every property's value and problems, without asking the server. Does not raise."""
     present = present_config(config)[0]
     found = validate(PROPERTIES, present)
     found += validate({name: known for name, known in {**UNLISTED, **EXTENSIONS}.items() if name in present}, present)
@@ -113,13 +113,13 @@ class PostgresConfig(ParsedConfig):
 
     @property
     def offset_mismatch_strategy(self) -> str:
-        """`offset.mismatch.strategy`; a name that nobody knows trusts the offset, as in Debezium."""
+        """`offset.mismatch.strategy`; an unknown name trusts the offset, as in Debezium."""
         found = self.choice("offset.mismatch.strategy")
         return "trust_offset" if found == "no_validation" and self.flag("slot.seek.to.known.offset.on.start") else found
 
     @property
     def confirms_positions(self) -> bool:
-        """Whether we tell the server what it may discard (`lsn.flush.mode` other than manual)."""
+        """Whether we confirm to the server what it may discard (`lsn.flush.mode` other than manual)."""
         mode = self.choice("lsn.flush.mode")
         return mode != "manual" if mode else self.flag("flush.lsn.source")
 
@@ -178,7 +178,7 @@ def _table_id(text: str) -> TableId | None:
 
 
 def _statements(raw: Mapping[str, str]) -> dict[str, str]:
-    """`snapshot.select.statement.overrides`: statements by the names of the tables that they are read in place of."""
+    """`snapshot.select.statement.overrides`: SELECTs by the names of the tables that they replace."""
     found = {}
     for table in filter(None, (part.strip() for part in raw.get("snapshot.select.statement.overrides", "").split(","))):
         statement = raw.get(f"snapshot.select.statement.overrides.{table}")

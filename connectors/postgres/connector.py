@@ -1,4 +1,4 @@
-"""The connector class: validation, and the one task's configuration (postgres.md §1, §3)."""
+"""The connector class: validation, and the one task's configuration."""
 
 from __future__ import annotations
 
@@ -26,12 +26,11 @@ class PostgresConnector(SourceConnector):
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """Every property."""
+        """Return the definition of every property."""
         return definition(PROPERTIES)
 
     def validate(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
-        """Every property's value and problems; when there are none, a connection to the server is tried (`database.hostname` shows its
-        failure)."""
+        """Check every property; where all are sound, try to connect to the server (`database.hostname` shows its failure)."""
         found = validate_config(config)
         if not any(value.errors for value in found):
             # the driver is loaded only here: a worker that hosts no PostgreSQL connector needs none
@@ -48,15 +47,15 @@ class PostgresConnector(SourceConnector):
         self._config = config
 
     def task_class(self) -> type[SourceTask]:
-        """One task class."""
+        """Return the class of its task."""
         from connectors.postgres.task import PostgresConnectorTask
 
         return PostgresConnectorTask
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """Always one."""
+        """Return one configuration: there is always one task."""
         return [dict(self._config)]
 
     def alter_offsets(self, config: Mapping[str, str], offsets: Sequence[tuple[SourcePartition, SourceOffset | None]]) -> bool:
-        """Accepts offsets of this connector's one partition. Raises BadRequestError."""
+        """Check that the offsets are of this connector's one partition. Raises BadRequestError."""
         return check_offsets(offsets, PostgresOffset.load)

@@ -1,7 +1,7 @@
-"""From the server's error codes to this project's error classes (postgres.md §17): one table, first match wins.
+"""From the server's error codes to this project's error classes: one table, the first match wins.
 
-The class is the decision: a retriable error makes the task connect again and go on from its last position, a fatal one ends it. Debezium
-repeats every SQL error for ever; here an error that repeating cannot mend ends the task and says what to run instead.
+The class is the decision: a retriable error makes the task connect again and continue from its last position, a fatal one ends it.
+Debezium repeats every SQL error for ever; here an error that repeating cannot mend ends the task and says what to run instead.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ class ServerError(Exception):
 
 
 def class_of(sqlstate: str) -> type[ConnectError]:
-    """The class that a SQLSTATE stands for."""
+    """Return the class that a SQLSTATE stands for."""
     return next(found for prefix, found in CLASSES if sqlstate.startswith(prefix))
 
 
 def translate(error: ServerError, what: str, *, user: str = "", database: str = "") -> ConnectError:
-    """The error to raise.
+    """Return the error to raise.
 
     Args:
         what: what was being done, as the beginning of a sentence: ``Cannot read the table public.t``.
@@ -108,7 +108,7 @@ _CONNECT_TEXTS: Final[tuple[tuple[str, str], ...]] = (
 
 
 def connect_error(message: str) -> ServerError:
-    """The error of a connection that could not be opened, from libpq's text."""
+    """Return the error of a connection that could not be opened, from libpq's text."""
     lines = message.strip().splitlines() or ["the connection was closed"]
     # one line for each address that was tried, and for a refusal a question below it
     line = next((line for line in reversed(lines) if " failed: " in line), lines[-1])

@@ -34,7 +34,7 @@ TRUST_GREATER: Final = "trust_greater_lsn"
 def settle(
     general: Connection, slot: str, confirmed_lsn: int, position: PostgresOffset, strategy: str, *, confirms: bool
 ) -> PostgresOffset:
-    """The position to stream from.
+    """Return the position to stream from.
 
     Args:
         confirmed_lsn: the slot's.
@@ -84,9 +84,9 @@ class Start:
         tables: the captured ones.
         position: the stored one; None when there is none or the server has lost its log.
         to_read: tables of the snapshot to take, in order; None when none is taken.
-        snapshot_lsn: where streaming goes on after the snapshot; None when nothing follows it.
-        exported: the moment that the snapshot reads, when a slot was made; to be released once the reading transaction has begun.
-        goes_on: whether the snapshot is the rest of one that was interrupted.
+        snapshot_lsn: where streaming continues after the snapshot; None when nothing follows it.
+        exported: the consistent snapshot to read, when a slot was made; to be released once the reading transaction has begun.
+        resumes_snapshot: whether the snapshot is the rest of one that was interrupted.
         published: what the publication held before this start, where it follows the filters.
     """
 
@@ -96,12 +96,12 @@ class Start:
     to_read: list[TableId] | None
     snapshot_lsn: int | None
     exported: slot.ExportedSnapshot | None
-    goes_on: bool = False
+    resumes_snapshot: bool = False
     published: frozenset[TableId] | None = None
 
 
 def open_general(config: PostgresConfig, should_stop: Callable[[], bool]) -> Connection:
-    """The connection for everything but the stream, after `database.initial.statements`.
+    """Return the connection for everything but the stream, after `database.initial.statements`.
 
     Raises:
         ConnectError: it cannot be opened.
@@ -132,10 +132,10 @@ def prepare(
     is_stored: bool,
     should_stop: Callable[[], bool],
 ) -> Start:
-    """Look, decide, make.
+    """Check the server, decide what to read, and create publication and slot.
 
     Args:
-        position: the offset to go on from.
+        position: the offset to continue from.
         snapshot_begun: whether this task has taken a snapshot since it was started; `always` asks for one, not for one a reconnection.
         is_stored: whether the offsets topic holds the position: the slot may be moved to no other.
 
@@ -178,13 +178,13 @@ def prepare(
     if server.slot is None:
         failover = config.flag("slot.failover") and server.version >= 170000 and not server.is_standby
         exported = slot.create_slot(config.connection, config.slot, failover=failover, observer=general, should_stop=should_stop)
-    goes_on = reads and _can_go_on(position, server)
-    if server.slot is not None and reads and position is not None and (goes_on or not position.is_snapshot_unfinished):
-        exported = slot.export_snapshot_beside(config.connection, config.slot, observer=general, should_stop=should_stop)
+    resumes_snapshot = reads and _can_resume(position, server)
+    if server.slot is not None and reads and position is not None and (resumes_snapshot or not position.is_snapshot_unfinished):
+        exported = slot.export_temporary_snapshot(config.connection, config.slot, observer=general, should_stop=should_stop)
     lsn = server.slot.confirmed_lsn if server.slot else None
     if is_stored and position is not None and not reads and lsn is not None and not position.is_snapshot_unfinished:
         position = settle(general, config.slot, lsn, position, config.offset_mismatch_strategy, confirms=config.confirms_positions)
-    return Start(server, tables, position, to_read, exported.lsn if exported else lsn, exported, goes_on, published)
+    return Start(server, tables, position, to_read, exported.lsn if exported else lsn, exported, resumes_snapshot, published)
 
 
 def _check_number(tables: Sequence[TableId], config: PostgresConfig) -> None:
@@ -220,15 +220,15 @@ def _stored(position: PostgresOffset | None) -> StoredPosition:
 
 
 def _reads_data(position: PostgresOffset | None, config: PostgresConfig, *, snapshot_begun: bool) -> bool:
-    """Whether this start reads the tables (postgres.md §8.1). Raises FatalTaskError when it would have to and may not."""
+    """Return whether this start reads the tables. Raises FatalTaskError when it would have to and may not."""
     stored = _stored(position)
     if snapshot_begun and stored is StoredPosition.STREAMING:
         return False
     return config.snapshot_mode.reads_data(stored)
 
 
-def _can_go_on(position: PostgresOffset | None, server: ServerState) -> bool:
-    """Whether what an interrupted snapshot left can be read alone: the slot must still give every change since then."""
+def _can_resume(position: PostgresOffset | None, server: ServerState) -> bool:
+    """Return whether what an interrupted snapshot left can be read alone: the slot must still give every change since then."""
     if position is None or not position.is_snapshot_unfinished or position.progress is None:
         return False
     confirmed = server.slot.confirmed_lsn if server.slot is not None else None
@@ -243,10 +243,10 @@ def _can_go_on(position: PostgresOffset | None, server: ServerState) -> bool:
 
 
 def _is_lost(position: PostgresOffset | None, server: ServerState, config: PostgresConfig) -> bool:
-    """Whether the server can no longer stream from the stored position, so that a snapshot has to take its place.
+    """Return whether the server can no longer stream from the stored position, so that a snapshot is needed instead.
 
     Raises:
-        FatalTaskError: it cannot, and the mode takes no snapshot for that.
+        FatalTaskError: it cannot, and the mode does not allow a snapshot for that.
     """
     mode = config.snapshot_mode
     if position is None or position.is_snapshot_unfinished or not mode.streams:

@@ -1,4 +1,4 @@
-"""Properties of the PostgreSQL connector: definitions, checks and order (postgres.md §2, §3). What is read of them is `config.py`'s."""
+"""Properties of the PostgreSQL connector: definitions, checks and order. `config.py` parses them."""
 
 from __future__ import annotations
 

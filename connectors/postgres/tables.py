@@ -36,7 +36,7 @@ class Reselector:
     """Makes the functions that fill rows in. Owned by the task's thread.
 
     Args:
-        general: the connection of now; it is asked while the stream waits.
+        general: returns the task's open connection, which is replaced after a reconnect; it is used while the stream waits.
     """
 
     def __init__(self, options: Reselect, general: Callable[[], Connection]) -> None:
@@ -44,15 +44,14 @@ class Reselector:
         self._general = general
 
     def filler(self, table: TableId, columns: Sequence[ColumnPlan], key: Sequence[str], event_key: Sequence[str]) -> Fill | None:
-        """See `Reselect.filler`."""
         names = [quote_name(plan.name) for plan in columns]
         source = f"{quote_name(table.schema)}.{quote_name(table.table)}"
 
         def read(wanted: Sequence[int], key: Sequence[tuple[int, str]]) -> Sequence[Sequence[str | None]]:
-            condition = " AND ".join(f"{names[place]} = {quote_literal(text)}" for place, text in key)
+            condition = " AND ".join(f"{names[column]} = {quote_literal(text)}" for column, text in key)
             try:
                 return self._general().query(
-                    f"SELECT {', '.join(names[place] for place in wanted)} FROM {source} WHERE {condition} LIMIT 2"
+                    f"SELECT {', '.join(names[column] for column in wanted)} FROM {source} WHERE {condition} LIMIT 2"
                 )
             except ServerError as error:
                 if class_of(error.sqlstate) is RetriableError:
@@ -81,10 +80,10 @@ class CapturedTable:
 
 
 def table_of_relation(relation: Relation, table: Table[PgColumn] | None, types: dict[int, TypeInfo]) -> Table[PgColumn]:
-    """The structure of a table in the stream: the columns that the server sends, in its order.
+    """Return the structure of a table in the stream: the columns that the server sends, in its order.
 
-    Types come from the message; nullability, defaults and the key from the present catalog (postgres.md §13.5). A column that the catalog
-    no longer has is optional.
+    Types come from the message; nullability, defaults and the key from the present catalog. A column that the catalog no longer has is
+    optional.
     """
     columns = []
     for sent in relation.columns:
@@ -139,10 +138,10 @@ class TableFactory:
         self._warned: set[str] = set()
 
     def build(self, table: Table[PgColumn], known: CapturedTable | None = None, *, streamed: bool = False) -> CapturedTable:
-        """A table's parts; `known` itself when its structure is the same.
+        """Return a table's parts; `known` itself when its structure is the same.
 
         Args:
-            streamed: whether the structure came with the stream: propagated source types tell the two ways apart.
+            streamed: whether the structure came with the stream: propagated source types differ between the two ways.
         """
         config = self._config
         key = config.keys.columns(table)

@@ -1,4 +1,4 @@
-"""The task of the PostgreSQL connector: the state machine of `engine/task.py`, with a state that goes on with an interrupted snapshot.
+"""The task of the PostgreSQL connector: the state machine of `engine/task.py`, with a state that resumes an interrupted snapshot.
 
     CONNECT ──────────────> SNAPSHOT ──> STREAMING
         └───> CATCH_UP ────────^
@@ -38,8 +38,8 @@ from connectors.postgres.tables import Reselector, TableFactory
 log = logging.getLogger(__name__)
 
 CONNECTOR_NAME = "postgresql"
-#: So much log may pass without a change of ours before the offset follows it: a segment of PostgreSQL's log is twice as large. Less of it
-#: waits so long: the server frees its log only up to a place that it noted before the one that is confirmed.
+#: After this much log without a change of ours the offset follows it: a segment of PostgreSQL's log is twice as large. Less of it waits
+#: this long: the server frees its log only up to a position that it noted before the one that is confirmed.
 QUIET_BYTES, QUIET_SECONDS = 8_000_000, 20.0
 #: How long a task that stops waits for the server to drop its slot.
 DROP_SECONDS = 10.0
@@ -100,7 +100,7 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
             self._not_before = time.monotonic() + self._config.seconds("snapshot.delay.ms")
 
     def keep_alive(self) -> None:
-        """Tell the server that we live, while Kafka takes nothing."""
+        """Keep the connection alive while Kafka takes nothing."""
         if self._stream is not None:
             try:
                 self._stream.keep_alive()
@@ -122,7 +122,7 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
                 log.warning("The server did not hear that it may discard up to %s: %s", format_lsn(self._acknowledged), error)
 
     def metrics(self) -> Sequence[MetricGroup]:
-        """Debezium's two beans, and how far the slot is behind."""
+        """Return Debezium's two beans, and the lag of the slot."""
         slot_figures: dict[str, int] = {"acknowledged-lsn": self._acknowledged}
         if self._stream is not None:
             slot_figures |= {
@@ -252,7 +252,7 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
                 start.exported.release()
 
     def _catch_up(self) -> EncodedBatch | None:
-        """Stream up to the moment at which what is left of a snapshot is read."""
+        """Stream up to the consistent snapshot in which the rest of the tables is read."""
         stream = self._open()
         stream.until = self._life.catch_up_to
         if stream.has_reached_end:
@@ -295,15 +295,15 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
             log.error("The blocking snapshot '%s' cannot begin; streaming goes on. %s", request.signal, error)
 
     def _read_stream(self) -> EncodedBatch | None:
-        side = self._side
+        services = self._side
         stream = self._open()
-        side.before_read()
-        if side.blocking:
-            self._begin_blocking(side.blocking.popleft())
+        services.before_read()
+        if services.blocking:
+            self._begin_blocking(services.blocking.popleft())
             return self._batch(None)
-        offset = stream.read(side.patience(self._wait_seconds))
-        side.after_read()
-        if self._position is not None and side.beat() and stream.settled is not None:
+        offset = stream.read(services.patience(self._wait_seconds))
+        services.after_read()
+        if self._position is not None and services.beat() and stream.settled is not None:
             offset = stream.settled
         if offset is not None:
             self._quiet_until = time.monotonic() + QUIET_SECONDS
@@ -323,9 +323,9 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
         return self._stream
 
     def _quiet_offset(self, stream: ChangeStream) -> PostgresOffset | None:
-        """An offset that lets the server discard its log although no captured table changes; None while that is not worth a record.
+        """Return an offset that lets the server discard its log although no captured table changes; None while that is not worth a record.
 
-        The offset goes to the offsets topic like any other, and only then to the server: a start finds both at the same place.
+        The offset goes to the offsets topic like any other, and only then to the server: a start finds both at the same position.
         """
         found = stream.quiet
         # the first offset of all is worth nothing in bytes, so that it waits its time
@@ -338,7 +338,7 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
         return found
 
     def _batch(self, offset: PostgresOffset | None) -> EncodedBatch | None:
-        """What waits, with the offset of the last event (None: as before), and what goes on beside the stream."""
+        """Return what waits, with the offset of the last event (None: as before), and the services' records."""
         fields = self._side.fields()
         rows = self._side.pending.take()
         before = self._position or PostgresOffset()

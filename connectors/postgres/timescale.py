@@ -1,8 +1,8 @@
 """Changes of TimescaleDB's chunks as changes of their hypertables (`io.debezium.connector.postgresql.transforms.timescaledb.TimescaleDb`).
 
-TimescaleDB keeps the rows of a hypertable, and those of a continuous aggregate, in chunks, which are tables of a schema of its own. Which
-chunk belongs to what is asked of TimescaleDB's catalog, over a connection of the transform's own (`database.*` among its properties),
-opened for the first chunk and asked again for each chunk that is not known yet.
+TimescaleDB keeps the rows of a hypertable, and those of a continuous aggregate, in chunks, which are tables of a schema of its own.
+TimescaleDB's catalog says which chunk belongs to what. The transform reads it over a connection of its own (`database.*` among its
+properties), opened for the first chunk, and reads it again for each chunk that is not known yet.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class TimescaleDb(DebeziumTransform):
     )
 
     def configure(self, config: Mapping[str, str]) -> None:
-        """Take properties, prefix stripped, the `database.*` ones of the catalog's server among them. Raises ConfigError."""
+        """Read the properties, prefix stripped, the `database.*` ones of the catalog's server among them. Raises ConfigError."""
         super().configure(config)
         self._config = {name.removeprefix("database."): value.strip() for name, value in config.items() if name.startswith("database.")}
         self._connection: Connection | None = None
@@ -79,7 +79,7 @@ class TimescaleDb(DebeziumTransform):
         self._prefix: str = config["target.topic.prefix"]
 
     def apply(self, record: SourceRecord | SinkRecord) -> SourceRecord | SinkRecord:
-        """The record of the hypertable or aggregate; one of no chunk is left alone.
+        """Return the record of the hypertable or aggregate; one of no chunk is left alone.
 
         Raises:
             RetriableError: the catalog cannot be read now.

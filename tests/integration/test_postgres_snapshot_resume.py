@@ -305,7 +305,7 @@ def test_without_room_for_a_temporary_slot_the_end_is_right_all_the_same(source:
         source.connection.execute("UPDATE item SET version = 2 WHERE id = %s", (id_,))
     source.connection.execute("DELETE FROM item WHERE id IN (6, 211, 501)")
     source.connection.execute("UPDATE item SET id = id + 1000, version = 3 WHERE id IN (7, 502)")
-    monkeypatch.setattr(slot, "export_snapshot_beside", lambda *_, **__: None)
+    monkeypatch.setattr(slot, "export_temporary_snapshot", lambda *_, **__: None)
     source.connection.execute("INSERT INTO item VALUES (-9, 1, 'the end')")
 
     def has_streamed(task: DirectTask) -> bool:

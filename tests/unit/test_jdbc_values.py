@@ -61,17 +61,17 @@ def test_times_keep_every_digit_and_mysqls_range(nanos: int, text: str) -> None:
 
 
 def test_moments_before_1970_and_before_christ() -> None:
-    assert values.moment_text(-1_000) == "1969-12-31 23:59:59.999999"
-    assert values.moment_text(-719163 * values.DAY) == "0001-12-31 00:00:00 BC"
+    assert values.timestamp_text(-1_000) == "1969-12-31 23:59:59.999999"
+    assert values.timestamp_text(-719163 * values.DAY) == "0001-12-31 00:00:00 BC"
 
 
 def test_zoned_moments_are_shown_by_the_clocks_of_a_zone() -> None:
     berlin = ZoneInfo("Europe/Berlin")
-    assert values.local_moment("2024-02-29T12:00:00.123456789Z", berlin) == "2024-02-29 13:00:00.123456"
+    assert values.local_timestamp("2024-02-29T12:00:00.123456789Z", berlin) == "2024-02-29 13:00:00.123456"
     assert values.local_time("10:00:00.5+02:00", ZoneInfo("UTC")) == "08:00:00.500000"
     for wrong in ("x", "9999-12-31T23:59:59Z"):
         with pytest.raises(DataError):
-            values.local_moment(wrong, ZoneInfo("Asia/Tokyo"))
+            values.local_timestamp(wrong, ZoneInfo("Asia/Tokyo"))
 
 
 @pytest.mark.parametrize(

@@ -44,60 +44,60 @@ class Dialect(ABC):
     # -- names and literals --------------------------------------------------------------------------------------------------------
 
     def column_name(self, name: str) -> str:
-        """A column's name as the database has it, not quoted."""
+        """Return a column's name as the database has it, not quoted."""
         return name if self._config.quotes else name.lower()
 
     def table_name(self, table: TableId) -> TableId:
-        """A table's name as the database has it, not quoted."""
+        """Return a table's name as the database has it, not quoted."""
         return table
 
     def quoted(self, name: str) -> str:
-        """A name in a statement."""
+        """Quote a name for a statement."""
         return self._quote(name)
 
     def quoted_column(self, column: Column) -> str:
-        """A column in a statement."""
+        """Quote a column's name for a statement."""
         return self._quote(self.column_name(column.name))
 
     def quoted_table(self, table: TableId) -> str:
-        """A table in a statement."""
+        """Quote a table's name for a statement."""
         found = self.table_name(table)
         return f"{self._quote(found.space)}.{self._quote(found.name)}" if found.space else self._quote(found.name)
 
     def literal(self, text: str) -> str:
-        """A text in a statement, its percent signs not doubled for the driver: `_ddl` does that.
+        """Quote a text for a statement, its percent signs not doubled for the driver: `_ddl` does that.
 
         Two quotes are left as they are, since Debezium's sources give a default that has one quote with two (`AbstractType.java`).
         """
         return "'" + _QUOTES.sub(lambda run: run[0] if len(run[0]) % 2 == 0 else 2 * run[0], text) + "'"
 
     def _ddl(self, text: str) -> str:
-        """A piece of a statement that is no quoted name, as the driver reads it."""
+        """Return a piece of a statement that is no quoted name, as the driver reads it."""
         return text if self.placeholder == "?" else text.replace("%", "%%")
 
     # -- tables --------------------------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def columns_of(self, connection: Connection, table: TableId) -> frozenset[str] | None:
-        """The names of a table's columns, folded by `same_name`; None when there is no such table."""
+        """Return the names of a table's columns, folded by `same_name`; None when there is no such table."""
 
     def same_name(self, name: str) -> str:
-        """A column's name for comparisons."""
+        """Return a column's name for comparisons."""
         return name.lower() if self.ignores_case else name
 
     def missing(self, shape: Shape, columns: frozenset[str]) -> list[Column]:
-        """The columns of a shape that a table does not have."""
+        """Return the columns of a shape that a table does not have."""
         return [column for column in shape.columns if self.same_name(self.column_name(column.name)) not in columns]
 
     def create_table(self, table: TableId, shape: Shape) -> str:
-        """The statement that makes a table for rows of a shape."""
+        """Return the statement that makes a table for rows of a shape."""
         parts = [self._specification(column, is_nullable=column.schema.optional and not column.is_key) for column in shape.columns]
         if shape.keys:
             parts.append(f"PRIMARY KEY ({', '.join(map(self.quoted_column, shape.keys))})")
         return f"CREATE TABLE {self.quoted_table(table)} ({', '.join(parts)})"
 
     def add_columns(self, table: TableId, columns: Sequence[Column]) -> list[str]:
-        """The statements that add columns."""
+        """Return the statements that add columns."""
         added = ", ".join(f"ADD COLUMN {self._specification(column, is_nullable=column.schema.optional)}" for column in columns)
         return [f"ALTER TABLE {self.quoted_table(table)} {added}"]
 
@@ -112,7 +112,7 @@ class Dialect(ABC):
     # -- rows ----------------------------------------------------------------------------------------------------------------------
 
     def insert(self, table: TableId, shape: Shape) -> tuple[str, str, str]:
-        """An insertion: what stands before the rows, one row, and what stands after them."""
+        """Return an insertion: what stands before the rows, one row, and what stands after them."""
         if not shape.columns:
             return f"INSERT INTO {self.quoted_table(table)} DEFAULT VALUES", "", ""
         names = ", ".join(map(self.quoted_column, shape.columns))
@@ -120,7 +120,7 @@ class Dialect(ABC):
         return f"INSERT INTO {self.quoted_table(table)} ({names}) VALUES ", f"({row})", ""
 
     def upsert(self, table: TableId, shape: Shape) -> tuple[str, str, str]:
-        """An insertion that changes the row which is there already."""
+        """Return an insertion that changes the row which is there already."""
         before, row, _ = self.insert(table, shape)
         keys = ", ".join(map(self.quoted_column, shape.keys))
         if not shape.others:
@@ -129,28 +129,28 @@ class Dialect(ABC):
         return before, row, f" ON CONFLICT ({keys}) DO UPDATE SET {changes}"
 
     def update(self, table: TableId, shape: Shape) -> str:
-        """A change of a row by its key; its parameters are the other columns', then the key's."""
+        """Return a change of a row by its key; its parameters are the other columns', then the key's."""
         changes = ", ".join(map(self._equals, shape.others))
         where = f" WHERE {' AND '.join(map(self._equals, shape.keys))}" if shape.keys else ""
         return f"UPDATE {self.quoted_table(table)} SET {changes}{where}"
 
     def delete(self, table: TableId, shape: Shape) -> str:
-        """A deletion of a row by its key."""
+        """Return a deletion of a row by its key."""
         return f"DELETE FROM {self.quoted_table(table)} WHERE {' AND '.join(map(self._equals, shape.keys))}"
 
     def truncate(self, table: TableId) -> str:
-        """A deletion of all rows."""
+        """Return a deletion of all rows."""
         return f"TRUNCATE TABLE {self.quoted_table(table)}"
 
     def marker(self, column: Column) -> str:
-        """What stands for a column's value."""
+        """Return what stands for a column's value."""
         return self.kinds.of(column.schema).marker.replace("?", self.placeholder)
 
     def _equals(self, column: Column) -> str:
         return f"{self.quoted_column(column)} = {self.marker(column)}"
 
     def binder(self, columns: Sequence[Column]) -> Binder:
-        """The function that makes parameters of the columns' values. It raises DataError."""
+        """Return the function that makes parameters of the columns' values. It raises DataError."""
         kinds = [self.kinds.of(column.schema) for column in columns]
         steps = [(kind.convert(column.schema), kind.width) for kind, column in zip(kinds, columns, strict=True)]
 

@@ -38,12 +38,12 @@ from connectors.jdbc.types.kinds import (
     as_bytes,
     bit_length,
     by_converter,
+    dates_and_times,
     decimal_digits,
     decimals,
     digits_of,
     geometry_parts,
     length,
-    moments,
     named,
     no_default,
     number,
@@ -129,17 +129,17 @@ def _unsigned_default(schema: Schema, value: Any, quote: Quote) -> str | None:
 
 
 def mysql_kinds(quote: Quote, zone: ZoneInfo, *, is_mariadb: bool, has_axes: bool) -> Kinds:
-    """The kinds.
+    """Return the kinds.
 
     Args:
         quote: makes a literal of a text.
-        zone: whose clocks show moments that had a zone.
+        zone: the zone in which timestamps that had one are written.
         has_axes: whether the server knows axis orders (MySQL 8): it reads WKB of EPSG 4326 as latitude and longitude unless the
             statement says otherwise, and sources give longitude first.
     """
 
     def zoned(value: Any) -> str:
-        return values.local_moment(_INFINITIES.get(value, value), zone)
+        return values.local_timestamp(_INFINITIES.get(value, value), zone)
 
     def time(schema: Schema, is_key: bool) -> str:
         return f"time({digits_of(schema)})"
@@ -164,7 +164,7 @@ def mysql_kinds(quote: Quote, zone: ZoneInfo, *, is_mariadb: bool, has_axes: boo
             "STRING": Kind(_string, always(unchanged), _text_unless_long(_string)),
             "BYTES": Kind(_binary, always(as_bytes), no_default),
             "MAP": Kind(json.column, always(values.map_json), no_default),
-            **moments(named("date"), time, lambda schema, is_key: f"datetime({digits_of(schema)})"),
+            **dates_and_times(named("date"), time, lambda schema, is_key: f"datetime({digits_of(schema)})"),
             **decimals(lambda schema, is_key: f"decimal({decimal_digits(schema, 65, most_scale=30)})", "double precision"),
             ZONED_TIME: Kind(time, always(lambda value: values.local_time(value, zone)), no_default),
             ZONED_TIMESTAMP: Kind(lambda schema, is_key: f"timestamp({digits_of(schema)})", always(zoned), by_converter(always(zoned))),
@@ -217,20 +217,17 @@ class MySqlDialect(Dialect):
         return super().literal(text.replace("\\", "\\\\"))
 
     def columns_of(self, connection: Connection, table: TableId) -> frozenset[str] | None:
-        """As `Dialect.columns_of`."""
         wanted = self.table_name(table)
         query = "SELECT column_name FROM information_schema.columns WHERE table_schema = COALESCE(%s, DATABASE()) AND table_name = %s"
         found = connection.exec_driver_sql(query, (wanted.space or None, wanted.name)).scalars()
         return frozenset(self.same_name(name) for name in found) or None
 
     def insert(self, table: TableId, shape: Shape) -> tuple[str, str, str]:
-        """As `Dialect.insert`."""
         if not shape.columns:
             return f"INSERT INTO {self.quoted_table(table)} VALUES ", "()", ""
         return super().insert(table, shape)
 
     def upsert(self, table: TableId, shape: Shape) -> tuple[str, str, str]:
-        """As `Dialect.upsert`."""
         before, row, _ = self.insert(table, shape)
         names = map(self.quoted_column, shape.others or shape.keys)
         if self._has_alias:

@@ -38,12 +38,12 @@ from connectors.jdbc.types.kinds import (
     as_bytes,
     bit_length,
     by_converter,
+    dates_and_times,
     decimal_digits,
     decimals,
     digits_of,
     geometry_parts,
     length,
-    moments,
     named,
     no_default,
     number,
@@ -87,7 +87,7 @@ def _bits_convert(schema: Schema) -> Convert:
 
 
 def _bit(value: Any) -> str:
-    """A BIT(1), which Debezium's sources give as a boolean."""
+    """Return a BIT(1), which Debezium's sources give as a boolean."""
     return str(value) if isinstance(value, str) else "1" if value else "0"
 
 
@@ -120,7 +120,7 @@ def _source_named(schema: Schema, is_key: bool) -> str:
 
 
 def _point(value: Any) -> str | None:
-    """A Point as text; reading its WKB would need PostGIS."""
+    """Return a Point as text; reading its WKB would need PostGIS."""
     schema = getattr(value, "schema", None)
     if schema is None or schema.field("x") is None or schema.field("y") is None:
         raise DataError(f"Unexpected PointType value '{value}' with type '{type(value).__name__}'")
@@ -132,7 +132,7 @@ def _range(value: Any) -> str:
 
 
 def postgres_kinds(postgis: str) -> Kinds:
-    """The kinds.
+    """Return the kinds.
 
     Args:
         postgis: the quoted name of the schema that has PostGIS's types and functions.
@@ -183,7 +183,7 @@ def postgres_kinds(postgis: str) -> Kinds:
         "BYTES": simple("bytea", as_bytes, _bytea_default),
         "MAP": simple("hstore", values.hstore_text, no_default),
         "ARRAY": Kind(array, array_convert, no_default),
-        **moments(named("date"), _time, _timestamp),
+        **dates_and_times(named("date"), _time, _timestamp),
         **decimals(lambda schema, is_key: f"numeric({decimal_digits(schema, 1000)})", "double precision"),
         ZONED_TIME: Kind(lambda schema, is_key: f"time({digits_of(schema)}) with time zone", always(unchanged), text_default),
         ZONED_TIMESTAMP: Kind(lambda schema, is_key: f"timestamp({digits_of(schema)}) with time zone", always(unchanged), text_default),
@@ -215,14 +215,13 @@ _COLUMNS = (
 
 
 class PostgresDialect(Dialect):
-    """Without ``quote.identifiers`` names have small letters, as PostgreSQL makes them of names without quotes."""
+    """Statements of PostgreSQL. Without ``quote.identifiers`` names are in lower case, as PostgreSQL folds names without quotes."""
 
     def __init__(self, config: SinkConfig, engine: Engine) -> None:
         super().__init__(config, engine)
         self.kinds = postgres_kinds('"' + config.postgis_schema.replace('"', '""') + '"')
 
     def table_name(self, table: TableId) -> TableId:
-        """As `Dialect.table_name`."""
         return table if self._config.quotes else TableId(table.space.lower(), table.name.lower())
 
     def columns_of(self, connection: Connection, table: TableId) -> frozenset[str] | None:

@@ -26,9 +26,9 @@ from connectors.jdbc.types.kinds import (
     always,
     as_bytes,
     bit_length,
+    dates_and_times,
     decimals,
     geometry_parts,
-    moments,
     named,
     no_default,
     number,
@@ -50,7 +50,7 @@ def _decimal_text(value: Any) -> str:
 
 
 def sqlite_kinds() -> Kinds:
-    """The kinds."""
+    """Return the kinds."""
 
     def decimal_default(schema: Schema, value: Any, quote: Quote) -> str | None:
         found = values.variable_decimal(value) if schema.name == VARIABLE_DECIMAL else value
@@ -65,7 +65,7 @@ def sqlite_kinds() -> Kinds:
             "STRING": simple("text"),
             "BYTES": simple("blob", as_bytes, _blob_default),
             "MAP": simple("text", values.map_json, no_default),
-            **moments(named("date"), named("time"), named("datetime")),
+            **dates_and_times(named("date"), named("time"), named("datetime")),
             **{
                 name: Kind(kind.column, kind.convert, decimal_default)
                 for name, kind in exact.items()
@@ -92,11 +92,9 @@ class SqliteDialect(Dialect):
         self.kinds = sqlite_kinds()
 
     def table_name(self, table: TableId) -> TableId:
-        """As `Dialect.table_name`."""
         return TableId("", table.name)
 
     def columns_of(self, connection: Connection, table: TableId) -> frozenset[str] | None:
-        """As `Dialect.columns_of`."""
         found = connection.exec_driver_sql("SELECT name FROM pragma_table_info(?)", (self.table_name(table).name,)).scalars()
         return frozenset(self.same_name(name) for name in found) or None
 

@@ -26,7 +26,7 @@ Convert = Callable[[Any], Any]
 
 
 def unchanged(value: Any) -> Any:
-    """A value that the driver takes as it is."""
+    """Return a value that the driver accepts as it is."""
     return value
 
 
@@ -59,7 +59,7 @@ def number_default(schema: Schema, value: Any, quote: Quote) -> str | None:
 
 
 def no_default(schema: Schema, value: Any, quote: Quote) -> str | None:
-    """None: the database takes no default here, or Debezium gives none."""
+    """Return None: the database accepts no default here, or Debezium gives none."""
     return None
 
 
@@ -69,32 +69,32 @@ def text_default(schema: Schema, value: Any, quote: Quote) -> str | None:
 
 
 def by_converter(convert: Callable[[Schema], Convert]) -> Callable[[Schema, Any, Quote], str | None]:
-    """The literal of the converted value, a text."""
+    """Return the literal of the converted value, a text."""
     return lambda schema, value, quote: quote(str(convert(schema)(value)))
 
 
 def always(convert: Convert) -> Callable[[Schema], Convert]:
-    """The same function for every schema."""
+    """Return the same function for every schema."""
     return lambda schema: convert
 
 
 def named(text: str) -> Callable[[Schema, bool], str]:
-    """A column type without parameters."""
+    """Return a column type without parameters."""
     return lambda schema, is_key: text
 
 
 def simple(text: str, convert: Convert = unchanged, default: Any = text_default, marker: str = "?") -> Kind:
-    """A kind whose column type never varies."""
+    """Return a kind whose column type never varies."""
     return Kind(named(text), always(convert), default, marker)
 
 
 def length(schema: Schema) -> int:
-    """The length of the source's column, 0 where it is not propagated."""
+    """Return the length of the source's column, 0 where it is not propagated."""
     return _int(schema.parameter(SOURCE_LENGTH))
 
 
 def precision(schema: Schema) -> int:
-    """Digits of a second: the scale, or, as MySQL's source has it, the length; 0 where neither is propagated."""
+    """Return the digits of a second: the scale, or, as MySQL's source has it, the length; 0 where neither is propagated."""
     scale = schema.parameter(SOURCE_SCALE)
     return _int(scale) if scale is not None else length(schema)
 
@@ -107,24 +107,24 @@ def _int(text: str | None) -> int:
 
 
 def source_type(schema: Schema) -> str:
-    """The type of the source's column in upper case, empty where it is not propagated."""
+    """Return the type of the source's column in upper case, empty where it is not propagated."""
     return (schema.parameter(SOURCE_TYPE) or "").upper()
 
 
 def allowed_values(schema: Schema) -> list[str]:
-    """The values of an ENUM or SET; a comma in one of them has a backslash before it."""
+    """Return the values of an ENUM or SET; a comma in one of them has a backslash before it."""
     return [value.replace("\\,", ",") for value in re.split(r"(?<!\\),", schema.parameter("allowed") or "")]
 
 
 def decimal_digits(schema: Schema, most: int, usual: int = 38, most_scale: int = 1000) -> str:
-    """Precision and scale of a `Decimal`, such as ``10,2``."""
+    """Return precision and scale of a `Decimal`, such as ``10,2``."""
     scale = min(max(_int(schema.parameter("scale")), 0), most_scale)
     digits = _int(schema.parameter("connect.decimal.precision"))
     return f"{min(digits, most) if digits > 0 else max(usual, scale)},{scale}"
 
 
 def bit_length(schema: Schema) -> int | None:
-    """The bits of a Bits schema; None without a limit."""
+    """Return the bits of a Bits schema; None without a limit."""
     found = _int(schema.parameter("length"))
     return None if found in (0, MAX_INT) else found
 
@@ -142,7 +142,7 @@ class Kinds:
         self._by_source = by_source
 
     def of(self, schema: Schema) -> Kind:
-        """The kind of a schema. Raises DataError: the database has none for it."""
+        """Return the kind of a schema. Raises DataError: the database has none for it."""
         found = self._by_name.get(schema.name or "")
         if found is None and schema.parameters:
             found = self._by_source.get(source_type(schema))
@@ -176,7 +176,7 @@ ZONED_TIMESTAMP: Final = _TIME + "ZonedTimestamp"
 
 
 def whole(name: str) -> Convert:
-    """The function that takes whole numbers only, as Java's casts do."""
+    """Return the function that accepts whole numbers only, as Java's casts do."""
 
     def check(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int):
@@ -197,15 +197,15 @@ def number(column: str) -> Kind:
 
 
 def digits_of(schema: Schema, most: int = 6) -> int:
-    """The digits of a second of a column's type."""
+    """Return the digits of a second of a column's type."""
     found = precision(schema)
     return found if 0 < found <= most else most
 
 
-def moments(
+def dates_and_times(
     date: Callable[[Schema, bool], str], time: Callable[[Schema, bool], str], timestamp: Callable[[Schema, bool], str]
 ) -> dict[str, Kind]:
-    """The kinds of dates, times of day and moments without a zone.
+    """Return the kinds of dates, times of day and timestamps without a zone.
 
     Args:
         date, time, timestamp: the types of such columns.
@@ -222,14 +222,14 @@ def moments(
         _TIME + "Time": kind(time, _of_number("TimeType", lambda n: values.time_text(n * 1_000_000))),
         _TIME + "MicroTime": kind(time, _of_number("MicroTimeType", lambda n: values.time_text(n * 1_000))),
         _TIME + "NanoTime": kind(time, _of_number("NanoTimeType", values.time_text)),
-        _TIME + "Timestamp": kind(timestamp, _of_number("TimestampType", lambda n: values.moment_text(n * 1_000_000))),
-        _TIME + "MicroTimestamp": kind(timestamp, _of_number("MicroTimestampType", lambda n: values.moment_text(n * 1_000))),
-        _TIME + "NanoTimestamp": kind(timestamp, _of_number("NanoTimestampType", values.moment_text)),
+        _TIME + "Timestamp": kind(timestamp, _of_number("TimestampType", lambda n: values.timestamp_text(n * 1_000_000))),
+        _TIME + "MicroTimestamp": kind(timestamp, _of_number("MicroTimestampType", lambda n: values.timestamp_text(n * 1_000))),
+        _TIME + "NanoTimestamp": kind(timestamp, _of_number("NanoTimestampType", values.timestamp_text)),
     }
 
 
 def decimals(decimal: Callable[[Schema, bool], str], variable: str, convert: Convert = unchanged) -> dict[str, Kind]:
-    """The kinds of decimals.
+    """Return the kinds of decimals.
 
     Args:
         decimal: the type of a `Decimal`'s column.

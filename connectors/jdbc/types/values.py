@@ -1,6 +1,7 @@
 """Values of Connect and of Debezium's logical types in the text that databases read (`DateTimeUtils.java`, `type/debezium/*.java`). Pure.
 
-Moments go as text, not as the drivers' objects: years before 1 and after 9999, nanoseconds and hours beyond 24 have no object in Python.
+Dates and times are written as text, not as the drivers' objects: years before 1 and after 9999, nanoseconds and hours beyond 24 have no
+object in Python.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ DAY = 86_400_000_000_000  # nanoseconds
 
 
 def date_text(days: int) -> str:
-    """Days since 1970 as ``2024-02-29``; a year before 1 ends in `` BC``."""
+    """Return the days since 1970 as ``2024-02-29``; a year before 1 ends in `` BC``."""
     year, month, day = _civil(days)
     return f"{year:04}-{month:02}-{day:02}" if year > 0 else f"{1 - year:04}-{month:02}-{day:02} BC"
 
 
-def moment_text(nanos: int) -> str:
+def timestamp_text(nanos: int) -> str:
     """Nanoseconds since 1970 as ``2024-02-29 12:34:56.789``, in UTC."""
     days, rest = divmod(nanos, DAY)
     date = date_text(days)
@@ -41,7 +42,7 @@ def time_text(nanos: int) -> str:
 
 
 def _civil(days: int) -> tuple[int, int, int]:
-    """Year, month and day of the proleptic Gregorian calendar, for any year (Howard Hinnant's `civil_from_days`)."""
+    """Return year, month and day of the proleptic Gregorian calendar, for any year (Howard Hinnant's `civil_from_days`)."""
     era, day_of_era = divmod(days + 719468, 146097)
     year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36524 - day_of_era // 146096) // 365
     day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
@@ -62,11 +63,11 @@ def connect_time(value: Any) -> str:
 
 def connect_timestamp(value: Any) -> str:
     """A `Timestamp` of Connect."""
-    return moment_text(timestamp_to_millis(value) * 1_000_000)
+    return timestamp_text(timestamp_to_millis(value) * 1_000_000)
 
 
-def local_moment(text: str, zone: ZoneInfo) -> str:
-    """A ZonedTimestamp as a zone's clocks show it. Raises DataError: it is none, or no clock shows it."""
+def local_timestamp(text: str, zone: ZoneInfo) -> str:
+    """Return a ZonedTimestamp as a zone's clocks show it. Raises DataError: it is none, or no clock shows it."""
     try:
         return datetime.datetime.fromisoformat(_micros(text)).astimezone(zone).replace(tzinfo=None).isoformat(" ")
     except (ValueError, OverflowError):
@@ -74,7 +75,7 @@ def local_moment(text: str, zone: ZoneInfo) -> str:
 
 
 def local_time(text: str, zone: ZoneInfo) -> str:
-    """A ZonedTime as a zone's clocks show it today. Raises DataError: it is none."""
+    """Return a ZonedTime as a zone's clocks show it today. Raises DataError: it is none."""
     try:
         found = datetime.time.fromisoformat(_micros(text))
         today = datetime.datetime.combine(datetime.datetime.now(datetime.UTC).date(), found)
@@ -93,7 +94,7 @@ def _micros(text: str) -> str:
 
 
 def variable_decimal(value: Any) -> decimal.Decimal | None:
-    """A VariableScaleDecimal. Raises DataError: it is no such struct."""
+    """Return a VariableScaleDecimal. Raises DataError: it is no such struct."""
     if not isinstance(value, Struct):
         raise DataError(f"Unexpected VariableScaleDecimal value '{value}'")
     unscaled, scale = value["value"], value["scale"]
@@ -110,14 +111,14 @@ def bit_text(value: bytes, length: int | None) -> str:
 
 
 def interval_text(micros: int) -> str:
-    """A MicroDuration in seconds, as PostgreSQL reads intervals."""
+    """Return a MicroDuration in seconds, as PostgreSQL reads intervals."""
     sign = "-" if micros < 0 else ""
     seconds, fraction = divmod(abs(micros), 1_000_000)
     return f"{sign}{seconds}{f'.{fraction:06}'.rstrip('0') if fraction else ''} seconds"
 
 
 def map_json(value: Any) -> str:
-    """A map as JSON text. Raises DataError: JSON cannot hold it."""
+    """Return a map as JSON text. Raises DataError: JSON cannot hold it."""
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:
@@ -125,12 +126,12 @@ def map_json(value: Any) -> str:
 
 
 def hstore_text(value: Any) -> str:
-    """A map as PostgreSQL reads hstore, quotes and backslashes escaped."""
+    """Return a map as PostgreSQL reads hstore, quotes and backslashes escaped."""
     return ", ".join(f"{_hstore(name)} => {'NULL' if text is None else _hstore(text)}" for name, text in value.items())
 
 
 def hstore_of_json(text: str) -> str:
-    """A JSON object as hstore. Raises DataError: it is none."""
+    """Return a JSON object as hstore. Raises DataError: it is none."""
     try:
         found = json.loads(text)
     except ValueError:
@@ -145,7 +146,7 @@ def _hstore(value: Any) -> str:
 
 
 def array_text(values: Any) -> str:
-    """A list, its elements converted already, as PostgreSQL reads arrays."""
+    """Return a list, its elements converted already, as PostgreSQL reads arrays."""
     return "{" + ",".join(_element(value) for value in values) + "}"
 
 
@@ -173,11 +174,11 @@ def plain_wkb(data: bytes) -> bytes:
 
 
 def vector_text(values: Any) -> str:
-    """A vector as pgvector, MySQL and MariaDB read it."""
+    """Return a vector as pgvector, MySQL and MariaDB read it."""
     return "[" + ",".join(repr(float(value)) for value in values) + "]"
 
 
 def sparse_vector_text(value: Any) -> str:
-    """A SparseDoubleVector as pgvector reads it."""
+    """Return a SparseDoubleVector as pgvector reads it."""
     pairs = ",".join(f"{index}:{float(number)!r}" for index, number in value["vector"].items())
     return f"{{{pairs}}}/{value['dimensions']}"

@@ -1,12 +1,9 @@
-"""The source offset of MongoDB (mongodb.md §5; `MongoDbOffsetContext.java`): Debezium's fields.
+"""The source offset of MongoDB, with Debezium's fields (`MongoDbOffsetContext`), and resume tokens as offsets hold them.
 
-What it says. While the initial snapshot runs, `initsync` is there: a start takes it again, or, where a field of ours says what is done of
-it, goes on with it. Else streaming goes on behind `resume_token`.
-`sec` and `ord` are the cluster time of the last event, -1 where only the token is known (nothing has happened since).
-
-Resume tokens as offsets hold them: Base64 of the token's BSON document (mongodb.md §5; `ResumeTokens.java`).
-
-The stored offset of a start, also where releases up to 2.5 have stored it (mongodb.md §6.3; `MongoDbOffsetContext.Loader`).
+While the initial snapshot runs, `initsync` is there: a start takes it again, or, where a field of ours says which parts of it are done,
+resumes it. Otherwise streaming continues after `resume_token`, which is Base64 of the token's BSON document (`ResumeTokens`). `sec` and
+`ord` are the cluster time of the last event, -1 where only the token is known (nothing has happened since). A start also finds the offset
+where releases up to 2.5 have stored it (`MongoDbOffsetContext.Loader`).
 """
 
 from __future__ import annotations
@@ -38,7 +35,7 @@ _TIMESTAMP = 0x82
 
 @dataclass(frozen=True, slots=True)
 class ResumeToken:
-    """A place in the change stream, known to the server only.
+    """A position in the change stream, whose meaning only the server knows.
 
     Attributes:
         raw: the token's BSON document.
@@ -48,7 +45,7 @@ class ResumeToken:
 
     @classmethod
     def parse(cls, text: str) -> ResumeToken:
-        """From an offset: Base64, or the bare `_data` of releases before 2.6.
+        """Parse the text of an offset: Base64, or the bare `_data` of releases before 2.6.
 
         Raises:
             ConfigError: it is no text of a token.
@@ -68,7 +65,7 @@ class ResumeToken:
 
     @classmethod
     def of(cls, document: Any) -> ResumeToken:
-        """From what the driver gives: a decoded or a raw document."""
+        """Make one of what the driver gives: a decoded or a raw document."""
         raw = getattr(document, "raw", None)
         return cls(bson.encode(document) if raw is None else bytes(raw))
 
@@ -77,7 +74,7 @@ class ResumeToken:
 
     @property
     def document(self) -> dict[str, Any]:
-        """As commands take it."""
+        """The document that commands expect."""
         return bson.decode(self.raw)
 
     @property
@@ -98,13 +95,13 @@ _MORE = ("incremental_snapshot_", "transaction_", TABLES)
 
 @dataclass(frozen=True, slots=True)
 class MongoOffset:
-    """See the module.
+    """A source offset.
 
     Attributes:
         seconds: `sec`; increment: `ord`.
         token: None at the start of everything, and where the server gives none.
         in_snapshot: `initsync`.
-        progress: what is done of the initial snapshot, see `connectors.engine.snapshot.initial.progress`.
+        progress: the finished parts of the initial snapshot, see `connectors.engine.snapshot.initial.progress`.
         lsid: text of the session of the last event, where that was part of a transaction; txn_number is the transaction's.
         more: fields of an incremental snapshot and of a transaction that are under way, and of tables that were read, as the engine makes
             and reads them.
@@ -121,7 +118,7 @@ class MongoOffset:
 
     @classmethod
     def load(cls, stored: SourceOffset) -> MongoOffset:
-        """From the offsets topic. The token of an unfinished snapshot that begins anew is not taken: that is read again.
+        """Load from the offsets topic. The token of an unfinished snapshot that starts over is ignored: everything is read again.
 
         Raises:
             ConfigError: a number is none, or the token is no token.
@@ -138,12 +135,12 @@ class MongoOffset:
             lsid=None if lsid is None else str(lsid),
             txn_number=_number(stored, "txnNumber"),
             progress=None if progress is None else str(progress),
-            # the count of a transaction's events begins anew, as in the reference
+            # the count of a transaction's events starts over, as in the reference
             more={n: v for n, v in stored.items() if n.startswith((_MORE[0], TABLES)) and not isinstance(v, float)},
         )
 
     def dump(self) -> dict[str, bool | int | str | None]:
-        """For the offsets topic."""
+        """Return the map for the offsets topic."""
         fields: dict[str, bool | int | str | None] = {"sec": self.seconds, "ord": self.increment}
         if self.in_snapshot:
             fields["initsync"] = True
@@ -157,7 +154,7 @@ class MongoOffset:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it says nothing of a place."""
+        """Whether it holds no position."""
         return self.token is None and self.seconds <= 0
 
     def __str__(self) -> str:
@@ -176,7 +173,7 @@ _CLUSTER = "cluster"
 
 
 def stored_offset(config: MongoConfig, read: Callable[[SourcePartition], SourceOffset | None]) -> MongoOffset | None:
-    """The offset of this connector's partition, else of the one with the replica set's name; None without either.
+    """Return the offset of this connector's partition, else of the one with the replica set's name; None without either.
 
     Raises:
         ConfigError: it cannot be read.

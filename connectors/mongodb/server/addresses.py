@@ -47,13 +47,13 @@ def _is_valid(found: re.Match[str]) -> bool:
 
 
 def options_of(text: str) -> dict[str, str]:
-    """The options of a valid connection string, names in small letters."""
+    """Return the options of a valid connection string, names in lower case."""
     found = _FORM.fullmatch(text.strip())
     return _options(found["options"]) if found else {}
 
 
 def has_user(text: str) -> bool:
-    """Whether a connection string names a user."""
+    """Return whether a connection string names a user."""
     found = _FORM.fullmatch(text.strip())
     return bool(found and found["user"])
 
@@ -63,6 +63,6 @@ def _options(text: str | None) -> dict[str, str]:
 
 
 def masked(text: str) -> str:
-    """A connection string that a log may show: the user's part and what options hold of secrets as asterisks."""
+    """Return a connection string that a log may show: the user's part and what options hold of secrets as asterisks."""
     shown = re.sub(r"(?<=://)[^/@]*@", "***:***@", text, count=1)
     return re.sub(r"(?i)((?:password|token|secret|properties)[^=&]*=)[^&]*", r"\1***", shown)

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 UNAUTHORIZED, AUTHENTICATION_FAILED = 13, 18
-#: The place to go on from is not there any more, or its token is none of this server: InvalidResumeToken, ChangeStreamFatalError,
+#: The position to continue from is gone, or its token is not of this server: InvalidResumeToken, ChangeStreamFatalError,
 #: ChangeStreamHistoryLost, CappedPositionLost; FailedToParse is what a token of another kind of server gives.
 LOST_POSITION: Final = frozenset({260, 280, 286, 136, 9})
 #: BSONObjectTooLarge, and its twin inside of aggregations.
@@ -52,7 +52,7 @@ class LostConnectionError(ServerError, RetriableError):
 
 
 class LostPositionError(ServerError):
-    """The server's log no longer holds the place from which the connector must go on."""
+    """The server's log no longer holds the position from which the connector must continue."""
 
 
 class TooLargeError(ServerError, FatalTaskError):
@@ -60,7 +60,7 @@ class TooLargeError(ServerError, FatalTaskError):
 
 
 def server_error(error: Exception, what: str) -> ServerError:
-    """The error to raise for one of the driver's."""
+    """Return the error to raise for one of the driver's."""
     code, text = _code_and_text(error)
     message = f"{what}: {text}"
     if isinstance(error, driver.OperationFailure):
@@ -108,10 +108,10 @@ SHORTEST_HEARTBEAT_MS = 500
 
 
 def open_client(config: MongoConfig, *, selection_ms: int | None = None) -> Client:
-    """A client; it connects when it is first used. The caller closes it.
+    """Return a client; it connects when it is first used. The caller closes it.
 
     Args:
-        selection_ms: in place of `mongodb.server.selection.timeout.ms`, where the connection string says nothing.
+        selection_ms: replaces `mongodb.server.selection.timeout.ms`, where the connection string says nothing.
 
     Raises:
         ConfigError: the driver refuses an option.
@@ -151,13 +151,13 @@ def open_client(config: MongoConfig, *, selection_ms: int | None = None) -> Clie
 
 
 def hello(client: Client, database: str = "admin") -> dict[str, Any]:
-    """What the server says of itself. Raises ServerError."""
+    """Return what the server says of itself. Raises ServerError."""
     with translated("Unable to connect"):
         return client[database].command("hello")
 
 
 def captured_namespaces(client: Client, config: MongoConfig) -> list[str]:
-    """Every captured collection that exists now, in the order of a snapshot: by the collections' names. Views are none.
+    """Return every captured collection that exists now, in the order of a snapshot: by the collections' names. Views are none.
 
     Raises:
         ServerError: the names cannot be listed.

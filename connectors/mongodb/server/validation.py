@@ -1,4 +1,4 @@
-"""The connection test of a validation (mongodb.md §6.1)."""
+"""The connection test of a validation."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def sink_problem(config: Mapping[str, str | None]) -> str | None:
 
 
 def connection_problem(config: Mapping[str, str | None]) -> str | None:
-    """What is wrong with the connection, as the text of an error on `mongodb.connection.string`; None when it works."""
+    """Return what is wrong with the connection, as the text of an error on `mongodb.connection.string`; None when it works."""
     try:
         parsed = parse_config(config)
     except ConnectError:

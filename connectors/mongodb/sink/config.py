@@ -34,7 +34,7 @@ class CollectionName:
         self._names: dict[str, str] = {}
 
     def of(self, record: SinkRecord) -> str | None:
-        """The name; None where it takes a source and the record has none. Raises DataError: the source has no such text."""
+        """Return the name; None where it needs a source and the record has none. Raises DataError: the source has no such text."""
         name = self._names.get(record.topic)
         if name is None:
             topic = record.topic if self._is_passthrough else record.topic.replace(".", "_")

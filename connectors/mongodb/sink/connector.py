@@ -22,7 +22,7 @@ class MongoDbSinkConnector(SinkConnector):
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """Every property."""
+        """Return the definition of every property."""
         return DEFINITION
 
     def validate(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
@@ -42,15 +42,15 @@ class MongoDbSinkConnector(SinkConnector):
         self._config = config
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """The same for all."""
+        """Return the same configuration for each task."""
         return [dict(self._config) for _ in range(max_tasks)]
 
     def task_class(self) -> type[SinkTask]:
-        """The class of its tasks."""
+        """Return the class of its tasks."""
         from connectors.mongodb.sink.task import MongoDbSinkTask
 
         return MongoDbSinkTask
 
     def alter_offsets(self, config: Mapping[str, str], offsets: Mapping[tuple[str, int], int | None]) -> bool:
-        """Nothing to check: the consumer group holds all there is."""
+        """Accept any offsets: the consumer group holds all there is."""
         return True

@@ -1,10 +1,10 @@
 """The sink's task: records in, bulk writes out (`sink/MongoDbSinkConnectorTask.java`, `MongoDbChangeEventSink.java`).
 
 The order of records is kept: consecutive writes into one collection are one ordered bulk write. Every write but that of a row without key
-gives the same document when it is repeated, and such a row gets an `_id` of its place in Kafka, so records that come again after a failure
+gives the same document when it is repeated, and such a row gets an `_id` of its offset in Kafka, so records that come again after a failure
 change nothing. The reference loses, without a word, what a poll brought when a write fails, when a tombstone is among it, or when it begins
-with a delete or a row without key; here a server that is away makes the runtime bring the records again, and a record that is no change
-event, or that the server refuses, goes where `errors.tolerance` says.
+with a delete or a row without key; here a server that is unavailable makes the runtime bring the records again, and a record that is no
+change event, or that the server refuses, goes where `errors.tolerance` says.
 """
 
 from __future__ import annotations

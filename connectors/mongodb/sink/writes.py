@@ -3,7 +3,7 @@
 A row is kept under its key: `_id` is the document of the key's columns, which the rest of the document leaves out. An event of MongoDB's
 own connector has the document itself, which is kept under its own `_id`; the reference refuses those events.
 
-Structs, maps, JSON texts and BSON bytes become documents. The driver takes a Python int for 32 or for 64 bits by its size; a column's type
+Structs, maps, JSON texts and BSON bytes become documents. The driver writes a Python int in 32 or in 64 bits by its size; a column's type
 decides here, as in the reference.
 """
 
@@ -38,7 +38,7 @@ _UTC = datetime.UTC
 
 
 def document_of(schema: Schema | None, value: Any, what: str) -> Document:
-    """A whole key or value as a document; `what` names it in messages. Raises DataError: it is none."""
+    """Return a whole key or value as a document; `what` names it in messages. Raises DataError: it is none."""
     if isinstance(value, Struct):
         return {field.name: bson_value(field.schema, value[field.name]) for field in value.schema.fields}
     if isinstance(value, dict):
@@ -54,7 +54,7 @@ def document_of(schema: Schema | None, value: Any, what: str) -> Document:
 
 
 def parse_json(text: str) -> Document:
-    """A document of extended JSON in any of its forms. Raises DataError: it is none."""
+    """Return a document of extended JSON in any of its forms. Raises DataError: it is none."""
     found = parse_json_value(text)
     if not isinstance(found, dict):
         raise DataError("Could not convert a JSON text into a BsonDocument: it holds no document")
@@ -62,7 +62,7 @@ def parse_json(text: str) -> Document:
 
 
 def parse_json_value(text: str) -> Any:
-    """A value of extended JSON. Raises DataError: it is none."""
+    """Return a value of extended JSON. Raises DataError: it is none."""
     try:
         return json_util.loads(text, json_options=_JSON)
     except (ValueError, TypeError, KeyError, ArithmeticError, BSONError, RecursionError) as error:
@@ -70,7 +70,7 @@ def parse_json_value(text: str) -> Any:
 
 
 def bson_value(schema: Schema, value: Any) -> Any:
-    """A value by its schema. Raises DataError: there is no BSON for it."""
+    """Return a value by its schema. Raises DataError: there is no BSON for it."""
     if value is None:
         return schema.default if schema.default is None else bson_value(schema, schema.default)
     convert = _LOGICAL.get(schema.name or "") or _BY_TYPE.get(schema.type)
@@ -86,7 +86,7 @@ def bson_value(schema: Schema, value: Any) -> Any:
 
 
 def plain_value(value: Any) -> Any:
-    """A value without a schema: JSON's own types, whose numbers have 64 bits."""
+    """Return a value without a schema: JSON's own types, whose numbers have 64 bits."""
     if isinstance(value, dict):
         return {str(name): plain_value(item) for name, item in value.items()}
     if isinstance(value, list):
@@ -132,7 +132,7 @@ _UPSERTS = ("c", "r", "u")
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Put a document in the place of the one that the filter finds, or insert it."""
+    """Replace the document that the filter finds, or insert one."""
 
     filter: Document
     document: Document
@@ -162,7 +162,7 @@ Write = Replace | Update | Delete | Truncate
 
 
 def writes_of(record: SinkRecord) -> list[Write]:
-    """What a record asks for, in order; nothing for tombstones and for events about schemas.
+    """Return what a record asks for, in order; nothing for tombstones and for events about schemas.
 
     Raises:
         DataError: it is no change event, or one without what its operation needs.
@@ -202,7 +202,7 @@ class _Event:
         return name in self._value
 
     def member(self, name: str) -> Any:
-        """A part of the value as BSON, None where it is missing."""
+        """Return a part of the value as BSON, None where it is missing."""
         if not self.has(name):
             return None
         if isinstance(self._value, Struct):
@@ -210,7 +210,7 @@ class _Event:
         return plain_value(self._value[name]) if isinstance(self.record.value, dict) else self._value[name]
 
     def key(self) -> Document:
-        """The key, empty where there is none."""
+        """Return the key, empty where there is none."""
         record = self.record
         return {} if record.key is None else document_of(record.key_schema, record.key, "the key")
 
@@ -238,7 +238,7 @@ def _row_write(event: _Event, operation: str) -> Write:
 
 
 def _document_writes(event: _Event, operation: str) -> list[Write]:
-    """Of an event of MongoDB's connector."""
+    """Return the writes of an event of MongoDB's connector."""
     key = event.key()
     if not isinstance(key.get("id"), str):
         raise DataError("The key of an event of MongoDB must have the text id, which holds the document's _id")
@@ -248,7 +248,7 @@ def _document_writes(event: _Event, operation: str) -> list[Write]:
     after = event.member("after")
     if isinstance(after, str):
         document = parse_json(after)
-        # the document's own _id has the exact type, where the key's text does not tell 32 from 64 bits
+        # the document's own _id has the exact type, where the key's text does not distinguish 32 from 64 bits
         own = {"_id": document["_id"]} if "_id" in document else found
         return [Replace(own, {**own, **document})]
     description = event.member("updateDescription")
@@ -258,7 +258,7 @@ def _document_writes(event: _Event, operation: str) -> list[Write]:
 
 
 def _partial(found: Document, description: Document) -> list[Write]:
-    """Changes without the document. Arrays are cut first: the server takes no two changes of one path in one update."""
+    """Return changes of an event without the document. Arrays are cut first: the server refuses two changes of one path in one update."""
     cuts = {
         cut["field"]: {"$each": [], "$slice": int(cut["size"])}
         for cut in description.get("truncatedArrays") or ()
@@ -273,6 +273,6 @@ def _partial(found: Document, description: Document) -> list[Write]:
 
 
 def _own_id(record: SinkRecord) -> ObjectId:
-    """An `_id` for a row without a key: made of the record's place, so that a record delivered twice is one document."""
-    place = f"{record.topic}\0{record.partition}\0{record.offset}".encode()
-    return ObjectId(hashlib.sha256(place).digest()[:12])
+    """Return an `_id` for a row without a key: made of the record's offset, so that a record delivered twice is one document."""
+    source = f"{record.topic}\0{record.partition}\0{record.offset}".encode()
+    return ObjectId(hashlib.sha256(source).digest()[:12])

@@ -36,7 +36,7 @@ from connectors.mongodb.values.documents import RAW, Documents
 
 @dataclass(frozen=True, slots=True)
 class ChunkRow:
-    """A document that waits for its place in the stream."""
+    """A document that waits for its position in the stream."""
 
     collection: Collection
     key: bytes
@@ -47,8 +47,8 @@ class MongoChunks:
     """`ChunkReader`; used by the task's thread.
 
     Args:
-        client: of now.
-        place: of the stream.
+        client: returns the task's open client, which is replaced after a reconnect.
+        position: returns the position of the stream.
     """
 
     #: schemas of collections are constant
@@ -61,25 +61,23 @@ class MongoChunks:
         config: MongoConfig,
         collections: CollectionFactory,
         documents: Documents,
-        place: Callable[[], MongoOffset],
+        position: Callable[[], MongoOffset],
     ) -> None:
         self._client = client
         self._config = config
         self._collections = collections
         self._documents = documents
-        self._place = place
+        self._position = position
 
     def names(self) -> Sequence[str]:
-        """The captured collections that exist now."""
+        """Return the captured collections that exist now."""
         return captured_namespaces(self._client(), self._config)
 
     def maximum(self, wanted: WantedCollection) -> StoredKey | None:
-        """See `ChunkReader`."""
         found = self._find(wanted, _condition(wanted), 1, {"_id": 1}, descending=True)
         return to_stored(bson.decode(found[0], RAW)["_id"]) if found else None
 
     def read(self, wanted: WantedCollection, after: StoredKey | None, until: StoredKey, limit: int) -> Chunk[ChunkRow]:
-        """See `ChunkReader`."""
         condition = _condition(wanted)
         found: list[bytes] = []
         for query in ranges(None if after is None else _bound(after), _bound(until)):
@@ -95,11 +93,13 @@ class MongoChunks:
         return Chunk(rows, to_stored(bson.decode(found[-1], RAW)["_id"]) if found else None)
 
     def rows(self, rows: Sequence[ChunkRow]) -> list[EncodedRow]:
-        """Records of documents that have found their place in the stream."""
+        """Return the records of documents whose position in the stream is reached."""
         if not rows:
             return []
-        collection, place, now_ns = rows[0].collection, self._place(), time.time_ns()
-        end = collection.read_end(collection.block.read("incremental", place.seconds, place.increment, now_ns), "r", now_ns // 1_000_000)
+        collection, position, now_ns = rows[0].collection, self._position(), time.time_ns()
+        end = collection.read_end(
+            collection.block.read("incremental", position.seconds, position.increment, now_ns), "r", now_ns // 1_000_000
+        )
         return [(collection.route, row.key, b"".join((collection.read_start, row.document, end))) for row in rows]
 
     def _find(
@@ -111,10 +111,10 @@ class MongoChunks:
             )
         client = self._client()
         database, collection = split_namespace(wanted.id)
-        place = self._place()
+        position = self._position()
         with translated(f"Cannot read a chunk of {wanted.id}"), client.start_session(causal_consistency=True) as session:
-            if place.seconds > 0:
-                session.advance_operation_time(Timestamp(place.seconds, max(place.increment, 0)))
+            if position.seconds > 0:
+                session.advance_operation_time(Timestamp(position.seconds, max(position.increment, 0)))
             cursor = client[database][collection].find_raw_batches(
                 query, projection, sort=[("_id", -1 if descending else 1)], limit=limit, batch_size=limit, session=session
             )
@@ -122,7 +122,7 @@ class MongoChunks:
 
 
 def _condition(wanted: WantedCollection) -> dict[str, Any]:
-    """A signal's filter: a query in the language of the database's shell or in extended JSON. Raises ConfigError."""
+    """Return a signal's filter: a query in the language of the database's shell or in extended JSON. Raises ConfigError."""
     return parse_query(wanted.condition, f"The condition of the collection {wanted.id}") if wanted.condition else {}
 
 
@@ -134,7 +134,7 @@ def _bound(key: StoredKey) -> Bound:
 
 
 def read_counts(client: Client, namespaces: Sequence[str]) -> dict[str, int]:
-    """How many documents collections have, from the server's statistics. Raises ServerError."""
+    """Return how many documents collections have, from the server's statistics. Raises ServerError."""
     with translated("Cannot count documents"):
         return {name: client[database][collection].estimated_document_count() for name, database, collection in _parts(namespaces)}
 
@@ -156,19 +156,15 @@ class CollectionCuts:
         self._counts = counts
 
     def rows(self, namespace: str) -> int:
-        """See `Cuts`."""
         return self._counts.get(namespace, 0)
 
     def key(self, namespace: str) -> tuple[str, ...]:
-        """See `Cuts`."""
         return ("_id",)
 
     def is_worth_cutting(self, namespace: str) -> bool:
-        """See `Cuts`."""
         return True
 
     def boundary(self, namespace: str, span: KeyRange, rows: int) -> Key | None:
-        """See `Cuts`. Raises ServerError."""
         database, collection = split_namespace(namespace)
         skip = rows - 1
         for query, _ in range_queries(span, {}):

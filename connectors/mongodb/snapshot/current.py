@@ -32,29 +32,24 @@ class MongoPresentTables:
         self._chunks = MongoChunks(lambda: self._client, self._config, collections, documents, MongoOffset)
 
     def names(self) -> list[str]:
-        """See `PresentTables`."""
         return [name for name in self._chunks.names() if name != self._config.signal_collection]
 
     def topic(self, name: str) -> str:
-        """See `PresentTables`."""
         return self._naming.data_topic(*split_namespace(name))
 
     def source(self, name: str) -> Mapping[str, str]:
-        """See `PresentTables`."""
         database, collection = split_namespace(name)
         return {"name": self._config.topic_prefix, "db": database, "collection": collection}
 
     def maximum(self, name: str) -> StoredKey | None:
-        """See `PresentTables`."""
         return self._chunks.maximum(WantedCollection(name))
 
     def read(self, name: str, after: StoredKey | None, until: StoredKey, limit: int) -> tuple[list[EncodedRow], StoredKey | None]:
-        """See `PresentTables`."""
         chunk = self._chunks.read(WantedCollection(name), after, until, limit)
         return self._chunks.rows([row for _, row in chunk.rows]), chunk.last
 
     def scan(self, name: str) -> Generator[list[EncodedRow]]:
-        """See `PresentTables`; every document has an id, so these are reads by it, each of its own moment."""
+        """Read all documents by their ids, each page in a snapshot of its own."""
         after, end = None, self.maximum(name)
         while end is not None:
             rows, after = self.read(name, after, end, _SCAN_ROWS)
@@ -63,5 +58,4 @@ class MongoPresentTables:
                 return
 
     def close(self) -> None:
-        """See `PresentTables`."""
         self._client.close()

@@ -1,10 +1,10 @@
-"""Filters that users write: extended JSON, or the notation of the database's shell, as the Java driver reads both (`JsonReader`). Pure.
+"""Queries of snapshots: filters that users write, and the documents of a range of ids. Pure.
 
-Ids of documents: which query finds those behind an id, in BSON's order over all types, and how an id is stored in offsets. Pure.
+Filters are extended JSON, or the notation of the database's shell, as the Java driver reads both (`JsonReader`).
 
-Comparisons of the query language know only ids of one type, or of one family of types, such as numbers. The reference asks for what is
-behind the last id of the whole collection in that way, and so reads the family of the largest id alone. Here the families are read one
-after another, in the order in which the index has them.
+Ranges are in BSON's order over all types of ids. Comparisons of the query language know only ids of one type, or of one family of types,
+such as numbers. The reference asks in that way for what follows the last id of the whole collection, and so reads the family of the largest
+id alone. Here the families are read one after another, in the order in which the index has them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _WORDS = {"true", "false", "null"}
 
 
 def parse_query(text: str, what: str) -> dict[str, Any]:
-    """A filter from a signal or a property.
+    """Return a filter from a signal or a property.
 
     Args:
         what: names it in errors.
@@ -75,7 +75,7 @@ def as_json(text: str) -> str:
     """Shell notation as extended JSON: names without quotes, single quotes, constructors, regular expressions.
 
     Raises:
-        ValueError: a character has no place in it.
+        ValueError: a character is not allowed there.
     """
     out: list[str] = []
     at, length = 0, len(text.rstrip())
@@ -107,7 +107,7 @@ def as_json(text: str) -> str:
 
 
 def _argument(text: str, at: int) -> tuple[str, int]:
-    """The text of a constructor's one argument, and the place behind its parenthesis."""
+    """Return the text of a constructor's one argument, and the position after its parenthesis."""
     end = text.find(")", at)
     if end < 0:
         raise ValueError("a constructor has no end")
@@ -138,7 +138,7 @@ _FAMILIES: Final[tuple[tuple[int, ...], ...]] = (
     (127,),  # MaxKey
 )
 _NOT_A_NUMBER: Final = 2
-#: Families of one value: nothing of the family is behind it.
+#: Families of one value: nothing of the family follows it.
 _SINGLE: Final = frozenset({0, 1, _NOT_A_NUMBER, len(_FAMILIES) - 1})
 _NUMBERS: Final = 3
 _TEXTS: Final = 4
@@ -152,7 +152,7 @@ _CLASSES: Final[dict[str, Callable[[str], Any]]] = {
     "java.util.UUID": lambda text: Binary.from_uuid(uuid.UUID(text)),
     "java.lang.Boolean": lambda text: text in ("t", "true"),
 }
-#: Ids that Java has no simple class for are stored as extended JSON behind this; so are texts that begin with it themselves.
+#: Ids that Java has no simple class for are stored as extended JSON after this prefix; so are texts that begin with it themselves.
 _JSON: Final = "ejson:"
 _OPTIONS: Final[JSONOptions] = CANONICAL_JSON_OPTIONS.with_options(
     datetime_representation=DatetimeRepresentation.NUMBERLONG, datetime_conversion=bson.codec_options.DatetimeConversion.DATETIME_MS
@@ -160,14 +160,14 @@ _OPTIONS: Final[JSONOptions] = CANONICAL_JSON_OPTIONS.with_options(
 
 
 def family_of(value: Any) -> int:
-    """The place of an id's family in the order. Raises ValueError: no id can have this type."""
+    """Return the rank of an id's family in the order. Raises ValueError: no id can have this type."""
     if _is_nan(value):
         return _NOT_A_NUMBER
     kind = bson.encode({"": value})[4]
     number = kind - 256 if kind == 255 else kind
-    for place, types in enumerate(_FAMILIES):
+    for rank, types in enumerate(_FAMILIES):
         if number in types:
-            return place
+            return rank
     raise ValueError(f"an id of BSON's type {number} has no place in the order")
 
 
@@ -178,42 +178,42 @@ class Bound(NamedTuple):
 
 
 def ranges(after: Bound | None, until: Bound | None) -> Iterator[Query]:
-    """Queries that together find, in order, the documents with ids behind `after` up to `until`; None is no bound."""
+    """Return queries that together find, in order, the documents with ids after `after` up to `until`; None is no bound."""
     first = 0 if after is None else family_of(after.id)
     last = len(_FAMILIES) - 1 if until is None else family_of(until.id)
-    for place in range(first, last + 1):
+    for rank in range(first, last + 1):
         conditions: Query = {}
-        if after is not None and place == first:
-            if place in _SINGLE:
+        if after is not None and rank == first:
+            if rank in _SINGLE:
                 continue
             conditions["$gt"] = after.id
-        elif place == _TEXTS:
+        elif rank == _TEXTS:
             # symbols too, whose type not every server knows
             conditions["$gte"] = ""
-        elif place != _NOT_A_NUMBER:
-            conditions["$type"] = list(_FAMILIES[place])
-        if place == _NOT_A_NUMBER:
+        elif rank != _NOT_A_NUMBER:
+            conditions["$type"] = list(_FAMILIES[rank])
+        if rank == _NOT_A_NUMBER:
             yield {"_id": _NAN}
             continue
-        if place == _NUMBERS:
+        if rank == _NUMBERS:
             conditions["$ne"] = _NAN
-        if until is not None and place == last and place not in _SINGLE:
+        if until is not None and rank == last and rank not in _SINGLE:
             conditions["$lte"] = until.id
         yield {"_id": conditions}
 
 
 def text_of(value: Any) -> str:
-    """An id as canonical extended JSON."""
+    """Return an id as canonical extended JSON."""
     return json_util.dumps(value, json_options=_OPTIONS)
 
 
 def id_of(text: str) -> Any:
-    """The id of `text_of`. Raises ValueError: it is none."""
+    """Return the id of `text_of`. Raises ValueError: it is none."""
     return json_util.loads(text, json_options=_OPTIONS)
 
 
 def to_stored(value: Any) -> StoredKey:
-    """An id as offsets hold it; where Debezium can store it, as Debezium stores it."""
+    """Return an id as offsets hold it; where Debezium can store it, as Debezium stores it."""
     if isinstance(value, bool):
         return (JavaValue("java.lang.Boolean", "true" if value else "false"),)
     if isinstance(value, Int64):
@@ -234,7 +234,7 @@ def to_stored(value: Any) -> StoredKey:
 
 
 def from_stored(key: StoredKey) -> Any:
-    """The id of `to_stored`. Raises ValueError: it is none."""
+    """Return the id of `to_stored`. Raises ValueError: it is none."""
     part = key[0]
     if part is None:
         return None

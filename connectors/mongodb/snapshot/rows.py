@@ -20,7 +20,7 @@ Encode = Callable[[Sequence[bytes], Marker], list[EncodedRow]]
 
 
 def split_batch(batch: Any) -> list[bytes]:
-    """The documents of an answer's bytes (which the driver's types do not know), one after the other."""
+    """Return the documents of an answer's bytes (which the driver's types do not know), one after the other."""
     found, at, end = [], 0, len(batch)
     while at < end:
         to = at + int.from_bytes(batch[at : at + 4], "little")
@@ -30,7 +30,7 @@ def split_batch(batch: Any) -> list[bytes]:
 
 
 def range_queries(span: KeyRange, condition: Query) -> list[tuple[Query, bool]]:
-    """What finds the documents of a range, and whether it has to be sorted by `_id`: a whole collection comes in its own order."""
+    """Return what finds the documents of a range, and whether it has to be sorted by `_id`: a whole collection comes in its own order."""
     if span == WHOLE:
         return [(condition, False)]
     after, until = (None if bound is None else Bound(id_of(str(bound[0]))) for bound in (span.after, span.until))
@@ -38,8 +38,8 @@ def range_queries(span: KeyRange, condition: Query) -> list[tuple[Query, bool]]:
 
 
 def encoder(documents: Documents, collection: Collection, seconds: int, increment: int) -> Encode:
-    """Makes records of documents that were read when the stream was at a place; but for the last one of all, each says of itself only
-    that it was read."""
+    """Return the function that makes records of documents that were read when the stream was at a position; but for the last one of all,
+    each says of itself only that it was read."""
 
     def encode(raws: Sequence[bytes], marker: Marker) -> list[EncodedRow]:
         now_ns = time.time_ns()
@@ -54,8 +54,8 @@ class CollectionRows:
 
     Args:
         wanted: of `range_queries`.
-        batch_size: documents of one answer at most.
-        scanned: told of documents that were read.
+        batch_size: maximum number of documents of an answer.
+        scanned: called with the number of documents that were read.
 
     Attributes:
         encode: see `TableRows`.
@@ -80,7 +80,6 @@ class CollectionRows:
         self._batches = self._read(wanted)
 
     def read(self) -> list[bytes] | None:
-        """See `TableRows`. Raises ServerError."""
         with translated(self._what):
             return next(self._batches, None)
 

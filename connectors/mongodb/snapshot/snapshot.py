@@ -1,8 +1,8 @@
-"""The initial snapshot, and blocking ones: collections, or ranges of their ids, as raw documents (mongodb.md §7).
+"""The initial snapshot, and blocking ones: collections, or ranges of their ids, as raw documents.
 
-There is no common moment for all collections, nor for one. Changes that happen meanwhile come again from the stream, which begins at the
-place that was noted before the first document was read. That is why a snapshot that was interrupted can go on: what was read before and
-what is read now have the same stream behind them.
+There is no consistent snapshot of all collections, nor of one. Changes that happen meanwhile come again from the stream, which begins at
+the position that was noted before the first document was read. That is why a snapshot that was interrupted can resume: the same stream
+follows what was read before and what is read now.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class SnapshotRequest:
 
     Attributes:
         namespaces: in order.
-        base: the place where streaming begins afterwards; of a blocking snapshot the place where it was interrupted.
+        base: the position where streaming begins afterwards; of a blocking snapshot the position where it was interrupted.
         filters: filters by namespace, in extended JSON or the shell's notation.
         is_blocking: whether a signal asked for it.
-        progress: what is done already; is told of more.
+        progress: what is done already; it is updated.
     """
 
     namespaces: Sequence[str]
@@ -59,7 +59,7 @@ class MongoSnapshot:
 
     Attributes:
         offset: to be stored with the rows that were given out last.
-        after: the offset from which streaming goes on.
+        after: the offset from which streaming continues.
         is_blocking: whether a signal asked for it.
 
     Raises:
@@ -115,8 +115,8 @@ class MongoSnapshot:
         readers = min(readers, plan.count())
         self._reading.run = self._one_reader(plan, progress) if readers < 2 else self._several_readers(plan, progress, readers)
         self.offset = self.after if self.is_blocking else replace(request.base, in_snapshot=True, progress=self._reading.progress_text)
-        goes_on = any(progress.is_begun(name) for name in names)
-        log.info("Snapshot of %d collections%s: %s", len(names), ", going on" if goes_on else "", ", ".join(names))
+        resumes = any(progress.is_begun(name) for name in names)
+        log.info("Snapshot of %d collections%s: %s", len(names), ", going on" if resumes else "", ", ".join(names))
 
     @property
     def finished(self) -> bool:
@@ -125,11 +125,10 @@ class MongoSnapshot:
 
     @property
     def is_milestone(self) -> bool:
-        """See `SnapshotReading`."""
         return self._reading.is_milestone
 
     def next_rows(self) -> list[EncodedRow]:
-        """The next records. Raises ServerError, DataError."""
+        """Return the next records. Raises ServerError, DataError."""
         rows = self._reading.next_rows()
         if self.finished:
             self.offset = self.after

@@ -1,4 +1,4 @@
-"""A process that reads chunks of a MongoDB snapshot beside the task's own (`connectors.engine.snapshot.parallel.worker`).
+"""A process that reads chunks of a MongoDB snapshot for the task (`connectors.engine.snapshot.parallel.worker`).
 
 It has a client of its own and encodes without schemas: these are constants, which the task puts before each payload.
 """
@@ -25,13 +25,13 @@ from connectors.mongodb.values.documents import Documents
 MODULE = __name__
 
 
-def spec(config: MongoConfig, encoding: JsonEncoding, place: MongoOffset) -> dict[str, Any]:
-    """What a reader is told first; holds the password."""
-    return {"config": dict(config.raw), "encoding": asdict(encoding), "seconds": place.seconds, "increment": place.increment}
+def spec(config: MongoConfig, encoding: JsonEncoding, position: MongoOffset) -> dict[str, Any]:
+    """Return what a reader receives first; it holds the password."""
+    return {"config": dict(config.raw), "encoding": asdict(encoding), "seconds": position.seconds, "increment": position.increment}
 
 
 def describe(namespace: str, span: KeyRange, condition: str | None) -> dict[str, Any]:
-    """A chunk for a reader."""
+    """Return a chunk for a reader."""
     return {"namespace": namespace, "after": span.after, "until": span.until, "filter": condition}
 
 
@@ -42,15 +42,14 @@ class _Source:
         self._collections = CollectionFactory(config, encoding, ())
         self._documents = Documents(config.choice("json.serialization.mode"))
         self._client = open_client(config)
-        self._place = told["seconds"], told["increment"]
+        self._position = told["seconds"], told["increment"]
         self._batch_size = config.number("snapshot.fetch.size") or config.number("max.batch.size")
 
     def open(self, chunk: Mapping[str, Any]) -> CollectionRows:
-        """See `ChunkSource`."""
         namespace, text = chunk["namespace"], chunk["filter"]
         condition = parse_query(text, f"The filter of a snapshot of {namespace}") if text else {}
         span = KeyRange(*(None if chunk[name] is None else tuple(chunk[name]) for name in ("after", "until")))
-        encode = encoder(self._documents, self._collections.get(namespace), *self._place)
+        encode = encoder(self._documents, self._collections.get(namespace), *self._position)
         return CollectionRows(self._client, namespace, range_queries(span, condition), encode, batch_size=self._batch_size)
 
 

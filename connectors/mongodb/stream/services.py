@@ -1,4 +1,4 @@
-"""MongoDB's part of what goes on beside a stream; see `connectors.engine.services`. Owned by the task's thread."""
+"""What MongoDB adds to the services of a source: signals, incremental snapshots, transaction metadata. Owned by the task's thread."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _NO_SURROGATE = f',"{COLLECTIONS}_surrogate_key":null'
 
 
 class MongoServices(services.Beside[ChunkRow]):
-    """See the module.
+    """The services of a MongoDB source.
 
     Args:
-        client: of now.
-        context: the task's.
-        position: where the source stands.
-        hooks: places for races, in tests.
+        client: returns the task's open client, which is replaced after a reconnect.
+        context: the task's context.
+        position: returns where the source stands.
+        hooks: where tests provoke races.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class MongoServices(services.Beside[ChunkRow]):
     ) -> None:
         self._position = position
         self._stream: Streaming | None = None
-        self._chunks = MongoChunks(client, config, collections, documents, self._place)
+        self._chunks = MongoChunks(client, config, collections, documents, self._stream_position)
         marks = None
         if config.signal_collection is not None:
             deletes = config.choice("incremental.snapshot.watermarking.strategy") == "insert_delete"
@@ -60,7 +60,7 @@ class MongoServices(services.Beside[ChunkRow]):
         return {**found, COLLECTIONS: listed.replace(_NO_SURROGATE, "")} if isinstance(listed, str) else found
 
     def attach(self, stream: Streaming | None) -> None:
-        """The stream of now; None when there is none."""
+        """Set the current stream; None when there is none."""
         self._stream = stream
         if stream is not None and self.incremental is not None:
             stream.on_event = self.incremental.event
@@ -68,23 +68,20 @@ class MongoServices(services.Beside[ChunkRow]):
             stream.watched = self.incremental.watched
 
     def records(self, rows: list[ChunkRow]) -> list[EncodedRow]:
-        """See `MongoServices`."""
         return self._chunks.rows(rows)
 
     def watch(self, collection: str | None) -> None:
-        """See `MongoServices`."""
         if self._stream is not None:
             self._stream.watched = collection
 
     def position(self) -> Mapping[str, Any]:
-        """See `MongoServices`."""
         found = self._position()
         return found.dump() if found else {}
 
     def execute(self, statement: str) -> None:
         """MongoDB has no statements; a warning at the start says so."""
 
-    def _place(self) -> MongoOffset:
+    def _stream_position(self) -> MongoOffset:
         if self._stream is not None:
             return self._stream.offset
         return self._position() or MongoOffset()

@@ -1,15 +1,11 @@
-"""From events of the change stream to records (mongodb.md §4.2, §8, §10.1). Owned by the task's thread.
+"""The stream of changes: events become records, and documents of the signal collection signals. Owned by the task's thread.
 
-Each event is a place of its own: it has its resume token. So a batch may end behind any event, and a restart shows no event of a batch that
-Kafka holds again.
+`ChangeStream` gives batches of raw events; it is the only reader of its cursor. The driver's own class gives one event at a time and does
+not say whether another one is there already, so that a reader either waits after each burst or works event by event. Here a batch is what
+one answer of the server holds. After a failure the task continues from the position that it has handed out.
 
-A change stream as batches of raw events (mongodb.md §2). The only module that reads its cursor.
-
-The driver's own `ChangeStream` gives one event at a time and does not say whether another one is there already, so that a reader either
-waits after each burst or works event by event. Here a batch is what one answer of the server holds. Going on after a failure is the task's
-work, from the place that it has given out.
-
-Signal documents, and the watermarks that are ones (mongodb.md §10.1, §10.2).
+Each event is a position of its own: it has its resume token. So a batch may end after any event, and a restart shows no event of a batch
+that Kafka holds again.
 """
 
 from __future__ import annotations
@@ -51,12 +47,12 @@ class ChangeStream:
     """An open cursor.
 
     Args:
-        start: where to begin: behind its token, at its time, at `capture.start.op.time`, now, whichever is there first.
-        batch_size: events of one answer at most.
+        start: where to begin: after its token, at its time, at `capture.start.op.time`, or now; the first one that is there.
+        batch_size: maximum number of events of an answer.
         wait_ms: how long the server waits for an event before it answers that there is none.
 
     Raises:
-        LostPositionError: the place is gone.
+        LostPositionError: the position is gone.
         ServerError: the server refuses.
     """
 
@@ -77,7 +73,7 @@ class ChangeStream:
         }
         self._parts: list[dict[str, Any]] = []
         with translated(f"The change stream of {capture.shown_target} cannot be opened"):
-            # the answers behind the first one are read with the options of the database
+            # the answers after the first one are read with the options of the database
             database = client.get_database(capture.database or "admin", codec_options=RAW)
             self._cursor: CommandCursor[Any] = database.cursor_command(
                 command, codec_options=RAW, read_preference=client.read_preference, max_await_time_ms=wait_ms
@@ -86,7 +82,7 @@ class ChangeStream:
             self._cursor.batch_size(batch_size)
 
     def read(self) -> Sequence[Event]:
-        """The events of the next answer, those that the server split put together; none when none came in the time.
+        """Return the events of the next answer, those that the server split put together; none when none came in the time.
 
         Raises:
             LostPositionError, LostConnectionError, ServerError: reading failed.
@@ -108,7 +104,7 @@ class ChangeStream:
 
     @property
     def token(self) -> ResumeToken | None:
-        """A place behind everything that was read, given also where nothing happens; None where the server gives none."""
+        """A position after everything that was read, given also where nothing happens; None where the server gives none."""
         # not public, and neither is `_next_batch`: the driver's own ChangeStream has its `resume_token` from here
         token = self._cursor._post_batch_resume_token
         return None if token is None or self._parts else ResumeToken.of(token)
@@ -129,17 +125,17 @@ class ChangeStream:
                 found.append(event)
                 continue
             self._parts.append(event)
-            place = fields_of(split)
-            if place["fragment"] != len(self._parts):
+            fragment = fields_of(split)
+            if fragment["fragment"] != len(self._parts):
                 raise FatalTaskError("Missing event fragment")
-            if place["fragment"] == place["of"]:
+            if fragment["fragment"] == fragment["of"]:
                 found.append(merged(self._parts))
                 self._parts = []
         return found
 
 
 def merged(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """One event from its fragments: the first value of each field, and the place behind the last fragment."""
+    """Return one event made of its fragments: the first value of each field, and the token of the last fragment."""
     event: dict[str, Any] = {}
     for part in reversed(parts):
         event |= part
@@ -156,7 +152,7 @@ _text = bson_json(Form.RELAXED).document
 
 
 def signal_of(raw: bytes) -> tuple[str, str, str] | None:
-    """Id, type and data (JSON text, perhaps empty) of a signal document; None, with a warning, for another document."""
+    """Return id, type and data (JSON text, perhaps empty) of a signal document; None, with a warning, for another document."""
     document = bson.decode(raw, _OPTIONS)
     if len(document) != _FIELDS:
         log.warning("The signal event '%s' should have %d fields but has %d", _text(raw), _FIELDS, len(document))
@@ -173,10 +169,10 @@ class SignalCollection(Watermarks):
     """Documents of the signal collection as watermarks.
 
     Args:
-        client: of now.
+        client: returns the task's open client, which is replaced after a reconnect.
         deletes: ``incremental.snapshot.watermarking.strategy=insert_delete``: the end of a window deletes the document of its begin. The
             stream cannot be asked for that deletion where the user's pipeline or `skipped.operations` hides deletes, so that the window
-            closes after the stream's next answer, as it does in the reference. It is open from the moment the chunk is there; see
+            closes after the stream's next answer, as it does in the reference. It is open as soon as the chunk is there; see
             `connectors.engine.snapshot.incremental.contract`.
     """
 
@@ -188,12 +184,10 @@ class SignalCollection(Watermarks):
         self.open_at_once = deletes
 
     def low(self, chunk: str) -> None:
-        """See `Watermarks`."""
         self._passed = ""
         self._insert(f"{chunk}-open", OPEN)
 
     def high(self, chunk: str) -> None:
-        """See `Watermarks`."""
         if not self._deletes:
             self._insert(f"{chunk}-close", CLOSE)
             return
@@ -203,7 +197,6 @@ class SignalCollection(Watermarks):
         self._passed = chunk
 
     def passed(self) -> str:
-        """See `Watermarks`."""
         chunk, self._passed = self._passed, ""
         return chunk
 
@@ -225,8 +218,8 @@ class Streaming:
         monitor: transaction metadata; None without them.
 
     Attributes:
-        watched: the namespace whose events `on_event` is told of, by their keys.
-        on_first_use: told of every captured namespace as its first event is shown.
+        watched: the namespace for whose events `on_event` is called, with their keys.
+        on_first_use: called with every captured namespace as its first event is shown.
     """
 
     def __init__(
@@ -277,7 +270,7 @@ class Streaming:
 
     @property
     def offset(self) -> MongoOffset:
-        """The place behind the last event that was shown."""
+        """The position after the last event that was shown."""
         event = self._last
         if event is not None:
             session, number, _ = self._transaction(event)
@@ -288,7 +281,7 @@ class Streaming:
 
     @property
     def idle_offset(self) -> MongoOffset | None:
-        """The place up to which nothing more has happened to captured collections; None where the server does not say."""
+        """The position up to which nothing more has happened to captured collections; None where the server does not say."""
         token = self._stream.token
         if token is None or token == self.offset.token:
             return None
@@ -368,7 +361,7 @@ class Streaming:
             rows.append((collection.route, key, None))
 
     def _transaction(self, event: Event) -> tuple[str | None, int | None, str | None]:
-        """Text of the session and number, where there are both, and the transaction's id."""
+        """Return the text of the session and number, where there are both, and the transaction's id."""
         lsid, number = event.get("lsid"), event.get("txnNumber")
         if lsid is None and number is None:
             return None, None, None
@@ -377,7 +370,7 @@ class Streaming:
         return (text, number, id_) if text is not None and number is not None else (None, None, id_)
 
     def _count(self, collection: Collection, id_: str | None, ts_ms: int) -> bytes:
-        """The JSON text of an event's transaction block; boundaries become records when an event with another id, or none, comes."""
+        """Return the JSON text of an event's transaction block; boundaries become records when an event with another id, or none, comes."""
         monitor = self._monitor
         assert monitor is not None
         if monitor.open is not None and monitor.open != id_:

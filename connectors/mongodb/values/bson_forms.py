@@ -35,9 +35,9 @@ def double_text(value: float) -> str:
 
 
 def date_text(milliseconds: int) -> str:
-    """An instant of the years 1970 to 9999 as ISO 8601 in UTC; the fraction without needless zeros."""
-    moment = (_EPOCH + timedelta(milliseconds=milliseconds)).isoformat()
-    return f"{moment.rstrip('0')}Z" if len(moment) > 19 else f"{moment}Z"
+    """Return an instant of the years 1970 to 9999 as ISO 8601 in UTC; the fraction without needless zeros."""
+    shown = (_EPOCH + timedelta(milliseconds=milliseconds)).isoformat()
+    return f"{shown.rstrip('0')}Z" if len(shown) > 19 else f"{shown}Z"
 
 
 def base64_text(data: bytes) -> str:
@@ -46,7 +46,7 @@ def base64_text(data: bytes) -> str:
 
 
 def decimal_text(low: int, high: int) -> str:
-    """A decimal128 from its two unsigned halves (`org.bson.types.Decimal128.toString`)."""
+    """Return a decimal128 from its two unsigned halves (`org.bson.types.Decimal128.toString`)."""
     sign = "-" if high >> 63 else ""
     if high & 0x7C00000000000000 == 0x7C00000000000000:
         return "NaN"
@@ -91,7 +91,7 @@ class Form(enum.Enum):
 
 
 class ScalarTexts(NamedTuple):
-    """Functions that write the types on which forms differ; `regex` takes pattern and options as JSON strings."""
+    """Functions that write the types on which forms differ; `regex` receives pattern and options as JSON strings."""
 
     int32: Callable[[int], str]
     int64: Callable[[int], str]
@@ -102,7 +102,7 @@ class ScalarTexts(NamedTuple):
 
 
 def scalar_texts(form: Form, comma: str) -> ScalarTexts:
-    """The functions of a form; `comma` stands between the members of a value that is a document in JSON."""
+    """Return the functions of a form; `comma` stands between the members of a value that is a document in JSON."""
     if form is Form.STRICT:
         return ScalarTexts(
             str,

@@ -1,16 +1,15 @@
-"""BSON bytes as extended JSON text, without an object for each value: the hot path of snapshots and change streams (mongodb.md §4.3).
+"""BSON bytes as extended JSON text, without an object for each value: the hot path of snapshots and change streams.
 
 The text is byte for byte what Debezium's `JsonSerialization` makes with the Java driver's `JsonWriter`: one space after a colon; none
-after a comma (but for `updatedFields` in the mode `legacy`); of two fields with one name the last value at the first one's place, since the
-reference reads documents into a map; malformed UTF-8 becomes U+FFFD. Documents of a shape that was seen before take the quick way
-(`bson_shapes`). No I/O, no driver, no state but caches of names and shapes.
+after a comma (but for `updatedFields` in the mode `legacy`); of two fields with one name the last value in the first one's position, since
+the reference reads documents into a map; malformed UTF-8 becomes U+FFFD. Documents of a shape that was seen before are written in a quicker
+way (`bson_shapes`). No I/O, no driver, no state but caches of names and shapes. `tests/bench/bench_bson.py` compares it with
+`bson.json_util`.
 
-Measured beside `bson.json_util` in `tests/bench/bench_bson.py`.
-
-A document as dicts and lists whose leaves are bytes, and back: fields can be taken out and renamed without loss.
-
-The driver's own objects lose what it no longer writes (symbols, undefined, the order of a regular expression's options), and a record
-must show those. Field names are the keys; of two fields with one name the last value stays, at the first one's place.
+`decode_tree` gives a document as dicts and lists whose leaves are bytes, and `encode_tree` makes one of them: fields can be taken out and
+renamed without loss. The driver's own objects lose what it no longer writes (symbols, undefined, the order of a regular expression's
+options), and a record must show those. Field names are the keys; of two fields with one name the last value is kept, in the first one's
+position.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ MAX_DEPTH = 220
 #: Names of fields are cached with their type; documents that use values as names would fill the memory otherwise.
 MAX_CACHED_NAMES = 20_000
 
-#: Documents in arrays take the quick way too, but not below one that took it: what counts levels would begin again each time.
+#: Documents in arrays are written in the quick way too, but not below one that was: the count of levels would begin again each time.
 ELEMENTS_DEPTH = MAX_DEPTH // 2
 
 _INT32 = Struct("<i").unpack_from
@@ -65,7 +64,7 @@ class BsonJson:
     _shapes: Shapes
 
     def document(self, data: bytes, start: int = 0) -> str:
-        """The document that begins at `start`; what follows it in `data` is not looked at."""
+        """Return the document that begins at `start`; what follows it in `data` is not looked at."""
         if start == 0 and (text := self._shapes.text(data)) is not None:
             return text
         try:
@@ -89,14 +88,14 @@ class BsonJson:
 
 
 def bson_json(form: Form, comma: str = ",") -> BsonJson:
-    """The writer for a form. Costly: make one for a connector, not one for a document."""
+    """Return the writer for a form. Costly: make one for a connector, not one for a document."""
     texts = scalar_texts(form, comma)
     document, value = _walkers(form, texts, comma)
     return BsonJson(form, comma, document, value, Shapes(lambda data: shape_of(data, texts, comma, _quoted, value)))
 
 
 def _walkers(form: Form, texts: ScalarTexts, comma: str) -> tuple[Walker, ValueWriter]:
-    """The functions of one form: closures, since locals and cells are the fastest names Python has."""
+    """Return the functions of one form: closures, since locals and cells are the fastest names Python has."""
     names: dict[bytes, tuple[int, str]] = {}
     int32_text, int64_text, double, date, binary, regex = texts
     joined = comma.join
@@ -206,7 +205,7 @@ def _walkers(form: Form, texts: ScalarTexts, comma: str) -> tuple[Walker, ValueW
         return found
 
     def other(kind: int, data: bytes, at: int, stop: int, depth: int) -> tuple[str, int]:
-        """Text of a value of any type, and where it ends."""
+        """Return the text of a value of any type, and where it ends."""
         if kind == 5:
             size, subtype = _SIZE_AND_SUBTYPE(data, at)
             at += 5 + size
@@ -268,7 +267,7 @@ def _walkers(form: Form, texts: ScalarTexts, comma: str) -> tuple[Walker, ValueW
 
 
 def _end(data: bytes, start: int, limit: int, depth: int) -> int:
-    """Where the last byte, a zero, of the document at `start` is."""
+    """Return where the last byte, a zero, of the document at `start` is."""
     size: int = _INT32(data, start)[0]
     stop = start + size - 1
     if size < 5 or stop >= limit or data[stop]:
@@ -279,7 +278,7 @@ def _end(data: bytes, start: int, limit: int, depth: int) -> int:
 
 
 def _text(data: bytes, at: int) -> tuple[str, int]:
-    """A string as JSON, and where it ends."""
+    """Return a string as JSON, and where it ends."""
     size = _INT32(data, at)[0]
     at += 4 + size
     if size < 1 or data[at - 1]:
@@ -313,7 +312,7 @@ _DOCUMENT, _ARRAY, _REGEX = 0x03, 0x04, 0x0B
 
 
 def decode_tree(data: bytes) -> dict[str, Any]:
-    """A document: dicts, lists, and for every other value its type byte and its bytes.
+    """Return a document: dicts, lists, and for every other value its type byte and its bytes.
 
     Raises:
         MalformedBsonError: lengths or types are wrong. Texts are not looked at.
@@ -325,7 +324,7 @@ def decode_tree(data: bytes) -> dict[str, Any]:
 
 
 def encode_tree(tree: dict[str, Any]) -> bytes:
-    """The document of a tree."""
+    """Return the document of a tree."""
     return _framed(b"".join(_element(name, value) for name, value in tree.items()))
 
 

@@ -69,7 +69,7 @@ class _Plan:
         self._quoted = quoted
 
     def document(self, data: bytes, start: int) -> tuple[int, str, int]:
-        """Take the fields of a document in; answer with its end, and its length as an expression of texts and a constant."""
+        """Read the fields of a document; return its end, and its length as an expression of texts and a constant."""
         stop = start + _INT32.unpack_from(data, start)[0] - 1
         at, constant, lengths = start + 4, 5, ""
         self.format.append("{")
@@ -94,7 +94,7 @@ class _Plan:
         return stop + 1, lengths, constant
 
     def _value(self, kind: int, data: bytes, at: int, stop: int) -> tuple[int, int, str]:
-        """Take a value in: where it ends, its constant length, and the rest of its length as an expression."""
+        """Read a value; return where it ends, its constant length, and the rest of its length as an expression."""
         segment, place = self.segments[-1], len(self.segments) - 1
         if kind == 0x02:
             size = segment.group(b"....")
@@ -194,7 +194,7 @@ def _end_of(kind: int, data: bytes, at: int) -> int:
 
 
 def shape_of(data: bytes, texts: ScalarTexts, comma: str, quoted: Callable[[str], str], value: ValueWriter, depth: int = 1) -> Shape | None:
-    """The function for documents like this one, which is sound; None where there are too many fields, or two of one name.
+    """Return the function for documents like this one, which is sound; None where there are too many fields, or two of one name.
 
     Values that are written the slow way count as so deep.
     """
@@ -239,7 +239,7 @@ class Shapes:
         self._patience = FIRST_PATIENCE
 
     def text(self, data: bytes) -> str | None:
-        """Text of a document; None where no shape matches it."""
+        """Return the text of a document; None where no shape matches it."""
         for shape in self._known:
             try:
                 text = shape(data)
@@ -253,7 +253,7 @@ class Shapes:
         return None
 
     def missed(self, data: bytes) -> None:
-        """Take note of a sound document that no shape matched."""
+        """Note a sound document that no shape matched."""
         self._misses += 1
         if self._misses < self._patience:
             return

@@ -32,13 +32,13 @@ Event = Mapping[str, Any]
 _INT32 = Struct("<i").unpack_from
 _INT64 = Struct("<q").unpack_from
 _PAIR = Struct("<II").unpack_from
-#: Sizes of what events hold and nobody looks at.
+#: Sizes of fields that events hold and that are not read.
 _FIXED: Final = {1: 8, 7: 12, 8: 1, 19: 16, 6: 0, 127: 0, 255: 0}
 _names: dict[bytes, str] = {}
 
 
 def fields_of(raw: bytes) -> dict[str, Any]:
-    """The fields of a document. Raises MalformedBsonError: its bytes are no BSON."""
+    """Return the fields of a document. Raises MalformedBsonError: its bytes are no BSON."""
     try:
         return _fields(raw)
     except (ValueError, IndexError, struct_error) as error:
@@ -99,7 +99,7 @@ def _unusual(kind: int) -> int:
 
 
 def elements_of(raw: bytes | None) -> list[Any]:
-    """The elements of an array, decoded; none for None. Raises MalformedBsonError."""
+    """Return the elements of an array, decoded; none for None. Raises MalformedBsonError."""
     try:
         return [] if raw is None else list(bson.decode(raw).values())
     except BSONError as error:
@@ -138,29 +138,29 @@ class Documents:
         self._session = bson_json(Form.STRICT).document
 
     def quoted(self, raw: bytes, changes: FieldChanges | None = None) -> bytes:
-        """A whole document as a JSON string. Raises MalformedBsonError; DataError where the rules cannot be applied."""
+        """Return a whole document as a JSON string. Raises MalformedBsonError; DataError where the rules cannot be applied."""
         if changes is not None:
             raw = encode_tree(changes.document(decode_tree(raw)))
         return quick_quote(self.text(raw)).encode()
 
     def key(self, raw: bytes, collection: Collection) -> bytes:
-        """The key of a document, or of a `documentKey`. Raises MalformedBsonError."""
+        """Return the key of a document, or of a `documentKey`. Raises MalformedBsonError."""
         if raw[5:9] != _ID:
             raw = bson.encode({"_id": bson.decode(raw, RAW).get("_id")})
         return collection.key_start + quick_quote(self._id(raw[4], raw, 9, len(raw) - 1)).encode() + collection.key_end
 
     def session(self, raw: bytes) -> str:
-        """Text of an event's `lsid`."""
+        """Return the text of an event's `lsid`."""
         return self._session(raw)
 
     def reads(self, raws: Iterable[bytes], collection: Collection, end: bytes) -> list[EncodedRow]:
-        """Records of documents that were read; `end` is `Collection.read_end`. Raises as `quoted`."""
+        """Return the records of documents that were read; `end` is `Collection.read_end`. Raises as `quoted`."""
         route, start, changes = collection.route, collection.read_start, collection.changes
         key, quoted = self.key, self.quoted
         return [(route, key(raw, collection), b"".join((start, quoted(raw, changes), end))) for raw in raws]
 
     def update(self, description: bytes, changes: FieldChanges | None) -> bytes:
-        """The JSON text of an `updateDescription`. Raises as `quoted`."""
+        """Return the JSON text of an `updateDescription`. Raises as `quoted`."""
         told = fields_of(description)
         updated: bytes | None = told.get("updatedFields")
         removed: list[str] = elements_of(told.get("removedFields"))

@@ -1,5 +1,6 @@
-"""`field.exclude.list` and `field.renames` (mongodb.md §4.6; `FieldSelector.java`): what documents and descriptions of
-updates look like without, or with other, fields. Pure.
+"""`field.exclude.list` and `field.renames` (`FieldSelector`): documents and descriptions of updates without fields, or with other names.
+
+Pure.
 
 A document that rules apply to is taken apart, changed, and put together again (`bson_tree`); other collections' documents stay bytes.
 """
@@ -23,12 +24,12 @@ Document = dict[str, Any]
 
 
 def exclude_problems(text: str | None) -> list[str]:
-    """What is wrong with each entry of `field.exclude.list`."""
+    """Return what is wrong with each entry of `field.exclude.list`."""
     return [f"{entry} has invalid format (expecting {_FORM})" for entry in _entries(text) if not _EXCLUDE.fullmatch(entry)]
 
 
 def rename_problems(text: str | None) -> list[str]:
-    """What is wrong with each entry of `field.renames`."""
+    """Return what is wrong with each entry of `field.renames`."""
     return [
         f"{entry} has invalid format (expecting {_FORM}:<newNestedFieldName>)" for entry in _entries(text) if not _RENAME.fullmatch(entry)
     ]
@@ -55,7 +56,7 @@ class FieldRules:
 
     @classmethod
     def parse(cls, excludes: str | None, renames: str | None) -> FieldRules:
-        """From the two properties, which are valid."""
+        """Parse the two properties, which are valid."""
         found = [_Rule(_namespace(m[1], m[2]), tuple(m[3].split("."))) for entry in _entries(excludes) if (m := _EXCLUDE.fullmatch(entry))]
         found += [
             _Rule(_namespace(m[1], m[2]), tuple(m[3].split(".")), m[4]) for entry in _entries(renames) if (m := _RENAME.fullmatch(entry))
@@ -63,7 +64,7 @@ class FieldRules:
         return cls(tuple(found))
 
     def of(self, namespace: str) -> FieldChanges | None:
-        """What applies to a collection; None for nothing."""
+        """Return what applies to a collection; None for nothing."""
         chosen = tuple(rule for rule in self.rules if rule.namespace.fullmatch(namespace))
         return FieldChanges(chosen) if chosen else None
 
@@ -150,15 +151,15 @@ def _without_indexes(name: str) -> tuple[str, ...]:
 
 
 def _renamed(name: str, depth: int, new: str) -> str:
-    """A dotted name with another part at a depth that does not count array indexes."""
+    """Return a dotted name with another part at a depth that does not count array indexes."""
     parts = name.split(".")
     seen = 0
-    for place, part in enumerate(parts):
+    for index, part in enumerate(parts):
         if part.isdecimal():
             continue
         seen += 1
         if seen == depth:
-            parts[place] = new
+            parts[index] = new
             break
     return ".".join(parts)
 

@@ -1,4 +1,4 @@
-"""PostgreSQL's `source` block (postgres.md §11; `io.debezium.connector.postgresql.SourceInfo`).
+"""PostgreSQL's `source` block (`io.debezium.connector.postgresql.SourceInfo`).
 
 Pure: bytes from values. A block belongs to one table; a transaction's part of it is rendered once, an event adds only its LSN.
 """
@@ -35,7 +35,7 @@ class TransactionSource:
         self._head, self._middle, self._last = head, middle, last
 
     def __call__(self, lsn: int) -> bytes:
-        """JSON text of the block of an event at this LSN."""
+        """Return the JSON text of the block of an event at this LSN."""
         text = b"%d" % lsn
         return b"".join((self._head, text, self._middle, text, self._last))
 
@@ -68,7 +68,7 @@ class SourceBlock:
         marker: str | None = None,
         xmin: int | None = None,
     ) -> TransactionSource:
-        """What a transaction's events in this table share.
+        """Return what a transaction's events in this table share.
 
         Args:
             ts_us: commit time, microseconds since 1970.
@@ -87,18 +87,18 @@ class SourceBlock:
     def snapshot(
         self, marker: str, ts_us: int, tx_id: int | None, lsn: int, xmin: int | None = None, last_commit_lsn: int | None = None
     ) -> bytes:
-        """The block of rows read by an initial or blocking snapshot.
+        """Return the block of rows read by an initial or blocking snapshot.
 
         Args:
             marker: first, true, last …
             ts_us: when the snapshot was taken, microseconds since 1970.
-            lsn: the position at which streaming goes on.
+            lsn: the position from which streaming continues.
             last_commit_lsn: as of `transaction`, for a snapshot that interrupts a stream.
         """
         return self.transaction(ts_us, tx_id, last_commit_lsn, marker=marker, xmin=xmin)(lsn)
 
     def incremental(self, now_ns: int, last_commit_lsn: int | None, lsn: int | None) -> bytes:
-        """The block of rows read by an incremental snapshot: of no transaction, placed in the stream where they are sent.
+        """Return the block of rows read by an incremental snapshot: of no transaction, placed in the stream where they are sent.
 
         Args:
             now_ns: nanoseconds since 1970.

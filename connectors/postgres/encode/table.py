@@ -1,11 +1,9 @@
 """A table's encoder for the rows that PostgreSQL sends: lines of COPY and messages of pgoutput, bytes to bytes.
 
-An encoder that lets somebody fill in the values that a row of the stream does not have.
-
-Source text of row functions for the forms in which PostgreSQL sends rows, beside those of `connectors.engine.encode.generate`:
+Functions are generated for each table, in addition to those of `connectors.engine.encode.generate`:
 
   quick_copy_rows  a loop over lines of COPY text that hold no NULL and nothing that JSON must escape
-  nulls_copy_rows  the same with `\\N` in places
+  nulls_copy_rows  the same where some fields are `\\N`
   quick_tuple      a pgoutput tuple whose values are all sent, short, ASCII and need no escape
 
 pgoutput's values are split off by the marker of a length below 256, `t\\0\\0\\0`, which no text can hold: 0.3 µs a row; a regular
@@ -32,7 +30,7 @@ from connectors.postgres.encode.tuples import MARK, SHORT_MARK, read_copy_line, 
 
 
 def source_text(plan: RowPlan) -> str:
-    """The functions' text. The names it uses besides its own are given by `connectors.postgres.encode.table`."""
+    """Return the functions' text. The names it uses besides its own are given by `connectors.postgres.encode.table`."""
     return "\n".join(
         [
             *_copy_rows(plan, "quick_copy_rows", nulls=False),
@@ -87,7 +85,7 @@ _NULL = "\\N"
 
 
 class KeyChange(NamedTuple):
-    """An update that moved a row to another key: Debezium shows a delete of the old and a create of the new one (postgres.md §12.3).
+    """An update that moved a row to another key: Debezium shows a delete of the old and a create of the new one.
 
     Attributes:
         old_key_text: JSON text of the old key without schema, decimals as numbers: header `__debezium.oldkey` of the create.
@@ -103,7 +101,10 @@ class KeyChange(NamedTuple):
 
 
 class PostgresEncoder(TableEncoder):
-    """See `TableEncoder`. Its columns are those of the pgoutput relation, in its order; COPY must select exactly those of `columns`."""
+    """Encoder of a table's rows from COPY and pgoutput.
+
+    Its columns are those of the pgoutput relation, in its order; COPY must select exactly those of `columns`.
+    """
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -126,7 +127,7 @@ class PostgresEncoder(TableEncoder):
         """Encode lines of `COPY (SELECT columns…) TO STDOUT` in text format.
 
         Args:
-            rows: lines, each with its newline, some thousand at most: they are looked at as one text.
+            rows: lines, each with its newline, a few thousand at most: they are handled as one text.
             route: goes into every result.
             source: JSON text of the source block that all of them share.
             tail: the payload's end (`envelope.tail`).
@@ -152,7 +153,7 @@ class PostgresEncoder(TableEncoder):
         return out
 
     def _mixed_copy_rows(self, lines: list[str], route: Route, end: bytes, append: Callable[[EncodedRow], None], *, odd: bool) -> None:
-        """Lines of which some need an escape; `odd` when there are control characters or characters beyond U+FFFF among them."""
+        """Encode lines of which some need an escape; `odd` when there are control characters or characters beyond U+FFFF among them."""
         head, dumps, tabs = self._row_head, orjson.dumps, max(len(self.columns), 1) + 1
         for line in lines:
             if '"' in line or (odd and not (line.isascii() and len(dumps(line)) - len(line) - tabs == line.count("\\"))):
@@ -237,7 +238,7 @@ class PostgresEncoder(TableEncoder):
         return key, b"".join((self._old_head, row, b',"after":null,"source":', source, b",", tail, self._close))
 
     def _tuple(self, message: bytes, at: int) -> Encoded:
-        """Key and row of a message's last tuple."""
+        """Return key and row of a message's last tuple."""
         data = message[at + 2 :]
         sent = data.count(MARK)
         try:
@@ -253,13 +254,13 @@ class PostgresEncoder(TableEncoder):
         return self._row(self._select(read_tuple(message, at, self._width)[0]))
 
     def _old_and_new(self, message: bytes, position: int) -> tuple[bytes | None, bytes, bytes | None, bytes]:
-        """Key and row of a message's old and new tuple."""
+        """Return key and row of a message's old and new tuple."""
         data = message[position + 3 :]
         if data.isascii():
             width = self._width
             pieces = data.decode().split(SHORT_MARK)
             if len(pieces) == 2 * width + 1:
-                # all values of both were sent; the kind and width of the new tuple stand behind the last one of the old
+                # all values of both were sent; the kind and width of the new tuple follow the last one of the old
                 pieces[width] = pieces[width][:-3]
                 try:
                     return (*self._quick_tuple(pieces[: width + 1]), *self._quick_tuple(pieces[width:]))
@@ -269,7 +270,7 @@ class PostgresEncoder(TableEncoder):
         return (*self._row(old), *self._row(new))
 
     def _both_texts(self, message: bytes, position: int) -> tuple[Sequence[Text], Sequence[Text]]:
-        """Texts of the old and the new tuple; what the new one leaves out as unchanged is taken from a whole old one."""
+        """Return the texts of the old and the new tuple; what the new one leaves out as unchanged is taken from a whole old one."""
         old, at = read_tuple(message, position + 1, self._width)
         if message[at] != _NEW:
             raise DataError("An update's old tuple is not followed by a new one")
@@ -291,7 +292,7 @@ class PostgresEncoder(TableEncoder):
 
 
 class FillingEncoder(PostgresEncoder):
-    """See `PostgresEncoder`. Rows of snapshots and deleted rows are left as they are.
+    """Encoder that fills in values which a row of the stream lacks. Rows of snapshots and deleted rows are left as they are.
 
     Attributes:
         fill: asked for the texts of each new row in which some are missing.

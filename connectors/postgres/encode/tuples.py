@@ -24,11 +24,11 @@ _NOT_SENT = {"n": None, "u": UNCHANGED}
 _LENGTH = struct.Struct(">i").unpack_from
 _NULL, _TOAST, _TEXT = b"nut"
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|(.))", re.DOTALL)
-_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_CONTROLS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
 def read_copy_line(line: str) -> list[Text]:
-    """Texts of a line of COPY … TO STDOUT in text format, without its newline."""
+    """Return the texts of a line of COPY … TO STDOUT in text format, without its newline."""
     return [None if field == "\\N" else unescape(field) if "\\" in field else field for field in line.split("\t")]
 
 
@@ -38,16 +38,16 @@ def unescape(field: str) -> str:
 
 
 def _unescape_one(match: re.Match[str]) -> str:
-    octal, hexadecimal, letter = match.groups()
+    octal, hexadecimal, character = match.groups()
     if octal:
         return chr(int(octal, 8))
     if hexadecimal:
         return chr(int(hexadecimal, 16))
-    return _LETTERS.get(letter, letter)
+    return _CONTROLS.get(character, character)
 
 
 def read_tuple(data: bytes, at: int, width: int) -> tuple[list[Text], int]:
-    """Texts of a TupleData.
+    """Return the texts of a TupleData.
 
     Args:
         data: a message.
@@ -86,10 +86,10 @@ def read_tuple(data: bytes, at: int, width: int) -> tuple[list[Text], int]:
 
 
 def split_tuple(data: bytes, sent: int, width: int) -> list[Text] | None:
-    """Texts of a TupleData that ends a message, by splitting at the marks of its values: about half the time of `read_tuple`.
+    """Return the texts of a TupleData that ends a message, by splitting at the marks of its values: about half the time of `read_tuple`.
 
     Args:
-        data: the message from behind the number of columns on.
+        data: the message after the number of columns.
         sent: how often `MARK` stands in it.
         width: the number of columns.
 

@@ -26,11 +26,11 @@ _MORE = ("incremental_snapshot_", "transaction_", TABLES)
 
 @dataclass(frozen=True, slots=True)
 class PostgresOffset:
-    """See the module. Positions are log sequence numbers, `ts_us` microseconds since 1970.
+    """A source offset. Positions are log sequence numbers, `ts_us` microseconds since 1970.
 
     Attributes:
         snapshot: INITIAL while an initial snapshot runs, BLOCKING while a blocking one interrupts the stream, else None.
-        progress: what of an initial snapshot is done, while it runs; None when nothing is.
+        progress: the finished parts of an initial snapshot, while it runs; None when there are none.
         more: fields of an incremental snapshot and of a transaction that are under way, and of tables that were read, as the engine makes
             and reads them.
     """
@@ -51,7 +51,7 @@ class PostgresOffset:
 
     @classmethod
     def load(cls, stored: SourceOffset) -> PostgresOffset:
-        """From the offsets topic; Debezium's older forms too (`"snapshot": true` is INITIAL, a missing `lsn_commit` is `lsn_proc`).
+        """Load from the offsets topic; Debezium's older forms too (`"snapshot": true` is INITIAL, a missing `lsn_commit` is `lsn_proc`).
 
         Raises:
             ConfigError: a number is none, or there is no such kind of snapshot.
@@ -77,7 +77,7 @@ class PostgresOffset:
         )
 
     def dump(self) -> dict[str, bool | int | str | None]:
-        """For the offsets topic; the order is the one of Debezium's hash map, which every reader of the topic sees."""
+        """Return the map for the offsets topic; the order is the one of Debezium's hash map, which every reader of the topic sees."""
         in_snapshot = self.snapshot is not None
         fields: list[tuple[str, bool | int | str | None]] = [
             ("last_snapshot_record", self.last_snapshot_record if in_snapshot else None),
@@ -97,7 +97,7 @@ class PostgresOffset:
 
     @property
     def is_snapshot_unfinished(self) -> bool:
-        """Whether the initial snapshot has to be taken (again). A blocking one that was interrupted is not: streaming goes on."""
+        """Whether the initial snapshot has to be taken (again). After an interrupted blocking one, streaming continues."""
         return self.snapshot not in (None, BLOCKING) and not self.snapshot_completed
 
     @property
@@ -116,11 +116,11 @@ def acknowledged_lsn(stored: SourceOffset) -> int | None:
 
 
 def format_lsn(lsn: int) -> str:
-    """The server's text, two hexadecimal halves without padding."""
+    """Return the server's text, two hexadecimal halves without padding."""
     return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
 
 
 def parse_lsn(text: str) -> int:
-    """The number of `X/Y`. Raises ValueError."""
+    """Return the number of `X/Y`. Raises ValueError."""
     high, low = text.split("/")
     return int(high, 16) << 32 | int(low, 16)

@@ -37,19 +37,19 @@ class ResumePoint:
         self._events = max(stored.events_processed, 1)
 
     def is_transaction_known(self, final_lsn: int) -> bool:
-        """Whether the whole transaction, by the position of its commit record, was sent."""
+        """Return whether the whole transaction, by the position of its commit record, was sent."""
         return final_lsn < self._known_commit
 
     def is_partly_known(self, xid: int) -> bool:
-        """Whether events of the first transaction that is not wholly known were sent."""
+        """Return whether events of the first transaction that is not wholly known were sent."""
         return xid == self._xid
 
     def is_event_known(self, lsn: int, count: int) -> bool:
-        """Whether the `count`-th event at a position of that transaction was sent."""
+        """Return whether the `count`-th event at a position of that transaction was sent."""
         return lsn < self._lsn or (lsn == self._lsn and count <= self._events)
 
 
-#: How many of the latest transactions are remembered for a chunk's reader, which must not read a moment before one of them.
+#: How many of the latest transactions are remembered for a chunk's reader, which must not read an older state than theirs.
 RECENT_TRANSACTIONS = 4096
 
 #: A pgoutput message's kind, as offsets name it.
@@ -111,7 +111,7 @@ class StreamPosition:
         self.inside = self.skips_all = self.skips_known = False
 
     def begin(self, begin: pgoutput.Begin) -> None:
-        """A transaction begins."""
+        """Begin a transaction."""
         self.number += 1
         self.inside = True
         self._recent.append(begin.xid)
@@ -129,7 +129,7 @@ class StreamPosition:
                     self._resume = None
 
     def commit(self, commit: pgoutput.Commit) -> bool:
-        """The transaction ends. Returns whether it was news."""
+        """End the transaction. Returns whether it was new."""
         if self._resume is not None and not self.skips_all:
             self._resume = None
         known = self.skips_all
@@ -140,7 +140,7 @@ class StreamPosition:
         return not known
 
     def is_known(self, lsn: int) -> bool:
-        """Whether the event at hand was sent before; asked while `skips_known`."""
+        """Return whether the event at hand was sent before; asked while `skips_known`."""
         if self._resume is not None and self._resume.is_event_known(lsn, self.events):
             return True
         self.skips_known = False
@@ -148,16 +148,16 @@ class StreamPosition:
         return False
 
     def outside(self, lsn: int, now_us: int) -> None:
-        """An event that belongs to no transaction: its own position is complete at once."""
+        """Note an event that belongs to no transaction: its own position is complete at once."""
         self.xid, self.commit_us, self.xmin = None, now_us, self._read_xmin()
         self.last_commit = max(lsn, self.last_commit or 0)
 
     def end(self) -> Event:
-        """The end of the transaction that was committed last, for `offset`."""
+        """Return the end of the transaction that was committed last, for `offset`."""
         return self.last_commit or 0, 0, COMMIT, self.xid, self.commit_us, self.last_commit
 
     def offset(self, event: Event) -> PostgresOffset:
-        """What is stored for records up to an event."""
+        """Return what is stored for records up to an event."""
         lsn, events, kind, xid, commit_us, last_commit = event
         return PostgresOffset(
             lsn=lsn,
@@ -172,13 +172,14 @@ class StreamPosition:
 
     @property
     def settled(self) -> PostgresOffset | None:
-        """Behind the last whole transaction; None inside of one, and before the first."""
+        """Where the source stands after the last whole transaction; None inside of one, and before the first."""
         return self._behind(*self._settled) if self._settled is not None else None
 
     def quiet(self, looked_through: int) -> PostgresOffset | None:
-        """Where the source stands although nothing of it changed; None inside of a transaction, and before the server said anything.
+        """Return where the source stands although nothing of it changed; None inside of a transaction, and before the server said anything.
 
-        The server sends transactions in the order of their commits: what committed before this place was sent before the server named it.
+        The server sends transactions in the order of their commits: what committed before this position was sent before the server named
+        it.
 
         Args:
             looked_through: up to where the server says it has looked, 0 when it has not said so.
@@ -194,5 +195,5 @@ class StreamPosition:
         )
 
     def recent_transactions(self) -> frozenset[int]:
-        """Numbers of the transactions that were shown last."""
+        """Return the numbers of the transactions that were shown last."""
         return frozenset(self._recent)

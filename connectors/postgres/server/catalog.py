@@ -94,7 +94,7 @@ def read_table_ids(connection: Connection) -> list[tuple[TableId, bool]]:
 
 
 def read_tables(connection: Connection, ids: Sequence[TableId], *, with_generated: bool = True) -> dict[TableId, Table[PgColumn]]:
-    """Structures of tables, by name; a table that is gone is missing in the answer. Raises ServerError.
+    """Return the structures of tables, by name; a table that is gone is missing in the answer. Raises ServerError.
 
     Args:
         with_generated: whether generated columns are shown, which pgoutput leaves out.
@@ -114,7 +114,7 @@ def read_tables(connection: Connection, ids: Sequence[TableId], *, with_generate
         f"{'' if with_generated else f'AND NOT ({generated}) '}"
         "JOIN pg_type t ON t.oid = a.atttypid LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum "
         # the primary key, else the first usable unique index as pgjdbc lists them: clustered ones first, then by name. Unlike Debezium we
-        # leave out partial indexes: their columns do not tell rows apart
+        # leave out partial indexes: their columns do not identify rows
         f"LEFT JOIN LATERAL (SELECT i.indkey, {key_width} AS width FROM pg_index i JOIN pg_class ic ON ic.oid = i.indexrelid "
         "WHERE i.indrelid = w.oid AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL "
         "ORDER BY i.indisprimary DESC, i.indisclustered DESC, ic.relname LIMIT 1) chosen ON true "
@@ -158,7 +158,7 @@ class TypeInfo:
 
 
 def read_types(connection: Connection, oids: Iterable[int]) -> dict[int, TypeInfo]:
-    """Types, and the types that they are made of (a domain's base, an array's element). Raises ServerError."""
+    """Return types, and the types that they are made of (a domain's base, an array's element). Raises ServerError."""
     wanted = ", ".join(str(oid) for oid in sorted(set(oids)))
     if not wanted:
         return {}
@@ -192,7 +192,7 @@ def make_column(
     default: str | None,
     comment: str | None = None,
 ) -> PgColumn:
-    """A column with its type resolved: a domain's chain of base types, the labels of an enum (of the element, for an array)."""
+    """Return a column with its type resolved: a domain's chain of base types, the labels of an enum (of the element, for an array)."""
     chain: list[BaseType] = []
     root = types.get(oid)
     while root is not None and root.category == "d":
@@ -219,7 +219,7 @@ def make_column(
 
 
 def _element(types: dict[int, TypeInfo], type_name: str, oid: int) -> BaseType | None:
-    """The type of an array's elements; types such as `point` and `name` have a `typelem` too and are no arrays."""
+    """Return the type of an array's elements; types such as `point` and `name` have a `typelem` too and are no arrays."""
     if not oid or not type_name.startswith("_"):
         return None
     known = types.get(oid)
@@ -227,6 +227,6 @@ def _element(types: dict[int, TypeInfo], type_name: str, oid: int) -> BaseType |
 
 
 def captured_tables(found: Iterable[tuple[TableId, bool]], wanted: Callable[[TableId], bool]) -> tuple[list[TableId], list[TableId]]:
-    """Of all tables the captured ones, and those among them that the user may not read."""
+    """Return the captured ones of all tables, and those among them that the user may not read."""
     captured = [(table, readable) for table, readable in found if wanted(table)]
     return [table for table, _ in captured], [table for table, readable in captured if not readable]

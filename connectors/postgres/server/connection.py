@@ -34,13 +34,13 @@ class Stopped(Exception):
 
 
 def quote_literal(text: str) -> str:
-    """A string constant for SQL."""
+    """Return a string constant for SQL."""
     quoted = text.replace("'", "''")
     return f" E'{quoted.replace(chr(92), chr(92) * 2)}'" if "\\" in quoted else f"'{quoted}'"
 
 
 def quote_name(name: str) -> str:
-    """An identifier for SQL."""
+    """Return an identifier for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -160,7 +160,7 @@ class Connection:
         """Run one or several statements; gives the rows of the last one that has any.
 
         Args:
-            while_waiting: called some times a second until the server answers; must not use this connection.
+            while_waiting: called a few times a second until the server answers; must not use this connection.
 
         Raises:
             ServerError: the server refused, or the connection is gone.
@@ -236,7 +236,7 @@ class Connection:
         raise ServerError("XX000", f"the server answered {pq.ExecStatus(result.status).name} to {sql.split('(')[0].strip()}")
 
     def copy_lines(self, sql: str, while_waiting: Callable[[], None] | None = None) -> list[bytes]:
-        """Every line of a `COPY … TO STDOUT` (one statement) that is known to be short. Raises as `query`."""
+        """Return every line of a `COPY … TO STDOUT` (one statement) that is known to be short. Raises as `query`."""
         self._send(sql, only_one=True)
         result = self._next_result(while_waiting)
         lines: list[bytes] = []
@@ -278,7 +278,7 @@ class Connection:
         self._results()
 
     def copy_failed(self) -> ServerError:
-        """What ended a COPY from which no more data can be taken."""
+        """Return what ended a COPY from which no more data can be taken."""
         try:
             self.end_copy()
         except ServerError as error:
@@ -372,5 +372,5 @@ def _rows(result: pq.abc.PGresult) -> list[Row]:
 
 
 def placeholders(names: Sequence[str]) -> str:
-    """A list of string constants for ``IN (…)``; of none, one that matches nothing."""
+    """Return a list of string constants for ``IN (…)``; of none, one that matches nothing."""
     return ", ".join(map(quote_literal, names)) or "NULL"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from connect_py.api import Password
 
-#: TCP connects that get no answer end after this; the server may be behind a firewall that drops packets.
+#: TCP connects that get no answer end after this; a firewall may drop packets.
 CONNECT_TIMEOUT_SECONDS = 10
 #: The connection ends when what was sent is not acknowledged for this long, and an idle one when the peer's machine does not answer probes
 #: (sent after 20 s without traffic, then each 10 s) for as long: a failed-over server or a firewall that forgot the flow sends no reset.
@@ -34,7 +34,7 @@ class ConnectionSettings:
     more: tuple[tuple[str, str | Password], ...] = field(default=())
 
     def conninfo(self, host: str, address: str, application: str, *, replication: bool = False) -> bytes:
-        """The connection string; holds the password, which is given although there is none: libpq would look elsewhere for it.
+        """Return the connection string; holds the password, which is given although there is none: libpq would look elsewhere for it.
 
         Args:
             host: the name, for certificates and messages.

@@ -1,4 +1,4 @@
-"""The connection test of a validation (postgres.md §3): a connection and its user's roles; neither wal_level nor tables are looked at."""
+"""The connection test of a validation: a connection and its user's roles; neither wal_level nor tables are looked at."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FAILED = "Error while validating connector config: "
 
 
 def connection_problem(config: Mapping[str, str | None]) -> str | None:
-    """What is wrong with the connection, as the text of an error on `database.hostname`; None when it works."""
+    """Return what is wrong with the connection, as the text of an error on `database.hostname`; None when it works."""
     try:
         parsed = parse_config(config)
     except ConnectError as error:

@@ -1,4 +1,4 @@
-"""The publication that pgoutput reads: created or altered before the slot, by `publication.autocreate.mode` (postgres.md §6)."""
+"""The publication that pgoutput reads: created or altered before the slot, by `publication.autocreate.mode`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAMES = {"c": "insert", "u": "update", "d": "delete", "t": "truncate"}
 
 
 def options_sql(skipped: frozenset[str] | None, *, via_partition_root: bool) -> str:
-    """The `WITH (…)` of CREATE PUBLICATION; `skipped` is None when `skipped.operations` was not set by the user."""
+    """Return the `WITH (…)` of CREATE PUBLICATION; `skipped` is None when `skipped.operations` was not set by the user."""
     options = []
     if via_partition_root:
         options.append("publish_via_partition_root = true")
@@ -30,7 +30,7 @@ def options_sql(skipped: frozenset[str] | None, *, via_partition_root: bool) -> 
 
 
 def tables_sql(tables: Sequence[TableId]) -> str:
-    """Quoted names, joined."""
+    """Return quoted names, joined by commas."""
     return ", ".join(f"{quote_name(t.schema)}.{quote_name(t.table)}" for t in tables)
 
 

@@ -1,4 +1,4 @@
-"""The replication slot: look-up, creation with an exported snapshot, start of the stream (postgres.md §5, §9.1).
+"""The replication slot: look-up, creation with an exported snapshot, start of the stream, and what is asked of it while it is read.
 
 Hand-over from snapshot to stream, so that nothing is lost:
 
@@ -7,19 +7,17 @@ Hand-over from snapshot to stream, so that nothing is lost:
 - When the slot exists already (a snapshot that did not end, a slot made by hand), the snapshot is a REPEATABLE READ transaction of its
   own, and streaming starts at the slot's *confirmed* position, which lies before it. Rows of an earlier attempt may be in Kafka, and the
   table may have lost some of them since: only the replay of every change since the confirmed position makes the topic equal to the table.
-  Changes in between arrive twice and converge. Debezium starts at the "current" position that it reads beside the snapshot, which skips
-  those deletes, and any transaction between the two reads.
+  Changes in between arrive twice and converge. Debezium starts at the "current" position that it reads outside of the snapshot, which
+  skips those deletes, and any transaction between the two reads.
 - `snapshot.mode=always` asks for a new beginning at every start: there a second, *temporary* slot is made for its consistent point and
   exported snapshot, and the lasting slot is read from that point. Without room for one more slot it is done as above.
 
-The line that says what the creation of a replication slot waits for.
-
 A consistent point is one before which every transaction has ended, so CREATE_REPLICATION_SLOT waits for the numbered transactions that
-run on the server, in whatever database, and for as long as they take: `statement_timeout` does not count for replication commands
-(`snapbuild.c`, SnapBuildFindSnapshot).
+run on the server, in any database, for as long as they take: `statement_timeout` does not count for replication commands (`snapbuild.c`,
+SnapBuildFindSnapshot). `SlotWait` logs what the creation waits for.
 
-The oldest transaction that a slot keeps the catalog for, as records show it (`xmin.fetch.interval.ms`;
-`PostgresStreamingChangeEventSource.java`, getSlotXmin).
+`SlotXmin` is the oldest transaction that a slot keeps the catalog for, as records show it (`xmin.fetch.interval.ms`;
+`PostgresStreamingChangeEventSource.getSlotXmin`).
 """
 
 from __future__ import annotations
@@ -59,7 +57,7 @@ class SlotWait:
     thread.
 
     Args:
-        observer: an ordinary connection that nobody uses meanwhile.
+        observer: an ordinary connection that is not in use meanwhile.
         slot: the slot's name.
         clock: monotonic seconds.
     """
@@ -91,7 +89,7 @@ class SlotWait:
 
 
 def describe_running(running: list[Row]) -> str:
-    """Sentences about running transactions, the oldest ones first, and how to end the oldest."""
+    """Return sentences about running transactions, the oldest ones first, and how to end the oldest."""
     if not running:
         return (
             "None shows here; on a standby it is the primary that has to log its running ones: SELECT pg_log_standby_snapshot(); there "
@@ -122,7 +120,7 @@ class SlotBusyError(RetriableError):
 
 @dataclass(slots=True)
 class ExportedSnapshot:
-    """A moment of the database.
+    """A consistent snapshot of the database, exported by a replication connection.
 
     Attributes:
         name: for SET TRANSACTION SNAPSHOT; valid until `connection` runs another command or closes.
@@ -140,7 +138,7 @@ class ExportedSnapshot:
 
 
 def check_server(state: ServerState, user: str) -> None:
-    """What streaming needs and a missing piece would only show later.
+    """Check what streaming needs; a missing piece would show only later.
 
     Raises:
         FatalTaskError: with the statements to run.
@@ -158,7 +156,7 @@ def check_server(state: ServerState, user: str) -> None:
 
 
 def check_slot(state: ServerState, name: str, database: str) -> None:
-    """A slot of that name must be ours: of this database and of pgoutput.
+    """Check that a slot of that name is ours: of this database and of pgoutput.
 
     Raises:
         FatalTaskError: it is another's, or the server has invalidated it.
@@ -180,8 +178,8 @@ def check_slot(state: ServerState, name: str, database: str) -> None:
             "and take a new snapshot (snapshot.mode=when_needed, or delete the connector's offsets)."
         )
     if slot.confirmed_lsn is None:
-        # A session that was killed while it created the slot goes on until the transactions of that moment have ended. Streaming will begin
-        # at a point that nobody knows yet: a snapshot taken now would leave a gap before it.
+        # A session that was killed while it created the slot continues until the transactions that ran then have ended. Streaming will
+        # begin at a point that is not known yet: a snapshot taken now would leave a gap before it.
         raise SlotBusyError(
             f"The replication slot '{name}' is still being created, by a session that waits for running transactions to end. Nothing was "
             "read. To end the wait: SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = "
@@ -208,8 +206,8 @@ def create_slot(
 
     Raises:
         FatalTaskError: the server refuses.
-        RetriableError: the connection failed, or somebody cancelled the wait.
-        Stopped: a stop was asked for; the server was asked to leave no slot behind.
+        RetriableError: the connection failed, or an administrator cancelled the wait.
+        Stopped: a stop was requested; the server was asked to leave no slot.
     """
     connection = _replication_connection(settings, should_stop)
     kind = "TEMPORARY LOGICAL" if temporary else "LOGICAL"
@@ -248,10 +246,10 @@ def _creation_error(error: ServerError, name: str, settings: ConnectionSettings)
     return translate(error, f"Creation of replication slot '{name}' failed", user=settings.user, database=settings.database)
 
 
-def export_snapshot_beside(
+def export_temporary_snapshot(
     settings: ConnectionSettings, slot: str, *, observer: Connection, should_stop: Callable[[], bool]
 ) -> ExportedSnapshot | None:
-    """The snapshot of a temporary slot, for a snapshot while the lasting slot exists; None when the server has no room for one.
+    """Return the snapshot of a temporary slot, for a snapshot while the lasting slot exists; None when the server has no room for one.
 
     Args:
         observer: as of `create_slot`.
@@ -339,7 +337,7 @@ def _parse_parameters(text: str) -> dict[str, str]:
 
 
 def drop_slot(connection: Connection, name: str) -> None:
-    """Drop the slot if it exists and nobody reads it. Raises ServerError."""
+    """Drop the slot if it exists and no session reads it. Raises ServerError."""
     named = f"slot_name = {quote_literal(name)}"
     connection.query(f"SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE {named} AND NOT active")
 
@@ -348,7 +346,7 @@ class SlotXmin:
     """Asks for the slot's `catalog_xmin` from time to time. Owned by the task's thread.
 
     Args:
-        general: the connection of now.
+        general: returns the task's open connection, which is replaced after a reconnect.
         seconds: how long an answer is good.
     """
 
@@ -361,7 +359,7 @@ class SlotXmin:
         self._until = 0.0
 
     def __call__(self) -> int | None:
-        """The number; None when the slot is gone. Raises ServerError."""
+        """Return the number; None when the slot is gone. Raises ServerError."""
         now = self._clock()
         if self._known is None or now >= self._until:
             rows = self._general().query(self._sql)

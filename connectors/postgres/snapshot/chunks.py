@@ -5,12 +5,12 @@ snapshot's own transaction, in the index alone. A range is read by the index, so
 table's order is not its key's (random UUIDs) and the table is larger than the server's cache, every range would read most of the table's
 pages: such a table is read in one go, whatever its size.
 
-Incremental snapshot (`PostgresChunks`). Structure and rows are read at one moment, the rows by COPY, in a READ COMMITTED transaction that
+Incremental snapshot (`PostgresChunks`). Structure and rows are read together, the rows by COPY, in a READ COMMITTED transaction that
 first locks the table in ACCESS SHARE mode, as any SELECT does. With the lock, the structure that was read is the structure of the rows. And
 a COPY that had to wait for the lock itself would read with a snapshot taken before the wait: after a TRUNCATE or a rewriting ALTER TABLE it
 would find the table empty, and take it for finished.
 
-A transaction's changes can be in the stream a moment before others see them (with synchronous replication, a long moment). A chunk must not
+A transaction's changes can be in the stream shortly before others see them (with synchronous replication, long before). A chunk must not
 be older than what the stream has already shown, so reading waits until all streamed transactions are visible.
 """
 
@@ -48,13 +48,13 @@ log = logging.getLogger(__name__)
 DIALECT = SqlDialect(quote_name, quote_literal, row_values=True, nulls_last=True)
 
 #: A chunk is read in the order of its index. A table without statistics is taken for one of which a range holds few rows: the planner then
-#: collects all rows that are left and sorts them, for each chunk anew (18 ms a chunk of 1024 rows of a table of 100,000, instead of 4).
+#: collects all rows that are left and sorts them, again for each chunk (18 ms a chunk of 1024 rows of a table of 100,000, instead of 4).
 #: Where something has to be sorted nevertheless, a plan without sorts is so costly on paper that the server compiles it: 1.2 s a statement.
 PLAN = "SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off;"
 NO_COMPILER, COMPILER_VERSION = "SET LOCAL jit = off;", 110000
-#: How long a chunk waits for a table that somebody holds exclusively; streaming goes on in between.
+#: How long a chunk waits for a table that another session holds exclusively; streaming continues in between.
 LOCK_WAIT_MS = 500
-#: How long it waits for a streamed transaction to become visible before streaming goes on in between.
+#: How long it waits for a streamed transaction to become visible before streaming continues in between.
 VISIBLE_WAIT_SECONDS = 1.0
 
 #: What a Java number, UUID or date can hold: no infinity, no NaN, no date before Christ.
@@ -77,7 +77,7 @@ _JAVA_CLASSES = {
 
 @dataclass(frozen=True, slots=True)
 class ChunkRow:
-    """A row that waits for its place in the stream: its value lacks source block and tail."""
+    """A row that waits for its position in the stream: its value lacks source block and tail."""
 
     table: CapturedTable
     key: bytes | None
@@ -88,8 +88,8 @@ class PostgresChunks:
     """`ChunkReader` on the general connection; used by the task's thread.
 
     Args:
-        general: the connection of now.
-        while_waiting: called some times a second while the server works.
+        general: returns the task's open connection, which is replaced after a reconnect.
+        while_waiting: called a few times a second while the server works.
         streamed: transactions that the stream has shown lately (32-bit numbers).
 
     Attributes:
@@ -118,15 +118,14 @@ class PostgresChunks:
 
     @property
     def structure(self) -> object:
-        """See the class."""
         return self._known.structure if self._known else None
 
     def table(self, name: str) -> TableId | None:
-        """The table of a name that was read before."""
+        """Return the table of a name that was read before."""
         return self._names.get(name) or self._names.get(name.replace('"', ""))
 
     def names(self) -> Sequence[str]:
-        """The captured tables that exist now."""
+        """Return the captured tables that exist now."""
         try:
             found = catalog.read_table_ids(self._general())
         except ServerError as error:
@@ -135,7 +134,6 @@ class PostgresChunks:
         return list(self._names)
 
     def maximum(self, wanted: WantedCollection) -> StoredKey | None:
-        """See `ChunkReader`."""
         connection = self._general()
         try:
             table = self._structure(self._find(wanted))
@@ -149,7 +147,6 @@ class PostgresChunks:
         return _stored(key, rows[0]) if rows else None
 
     def read(self, wanted: WantedCollection, after: StoredKey | None, until: StoredKey, limit: int) -> Chunk[ChunkRow]:
-        """See `ChunkReader`."""
         connection = self._general()
         try:
             id_ = self._find(wanted)
@@ -178,7 +175,7 @@ class PostgresChunks:
         return self._chunk(captured, key, shown, hidden, lines)
 
     def rows(self, rows: Sequence[ChunkRow], last_commit: int | None, lsn: int | None) -> list[EncodedRow]:
-        """Records of rows that have found their place behind an event of the stream."""
+        """Return the records of rows whose position in the stream is after a given event."""
         if not rows:
             return []
         table, now_ns = rows[0].table, time.time_ns()
@@ -230,7 +227,7 @@ class PostgresChunks:
             self._expressions = {(id_, condition)}
 
     def _await_streamed(self, connection: Connection, id_: TableId) -> None:
-        """See the module. Raises BusyError when it takes long."""
+        """Wait until all streamed transactions are visible. Raises BusyError when it takes long."""
         streamed = self._streamed()
         function = "pg_current_snapshot" if connection.server_version >= 130000 else "txid_current_snapshot"
         deadline = time.monotonic() + VISIBLE_WAIT_SECONDS
@@ -265,7 +262,7 @@ class PostgresChunks:
 
 @contextmanager
 def _reading(connection: Connection, more: str, while_waiting: Callable[[], None]) -> Iterator[None]:
-    """Be inside a transaction that can write nothing, whatever a condition calls.
+    """Hold a transaction open that can write nothing, whatever a condition calls.
 
     Args:
         more: statements after its begin.
@@ -332,7 +329,7 @@ class TableSize:
 
 
 def read_sizes(connection: Connection, tables: Sequence[TableId]) -> dict[TableId, TableSize]:
-    """Estimates of tables, of a partitioned one with all its partitions, from the statistics. Raises ServerError."""
+    """Return estimates of tables, of a partitioned one with all its partitions, from the statistics. Raises ServerError."""
     wanted = ", ".join(f"({quote_literal(table.schema)}, {quote_literal(table.table)})" for table in tables)
     if not wanted:
         return {}
@@ -351,8 +348,8 @@ def read_sizes(connection: Connection, tables: Sequence[TableId]) -> dict[TableI
 
 
 def ordered(tables: Sequence[TableId], sizes: Mapping[TableId, TableSize], order: str) -> list[TableId]:
-    """Tables by `snapshot.tables.order.by.row.count`, as far as there are statistics. (Debezium's connector for PostgreSQL takes the
-    property and does not look at it.)"""
+    """Tables by `snapshot.tables.order.by.row.count`, as far as there are statistics. (Debezium's connector for PostgreSQL accepts
+    the property and ignores it.)"""
     return by_rows(tables, {table: size.rows for table, size in sizes.items() if size.is_known}, order)
 
 
@@ -361,7 +358,7 @@ class TableCuts:
 
     Args:
         connection: of the snapshot's transaction; between two chunks nothing else runs on it.
-        while_waiting: called some times a second while the server looks for a boundary.
+        while_waiting: called a few times a second while the server looks for a boundary.
     """
 
     def __init__(
@@ -377,11 +374,9 @@ class TableCuts:
         self._while_waiting = while_waiting
 
     def rows(self, table: TableId) -> int:
-        """See `Cuts`."""
         return self._sizes[table].rows if table in self._sizes else 0
 
     def key(self, table: TableId) -> tuple[str, ...]:
-        """See `Cuts`."""
         return tuple(f"{column.name} {column.type_name}" for column in self._columns(table))
 
     def _columns(self, table: TableId) -> list[PgColumn]:
@@ -390,7 +385,6 @@ class TableCuts:
         return found if len(found) == len(known.key) else []
 
     def is_worth_cutting(self, table: TableId) -> bool:
-        """See `Cuts`, and the module."""
         key = self._columns(table)
         name = quote_literal(f"{quote_name(table.schema)}.{quote_name(table.table)}")
         readable = " AND ".join(f"has_column_privilege({name}, {quote_literal(column.name)}, 'SELECT')" for column in key)
@@ -409,7 +403,6 @@ class TableCuts:
         return False
 
     def boundary(self, table: TableId, span: KeyRange, rows: int) -> Key | None:
-        """See `Cuts`."""
         key = self._columns(table)
         names = ", ".join(quote_name(column.name) for column in key)
         columns = [KeyColumn(column.name, column.nullable) for column in key]

@@ -38,26 +38,21 @@ class PostgresPresentTables:
         )
 
     def names(self) -> list[str]:
-        """See `PresentTables`."""
         return [name for name in self._chunks.names() if name != str(self._config.signal_table)]
 
     def topic(self, name: str) -> str:
-        """See `PresentTables`."""
         id_ = self._chunks.table(name)
         return self._naming.data_topic(id_.schema, id_.table) if id_ is not None else name
 
     def source(self, name: str) -> Mapping[str, str]:
-        """See `PresentTables`."""
         id_ = self._chunks.table(name)
         found = {"name": self._config.topic_prefix, "db": self._config.database}
         return found if id_ is None else found | {"schema": id_.schema, "table": id_.table}
 
     def maximum(self, name: str) -> StoredKey | None:
-        """See `PresentTables`."""
         return self._chunks.maximum(WantedCollection(name))
 
     def read(self, name: str, after: StoredKey | None, until: StoredKey, limit: int) -> tuple[list[EncodedRow], StoredKey | None]:
-        """See `PresentTables`."""
         try:
             chunk = self._chunks.read(WantedCollection(name), after, until, limit)
         except BusyError as error:
@@ -65,10 +60,9 @@ class PostgresPresentTables:
         return self._chunks.rows([row for _, row in chunk.rows], None, None), chunk.last
 
     def scan(self, name: str) -> Generator[list[EncodedRow]]:
-        """See `PresentTables`."""
         connection = open_general(self._config, lambda: False)
         try:
-            # one moment for the structure and the rows
+            # one snapshot for the structure and the rows
             connection.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             wanted = [id_] if (id_ := self._chunks.table(name)) is not None else []
             structure = next(iter(read_tables(connection, wanted, with_generated=False).values()), None)
@@ -83,5 +77,4 @@ class PostgresPresentTables:
             connection.close()
 
     def close(self) -> None:
-        """See `PresentTables`."""
         self._connection.close()

@@ -1,12 +1,12 @@
-"""The life of a task's snapshots: the initial one, what is left of one that was interrupted, and those that signals ask for.
+"""The snapshots of a task: the initial one, the rest of one that was interrupted, and those that signals ask for.
 
-An initial snapshot that was interrupted goes on from its last finished chunk. Its exported moment S0 is gone by then; what is left is read
-at a later moment S1. The rows read so far are of S0 (or of an earlier such moment), and the slot gives every change since. So the next
+An initial snapshot that was interrupted resumes after its last finished chunk. Its exported snapshot S0 is gone by then; what is left is
+read in a later snapshot S1. The rows read so far are of S0 (or of an earlier one), and the slot gives every change since. So the next
 attempt
 
-1. takes a moment S1 by a temporary slot, whose consistent point H is exact: S1 holds the transactions that committed before H, no other;
+1. takes a snapshot S1 by a temporary slot, whose consistent point H is exact: S1 holds the transactions that committed before H, no other;
 2. streams from the stored position up to H, and stops there between two transactions;
-3. reads the chunks that are left, at S1;
+3. reads the chunks that are left, in S1;
 4. streams on from H.
 
 Why the result is right. Whatever is sent of a row is in the order of its history: rows of S0, then changes up to H, then rows of S1, which
@@ -17,7 +17,7 @@ for a key is its last state:
 - a key of a chunk that is left may have changes, and rows of an attempt that was cut off in the chunk, and has its row of S1 after them;
   one that was deleted before H has its delete in the stream, and no row in S1;
 - a row that moved to another key before H is deleted and created in the stream, whatever chunks the two keys fall into, and one whose new
-  key is left to read comes again at S1;
+  key is left to read comes again in S1;
 - a truncate is in the stream, before S1 or after it;
 - of a table without a key, rows that were sent before are sent again, as after any interruption. It has no chunks.
 
@@ -26,11 +26,11 @@ S1 where the row's key is left to read; for a key in a finished chunk it was sen
 one that is finished lacks it.
 
 The offset says "unfinished" from the first row to the last, through the streaming of step 2 too, so that Debezium, which does not know our
-field, begins anew from it. An interruption of the second attempt is no other case: the position is then at H or before it.
+field, starts over from it. An interruption of the second attempt is no other case: the position is then at H or before it.
 
-Without room for a temporary slot there is no H. Then S1 is a transaction's own moment, the chunks are read at once, and streaming goes on
-from the stored position: changes between the two follow rows that are newer, and lead to the same end, but a reader sees such a row go
-back and come again. So it is, too, when an attempt begins anew (`slot.py`).
+Without room for a temporary slot there is no H. Then S1 is a transaction's own snapshot, the chunks are read at once, and streaming
+continues from the stored position: changes between the two follow rows that are newer, and lead to the same end, but a reader sees such a
+row go back and come again. The same happens when an attempt starts over (`slot/slot.py`).
 
 Owned by the task's thread.
 """
@@ -60,15 +60,15 @@ log = logging.getLogger(__name__)
 
 
 class SnapshotLifecycle:
-    """See the module.
+    """Begins, resumes and ends the snapshots of a task.
 
     Args:
-        events: takes notifications.
+        events: receives notifications.
         metrics: where rows and tables are counted.
-        while_waiting: called some times a second while the server works.
+        while_waiting: called a few times a second while the server works.
 
     Attributes:
-        running: the snapshot of now; None when there is none. Before it is read, the stream may have to reach `catch_up_to`.
+        running: the current snapshot; None when there is none. Before it is read, the stream may have to reach `catch_up_to`.
         has_begun: whether there was one since the task was started.
         catch_up_to: step 2: where the stream has to be before `running` is read; None when it is read now.
     """
@@ -99,7 +99,7 @@ class SnapshotLifecycle:
         position = start.position
         filters, tables = self._config.filters, start.to_read or []
         exported = start.exported
-        progress = SnapshotProgress(position.progress if position is not None and start.goes_on else None)
+        progress = SnapshotProgress(position.progress if position is not None and start.resumes_snapshot else None)
         request = SnapshotRequest(
             tables,
             [*tables, *(table for table in start.tables if str(table) in filters.forced and filters.snapshot(str(table)))],
@@ -108,13 +108,13 @@ class SnapshotLifecycle:
             statements=self._config.statements,
             progress=progress,
         )
-        if start.goes_on and position is not None:
-            # the stream is read beside it
+        if start.resumes_snapshot and position is not None:
+            # the stream is read at the same time
             general = self._own = open_general(self._config, self._should_stop)
             request = replace(request, base=streaming_part(position))
         self.running = self._start(general, request)
         self.has_begun = True
-        if start.goes_on and exported is not None:
+        if start.resumes_snapshot and exported is not None:
             self.catch_up_to = exported.lsn
             log.info(
                 "The snapshot goes on where it was interrupted: changes up to %s come first, then what is left of %s",
@@ -143,14 +143,14 @@ class SnapshotLifecycle:
         )
 
     def caught_up(self, position: PostgresOffset, quiet: PostgresOffset | None) -> PostgresOffset:
-        """Step 3: the stream is where it has to be; what is left is read now.
+        """Begin step 3: the stream is where it has to be; what is left is read now.
 
         Args:
             position: of the last batch.
-            quiet: where the stream is, as far as it knows.
+            quiet: the stream's position, as far as it is known.
 
         Returns:
-            The offset from now on.
+            The offset that holds from here.
         """
         assert self.running is not None
         self.catch_up_to = None
@@ -160,18 +160,17 @@ class SnapshotLifecycle:
         return self.running.offset
 
     def mark(self, offset: PostgresOffset) -> PostgresOffset:
-        """An offset of the stream; before the snapshot is read, one that says that it did not end."""
+        """Return an offset of the stream; before the snapshot is read, one that says that it did not end."""
         if self.running is None or self.catch_up_to is None:
             return offset
         return replace(offset, snapshot=INITIAL, snapshot_completed=False, progress=self.running.offset.progress)
 
     def next_rows(self) -> list[EncodedRow]:
-        """See `PostgresSnapshot.next_rows`."""
         assert self.running is not None
         return self.running.next_rows()
 
     def end(self) -> None:
-        """There is no snapshot any more, in whatever way it ended."""
+        """Close the snapshot, in whatever way it ended."""
         if self.running is not None:
             self.running.close()
         if self._own is not None:
@@ -180,5 +179,5 @@ class SnapshotLifecycle:
 
 
 def streaming_part(offset: PostgresOffset) -> PostgresOffset:
-    """An offset without what it says of a snapshot."""
+    """Return an offset without what it says of a snapshot."""
     return replace(offset, snapshot=None, snapshot_completed=False, last_snapshot_record=False, progress=None)

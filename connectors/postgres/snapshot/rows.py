@@ -1,6 +1,6 @@
-"""Rows of a table by COPY in text form, for a snapshot: at the moment of the connection's transaction (postgres.md §8).
+"""Rows of a table by COPY in text form, as the connection's transaction sees them.
 
-Used by the task's thread, and by the processes that read beside it.
+Used by the task's thread, and by the reader processes.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class CopyRows:
 
     Args:
         where: a WHERE clause with a leading space.
-        statement: a SELECT that is read in the table's place; it must give the table's columns.
-        scanned: told of the number of rows of each read.
+        statement: a SELECT that is read instead of the table; it must give the table's columns.
+        scanned: called with the number of rows of each read.
 
     Raises:
         ServerError: from every method, when the server or the connection fails.
@@ -51,7 +51,7 @@ class CopyRows:
         self,
         connection: Connection,
         table: CapturedTable,
-        moment: ConsistentSnapshot,
+        snapshot: ConsistentSnapshot,
         *,
         where: str = "",
         statement: str | None = None,
@@ -61,7 +61,7 @@ class CopyRows:
         self._table = table
         self._scanned = scanned
         self._rows_together = rows_together(table.encoder.constant_bytes)
-        self._encode = snapshot_encoder(table, moment)
+        self._encode = snapshot_encoder(table, snapshot)
         columns = ", ".join(quote_name(plan.name) for plan in table.encoder.columns)
         name = f"{quote_name(table.id.schema)}.{quote_name(table.id.table)}"
         if statement is not None:
@@ -121,13 +121,13 @@ class CopyRows:
         return rows or None
 
     def encode(self, rows: Sequence[bytes], marker: Marker) -> list[EncodedRow]:
-        """Records of raw rows."""
+        """Return the records of raw rows."""
         return self._encode(rows, marker)
 
 
-def snapshot_encoder(table: CapturedTable, moment: ConsistentSnapshot) -> Callable[[Sequence[bytes], Marker], list[EncodedRow]]:
-    """What makes records of a table's raw rows, at a moment."""
-    m = moment
+def snapshot_encoder(table: CapturedTable, snapshot: ConsistentSnapshot) -> Callable[[Sequence[bytes], Marker], list[EncodedRow]]:
+    """Return the function that makes records of a table's raw rows, for a consistent snapshot."""
+    m = snapshot
     sources: dict[Marker, bytes] = {
         marker: table.block.snapshot(marker.value, m.ts_us, m.tx_id, m.lsn, last_commit_lsn=m.last_commit)
         for marker in Marker

@@ -1,8 +1,8 @@
-"""A snapshot of PostgreSQL: one read-only REPEATABLE READ transaction, each table by COPY in text form (postgres.md §8).
+"""A snapshot of PostgreSQL: one read-only REPEATABLE READ transaction, each table by COPY in text form.
 
-Consistency. All tables are read at one moment, also when the slot existed before (Debezium then reads each table at a moment of its own).
-The `lsn` of the offset is where streaming goes on and never lies after that moment; `slot.py` says which position it is. The offset says
-"unfinished" until the last row, and what is done so far; `snapshot_life.py` says how the next attempt goes on from there.
+Consistency. All tables are read in one consistent snapshot, also when the slot existed before (Debezium then reads each table in one of
+its own). The `lsn` of the offset is where streaming continues and never lies after that snapshot; `slot/slot.py` says which position it is.
+The offset says "unfinished" until the last row, and which parts are done; `lifecycle.py` says how the next attempt resumes from there.
 
 The transaction has no number (`txid`) of its own, since CREATE_REPLICATION_SLOT waits for every numbered transaction of the server to end:
 a long snapshot would hold up every new slot. `txId` is the number of an empty transaction just before it; Debezium numbers the reading one.
@@ -44,12 +44,12 @@ class SnapshotRequest:
     Attributes:
         tables: in order.
         captured: all that are captured, for notifications.
-        exported: name of an exported snapshot to import, None to take the transaction's own moment.
-        lsn: where streaming goes on afterwards, at or before the snapshot's moment; None when nothing follows: the present position.
+        exported: name of an exported snapshot to import, None for the transaction's own.
+        lsn: where streaming continues afterwards, not after the snapshot; None when nothing follows: the present position.
         kind: INITIAL or BLOCKING.
-        statements: SELECTs by the names of the tables that they are read in place of.
-        base: the streaming position that the snapshot interrupts, and at which streaming goes on; None when it comes before all streaming.
-        progress: what is done already; is told of more.
+        statements: SELECTs by the names of the tables that they replace.
+        base: the streaming position that the snapshot interrupts, and from which streaming continues; None when it precedes all streaming.
+        progress: what is done already; it is updated.
     """
 
     tables: Sequence[TableId]
@@ -67,9 +67,9 @@ class PostgresSnapshot:
 
     Args:
         connection: an ordinary one; the snapshot's transaction lives on it.
-        events: takes notifications.
+        events: receives notifications.
         metrics: where rows and tables are counted.
-        while_waiting: called some times a second while the server works on something else than rows.
+        while_waiting: called a few times a second while the server works on something else than rows.
 
     Attributes:
         offset: where the source stands once all rows that were given out are in Kafka.
@@ -96,7 +96,7 @@ class PostgresSnapshot:
         chunk = chunk_rows(config.raw) if request.kind == INITIAL else NEVER_CUT
         events.started()
         try:
-            self._moment = self._begin(request)
+            self._consistent = self._begin(request)
             self._structures = read_tables(connection, request.tables)
             present = [table for table in request.tables if table in self._structures]
             sizes = read_sizes(connection, present)
@@ -129,14 +129,16 @@ class PostgresSnapshot:
         if request.base is not None:
             self.offset = replace(request.base, snapshot=request.kind, snapshot_completed=False, last_snapshot_record=False)
         else:
-            self.offset = PostgresOffset(lsn=self._moment.lsn, tx_id=self._moment.tx_id, ts_us=self._moment.ts_us, snapshot=request.kind)
+            self.offset = PostgresOffset(
+                lsn=self._consistent.lsn, tx_id=self._consistent.tx_id, ts_us=self._consistent.ts_us, snapshot=request.kind
+            )
         self.offset = replace(self.offset, progress=self._reading.progress_text)
-        log.info("Snapshot of %d tables at %s: %s", len(present), format_lsn(self._moment.lsn), ", ".join(names))
+        log.info("Snapshot of %d tables at %s: %s", len(present), format_lsn(self._consistent.lsn), ", ".join(names))
 
     def interrupt(self, base: PostgresOffset) -> None:
-        """Before the first row: the stream has gone on to `base`, and goes on from there afterwards."""
+        """Note, before the first row, that the stream has reached `base` and continues from there afterwards."""
         self._request = replace(self._request, base=base)
-        self._moment = replace(self._moment, last_commit=base.lsn_commit)
+        self._consistent = replace(self._consistent, last_commit=base.lsn_commit)
         self.offset = replace(base, snapshot=self._request.kind, progress=self.offset.progress)
 
     def _begin(self, request: SnapshotRequest) -> ConsistentSnapshot:
@@ -169,7 +171,7 @@ class PostgresSnapshot:
             self._reader_table,
             lambda chunk: worker.describe(chunk.table, self._where(chunk), self._statement(chunk.table)),
             module=worker.MODULE,
-            spec=lambda: worker.spec(self._config, self._factory.encoding, str(exported), self._moment),
+            spec=lambda: worker.spec(self._config, self._factory.encoding, str(exported), self._consistent),
             readers=readers,
             progress=progress,
             table_ended=self._reading.table_ended,
@@ -186,7 +188,7 @@ class PostgresSnapshot:
         return CopyRows(
             self._connection,
             self._factory.build(self._structures[chunk.table]),
-            self._moment,
+            self._consistent,
             where=self._where(chunk),
             statement=statement,
             scanned=lambda rows: self._reading.scanned(name, rows),
@@ -195,7 +197,7 @@ class PostgresSnapshot:
     def _reader_table(self, chunk: Chunk[TableId]) -> ReaderTable:
         self._reading.begin_table(str(chunk.table))
         table = self._factory.build(self._structures[chunk.table])
-        return ReaderTable(table.route, snapshot_encoder(table, self._moment), *table.encoder.heads)
+        return ReaderTable(table.route, snapshot_encoder(table, self._consistent), *table.encoder.heads)
 
     def _where(self, chunk: Chunk[TableId]) -> str:
         table = self._structures[chunk.table]
@@ -222,11 +224,10 @@ class PostgresSnapshot:
 
     @property
     def is_milestone(self) -> bool:
-        """See `SnapshotReading`."""
         return self._reading.is_milestone
 
     def next_rows(self) -> list[EncodedRow]:
-        """The next records; none when none came in the time of a poll or the snapshot has ended.
+        """Return the next records; none when none came in the time of a poll or the snapshot has ended.
 
         Raises:
             ConnectError: the snapshot has to go on in another attempt (RetriableError), or cannot succeed (FatalTaskError).
@@ -252,6 +253,6 @@ class PostgresSnapshot:
 
 
 def lock_sql(tables: Sequence[TableId], timeout_ms: int) -> str:
-    """Locks all tables for reading, until the transaction's end."""
+    """Return the statement that locks all tables for reading, until the transaction's end."""
     names = ", ".join(f"{quote_name(table.schema)}.{quote_name(table.table)}" for table in tables)
     return f"SET LOCAL lock_timeout = {timeout_ms}; LOCK TABLE {names} IN ACCESS SHARE MODE;" if names else ""

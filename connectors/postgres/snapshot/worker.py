@@ -1,7 +1,7 @@
-"""A process that reads chunks of a PostgreSQL snapshot beside the task's own (`connectors.engine.snapshot.parallel.worker`).
+"""A process that reads chunks of a PostgreSQL snapshot for the task (`connectors.engine.snapshot.parallel.worker`).
 
-It has a connection of its own, in a transaction at the moment that the task's transaction exports, and finds every table's structure as of
-that moment. It encodes without schemas: these are constants, which the task puts before each payload.
+It has a connection of its own, in a transaction with the snapshot that the task's transaction exports, and finds every table's structure as
+of that snapshot. It encodes without schemas: these are constants, which the task puts before each payload.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from connectors.postgres.tables import CapturedTable, TableFactory
 MODULE = __name__
 
 
-def spec(config: PostgresConfig, encoding: JsonEncoding, exported: str, moment: ConsistentSnapshot) -> dict[str, Any]:
-    """What a reader is told first; holds the password."""
-    return {"config": dict(config.raw), "encoding": asdict(encoding), "exported": exported, "moment": asdict(moment)}
+def spec(config: PostgresConfig, encoding: JsonEncoding, exported: str, snapshot: ConsistentSnapshot) -> dict[str, Any]:
+    """Return what a reader receives first; it holds the password."""
+    return {"config": dict(config.raw), "encoding": asdict(encoding), "exported": exported, "snapshot": asdict(snapshot)}
 
 
 def describe(table: TableId, where: str, statement: str | None) -> dict[str, Any]:
-    """A chunk for a reader, as `CopyRows` takes it."""
+    """Return a chunk for a reader, as `CopyRows` expects it."""
     return {"schema": table.schema, "table": table.table, "where": where, "statement": statement}
 
 
@@ -41,7 +41,7 @@ class _Source:
         self._config = parse_config(told["config"])
         encoding = replace(JsonEncoding(**told["encoding"]), key_schemas=False, value_schemas=False)
         self._factory = TableFactory(self._config, encoding, ())
-        self._moment = ConsistentSnapshot(**told["moment"])
+        self._consistent = ConsistentSnapshot(**told["snapshot"])
         self._tables: dict[TableId, CapturedTable] = {}
         try:
             self._connection = _connect(self._config, told["exported"])
@@ -49,12 +49,11 @@ class _Source:
             raise self._translated(error, "A process cannot begin to read the snapshot") from None
 
     def open(self, chunk: Mapping[str, Any]) -> _Rows:
-        """See `ChunkSource`."""
         id_ = TableId(chunk["schema"], chunk["table"])
         try:
             if id_ not in self._tables:
                 self._tables[id_] = self._factory.build(read_tables(self._connection, [id_])[id_])
-            rows = CopyRows(self._connection, self._tables[id_], self._moment, where=chunk["where"], statement=chunk["statement"])
+            rows = CopyRows(self._connection, self._tables[id_], self._consistent, where=chunk["where"], statement=chunk["statement"])
         except ServerError as error:
             raise self._translated(error, f"Cannot read the table {id_}") from None
         return _Rows(rows, lambda error: self._translated(error, f"Cannot read the table {id_}"))

@@ -1,4 +1,4 @@
-"""What the server hears of a stream, and what it says of itself: status updates and keepalives (the protocol's "Streaming Replication")."""
+"""Status updates to the server and its keepalives (PostgreSQL's manual, "Streaming Replication Protocol")."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ class Silence:
     """How long a server may say nothing before its connection counts as lost; outlives the streams of a task.
 
     A server answers a status that asks for a reply, unless it is in the middle of decoding a transaction of which it sends nothing, which
-    can take minutes. A lost connection therefore doubles the time for the next ones, up to `MOST_SECONDS`, until there is a record again.
+    can take minutes. A lost connection therefore doubles the time for the next ones, up to `MAX_SECONDS`, until there is a record again.
 
     Args:
         seconds: to begin with; 0 is for ever.
     """
 
-    MOST_SECONDS = 3600.0
+    MAX_SECONDS = 3600.0
 
     def __init__(self, seconds: float) -> None:
         self._first = self.seconds = seconds
 
     def lost(self) -> None:
         """Wait longer the next time."""
-        self.seconds = min(self.seconds * 2, max(self.MOST_SECONDS, self._first))
+        self.seconds = min(self.seconds * 2, max(self.MAX_SECONDS, self._first))
 
     def reset(self) -> None:
         """Wait as long as at first."""
@@ -43,8 +43,8 @@ class Feedback:
 
     Args:
         connection: in COPY both ways.
-        place: how far the stream is.
-        seconds: how often the server hears from us.
+        position: how far the stream is.
+        seconds: how often the server receives a status.
         silence: how long it may say nothing; None is for ever.
         clock: monotonic seconds, for the silence.
 
@@ -56,7 +56,7 @@ class Feedback:
     def __init__(
         self,
         connection: Connection,
-        place: StreamPosition,
+        position: StreamPosition,
         seconds: float,
         silence: Silence | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -66,7 +66,7 @@ class Feedback:
         self._heard_at = clock()
         self._asked_at: float | None = None
         self._connection = connection
-        self._place = place
+        self._position = position
         self.seconds = seconds
         self.looked_through = 0
         self._received = 0
@@ -76,16 +76,16 @@ class Feedback:
     @property
     def received(self) -> int:
         """Up to where the server's log was read."""
-        return max(self._received, self._place.lsn, self._place.last_commit or 0)
+        return max(self._received, self._position.lsn, self._position.last_commit or 0)
 
     def acknowledge(self, lsn: int) -> None:
-        """The offsets topic holds everything before `lsn`. Never goes back. Raises ServerError."""
+        """Confirm what precedes `lsn`, which the offsets topic holds. Never goes back. Raises ServerError."""
         if lsn > self._acknowledged:
             self._acknowledged = lsn
             self.send()
 
     def send(self, *, wants_reply: bool = False) -> None:
-        """A standby status update. Raises ServerError."""
+        """Send a standby status update. Raises ServerError."""
         self._next = time.monotonic() + self.seconds
         now_us = time.time_ns() // 1000
         status = pgoutput.encode_status(max(self.received, self._acknowledged), self._acknowledged, now_us, wants_reply=wants_reply)
@@ -99,7 +99,8 @@ class Feedback:
     def listen(self) -> None:
         """Send what is due where the socket has nothing; ask a server that is silent for a reply.
 
-        The time counts from the question, and only here, so that a task that was busy with something else blames nobody.
+        The time counts from the question, and only here, so that a task that was busy with something else does not take its own pause for
+        silence.
 
         Raises:
             ServerError: there was no reply in time; the connection is lost.
@@ -123,21 +124,21 @@ class Feedback:
             self.send()
 
     def after_batch(self) -> None:
-        """Remember how far the log was read, whatever becomes of the place; send a status when it is due. Raises ServerError."""
+        """Remember how far the log was read, whatever becomes of the position; send a status when it is due. Raises ServerError."""
         self._received = self.received
         self.keep_alive()
 
     def answer(self, keepalive: bytes) -> None:
-        """Take a keepalive, and answer it where the server asks for that. Raises ServerError."""
+        """Read a keepalive, and answer it where the server asks for that. Raises ServerError."""
         end, wants_reply = pgoutput.decode_keepalive(keepalive)
         self._received = max(self._received, end)
-        if not self._place.inside:
+        if not self._position.inside:
             self.looked_through = end
         if wants_reply:
             self.send()
 
     def say_goodbye(self) -> None:
-        """A last status, when the server is there to hear it."""
+        """Send a last status, when the server is there to receive it."""
         try:
             self.send()
         except ServerError as error:

@@ -4,15 +4,15 @@ Large Transactions for Logical Decoding").
 With version 1 the server keeps a transaction until its commit, on its own disk beyond `logical_decoding_work_mem`, and then sends it. With
 version 2 and ``streaming 'on'`` it sends the changes of a transaction that outgrows that memory in segments while it is open, and
 afterwards whether it committed. `SegmentedMessages` stands between the connection and the stream: it keeps segments and hands a
-transaction out when its commit comes, as the messages that version 1 would have sent, at the place where they would have come. So nothing
-behind it knows of segments, and records, offsets and restarts are the same by construction. Two things are not, for lack of what the
+transaction out when its commit comes, as the messages that version 1 would have sent, at the position where they would have come. So
+nothing after it knows of segments, and records, offsets and restarts are the same by construction. Two things are not, for lack of what the
 server says: where a replicated transaction committed at its origin is not known yet, and shown as 0 (`source.origin_lsn`); and a
 transactional message of `pg_logical_emit_message` comes under the number of the whole transaction, so that one which the rollback to a
-savepoint took back shows all the same where it was written before the first row behind that savepoint. (Before version 15 a begin shows
+savepoint took back shows all the same where it was written before the first row after that savepoint. (Before version 15 a begin shows
 where the transaction's first record of any kind lies; here it shows where its first segment begins.)
 
 Memory is bounded: all open transactions together hold `memory_bytes`; the largest of them goes to a temporary file when they have more. A
-file has no name from the moment it is made, so it is gone with the process however that ends. Nothing here is worth keeping over a
+file has no name from its creation on, so it is gone with the process however that ends. Nothing here is worth keeping over a
 restart: the server sends an open transaction again, from its beginning.
 """
 
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 _SIZE = Struct(">I")
 _LSN = Struct(">q")
 _KIND = pgoutput.WAL_HEADER
-#: Where a message goes on behind the transaction's number, which only messages of segments have.
+#: Where a message continues after the transaction's number, which only messages of segments have.
 _REST = _KIND + 5
 _ORIGIN = 0x4F
 _KINDS = frozenset((STREAM_START, STREAM_COMMIT, STREAM_ABORT))
@@ -53,7 +53,7 @@ class OpenTransaction:
         first_lsn: where its first segment begins.
         written: bytes in the file.
         aborted: numbers of sub-transactions that were rolled back, as the messages hold them, and how much there was when each of them was:
-            what lies between its first message and that place is its own, or of a sub-transaction inside of it.
+            what lies between its first message and that point is its own, or of a sub-transaction inside of it.
     """
 
     def __init__(self, xid: int, first_lsn: int = 0) -> None:
@@ -65,7 +65,7 @@ class OpenTransaction:
         self._file: IO[bytes] | None = None
 
     def abort(self, part: int) -> None:
-        """A sub-transaction was rolled back."""
+        """Note that a sub-transaction was rolled back."""
         self.aborted[part.to_bytes(4, "big")] = self.written + len(self.memory)
 
     def spill(self, directory: str | None) -> None:
@@ -88,7 +88,7 @@ class OpenTransaction:
         self.memory = bytearray()
 
     def replay(self) -> Iterator[bytes]:
-        """The messages as version 1 has them, without those of aborted sub-transactions. Raises FatalTaskError."""
+        """Return the messages as version 1 has them, without those of aborted sub-transactions. Raises FatalTaskError."""
         aborted = self.aborted
         gone = before = 0
         rest = b""

@@ -1,6 +1,6 @@
 """How a PostgreSQL stream is opened, and how it learns what its tables look like. Used by the task's thread.
 
-`replica.identity.autoset.values`: replica identities that the connector sets when streaming starts (postgres.md §7).
+`replica.identity.autoset.values` names the replica identities that the connector sets when streaming starts.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from connectors.postgres.types.columns import PgColumn
 log = logging.getLogger(__name__)
 
 
-_LETTERS = {"DEFAULT": "d", "FULL": "f", "NOTHING": "n"}
+_IDENTITY_CODES = {"DEFAULT": "d", "FULL": "f", "NOTHING": "n"}
 
 
 def parse_identities(text: str | None) -> list[tuple[re.Pattern[str], str]]:
-    """(table regex, identity) of each entry of a text that validation has passed."""
+    """Return (table regex, identity) of each entry of a text that validation has passed."""
     found = []
     for entry in (text or "").split(","):
         regex, colon, identity = entry.strip().rpartition(":")
@@ -77,7 +77,7 @@ def _set(connection: Connection, table: TableId, identity: str) -> None:
             return
         what = f"USING INDEX {quote_name(name)}"
     else:
-        if present == _LETTERS[kind.upper()]:
+        if present == _IDENTITY_CODES[kind.upper()]:
             return
         what = kind.upper()
     connection.query(f"ALTER TABLE {quote_name(table.schema)}.{quote_name(table.table)} REPLICA IDENTITY {what}")
@@ -102,8 +102,8 @@ class StreamOpener:
     """Opens streams.
 
     Args:
-        side: what goes on beside them.
-        general: the general connection of now.
+        services: signals, incremental snapshots and the like.
+        general: returns the task's open connection, which is replaced after a reconnect.
         general_anew: opens it again, after the server closed it.
     """
 
@@ -112,7 +112,7 @@ class StreamOpener:
         config: PostgresConfig,
         encoding: JsonEncoding,
         factory: TableFactory,
-        side: PostgresServices,
+        services: PostgresServices,
         metrics: StreamingMetrics,
         *,
         general: Callable[[], Connection],
@@ -121,7 +121,7 @@ class StreamOpener:
     ) -> None:
         self._config = config
         self._factory = factory
-        self._side = side
+        self._services = services
         self._metrics = metrics
         self._general = general
         self._general_anew = general_anew
@@ -134,7 +134,7 @@ class StreamOpener:
         )
 
     def open(self, server: ServerState, tables: Sequence[TableId], position: PostgresOffset) -> ChangeStream:
-        """A stream from a position.
+        """Return a stream from a position.
 
         Raises:
             FatalTaskError, RetriableError, Stopped: as `slot.start_replication`.
@@ -171,9 +171,9 @@ class StreamOpener:
             status_seconds=status,
             silence=self._silence,
             headers=self._factory.headers,
-            pending=self._side.pending,
-            taps=self._side.taps,
-            on_structure=self._side.structure_seen,
+            pending=self._services.pending,
+            taps=self._services.taps,
+            on_structure=self._services.structure_seen,
             metrics=self._metrics,
             segments=self._segments(connection, server) if in_segments else None,
             xmin=self._xmin,
@@ -192,7 +192,7 @@ class StreamOpener:
         )
 
     def _resolve(self, relation: Relation, known: CapturedTable | None) -> CapturedTable | None:
-        """The captured table of a RELATION message, `known` itself when nothing changed, None when it is not captured."""
+        """Return the captured table of a RELATION message, `known` itself when nothing changed, None when it is not captured."""
         id_ = TableId(relation.schema, relation.table)
         if not self._config.filters.is_captured(id_):
             return None

@@ -95,38 +95,38 @@ def _text(data: bytes, at: int) -> tuple[str, int]:
 
 
 def decode_keepalive(data: bytes) -> tuple[int, bool]:
-    """The server's end of log, and whether it wants an answer at once."""
+    """Return the server's end of log, and whether it wants an answer at once."""
     end, _, wants_reply = _KEEPALIVE.unpack_from(data, 1)
     return end, bool(wants_reply)
 
 
 def encode_status(written: int, flushed: int, clock_us: int, *, wants_reply: bool = False) -> bytes:
-    """A standby status update: what was received, what may be discarded, and the clock (µs since 1970)."""
+    """Return a standby status update: what was received, what may be discarded, and the clock (µs since 1970)."""
     return _STATUS.pack(b"r", written, flushed, flushed, clock_us - POSTGRES_EPOCH_US, wants_reply)
 
 
 def decode_begin(data: bytes, at: int = WAL_HEADER) -> Begin:
-    """A `B` message."""
+    """Decode a `B` message."""
     final_lsn, clock, xid = _BEGIN.unpack_from(data, at + 1)
     return Begin(final_lsn, clock + POSTGRES_EPOCH_US, xid)
 
 
 def decode_commit(data: bytes, at: int = WAL_HEADER) -> Commit:
-    """A `C` message."""
+    """Decode a `C` message."""
     _, commit_lsn, end_lsn, clock = _COMMIT.unpack_from(data, at + 1)
     return Commit(commit_lsn, end_lsn, clock + POSTGRES_EPOCH_US)
 
 
 def decode_relation(data: bytes, at: int = WAL_HEADER) -> Relation:
-    """An `R` message."""
+    """Decode an `R` message."""
     (oid,) = _UINT32.unpack_from(data, at + 1)
     schema, at = _text(data, at + 5)
     table, at = _text(data, at)
-    (count,) = _INT16.unpack_from(data, at + 1)  # behind the replica identity
+    (count,) = _INT16.unpack_from(data, at + 1)  # after the replica identity
     at += 3
     columns = []
     for _ in range(count):
-        name, at = _text(data, at + 1)  # behind a byte of flags
+        name, at = _text(data, at + 1)  # after a byte of flags
         (type_oid,) = _UINT32.unpack_from(data, at)
         (modifier,) = _INT32.unpack_from(data, at + 4)
         at += 8
@@ -135,13 +135,13 @@ def decode_relation(data: bytes, at: int = WAL_HEADER) -> Relation:
 
 
 def decode_truncate(data: bytes, at: int = WAL_HEADER) -> Truncate:
-    """A `T` message."""
+    """Decode a `T` message."""
     (count,) = _INT32.unpack_from(data, at + 1)
     return Truncate(tuple(_UINT32.unpack_from(data, at + 6 + 4 * i)[0] for i in range(count)))
 
 
 def decode_message(data: bytes, at: int = WAL_HEADER) -> LogicalMessage:
-    """An `M` message."""
+    """Decode an `M` message."""
     flags = data[at + 1]
     (lsn,) = _INT64.unpack_from(data, at + 2)
     prefix, at = _text(data, at + 10)
@@ -150,7 +150,7 @@ def decode_message(data: bytes, at: int = WAL_HEADER) -> LogicalMessage:
 
 
 def decode_origin(data: bytes, at: int = WAL_HEADER) -> Origin:
-    """An `O` message."""
+    """Decode an `O` message."""
     (lsn,) = _INT64.unpack_from(data, at + 1)
     return Origin(lsn, _text(data, at + 9)[0])
 
@@ -162,23 +162,26 @@ STREAM_START, STREAM_STOP, STREAM_COMMIT, STREAM_ABORT = 0x53, 0x45, 0x63, 0x41
 
 
 def decode_stream_start(data: bytes, at: int = WAL_HEADER) -> int:
-    """An `S` message: the transaction whose changes follow, up to the next `E`."""
+    """Decode an `S` message: the transaction whose changes follow, up to the next `E`."""
     xid: int = _UINT32.unpack_from(data, at + 1)[0]
     return xid
 
 
 def decode_stream_abort(data: bytes, at: int = WAL_HEADER) -> tuple[int, int]:
-    """An `A` message: the transaction, and the sub-transaction whose changes never happened; the same number when all is rolled back."""
+    """Decode an `A` message.
+
+    The transaction, and the sub-transaction whose changes never happened; the same number when all is rolled back.
+    """
     return _UINT32.unpack_from(data, at + 1)[0], _UINT32.unpack_from(data, at + 5)[0]
 
 
 def decode_stream_commit(data: bytes, at: int = WAL_HEADER) -> int:
-    """A `c` message: the transaction that committed. The rest is as in a `C` message; see `begin_of` and `commit_of`."""
+    """Decode a `c` message: the transaction that committed. The rest is as in a `C` message; see `begin_of` and `commit_of`."""
     return decode_stream_start(data, at)
 
 
 def begin_of(stream_commit: bytes, first_lsn: int, at: int = WAL_HEADER) -> bytes:
-    """The `B` message with which version 1 would have sent the transaction of a `c` message.
+    """Return the `B` message with which version 1 would have sent the transaction of a `c` message.
 
     Args:
         first_lsn: the position that the message is to carry.
@@ -189,5 +192,5 @@ def begin_of(stream_commit: bytes, first_lsn: int, at: int = WAL_HEADER) -> byte
 
 
 def commit_of(stream_commit: bytes, at: int = WAL_HEADER) -> bytes:
-    """The `C` message of version 1 for a `c` message."""
+    """Return the `C` message of version 1 for a `c` message."""
     return stream_commit[:at] + b"C" + stream_commit[at + 5 :]

@@ -3,7 +3,7 @@
 Watermarks of an incremental snapshot are rows of the signal table, or, with `read.only=true`, positions of the log. Debezium compares
 transaction numbers of `pg_current_snapshot()` with those of the stream there, and needs traffic or heartbeats to advance. Here the high
 watermark is the log's position after the chunk: every transaction that the chunk can have seen has committed before it, and the server
-tells a stream that has caught up how far it is, also when nothing happens.
+reports to a stream that has caught up how far it is, also when nothing happens.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from connectors.postgres.tables import CapturedTable, TableFactory
 
 
 def watermarks_of(config: PostgresConfig, general: Callable[[], Connection], received: Callable[[], int]) -> Watermarks | None:
-    """The way that the configuration asks for; None without any.
+    """Return the way that the configuration asks for; None without any.
 
     Args:
-        general: the connection of now.
+        general: returns the task's open connection, which is replaced after a reconnect.
         received: up to where the stream was read.
     """
     if config.choice("read.only") == "true":
@@ -70,7 +70,7 @@ class SignalTable:
 
 
 class LogPositions(Watermarks):
-    """See the module."""
+    """Positions of the log as watermarks, for `read.only=true`."""
 
     open_at_once = True
 
@@ -82,11 +82,9 @@ class LogPositions(Watermarks):
         self._end: int | None = None
 
     def low(self, chunk: str) -> None:
-        """See `Watermarks`."""
         self._chunk, self._end = chunk, None
 
     def high(self, chunk: str) -> None:
-        """See `Watermarks`."""
         try:
             ((lsn,),) = self._general().query(
                 "SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END"
@@ -96,7 +94,6 @@ class LogPositions(Watermarks):
         self._end = parse_lsn(str(lsn))
 
     def passed(self) -> str:
-        """See `Watermarks`."""
         if self._end is None or self._received() < self._end:
             return ""
         chunk, self._chunk, self._end = self._chunk, "", None
@@ -107,13 +104,13 @@ _LSN = Struct(">q")
 
 
 class PostgresServices(services.Beside[ChunkRow]):
-    """See the module.
+    """The services of a PostgreSQL source.
 
     Args:
-        context: the task's.
-        general: the general connection of now.
-        position: where the source stands.
-        hooks: places for races, in tests.
+        context: the task's context.
+        general: returns the task's open connection, which is replaced after a reconnect.
+        position: returns where the source stands.
+        hooks: where tests provoke races.
 
     Attributes:
         taps: what listens to the stream's tables.
@@ -146,22 +143,20 @@ class PostgresServices(services.Beside[ChunkRow]):
             self.taps.on_truncate = self.incremental.truncated
 
     def attach(self, stream: ChangeStream | None) -> None:
-        """The stream of now; None when there is none."""
+        """Set the current stream; None when there is none."""
         self._stream = stream
 
     def structure_seen(self, table: CapturedTable) -> None:
-        """The stream begins to use a structure of a table."""
+        """Note that the stream begins to use a structure of a table."""
         self.new_tables.seen(str(table.id))
         if self.incremental is not None and table.id == self._table_of(self.incremental.watched):
             self.incremental.structure_seen(table.structure)
 
     def records(self, rows: list[ChunkRow]) -> list[EncodedRow]:
-        """See `PostgresServices`."""
         assert self._stream is not None
-        return self._chunks.rows(rows, *self._stream.place)
+        return self._chunks.rows(rows, *self._stream.position)
 
     def watch(self, collection: str | None) -> None:
-        """See `PostgresServices`."""
         watched = self._table_of(collection)
         if watched != self.taps.watched:
             self.taps.watched = watched
@@ -169,12 +164,10 @@ class PostgresServices(services.Beside[ChunkRow]):
                 self._stream.tap()
 
     def position(self) -> Mapping[str, Any]:
-        """See `PostgresServices`."""
         found = self._position()
         return found.dump() if found else {}
 
     def execute(self, statement: str) -> None:
-        """See `PostgresServices`."""
         try:
             self._general().query(statement)
         except ServerError as error:

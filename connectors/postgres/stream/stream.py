@@ -81,7 +81,7 @@ class MessageEncoder:
         self._value = _frame(schema_to_json(value_schema)) if encoding.value_schemas else (b"", b"")
 
     def is_wanted(self, message: LogicalMessage) -> bool:
-        """Whether its prefix is captured."""
+        """Return whether its prefix is captured."""
         return self._wanted(message.prefix)
 
     def encode(
@@ -96,7 +96,7 @@ class MessageEncoder:
         block: bytes = b"null",
         xmin: int | None = None,
     ) -> EncodedRow:
-        """A message's record; `block` is its place in its transaction, as JSON text."""
+        """Return a message's record; `block` is its transaction block, as JSON text."""
         prefix = quote(message.prefix).encode()
         source = self._block.transaction(ts_us, xid, last_commit, xmin=xmin)(lsn)
         payload = b'{"op":"m","ts_ms":%d,"source":%b,"transaction":%b,"message":{"prefix":%b,"content":"%b"}}' % (
@@ -121,8 +121,8 @@ def _frame(schema: bytes) -> tuple[bytes, bytes]:
 
 
 _LSN = Struct(">q")
-#: After this many messages the clock is looked at: a database whose changes make no records would else never let the task do anything else.
-#: 1,024 of them take a few milliseconds.
+#: After this many messages the clock is checked: otherwise changes that make no records would keep the task from everything else.
+#: 1,024 of them cost a few milliseconds.
 CLOCK_MESSAGES = 1024
 
 
@@ -136,19 +136,19 @@ class ChangeStream:
         messages: encodes logical messages, None to leave them out.
         skipped: operations of `skipped.operations`.
         tombstones: whether a delete is followed by a null value.
-        status_seconds: how often the server hears from us.
+        status_seconds: how often the server receives a status.
         silence: how long the server may say nothing.
         headers: the context headers.
         metrics: where events are counted.
-        pending: takes the rows; what others put there goes with them.
+        pending: receives the rows; what others put there goes with them.
         taps: what listens to tables.
-        on_structure: told of every captured table's structure as the stream begins to use it.
+        on_structure: called with every captured table's structure as the stream begins to use it.
         xmin: the slot's, for `source.xmin`; asked at the begin of each transaction.
         on_failure: ``event.processing.failure.handling.mode``: what becomes of an event of which no record can be made.
         segments: between the connection and the stream where the server sends transactions that are open.
 
     Attributes:
-        until: the stream stops before the first transaction that committed here or later; None lets it go on.
+        until: the stream stops before the first transaction that committed here or later; None for no end.
     """
 
     def __init__(
@@ -183,13 +183,13 @@ class ChangeStream:
         self._metrics = metrics or StreamingMetrics("postgres", "")
         self._tables = StreamTables(resolve, taps, on_structure)
         self._moved = MovedRows(tombstones, headers)
-        self._place = StreamPosition(stored, xmin)
-        self._feedback = Feedback(connection, self._place, status_seconds, silence)
+        self._position = StreamPosition(stored, xmin)
+        self._feedback = Feedback(connection, self._position, status_seconds, silence)
         self.until: int | None = None
         self._beyond: bytes | None = None
 
     def acknowledge(self, lsn: int) -> None:
-        """The offsets topic holds everything before `lsn`: tell the server. Raises ServerError."""
+        """Confirm to the server what precedes `lsn`, which the offsets topic holds. Raises ServerError."""
         self._feedback.acknowledge(lsn)
 
     def keep_alive(self) -> None:
@@ -206,10 +206,10 @@ class ChangeStream:
         """Whether everything before `until` was read."""
         if self.until is None:
             return False
-        return self._beyond is not None or (not self._place.inside and self._feedback.looked_through >= self.until)
+        return self._beyond is not None or (not self._position.inside and self._feedback.looked_through >= self.until)
 
     def close(self, *, say_goodbye: bool) -> None:
-        """Close the connection, after a last status when the server is there to hear it."""
+        """Close the connection, after a last status when the server is there to receive it."""
         if say_goodbye:
             self._feedback.say_goodbye()
         if self._segments is not None:
@@ -217,23 +217,23 @@ class ChangeStream:
         self._connection.close()
 
     def tap(self) -> None:
-        """What listens to tables has changed."""
+        """Apply a change of what listens to tables."""
         self._tables.tap()
 
     @property
     def settled(self) -> PostgresOffset | None:
-        """Where the source stands behind the last whole transaction; None inside of one, and before the first."""
-        return self._place.settled
+        """Where the source stands after the last whole transaction; None inside of one, and before the first."""
+        return self._position.settled
 
     @property
     def quiet(self) -> PostgresOffset | None:
         """Where the source stands although nothing of it changed; see `StreamPosition.quiet`."""
-        return self._place.quiet(self._feedback.looked_through)
+        return self._position.quiet(self._feedback.looked_through)
 
     @property
-    def place(self) -> tuple[int | None, int | None]:
+    def position(self) -> tuple[int | None, int | None]:
         """The end of the last whole transaction, and the position of the last event."""
-        return self._place.last_commit, self._place.lsn or self._place.last_commit
+        return self._position.last_commit, self._position.lsn or self._position.last_commit
 
     @property
     def open_transactions(self) -> tuple[int, int, int]:
@@ -241,8 +241,8 @@ class ChangeStream:
         return self._segments.sizes if self._segments is not None else (0, 0, 0)
 
     def recent_transactions(self) -> frozenset[int]:
-        """Numbers of the transactions that were shown last."""
-        return self._place.recent_transactions()
+        """Return the numbers of the transactions that were shown last."""
+        return self._position.recent_transactions()
 
     def read(self, seconds: float) -> PostgresOffset | None:
         """Put records of what the server sends to the pending ones, up to a batch's bounds; waits up to `seconds` for the first one.
@@ -262,7 +262,7 @@ class ChangeStream:
     def _read(self, seconds: float) -> PostgresOffset | None:
         rows = self._pending.rows
         size = 0
-        place, feedback = self._place, self._feedback
+        position, feedback = self._position, self._feedback
         last: Event | None = None
         deadline = time.monotonic() + seconds
         get = self._get
@@ -319,19 +319,19 @@ class ChangeStream:
             kind = message[25]
             if kind in EVENT_TYPES:
                 lsn = unpack(message, 1)[0]
-                if lsn == place.lsn:
-                    place.events += 1
+                if lsn == position.lsn:
+                    position.events += 1
                 else:
-                    place.lsn = lsn
-                    place.events = 1
-                if place.skips_all or (place.skips_known and place.is_known(lsn)):
+                    position.lsn = lsn
+                    position.events = 1
+                if position.skips_all or (position.skips_known and position.is_known(lsn)):
                     continue
                 before = len(rows)
                 try:
                     table = tables.get(message[26:30])
                     if table is not None and kind in _ROW_KINDS:
-                        if table.transaction != place.number:
-                            table.enter(place)
+                        if table.transaction != position.number:
+                            table.enter(position)
                         source = table.source(lsn)
                         if kind == 0x49:
                             if not skip_inserts:
@@ -377,7 +377,7 @@ class ChangeStream:
                     del rows[before:]
                     self._bad_event(error, lsn)
                 if len(rows) > before:
-                    last = (lsn, place.events, kind, place.xid, place.commit_us, place.last_commit)
+                    last = (lsn, position.events, kind, position.xid, position.commit_us, position.last_commit)
             elif kind == 0x42:
                 begin = pgoutput.decode_begin(message)
                 if self.until is not None and begin.final_lsn >= self.until:
@@ -386,12 +386,12 @@ class ChangeStream:
                 self._begin(begin, unpack(message, 1)[0])
             elif kind == COMMIT:
                 if self._commit(pgoutput.decode_commit(message)):
-                    last = place.end()
+                    last = position.end()
             elif kind == 0x52:
                 self._tables.tell(message)
             elif kind == 0x4F:
                 origin = pgoutput.decode_origin(message)
-                place.origin = (origin.name, origin.lsn)
+                position.origin = (origin.name, origin.lsn)
         feedback.after_batch()
         if last is None:
             return None
@@ -401,37 +401,37 @@ class ChangeStream:
         lsn, _, _, xid, commit_us, _ = last
         self._metrics.behind((time.time_ns() // 1000 - commit_us) // 1000)
         self._metrics.position, self._metrics.last_transaction = {"lsn": lsn}, xid
-        return place.offset(last)
+        return position.offset(last)
 
     def _bad_event(self, error: DataError, lsn: int) -> None:
-        """An event of which no record can be made: it fails the task, or is left out, as the mode says."""
+        """Handle an event of which no record can be made: it fails the task, or is left out, as the mode says."""
         if self._on_failure not in ("warn", "skip", "ignore"):
             raise error
         level = logging.WARNING if self._on_failure == "warn" else logging.DEBUG
-        log.log(level, "Error while processing event at offset {lsn=%d, txId=%s}; it is left out: %s", lsn, self._place.xid, error)
+        log.log(level, "Error while processing event at offset {lsn=%d, txId=%s}; it is left out: %s", lsn, self._position.xid, error)
 
     def _begin(self, begin: pgoutput.Begin, lsn: int) -> None:
-        place = self._place
-        place.begin(begin)
-        if self._taps.monitor is not None and not place.skips_all:
+        position = self._position
+        position.begin(begin)
+        if self._taps.monitor is not None and not position.skips_all:
             row = self._taps.monitor.begin(str(begin.xid), f"{begin.xid}:{lsn}", begin.commit_us // 1000)
             if row is not None:
                 self._pending.add(row)
 
     def _commit(self, commit: pgoutput.Commit) -> bool:
         """Returns whether a record was made of it."""
-        place = self._place
-        is_news = place.commit(commit)
+        position = self._position
+        is_news = position.commit(commit)
         self._metrics.transactions += 1
         if not is_news or self._taps.monitor is None:
             return False
-        row = self._taps.monitor.end(f"{place.xid}:{place.last_commit}", commit.commit_us // 1000)
+        row = self._taps.monitor.end(f"{position.xid}:{position.last_commit}", commit.commit_us // 1000)
         if row is not None:
             self._pending.add(row)
         return row is not None
 
     def _split(self, rows: list[EncodedRow], route: Route, change: KeyChange) -> int:
-        """A changed key. Returns the bytes added."""
+        """Return a changed key. Returns the bytes added."""
         size = 0
         if "d" not in self._skipped:
             self._moved.delete(rows, route, change.new_key_text, change.old_key, change.delete_value)
@@ -449,8 +449,8 @@ class ChangeStream:
                     self._taps.on_truncate()
                 if "t" in self._skipped:
                     continue
-                if table.transaction != self._place.number:
-                    table.enter(self._place)
+                if table.transaction != self._position.number:
+                    table.enter(self._position)
                 block = b"null"
                 if self._taps.monitor is not None:
                     block = self._taps.monitor.event(str(table.captured.id), self._taps.shown_transaction(message))
@@ -462,22 +462,22 @@ class ChangeStream:
             return
         decoded = pgoutput.decode_message(message)
         if not decoded.transactional:
-            self._place.outside(lsn, now_ns // 1000)
+            self._position.outside(lsn, now_ns // 1000)
         if not self._messages.is_wanted(decoded):
             return
         block = b"null"
         if self._taps.monitor is not None and decoded.transactional:
             block = self._taps.monitor.event(MESSAGE_COLLECTION, self._taps.shown_transaction(message))
-        place = self._place
+        position = self._position
         row = self._messages.encode(
             decoded,
             lsn=lsn,
-            xid=place.xid,
-            ts_us=place.commit_us,
-            last_commit=place.last_commit,
+            xid=position.xid,
+            ts_us=position.commit_us,
+            last_commit=position.last_commit,
             now_ns=now_ns,
             block=block,
-            xmin=place.xmin,
+            xmin=position.xmin,
         )
         rows.append(row)
 

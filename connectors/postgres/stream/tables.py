@@ -43,8 +43,8 @@ class Taps:
         on_signal: carries out a signal; may emit rows.
         deletes_close: whether the deletion of a row of the signal table is a watermark.
         watched: the table of the window that waits, None without one.
-        on_event: told of the keys of its events.
-        on_truncate: told of its truncates.
+        on_event: called with the keys of its events.
+        on_truncate: called for each of its truncates.
         monitor: counts the events of transactions, None when there is no transaction metadata.
         shown_transaction: the present transaction as records show it, for an event's message.
         skipped: operations that make no events.
@@ -106,7 +106,7 @@ def _count(taps: Taps, table: str, monitor: TransactionMonitor, to: RowFunctions
 
 
 def _watch(taps: Taps, to: RowFunctions) -> None:
-    """Tell the window of every event's key. An operation that is skipped makes no event, so the window's row stays."""
+    """Show every event's key to the window. An operation that is skipped makes no event, so the window's row stays."""
     insert, update, delete, split = to.insert, to.update, to.delete, to.split
 
     def watched_insert(message: bytes, at: int, source: bytes, tail: bytes) -> Encoded:
@@ -137,7 +137,7 @@ def _watch(taps: Taps, to: RowFunctions) -> None:
 
 
 def _listen(taps: Taps, width: int, columns: int, to: RowFunctions) -> None:
-    """Take the rows of the signal table for signals, before they are encoded as the ordinary rows that they are too."""
+    """Read signals from the rows of the signal table, before these are encoded as the ordinary rows that they are too."""
     insert, delete = to.insert, to.delete
 
     def signal_insert(message: bytes, at: int, source: bytes, tail: bytes) -> Encoded:
@@ -157,7 +157,7 @@ def _listen(taps: Taps, width: int, columns: int, to: RowFunctions) -> None:
 
 
 def _row(message: bytes, at: int, width: int, columns: int) -> tuple[str | None, str | None, str | None]:
-    """Id, type and data: a signal table's three columns, by their places."""
+    """Return id, type and data: a signal table's three columns, by their order."""
     if columns != 3 or width != 3:
         return None, None, None
     texts = [text if isinstance(text, str) else None for text in read_tuple(message, at + 1, width)[0]]
@@ -181,11 +181,11 @@ class TableStream:
         self.transaction = -1
         self.source: Callable[[int], bytes] = lambda _: b""
 
-    def enter(self, place: StreamPosition) -> None:
-        """Take the source block of the transaction under way."""
-        name, lsn = place.origin or (None, None)
-        self.source = self.captured.block.transaction(place.commit_us, place.xid, place.last_commit, name, lsn, xmin=place.xmin)
-        self.transaction = place.number
+    def enter(self, position: StreamPosition) -> None:
+        """Set the source block of the transaction under way."""
+        name, lsn = position.origin or (None, None)
+        self.source = self.captured.block.transaction(position.commit_us, position.xid, position.last_commit, name, lsn, xmin=position.xmin)
+        self.transaction = position.number
 
 
 #: Finds the captured table of a RELATION message, None for one that is not captured. Raises ConnectError.
@@ -198,7 +198,7 @@ class StreamTables:
     Args:
         resolve: looks up tables.
         taps: what listens to tables.
-        on_structure: told of every captured table's structure as the stream begins to use it.
+        on_structure: called with every captured table's structure as the stream begins to use it.
 
     Attributes:
         known: tables by the four bytes of their number; None for those that are not captured.
@@ -211,7 +211,7 @@ class StreamTables:
         self.known: dict[bytes, TableStream | None] = {}
 
     def tell(self, message: bytes) -> None:
-        """A RELATION message behind its head. Raises ConnectError."""
+        """Read a RELATION message without its head. Raises ConnectError."""
         relation = pgoutput.decode_relation(message)
         number = message[26:30]
         known = self.known.get(number)
@@ -224,7 +224,7 @@ class StreamTables:
             self._on_structure(captured)
 
     def tap(self) -> None:
-        """What listens to tables has changed."""
+        """Apply a change of what listens to tables."""
         for table in self.known.values():
             if table is not None:
                 self._tap(table)

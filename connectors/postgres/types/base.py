@@ -52,7 +52,7 @@ class PgColumn:
 
 @dataclass(frozen=True, slots=True)
 class ValueOptions:
-    """Handling modes (debezium-common.md §6; postgres.md §2).
+    """Handling modes of a connector's values.
 
     Attributes:
         decimal_mode: `decimal.handling.mode`.
@@ -76,7 +76,7 @@ class ValueOptions:
 
     @classmethod
     def from_config(cls, config: Mapping[str, str]) -> ValueOptions:
-        """Take a connector's properties.
+        """Parse a connector's properties.
 
         Raises:
             ConfigError: a mode is unknown.

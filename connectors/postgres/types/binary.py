@@ -41,7 +41,7 @@ def _written(mode: str) -> Callable[[str], str]:
 
 
 def bytes_of_hex(text: str) -> bytes:
-    """The bytes of `\\x…`."""
+    """Return the bytes of `\\x…`."""
     if not text.startswith("\\x"):
         raise Unrepresentable("a bytea value is not in hex form; the session's bytea_output must be hex")
     return bytes.fromhex(text[2:])
@@ -58,7 +58,7 @@ def _placeholder(options: ValueOptions) -> str:
 
 
 def placeholder_bytes(placeholder: str) -> bytes:
-    """The octets that `unavailable.value.placeholder` stands for."""
+    """Return the octets that `unavailable.value.placeholder` stands for."""
     return bytes.fromhex(placeholder[4:]) if placeholder.startswith("hex:") else placeholder.encode()
 
 

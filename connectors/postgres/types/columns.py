@@ -1,13 +1,10 @@
-"""Columns of PostgreSQL tables as fields of events: the face of `connectors.postgres.types`.
+"""The plan of a column: its type's family, or an array of a type that has one; and its length and scale.
 
 Pure: a plan from a column's description and the options. The text forms are those of sessions with client_encoding UTF8, DateStyle ISO,
 TimeZone UTC, IntervalStyle postgres, bytea_output hex and extra_float_digits of at least 1.
 
-Arrays of any type that has a form of its own (postgres.md §14, §12.4).
-
-Lengths and scales of columns as the reference's driver reports them (pgjdbc's TypeInfoCache; pg_propagate_types.json).
-
-They show in propagated parameters, and decide what `column.truncate.to…` and hashes cut.
+Lengths and scales are those that the reference's driver reports (pgjdbc's `TypeInfoCache`). They show in propagated parameters, and decide
+what `column.truncate.to…` and hashes cut.
 """
 
 from __future__ import annotations
@@ -30,7 +27,7 @@ from connectors.postgres.types.numbers import precision_and_scale
 
 #: Element types whose arrays the reference leaves out, whatever is configured.
 NEVER = frozenset({"money", "name", "interval", "varbit", "xml", "point", "refcursor"})
-#: Element types of arrays whose schema has required elements, besides enums.
+#: Element types of arrays whose schema has required elements, in addition to enums.
 _REQUIRED_ELEMENTS = frozenset({"tsvector", "isbn", "vector", "halfvec", "sparsevec"})
 _TEXTS = frozenset({"text", "varchar", "bpchar", "json", "jsonb"})
 _OCTETS = frozenset({"int4", "int8", "date"})
@@ -95,7 +92,7 @@ def _without_full_days(type_name: str, one: Convert | None) -> Convert | None:
 
 
 def elements_of(text: str, mark: str = ",") -> list[str | None]:
-    """Elements of an array's text, `{1,"a b",NULL}`, None for NULL, `Nested` for inner arrays; bounds before it are passed over.
+    """Return the elements of an array's text, `{1,"a b",NULL}`, None for NULL, `Nested` for inner arrays; bounds before it are passed over.
 
     Args:
         mark: what stands between them (`pg_type.typdelim`).
@@ -128,7 +125,7 @@ def _elements(body: str, tokens: re.Pattern[str]) -> Iterator[str | None]:
 
 
 def _placeholder(type_name: str, options: ValueOptions) -> str:
-    """What stands for an array that was not sent: the reference's table, null for what is not in it."""
+    """Return what stands for an array that was not sent: the reference's table, null for what is not in it."""
     octets = placeholder_bytes(options.placeholder)
     if type_name in _TEXTS:
         return f"[{quote(options.placeholder)}]"
@@ -165,7 +162,7 @@ _FAMILIES: dict[str, Family] = {
 
 
 def column_plan(column: PgColumn, options: ValueOptions) -> ColumnPlan | None:
-    """How a column is read and written.
+    """Return how a column is read and written.
 
     Returns:
         The plan, or None for a type that events leave out; the caller warns once.
@@ -184,7 +181,7 @@ def column_plan(column: PgColumn, options: ValueOptions) -> ColumnPlan | None:
 
 
 def _scalar(name: str, root: RootType, options: ValueOptions) -> ColumnPlan | None:
-    """The plan of a value; of a type that has no form of its own only where unknown types are wanted."""
+    """Return the plan of a value; of a type that has no form of its own only where unknown types are wanted."""
     if root.enum_labels:
         return text.enum(name, root, options)
     family = (temporal.ISO_TIMES.get(root.name) if options.time_mode == "isostring" else None) or _FAMILIES.get(root.name)
@@ -207,7 +204,7 @@ def _array(name: str, root: RootType, options: ValueOptions) -> ColumnPlan | Non
 
 
 def root_type(column: PgColumn) -> RootType:
-    """The type at the end of a domain's chain, with the first type modifier that is given on the way; else the column's own."""
+    """Return the type at the end of a domain's chain, with the first type modifier that is given on the way; else the column's own."""
     steps = [(column.type_name, column.typmod), *((step.name, step.typmod) for step in column.base_types)]
     typmod = next((typmod for _, typmod in steps if typmod != -1), -1)
     return RootType(steps[-1][0], typmod, column.enum_labels, column.element)
@@ -235,7 +232,7 @@ _CHARACTERS = frozenset({"bpchar", "char", "varchar", "text", "name", "citext"})
 
 
 def length_and_scale(root: RootType, *, streamed: bool) -> tuple[int | None, int | None]:
-    """Of a type, or of an array's elements.
+    """Return length and scale of a type, or of an array's elements.
 
     Args:
         streamed: whether the structure came with the stream: the two ways differ for numeric without precision.
@@ -261,12 +258,12 @@ def length_and_scale(root: RootType, *, streamed: bool) -> tuple[int | None, int
 
 
 def shown_type_name(column: PgColumn, *, streamed: bool) -> str:
-    """`int4` is `serial` where the driver reads the catalog and finds a sequence behind it."""
+    """`int4` is `serial` where the driver reads the catalog and finds a sequence for it."""
     if not streamed and column.default and column.default != IDENTITY_DEFAULT and "nextval(" in column.default:
         return _SERIALS.get(column.type_name, column.type_name)
     return column.type_name
 
 
 def holds_characters(root: RootType) -> bool:
-    """Whether masks and hashes apply."""
+    """Return whether masks and hashes apply."""
     return root.element is None and (bool(root.enum_labels) or root.name in _CHARACTERS)

@@ -1,7 +1,7 @@
-"""Schema defaults from the catalog's default expressions (postgres.md §15.1).
+"""Schema defaults from the catalog's default expressions.
 
 Expressions are not evaluated: a literal is taken, a function call becomes a placeholder, anything else gives no default. The rules are the
-reference's, oddities included, because consumers see them in schemas and in place of nulls: of `'a''b'` the first quoted piece is taken;
+reference's, oddities included, because consumers see them in schemas and instead of nulls: of `'a''b'` the first quoted piece is taken;
 for a boolean, what is not `true` is false; domains, arrays, structs, bytea, citext, hstore, money, name, oid, network and timetz columns
 have no default at all (pg_types_more.json).
 """
@@ -35,7 +35,7 @@ _ZERO_UUID = "00000000-0000-0000-0000-000000000000"
 
 
 def default_of(expression: str, plan: ColumnPlan, root: RootType) -> Any:
-    """A Connect value for a default expression, None for no default."""
+    """Return a Connect value for a default expression, None for no default."""
     parser = _enum if root.enum_labels else _PARSERS.get(root.name)
     if parser is None or expression.upper().startswith("NULL"):
         return None
@@ -46,7 +46,7 @@ def default_of(expression: str, plan: ColumnPlan, root: RootType) -> Any:
 
 
 def literal_of(expression: str) -> str | None:
-    """The text of a default that is a literal; None for NULL and for what the server computes."""
+    """Return the text of a default that is a literal; None for NULL and for what the server computes."""
     if expression.upper().startswith("NULL") or _FUNCTION(expression) or expression.upper().startswith(_NOW):
         return None
     return _extract(expression, "")
@@ -70,7 +70,7 @@ def _float(expression: str, plan: ColumnPlan, root: RootType) -> float:
 
 
 def _numeric(expression: str, plan: ColumnPlan, root: RootType) -> Any:
-    """With the column's digits behind the point; none where that would lose some, in every mode."""
+    """Return a number with the column's decimal digits; None where that would lose some, in every mode."""
     if plan.schema.type is Type.STRUCT:
         return None
     number = Decimal(_extract(expression, "0.0"))
@@ -101,12 +101,12 @@ def _enum(expression: str, plan: ColumnPlan, root: RootType) -> str | None:
     return literal[1] if literal else None
 
 
-def _moment(expression: str, epoch: str) -> str:
+def _literal_or_now(expression: str, epoch: str) -> str:
     return epoch if expression.upper().startswith(_NOW) else _extract(expression, epoch)
 
 
 def _date(expression: str, plan: ColumnPlan, root: RootType) -> int | str | datetime.date | None:
-    text = _moment(expression, "1970-01-01")
+    text = _literal_or_now(expression, "1970-01-01")
     if plan.schema.type is Type.STRING:
         return _iso(plan, text)
     if text in temporal.DATE_INFINITY:
@@ -116,7 +116,7 @@ def _date(expression: str, plan: ColumnPlan, root: RootType) -> int | str | date
 
 
 def _time(expression: str, plan: ColumnPlan, root: RootType) -> int | str | datetime.time | None:
-    text = _moment(expression, "00:00:00")
+    text = _literal_or_now(expression, "00:00:00")
     if plan.schema.type is Type.STRING:
         return _iso(plan, text)
     micros = temporal.micros_of_time(text)
@@ -128,7 +128,7 @@ def _time(expression: str, plan: ColumnPlan, root: RootType) -> int | str | date
 
 
 def _timestamp(expression: str, plan: ColumnPlan, root: RootType) -> int | str | datetime.datetime | None:
-    text = _moment(expression, "1970-01-01 00:00:00")
+    text = _literal_or_now(expression, "1970-01-01 00:00:00")
     if plan.schema.type is Type.STRING:
         return _iso(plan, text)
     if plan.schema.name == "io.debezium.time.NanoTimestamp":
@@ -143,7 +143,7 @@ def _timestamp(expression: str, plan: ColumnPlan, root: RootType) -> int | str |
 
 
 def _timestamptz(expression: str, plan: ColumnPlan, root: RootType) -> str | None:
-    text = _moment(expression, "1970-01-01 00:00:00+00")
+    text = _literal_or_now(expression, "1970-01-01 00:00:00+00")
     if text in temporal.TIMESTAMP_INFINITY_MICROS:
         return None
     return temporal.zoned_timestamp(text, root.typmod if 0 <= root.typmod <= 6 else 6)

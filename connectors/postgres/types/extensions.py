@@ -1,7 +1,4 @@
-"""point, PostGIS's types, and the text forms of the built-in shapes, which events hold only as unknown types (postgres.md §14).
-
-pgvector's types (postgres.md §14).
-"""
+"""PostGIS's shapes, with the built-in ones (point; the others appear only as unknown types), and pgvector's vectors."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ _HAS_SRID = 0x20000000
 
 
 def point(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
-    """`(x,y)` with its WKB beside it."""
+    """`(x,y)` and its WKB."""
     return ColumnPlan(name, POINT, _point_object, fallback=_point_object("(0,0)"))
 
 
@@ -44,7 +41,7 @@ def _postgis(kind: str, *, optional: bool) -> Family:
 
 
 def _spatial_object(text: str) -> str:
-    """Hex EWKB, whose SRID is shown beside it as well."""
+    """Hex EWKB, whose SRID is shown separately as well."""
     data = bytes.fromhex(text)
     if len(data) < 9:
         raise Unrepresentable("a PostGIS value is shorter than the head of its EWKB form")
@@ -54,7 +51,7 @@ def _spatial_object(text: str) -> str:
 
 
 def shape_text(text: str) -> str:
-    """A box, line, lseg, path, polygon or circle with its numbers as Java prints them, as pgjdbc's objects do."""
+    """Return a box, line, lseg, path, polygon or circle with its numbers as Java prints them, as pgjdbc's objects do."""
     return _NUMBER.sub(lambda number: double_text(float(number[0])), text)
 
 

@@ -60,12 +60,12 @@ def _floating(schema: Schema, convert: Convert) -> Family:
 
 
 def float8(text: str) -> str:
-    """A double's shortest text as JSON."""
+    """Return a double's shortest text as JSON."""
     return json_number(reformat(text))
 
 
 def float4(text: str) -> str:
-    """A float's shortest text as JSON. Java shows two digits of numbers that one digit identifies, which are denormal ones."""
+    """Return a float's shortest text as JSON. Java shows two digits of numbers that one digit identifies, which are denormal ones."""
     return json_number(float_text(float(text)) if "e-4" in text else reformat(text))
 
 
@@ -91,13 +91,13 @@ def _double(text: str) -> str:
 
 
 def precision_and_scale(typmod: int) -> tuple[int, int]:
-    """Of a numeric's type modifier (`numeric_typmod_precision`, `numeric_typmod_scale`; the scale is signed since PostgreSQL 15)."""
+    """Return precision and scale of a type modifier; the scale is signed since PostgreSQL 15 (`numeric_typmod_scale`)."""
     scale = (typmod - 4) & 0x7FF
     return (typmod - 4) >> 16 & 0xFFFF, scale - 0x800 if scale & 0x400 else scale
 
 
 def variable_scale(text: str) -> str:
-    """A numeric without scale: trailing zeros of the fraction removed, the scale never below zero."""
+    """Return a numeric without scale: trailing zeros of the fraction removed, the scale never below zero."""
     if "." in text:
         text = text.rstrip("0").rstrip(".")
     whole, _, fraction = text.partition(".")

@@ -1,11 +1,8 @@
-"""date, time, timetz, timestamp and timestamptz (postgres.md §14; debezium-common.md §6.2).
+"""date, time, timetz, timestamp and timestamptz by `time.precision.mode`, and interval by `interval.handling.mode`.
 
-Texts are those of DateStyle ISO and TimeZone UTC. Sentinels and overflows are the reference's own, seen in its bytes: beyond the year
-294247 microseconds no longer fit 64 bits, and Java saturates the seconds, then adds the fraction and wraps around.
-
-interval, as the session's IntervalStyle `postgres` prints it (postgres.md §14; MicroDuration.java, Interval.java).
-
-Dates and times as ISO texts: `time_as_iso.precision.mode=isostring` (IsoDate.java, IsoTime.java, IsoTimestamp.java).
+Texts are those of DateStyle ISO, TimeZone UTC and IntervalStyle postgres. Sentinels and overflows are the reference's own, seen in its
+bytes: beyond the year 294247 microseconds no longer fit 64 bits, and Java saturates the seconds, then adds the fraction and wraps around.
+With `time.precision.mode=isostring` dates and times are ISO texts (`IsoDate`, `IsoTime`, `IsoTimestamp`).
 """
 
 from __future__ import annotations
@@ -41,7 +38,7 @@ _FULL_TIMESTAMPTZ = re.compile(f"{_DATE} {_TIME}{_OFFSET}{_ERA}").fullmatch
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 #: What the quick expressions use. `fromisoformat` refuses the sentinels, eras and years of five digits, which so go the slow way.
-_HELPERS = {"EPOCH": _EPOCH, "date_of": datetime.date.fromisoformat, "moment_of": datetime.datetime.fromisoformat}
+_HELPERS = {"EPOCH": _EPOCH, "date_of": datetime.date.fromisoformat, "datetime_of": datetime.datetime.fromisoformat}
 _DAY_MICROS = 86_400_000_000
 _MAX_LONG = (1 << 63) - 1
 
@@ -72,7 +69,7 @@ def _offset_micros(match: re.Match[str]) -> int:
 
 
 def days_of_date(text: str) -> int:
-    """Days since 1970-01-01. Raises ValueError."""
+    """Return the days since 1970-01-01. Raises ValueError."""
     if text in DATE_INFINITY:
         return DATE_INFINITY[text]
     return _days(_match(_FULL_DATE, text))
@@ -83,7 +80,7 @@ def _snapshot_days(text: str) -> str:
 
 
 def date(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
-    """Days since 1970-01-01."""
+    """Return the days since 1970-01-01."""
     return ColumnPlan(
         name,
         _schema(Type.INT32, DATE if options.time_mode == "connect" else "io.debezium.time.Date"),
@@ -99,7 +96,7 @@ def date(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
 
 
 def micros_of_time(text: str) -> int:
-    """Microseconds of the day; 24:00:00 is a whole day. Raises ValueError."""
+    """Return the microseconds of the day; 24:00:00 is a whole day. Raises ValueError."""
     return _micros_of_day(_match(_FULL_TIME, text))
 
 
@@ -110,7 +107,7 @@ def time(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
         return ColumnPlan(
             name, _schema(Type.INT64, "io.debezium.time.NanoTime"), lambda text: str(micros_of_time(text) * 1000), fallback="0"
         )
-    since = "(d := moment_of('1970-01-01 ' + $) - EPOCH)"
+    since = "(d := datetime_of('1970-01-01 ' + $) - EPOCH)"
     if mode == "connect" or (mode == "adaptive" and 0 <= root.typmod <= 3):
         return ColumnPlan(
             name,
@@ -149,7 +146,7 @@ def zoned_time(text: str) -> str:
 
 
 def micros_of_timestamp(text: str) -> int:
-    """Microseconds since 1970-01-01 00:00, as a 64-bit number. Raises ValueError."""
+    """Return the microseconds since 1970-01-01 00:00, as a 64-bit number. Raises ValueError."""
     if text in TIMESTAMP_INFINITY_MICROS:
         return TIMESTAMP_INFINITY_MICROS[text]
     seconds, micros = divmod(_exact_micros(text), 1_000_000)
@@ -158,7 +155,7 @@ def micros_of_timestamp(text: str) -> int:
 
 
 def millis_of_timestamp(text: str) -> int:
-    """Milliseconds since 1970-01-01 00:00. Raises ValueError."""
+    """Return the milliseconds since 1970-01-01 00:00. Raises ValueError."""
     if text in TIMESTAMP_INFINITY_MICROS:
         return TIMESTAMP_INFINITY_MICROS[text] // 1000
     return _exact_micros(text) // 1000
@@ -170,7 +167,10 @@ def wide_micros_of_timestamp(text: str) -> int:
 
 
 def nanos_of_timestamp(text: str) -> int:
-    """Nanoseconds since 1970-01-01 00:00; the sentinels are the ends of 64 bits. Raises ValueError, also for moments that lie outside."""
+    """Nanoseconds since 1970-01-01 00:00.
+
+    The sentinels are the ends of 64 bits. Raises ValueError, also for times outside of that range.
+    """
     if text in TIMESTAMP_INFINITY_MICROS:
         return _MAX_LONG if text == "infinity" else -_MAX_LONG - 1
     nanos = _exact_micros(text) * 1000
@@ -191,7 +191,7 @@ def timestamp(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
         return ColumnPlan(
             name, _schema(Type.INT64, "io.debezium.time.NanoTimestamp"), lambda text: str(nanos_of_timestamp(text)), fallback="0"
         )
-    since = "(d := moment_of($) - EPOCH)"
+    since = "(d := datetime_of($) - EPOCH)"
     if mode == "connect" or (0 <= root.typmod <= 3 and mode != "microseconds"):
         return ColumnPlan(
             name,
@@ -335,7 +335,7 @@ def date_as_iso(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
         name,
         _iso_schema("IsoDate"),
         lambda text: f'"{_INFINITE_DATES.get(text) or iso_date(days_of_date(text))}"',
-        # the sentinels take the careful way, on which rows of a snapshot have a form of their own
+        # the sentinels are converted in the slow way, in which rows of a snapshot have a form of their own
         "iso_of_finite($)",
         quoted=True,
         helpers={"iso_of_finite": _iso_of_finite},

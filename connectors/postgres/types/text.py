@@ -1,7 +1,4 @@
-"""Types whose value is their text (postgres.md §14).
-
-hstore, as JSON text or as a map (postgres.md §14).
-"""
+"""Types whose value is their text, and hstore, as JSON text or as a map."""
 
 from __future__ import annotations
 
@@ -16,12 +13,12 @@ from connectors.postgres.types.base import Family, RootType, ValueOptions
 
 
 def semantic(name: str) -> Schema:
-    """A string with one of Debezium's names."""
+    """Return a string with one of Debezium's names."""
     return Schema(Type.STRING, name=f"io.debezium.data.{name}", version=1)
 
 
 def _text(schema: Schema) -> Family:
-    """Any text; it may need escapes."""
+    """Make the plan of any text; it may need escapes."""
 
     def plan(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
         return ColumnPlan(name, schema, quote, textual=True, placeholder=quote(options.placeholder))
@@ -30,7 +27,7 @@ def _text(schema: Schema) -> Family:
 
 
 def _symbols(schema: Schema) -> Family:
-    """Letters, digits and marks that JSON never escapes."""
+    """Make the plan of texts that hold only characters which JSON never escapes."""
 
     def plan(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
         return ColumnPlan(name, schema, quote, "$", quoted=True, placeholder=quote(options.placeholder))
@@ -94,7 +91,7 @@ def hstore(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
 
 
 def pairs_of(text: str) -> dict[str, str | None]:
-    """Keys and values of `"k"=>"v", "n"=>NULL` in the order of the driver's HashMap. Raises ValueError."""
+    """Return keys and values of `"k"=>"v", "n"=>NULL` in the order of the driver's HashMap. Raises ValueError."""
     found: dict[str, str | None] = {}
     at = 0
     while at < len(text):
