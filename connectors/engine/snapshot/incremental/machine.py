@@ -152,6 +152,7 @@ class IncrementalSnapshot(Generic[R]):
         self._queue = IncrementalQueue(reader.names)
         self._losses = 0
         self.is_paused = False
+        self._holds_stops = False
 
     # -- state -------------------------------------------------------------------------------------------------------------------------
 
@@ -231,20 +232,22 @@ class IncrementalSnapshot(Generic[R]):
     def pause(self) -> None:
         """Read no further chunk; one whose window waits is finished."""
         if self._queue and not self.is_paused:
-            self.is_paused = True
+            self.is_paused = self._holds_stops = True
             log.info("The incremental snapshot pauses")
             self._tell.paused(self._queue.correlation, self.collections)
 
     def resume(self) -> None:
         """Undo `pause`."""
         if self._queue and self.is_paused:
-            self.is_paused = False
+            self.is_paused = self._holds_stops = False
             log.info("The incremental snapshot goes on")
             self._tell.resumed(self._queue.correlation, self.collections)
             self.advance()
 
     def stop(self, collections: Sequence[str] = (), signal: str = "") -> None:
         """Take collections out of the queue, all of them when none is named; the window that waits is finished before.
+
+        As in Debezium, collections of a snapshot that a signal has paused leave it when it is resumed, unless a window is still open.
 
         Args:
             signal: the id of the signal, which the notification of a refusal bears.
@@ -257,6 +260,7 @@ class IncrementalSnapshot(Generic[R]):
             return
         try:
             self._queue.want_stop(collections)
+            self._holds_stops = self._holds_stops and not self._window.chunk
         except ConfigError as error:
             self._tell.rejected(signal or None, self.collections, str(error))
             raise
@@ -317,7 +321,7 @@ class IncrementalSnapshot(Generic[R]):
         """
         if not self._queue or self._window.chunk:
             return False
-        if self._queue.has_stops:
+        if self._queue.has_stops and not self._holds_stops:
             self._apply_stops()
             return True
         if self.is_paused or self._retries.is_waiting:
@@ -428,7 +432,7 @@ class IncrementalSnapshot(Generic[R]):
         self._pause_at(error)
 
     def _pause_at(self, error: ConnectError) -> None:
-        self.is_paused = True
+        self.is_paused, self._holds_stops = True, False
         log.error(
             "The incremental snapshot pauses in %s, since a chunk of it could not be read; streaming goes on, and nothing is lost. Send "
             "the signal resume-snapshot when the cause is gone, or stop-snapshot to do without the rest of it. %s",
@@ -452,7 +456,7 @@ class IncrementalSnapshot(Generic[R]):
         self._retries.reset()
         if not self._queue:
             self._tell.completed(correlation)
-            self.is_paused = False
+            self.is_paused = self._holds_stops = False
 
     def _apply_stops(self) -> None:
         current = self._queue.first.id
