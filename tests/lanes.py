@@ -17,6 +17,7 @@ import json
 import os
 import random
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -69,7 +70,7 @@ def main(arguments: list[str]) -> int:
     elif asked.slice is not None:
         options = ["-m", "long", "--slice-seconds", str(60 * asked.slice / 2), *options]
     with tempfile.TemporaryDirectory(prefix="lanes-") as folder:
-        lanes = [_start(name, suites, options, Path(folder)) for name, suites in _lanes(asked.slice is not None).items()]
+        lanes = [_start(name, suites, options, Path(folder)) for name, suites in _lanes(asked).items()]
         if asked.slice is None:
             lanes.append(_start_checks(Path(folder)))
         codes = _wait(lanes)
@@ -78,7 +79,7 @@ def main(arguments: list[str]) -> int:
         for lane in lanes:
             if codes[lane.name] == _TESTS_FAILED and lane.suites:
                 codes[lane.name] = _alone(lane, options)
-        _tell_times(lanes, Path(folder), record=asked.record)
+        _tell_times(Path(folder), record=asked.record)
         failed = sum(_counted(lane, "failed") + _counted(lane, "error") for lane in lanes if codes[lane.name] not in (0, _NO_TESTS))
         passed, skipped = (sum(_counted(lane, word) for lane in lanes) for word in ("passed", "skipped"))
         print(f"\n{'tests' if asked.slice is None else 'slice'}: {passed} passed, {failed} failed, {skipped} skipped", flush=True)
@@ -108,26 +109,30 @@ def _wait(lanes: list[Lane]) -> dict[str, int] | None:
     return codes
 
 
-def _lanes(only_long: bool) -> dict[str, list[str]]:
-    """Return the test files by lane: what starts Spark in one, everything else in two that take about as long as each other.
+def _lanes(asked: argparse.Namespace) -> dict[str, list[str]]:
+    """Return the test files by lane: what starts Spark apart from everything else, in two lanes each that take about as long as each other;
+    one for Spark where its long tests do not run, since each lane starts a JVM.
 
     The parity suite is one item, and comes first in its lane, since its worker must be one that no other test has used.
     """
     known = json.loads(DURATIONS.read_text()) if DURATIONS.exists() else {}
+    only_long = asked.slice is not None
     tests = ROOT / "tests"
-    spark, others = [], {"tests/parity": sum(seconds for name, seconds in known.items() if name.startswith("tests/parity")) or 240.0}
+    spark: dict[str, float] = {}
+    others: dict[str, float] = {}
+    if not only_long:
+        others["tests/parity"] = sum(seconds for name, seconds in known.items() if name.startswith("tests/parity")) or _UNKNOWN_SECONDS
     for path in sorted(tests.rglob("test_*.py")):
         name = str(path.relative_to(ROOT))
         if name.startswith("tests/parity/"):
             continue
-        seconds = sum(spent for test, spent in known.items() if (only_long and test.startswith(f"{name}::")) or test == name)
-        if _SPARK in path.read_text():
-            spark.append(name)
-        else:
-            others[name] = seconds or _UNKNOWN_SECONDS
+        seconds = 0.0 if only_long else known.get(name, _UNKNOWN_SECONDS)
+        if only_long or asked.long:
+            seconds += sum(spent for test, spent in known.items() if test.startswith(f"{name}::"))
+        (spark if _SPARK in path.read_text() else others)[name] = seconds
     if only_long:
-        return {"spark": spark, "others": [name for name in others if name != "tests/parity"]}
-    return {"spark": spark, **_balanced(others, ("one", "two"))}
+        return {"spark": sorted(spark), "others": sorted(others)}
+    return {**_balanced(spark, ("spark one", "spark two") if asked.long else ("spark",)), **_balanced(others, ("one", "two"))}
 
 
 def _balanced(seconds: dict[str, float], names: tuple[str, ...]) -> dict[str, list[str]]:
@@ -143,8 +148,8 @@ def _balanced(seconds: dict[str, float], names: tuple[str, ...]) -> dict[str, li
 
 def _start(name: str, suites: list[str], options: list[str], folder: Path) -> Lane:
     output = folder / f"{name}.log"
-    # pytest keeps the folders of three runs, and removes those of others that are still running
-    command = [*_pytest(name), f"--basetemp={folder / name[0]}", "--durations=15", *options, *suites]
+    # pytest keeps the folders of three runs, and removes those of others that are still running; short, since sockets' paths are limited
+    command = [*_pytest(name), f"--basetemp={folder / ''.join(word[0] for word in name.split())}", "--durations=15", *options, *suites]
     print(f"lane {name}: {len(suites)} files", flush=True)
     with output.open("wb") as file:
         environment = {**os.environ, MEASURED: str(folder / f"{name}.json")}
@@ -198,7 +203,7 @@ def _show_failures(lane: Lane) -> None:
             print(f"  failed: {line.strip('= ')}", flush=True)
 
 
-def _tell_times(lanes: list[Lane], folder: Path, *, record: bool) -> None:
+def _tell_times(folder: Path, *, record: bool) -> None:
     """Print the files that took longest, and keep all times if asked."""
     measured: dict[str, float] = {}
     for path in folder.glob("*.json"):
@@ -207,7 +212,9 @@ def _tell_times(lanes: list[Lane], folder: Path, *, record: bool) -> None:
     for name, seconds in measured.items():
         file = name.partition("::")[0]
         files[file] = files.get(file, 0.0) + seconds
-    print("\nWhere the time went (s):", flush=True)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"\nCPU of all lanes and of what they started: {(used.ru_utime + used.ru_stime) / 60:.1f} min")
+    print("Where the time went (s):", flush=True)
     for file in sorted(files, key=lambda file: -files[file])[:20]:
         print(f"{files[file]:7.0f}  {file}", flush=True)
     if record:
