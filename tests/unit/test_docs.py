@@ -36,8 +36,8 @@ from connectors.mysql.connector import MariaDbConnector, MySqlConnector
 from connectors.postgres.config import _REFUSED_VALUES, validate_config
 from connectors.postgres.connector import PostgresConnector
 from connectors.postgres.properties import EXTENSIONS, PROPERTIES, UNLISTED, WITHOUT_EFFECT
-from rest_api import routes
 from rest_api.config import RestConfig
+from rest_api.routes import all_routes
 from spark_sink.config import sink_config as sink
 from spark_sink.connector import SparkLakehouseSink
 
@@ -234,7 +234,7 @@ def test_commands_exist(page: Path) -> None:
 
 def test_paths_of_the_rest_api_exist() -> None:
     """Requests of console sessions are run elsewhere; here are those in running text, such as `PUT /connectors/{name}/config`."""
-    known = [route for router in routes.all_of(cast(Herder, object()), RestConfig()) for route in router.routes]
+    known = [route for router in all_routes(cast(Herder, object()), RestConfig()) for route in router.routes]
     checked = 0
     for page in PAGES:
         if page.name == "design.md":
