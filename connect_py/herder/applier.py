@@ -1,9 +1,12 @@
-"""The heart of a herder: what the configuration topic says, made to run on this worker (`distributed/DistributedHerder.java`).
+"""Apply the configuration topic: make what it says run on this worker (`distributed/DistributedHerder.java`).
 
 Everything that runs follows from the configuration topic: a request writes to it and returns; the topic's reader calls the listener
 methods; they post to the herder's thread, which looks at the newest snapshot and starts or stops what differs. So a worker that comes
-back after a crash, or takes over from Java, does the same as one that hears the news. The herder's thread owns the hosts of connectors
+back after a crash, or takes over from Java, does the same as one that reads a change. The herder's thread owns the hosts of connectors
 and tasks.
+
+`start_message` makes the ``start`` message of a task's process: everything that the process needs to know (`connect_py.task.main` reads
+it).
 """
 
 from __future__ import annotations
@@ -17,18 +20,15 @@ from typing import Any
 from connect_py.api import SinkConnector, SourceConnector, SourceOffset, SourcePartition
 from connect_py.api.metrics import MetricValue
 from connect_py.api.storage import ClusterConfig, ConfigStore, OffsetStore, RestartRequest, Status, StatusStore, TargetState
-from connect_py.config.connector import CONNECTOR_CLASS, NAME, TASK_CLASS, TOPICS, TOPICS_REGEX
-from connect_py.config.connector_secrets import secrets_of
+from connect_py.config.connector import CONNECTOR_CLASS, NAME, TASK_CLASS, TOPICS, TOPICS_REGEX, secrets_of
 from connect_py.config.restart_policy import RestartPolicy
 from connect_py.config.worker import WorkerConfig
 from connect_py.data.java_map import in_java_order
 from connect_py.errors import ConfigError, ConflictError, ConnectError
-from connect_py.herder.assignment import Assignment
-from connect_py.herder.notifications import Notifications
+from connect_py.herder.assignment import Assignment, Takeover
 from connect_py.herder.offsets import GroupAdmin
-from connect_py.herder.shutdown import Ending
-from connect_py.herder.takeover import Takeover
-from connect_py.herder.task_start import OFFSETS_SECONDS, start_message
+from connect_py.herder.shutdown import ShutdownSequence
+from connect_py.herder.signals import Notifications
 from connect_py.herder.thread import HerderThread
 from connect_py.host.connectors import ConnectorHost, TaskConfigs
 from connect_py.host.process import Event, Launcher, TaskProcess
@@ -39,12 +39,65 @@ from connect_py.log.redact import PROVIDED, readable, redactor, scrub, secret_va
 from connect_py.log.traces import trace_of
 from connect_py.metrics.worker import WorkerMetrics
 from connect_py.plugins.registry import Plugins
-from connect_py.providers.reload import Reloads
-from connect_py.providers.resolver import Resolver
-from connect_py.providers.variables import with_variables_kept
+from connect_py.providers.resolver import Reloads, Resolver, with_variables_kept
 from connect_py.task.lease import Leases, lease_seconds, session_seconds
 
 log = logging.getLogger(__name__)
+
+
+#: How long the committed offsets may take to be read.
+OFFSETS_SECONDS = 90.0
+
+
+def start_message(
+    worker: WorkerConfig,
+    plugins: Plugins,
+    store: OffsetStore,
+    *,
+    connector: str,
+    task: int,
+    config: Mapping[str, str],
+    task_config: Mapping[str, str],
+    paused: bool,
+    offsets_by_pipe: bool,
+) -> dict[str, Any]:
+    """Called when no process of the task is left, so the offsets that it reads are the last ones.
+
+    Raises:
+        BadRequestError: the connector's class is not installed.
+        RetriableError: the offsets cannot be read just now.
+    """
+    found = plugins.connector(config.get(CONNECTOR_CLASS, ""))
+    offsets: list[tuple[dict[str, Any], dict[str, Any]]] = []
+    if issubclass(found, SourceConnector):
+        store.refresh(OFFSETS_SECONDS)
+        offsets = [(dict(partition), dict(offset)) for partition, offset in store.of_connector(connector)]
+    return {
+        "type": "start",
+        "connector": connector,
+        "task": task,
+        "class": found.java_name,
+        "config": dict(config),
+        "task_config": dict(task_config),
+        "worker": dict(worker.raw),
+        "plugins": plugins.references,
+        "offsets": offsets,
+        "offsets_by_pipe": offsets_by_pipe,
+        "leased": issubclass(found, SourceConnector) and not offsets_by_pipe,
+        "flush_interval": worker.flush_interval_seconds,
+        "flush_timeout": worker.flush_timeout_seconds,
+        "topic_creation": worker.topic_creation,
+        "paused": paused,
+        "log_level": logging.getLogger().level,
+        "log_levels": _levels_of_loggers(),
+    }
+
+
+def _levels_of_loggers() -> dict[str, int]:
+    """Loggers with a level of their own."""
+    known = logging.getLogger().manager.loggerDict
+    return {name: made.level for name, made in known.items() if isinstance(made, logging.Logger) and made.level}
+
 
 #: DistributedHerder's START_STOP_THREAD_POOL_SIZE.
 _POOL_SIZE = 8
@@ -136,7 +189,7 @@ class HerderCore:
             hold=self._takeover.held,
             is_sure=self._takeover.is_sure,
         )
-        self._ending = Ending(
+        self._ending = ShutdownSequence(
             self._thread,
             self._connectors,
             self._tasks,

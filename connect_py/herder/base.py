@@ -43,7 +43,7 @@ class ConnectorStatus:
     """States of a connector and its tasks, by task number.
 
     Attributes:
-        snapshots: how far snapshots are, of tasks that run here and have one under way (`connect_py.metrics.snapshot`).
+        snapshots: how far snapshots are, of tasks that run here and have one under way (`connect_py.metrics.worker`).
     """
 
     name: str

@@ -25,7 +25,7 @@ _LEAST_LAST_STATES_SECONDS = 1.5
 _BUSY_SECONDS = 1.5
 
 
-class Ending:
+class ShutdownSequence:
     """Used once, from the thread that stops the worker.
 
     Args:

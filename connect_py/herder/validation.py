@@ -1,6 +1,9 @@
-"""Validation of connector configurations (`runtime/AbstractHerder.validateConnectorConfig`), in Connect's order and with its counts.
+"""Validate connector configurations (`runtime/AbstractHerder.validateConnectorConfig`), in Connect's order and with its counts.
 
 Runs on the thread of the request: a connector's own check may ask a live server.
+
+Overrides of client settings are entries of the answer, too (`AbstractHerder.validateClientOverrides`). One thing differs from Connect: a
+value that is not of its setting's type is an error of that setting, where Connect answers 500.
 """
 
 from __future__ import annotations
@@ -11,6 +14,8 @@ from dataclasses import replace
 from typing import Any
 
 from connect_py.api import ConfigDef, ConfigKey, ConfigValue, Connector, Password, SinkConnector
+from connect_py.api.config import parse_value
+from connect_py.config.client_overrides import OverridePolicy, clients_of, override_error, override_policy, override_prefix, overrides_under
 from connect_py.config.connector import (
     CONNECTOR_CLASS,
     CONNECTOR_VERSION,
@@ -18,26 +23,53 @@ from connect_py.config.connector import (
     NAME,
     connector_definition,
     enriched_definition,
+    extension_keys,
     refused_definition,
     sanitize_errors,
     sink_group,
     sink_topic_errors,
 )
-from connect_py.config.extension_properties import extension_keys
 from connect_py.config.restart_policy import DEFINITION as RESTARTS
 from connect_py.config.unknown_properties import unknown_properties
 from connect_py.data.java_map import in_java_order
 from connect_py.errors import BadRequestError, ConfigError
 from connect_py.herder.base import ConfigInfos
-from connect_py.herder.override_entries import Entry, override_entries
+from connect_py.kafka.settings import ClientKind, client_definitions
 from connect_py.log.lines import hiding
 from connect_py.log.redact import HIDDEN, MIN_LENGTH, is_secret_name, readable, redactor
 from connect_py.plugins.registry import Plugins
 from connect_py.plugins.versions import VersionNotFoundError
-from connect_py.providers.resolver import Resolved, Resolver
-from connect_py.providers.variables import variables_in
+from connect_py.providers.resolver import Resolved, Resolver, variables_in
 
 log = logging.getLogger(__name__)
+
+
+Entry = tuple[ConfigKey | None, ConfigValue]
+
+
+def override_entries(connector: type[Connector], worker: Mapping[str, str], config: Mapping[str, str | None]) -> list[Entry]:
+    """Entries of every override for a client that the connector uses: producer, consumer, admin, then consumers that it makes itself."""
+    policy, used = override_policy(worker), clients_of(connector, worker, config)
+    clients = [(kind, override_prefix(kind)) for kind in ClientKind if kind in used]
+    clients += [(ClientKind.CONSUMER, prefix) for prefix in connector.client_prefixes]
+    return [entry for kind, prefix in clients for entry in _of_client(policy, kind, prefix, config)]
+
+
+def _of_client(policy: OverridePolicy, kind: ClientKind, prefix: str, config: Mapping[str, str | None]) -> list[Entry]:
+    definitions = client_definitions(kind)
+    entries: list[Entry] = []
+    for setting, text in overrides_under(config, prefix).items():
+        key, found = definitions.get(setting), ConfigValue(prefix + setting)
+        try:
+            found.value = parse_value(setting, text, key.type) if key else Password(text) if text and is_secret_name(setting) else text
+        except ConfigError as error:
+            found.errors.append(str(error))
+        refused = override_error(policy, setting, text)
+        if refused is not None:
+            found.errors.append(refused)
+        entries.append((replace(key, name=prefix + setting, display_name=setting) if key else None, found))
+    return entries
+
 
 _NULL = "Null value can not be supplied as the configuration value."
 _NO_OWN_BOUNDARIES = (

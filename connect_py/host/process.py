@@ -25,8 +25,7 @@ import orjson
 
 from connect_py.log import levels
 from connect_py.task import fork_server
-from connect_py.task.fork_server import ForkedProcess, ForkServer
-from connect_py.task.process_name import FORK_SERVER
+from connect_py.task.fork_server import FORK_SERVER, ForkedProcess, ForkServer
 
 log = logging.getLogger(__name__)
 

@@ -1,14 +1,17 @@
-"""The task processes of this worker: what should run, what runs, and how the second is made the first.
+"""Run the task processes of this worker: compare what should run with what runs, and make the second the first.
 
-For every task there is a wish (`TaskSpec`, or none) and at most one process. `TaskHost` compares the two after each event: a process
-whose wish is gone or replaced is asked to stop; when it has ended, and only then, the next one starts, so two processes never write one
-task's offsets.
+Every task has a target state (`TaskSpec`, or none) and at most one process. `TaskHost` compares the two after each event: a process whose
+target is gone or replaced is asked to stop; when it has ended, and only then, the next one starts, so two processes never write one task's
+offsets.
 
-A process that dies without a word (kill -9, out of memory, a crash in a C library) is started again after 0.5, 1, 2, 4, 8, 8 … seconds;
+A process that dies without a word (kill -9, out of memory, a crash in a C library) is restarted after 0.5, 1, 2, 4, 8, 8 … seconds;
 its task shows RESTARTING meanwhile. Java's worker has no counterpart, because its tasks are threads: there the same event takes the
-whole worker along, and a supervisor starts that again. When it has died eleven times, each time within ten seconds of its start, the
-task is FAILED with a trace that says how the process ended, what it last wrote, and what to do. A task that *reports* a failure is FAILED
-at once and stays so, as in Connect, unless its `RestartPolicy` says otherwise.
+whole worker along, and a supervisor restarts that. When it has died eleven times, each time within ten seconds of its start, the task is
+FAILED with a trace that says how the process ended, what it last wrote, and what to do. A task that *reports* a failure is FAILED at once
+and stays so, as in Connect, unless its `RestartPolicy` says otherwise.
+
+`TaskSignals` keeps signals on their way to task processes: what was asked, what was answered, and what a restarted task must be given
+again.
 
 The herder's thread owns a `TaskHost` and calls all its methods. Launches run on a pool (they read the offsets topic); processes report
 from threads of their own; both only `post` to the herder's thread.
@@ -18,9 +21,10 @@ from __future__ import annotations
 
 import datetime
 import enum
+import itertools
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -28,13 +32,73 @@ from typing import Any
 from connect_py.api.storage import Status, StatusStore
 from connect_py.config.restart_policy import RestartPolicy, Restarts
 from connect_py.config.worker import MAX_TASKS_OF_CONNECTOR, MAX_TASKS_OF_WORKER, TASKS_OF_CONNECTOR, TASKS_OF_WORKER
-from connect_py.errors import ConnectError
+from connect_py.errors import ConnectError, RetriableError
 from connect_py.host.process import Event, Exited, TaskProcess
-from connect_py.host.task_signals import TaskId, TaskSignals
 from connect_py.log.traces import headline
 from connect_py.metrics.worker import WorkerMetrics
 
 log = logging.getLogger(__name__)
+
+
+TaskId = tuple[str, int]
+
+#: What a task's process is sent: ``{"type": "signal", "id": …, "signal": …}``.
+Message = Mapping[str, Any]
+
+
+class TaskSignals:
+    """Owned by the herder's thread, as `TaskHost` is."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self._open: dict[TaskId, dict[int, Mapping[str, Any]]] = {}
+        self._asked: dict[TaskId, dict[int, Future[str | None]]] = {}
+
+    def ask(self, task_id: TaskId, signal: Mapping[str, Any]) -> tuple[Message, Future[str | None]]:
+        """A signal for a task that runs.
+
+        Returns:
+            The message, and what the task will say of it: None when it has taken it, or why it has not. It raises RetriableError when the
+            process ends before.
+        """
+        number = next(self._numbers)
+        answer = self._asked.setdefault(task_id, {})[number] = Future()
+        self._open.setdefault(task_id, {})[number] = signal
+        return _message(number, signal), answer
+
+    def again(self, task_id: TaskId) -> Iterable[Message]:
+        """What a process that was just started is given: signals that are not done."""
+        return [_message(number, signal) for number, signal in self._open.get(task_id, {}).items()]
+
+    def answered(self, task_id: TaskId, number: int, problem: str | None) -> None:
+        """A task says whether it has taken a signal."""
+        answer = self._asked.get(task_id, {}).pop(number, None)
+        if answer is not None:
+            answer.set_result(problem)
+        if problem is not None:
+            self.done(task_id, number)
+            if answer is None:
+                log.warning("Task %s-%d was started again and refuses a signal that it had taken: %s", *task_id, problem)
+
+    def done(self, task_id: TaskId, number: int) -> None:
+        """A signal needs not be given again."""
+        self._open.get(task_id, {}).pop(number, None)
+
+    def ended(self, task_id: TaskId) -> None:
+        """A task's process has ended: what it had not taken is the asker's to ask again."""
+        for number, answer in self._asked.pop(task_id, {}).items():
+            self.done(task_id, number)
+            answer.set_exception(RetriableError(f"Task {task_id[0]}-{task_id[1]} ended before it had taken it."))
+
+    def gone(self, task_id: TaskId) -> None:
+        """A task will not be started again."""
+        if self._open.pop(task_id, None):
+            log.warning("Task %s-%d is gone, and with it signals that were not carried out", *task_id)
+
+
+def _message(number: int, signal: Mapping[str, Any]) -> Message:
+    return {"type": "signal", "id": number, "signal": signal}
+
 
 #: Seconds before each new start of a process that died without a word.
 RESTART_DELAYS = (0.5, 1.0, 2.0, 4.0, *[8.0] * 6)

@@ -1,7 +1,11 @@
-"""What a worker counts of itself, and the last report of each of its tasks (`runtime/WorkerMetricsGroup.java`,
-`ConnectWorkerMetricsRegistry`, `distributed/DistributedHerder.HerderMetrics`).
+"""Count what a worker does, and keep the last report of each of its tasks.
+
+After `runtime/WorkerMetricsGroup.java`, `ConnectWorkerMetricsRegistry` and `distributed/DistributedHerder.HerderMetrics`.
 
 The herder's thread writes, the REST server's threads read; one lock. A scrape therefore never waits for the herder.
+
+`snapshot_of` makes what a status shows of a source's snapshot from the figures that its task reports: an extension of ours, which clients
+of Connect ignore.
 """
 
 from __future__ import annotations
@@ -10,12 +14,45 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from connect_py.api.metrics import MetricGroup, MetricValue
-from connect_py.metrics.snapshot import snapshot_of
+
+#: The group by which a task tells of its snapshot. Its values: `running`, and by table `rows`, `estimated-rows`, `rows-per-second`,
+#: `seconds-left` and `done`; a table may be missing from all but `rows`.
+GROUP = ("connect.py", "snapshot-progress")
+
+
+def snapshot_of(groups: Iterable[MetricGroup]) -> dict[str, Any] | None:
+    """``{"state", "rows", "estimated_rows", "tables": [{"table", "state", "rows", "estimated_rows", "rows_per_second", "seconds_left"}]}``;
+    None when no snapshot is told of. What is not known is left out."""
+    found = next((group for group in groups if (group.domain, group.type) == GROUP), None)
+    if found is None:
+        return None
+    rows, estimates = _map(found, "rows"), _map(found, "estimated-rows")
+    shown: dict[str, Any] = {"state": "RUNNING" if found.values.get("running") else "COMPLETED", "rows": sum(rows.values())}
+    if estimates.keys() == rows.keys():
+        shown["estimated_rows"] = sum(estimates.values())
+    shown["tables"] = [_table(found, name, rows[name]) for name in rows]
+    return shown
+
+
+def _table(group: MetricGroup, name: str, rows: int | float) -> dict[str, Any]:
+    shown: dict[str, Any] = {"table": name, "state": "COMPLETED" if _map(group, "done").get(name) else "PENDING", "rows": rows}
+    if shown["state"] == "PENDING" and name in _map(group, "rows-per-second"):
+        shown["state"] = "RUNNING"
+    for figure in ("estimated-rows", "rows-per-second", "seconds-left"):
+        if name in _map(group, figure):
+            shown[figure.replace("-", "_")] = _map(group, figure)[name]
+    return shown
+
+
+def _map(group: MetricGroup, name: str) -> Mapping[str, int | float]:
+    value = group.values.get(name)
+    return value if isinstance(value, Mapping) else {}
+
 
 _DOMAIN = "kafka.connect"
 

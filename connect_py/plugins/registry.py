@@ -1,13 +1,21 @@
-"""Plugins by their Java class names.
+"""Find plugins by their Java class names.
 
-`connect_py.plugins.discovery` reads which class is behind a Java class name. A module is imported when its plugin is first used, so
-the worker runs without the drivers of connectors that nobody uses. Nothing else is ever imported by name: a text from a configuration is
-only looked up here (docs/design.md, decision 2).
+`discover` reads which class is behind a Java class name: from the entry points of the worker's environment, and from those of the folders
+on ``plugin.path``. It reads only metadata (``*.dist-info/entry_points.txt``), imports nothing and runs no ``.pth`` file. A folder of
+``plugin.path`` is what ``pip install --target FOLDER package`` makes, or a folder that holds such folders, one for each plugin, as in
+Kafka Connect (`PluginUtils.pluginLocations`).
+
+One Java class name is one plugin: the environment's own wins over a folder's, and of several folders the one with the newest distribution;
+a warning names the losers. Kafka Connect can run several versions of a plugin at a time, since each has a class loader of its own; one
+Python process cannot.
+
+A module is imported when its plugin is first used, so the worker runs without the drivers of connectors that are not used. Nothing else is
+ever imported by name: a text from a configuration is only looked up here (docs/design.md, decision 2).
 
 Aliases follow `PluginUtils.computeAliases`: the simple class name, and the simple name without its kind (``FileStreamSource``, ``Json``);
 an alias that fits several plugins, of whatever kinds, names none of them.
 
-A `Plugins` is immutable but for its memory of what was loaded and what could not be; any thread may use it.
+A `Plugins` is immutable except for its memory of what was loaded and what could not be; any thread may use it.
 """
 
 from __future__ import annotations
@@ -16,17 +24,106 @@ import importlib
 import inspect
 import logging
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from connect_py.api import Connector, SinkConnector, SourceConnector
 from connect_py.errors import BadRequestError, ConfigError
-from connect_py.plugins import discovery
-from connect_py.plugins.discovery import PluginEntry
-from connect_py.plugins.versions import VersionNotFoundError, parse_requirement
+from connect_py.plugins.versions import VersionNotFoundError, compare_versions, parse_requirement
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
 
 log = logging.getLogger(__name__)
+
+
+GROUP = "connect_py.plugins"
+
+#: This project's own distribution: pip puts a copy into a ``--target`` folder when a plugin depends on it.
+OWN_DISTRIBUTION = "connect-py-worker"
+
+
+@dataclass(frozen=True)
+class PluginEntry:
+    """What metadata says of one plugin.
+
+    Attributes:
+        target: ``module:attribute``.
+        folder: the ``plugin.path`` folder that it is in; empty for the worker's environment.
+        distribution: the package that brings it.
+        version: of that package.
+    """
+
+    target: str
+    folder: str = ""
+    distribution: str = ""
+    version: str = ""
+
+
+def discover(plugin_path: Sequence[str] = ()) -> dict[str, PluginEntry]:
+    """Java class name → entry, of everything that is installed."""
+    # a task's process is told of all plugins, and would pay 20 ms of CPU for it
+    from importlib.metadata import distributions
+
+    found: dict[str, PluginEntry] = {}
+    for name, entry in _entries(distributions(), ""):
+        found.setdefault(name, entry)
+    for folder in _folders(plugin_path):
+        for name, entry in _entries(distributions(path=[str(folder)]), str(folder)):
+            if entry.distribution.lower() == OWN_DISTRIBUTION:
+                continue
+            found[name] = _choose(name, found.get(name), entry)
+    return found
+
+
+def _entries(installed: Iterable[Distribution], folder: str) -> Iterable[tuple[str, PluginEntry]]:
+    for distribution in installed:
+        for point in distribution.entry_points:
+            if point.group == GROUP:
+                yield point.name, PluginEntry(point.value, folder, distribution.name, distribution.version)
+
+
+def _folders(plugin_path: Sequence[str]) -> list[Path]:
+    """Folders with distributions in them; each once. What cannot be read is skipped with a warning, as Connect does."""
+    found: dict[Path, None] = {}
+    for given in filter(None, plugin_path):
+        root = Path(given).absolute()
+        try:
+            inside = [path for path in sorted(root.iterdir()) if path.is_dir()]
+        except OSError as error:
+            log.warning("plugin.path: %s is ignored, it cannot be listed: %s", given, error.strerror)
+            continue
+        holders = [path for path in (root, *inside) if any(path.glob("*.dist-info"))]
+        if not holders:
+            log.warning(
+                "plugin.path: %s holds no Python package. Plugins are put there by `pip install --target %s PACKAGE`; Java archives are "
+                "of no use to this worker.",
+                given,
+                root / "PLUGIN",
+            )
+        found.update(dict.fromkeys(holders))
+    return list(found)
+
+
+def _choose(name: str, known: PluginEntry | None, entry: PluginEntry) -> PluginEntry:
+    if known is None:
+        return entry
+    wins = bool(known.folder) and compare_versions(entry.version, known.version) > 0
+    chosen, other = (entry, known) if wins else (known, entry)
+    log.warning(
+        "%s is installed twice: %s %s from %s is used, %s %s from %s is not",
+        name,
+        chosen.distribution,
+        chosen.version,
+        chosen.folder or "the worker's environment",
+        other.distribution,
+        other.version,
+        other.folder,
+    )
+    return chosen
+
 
 #: Kinds in the order of ``GET /connector-plugins``, with the suffix that an alias may leave out.
 KINDS = {
@@ -78,7 +175,7 @@ class Plugins:
     @classmethod
     def discover(cls, plugin_path: Sequence[str] = ()) -> Plugins:
         """What is installed in the worker's environment and in the folders of ``plugin.path``."""
-        return cls(discovery.discover(plugin_path))
+        return cls(discover(plugin_path))
 
     @classmethod
     def from_message(cls, message: Mapping[str, Mapping[str, str]]) -> Plugins:

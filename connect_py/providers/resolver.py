@@ -1,25 +1,85 @@
-"""Replaces the variables of configurations by what providers say (`ConfigTransformer.java`, `WorkerConfigTransformer.java`, KIP-297).
+"""Replace the variables of configurations, ``${provider:[path:]key}``, by the values of providers.
 
-Where this happens, and nowhere else: the worker's own properties when it starts; a connector's in memory, to check it and to start its
+After `ConfigTransformer.java`, `WorkerConfigTransformer.java` and KIP-297.
+
+This happens in three places only: the worker's own properties when it starts; a connector's in memory, to check it and to start its
 instance in the worker; and again inside each task's process. What is stored, shown and logged has the variables. Every value that a
-provider gave a stored configuration is learnt by `connect_py.log.redact.PROVIDED`, so no log line of this process and no trace repeats
-it.
+provider gave for a stored configuration is learned by `connect_py.log.redact.PROVIDED`, so no log line of this process and no trace
+repeats it.
+
+`Reloads` restarts connectors whose values expire (`WorkerConfigTransformer.scheduleReload`, ``config.action.reload``). Connect restarts
+only the connector's instance, whose tasks then keep their old values; here the tasks are restarted too, since they are what uses a
+password. The herder's thread owns a `Reloads`; `resolve` alone may be called from others.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from connect_py.api.config import ConfigType, parse_value
 from connect_py.api.provider import ConfigProvider
 from connect_py.errors import ConfigError
 from connect_py.log.redact import PROVIDED
-from connect_py.providers.variables import Variable, replace_variables, takes_variables, variables_in
 
 log = logging.getLogger(__name__)
+
+
+#: ConfigTransformer.DEFAULT_PATTERN: provider, then a path that may be missing, then a key, which alone may hold colons. It finds what that
+#: finds, but has one way to do so: Java's takes minutes for a short value of many colons.
+_VARIABLE = re.compile(r"\$\{([^}:]*):(?:([^}:]*):)?([^}]*)\}")
+
+
+#: Properties of connectors in which no variable is replaced: their values are classes, or become parts of other properties' names, and
+#: both are shown in answers. Kafka Connect replaces them there too.
+_SHOWN = re.compile(r"(?:.*\.)?(?:class|type)|transforms|predicates|converters|post\.processors|topic\.creation\.groups")
+
+
+def takes_variables(name: str) -> bool:
+    """Whether variables are replaced in a connector's property."""
+    return _SHOWN.fullmatch(name) is None
+
+
+class Variable(NamedTuple):
+    """One variable; the path is "" when it has none."""
+
+    provider: str
+    path: str
+    key: str
+    text: str
+
+
+def variables_in(value: str | None) -> list[Variable]:
+    """The variables of a value, in order."""
+    return [_variable(found) for found in _VARIABLE.finditer(value)] if value else []
+
+
+def replace_variables(value: str, look_up: Callable[[Variable], str | None]) -> str:
+    """A value with its variables replaced. One that is not found (None) stays as it is written; what is found is not read again."""
+
+    def text_of(found: re.Match[str]) -> str:
+        replacement = look_up(_variable(found))
+        return found[0] if replacement is None else replacement
+
+    return _VARIABLE.sub(text_of, value)
+
+
+def with_variables_kept(made: Mapping[str, str], written: Mapping[str, str]) -> dict[str, str]:
+    """A task's configuration as it may be stored: where the connector's own one has a variable, so has this (`reverseTransform`).
+
+    Args:
+        made: what the connector made of its resolved configuration.
+        written: the connector's configuration as its owner wrote it.
+    """
+    return {key: written[key] if variables_in(written.get(key)) else value for key, value in made.items()}
+
+
+def _variable(found: re.Match[str]) -> Variable:
+    return Variable(found[1], found[2] or "", found[3], found[0])
+
 
 PROVIDERS = "config.providers"
 
@@ -169,3 +229,49 @@ def _answer(name: str, provider: ConfigProvider, path: str, keys: set[str]) -> A
     except Exception as error:  # noqa: BLE001  # a provider of somebody else may raise anything, and put what it read into the text
         log.error("The config provider '%s' failed with %s", name, type(error).__name__)
         raise ConfigError(f"The config provider '{name}' could not read {path or 'its values'}: {type(error).__name__}") from None
+
+
+class Later(Protocol):
+    """What runs the herder's work (`connect_py.herder.thread.HerderThread`)."""
+
+    def post(self, work: Callable[[], None]) -> None: ...
+    def post_later(self, seconds: float, work: Callable[[], None]) -> None: ...
+
+
+class Reloads:
+    """See the module.
+
+    Args:
+        reload: (connector, the configuration that was resolved) → starts it anew, if that is still its configuration.
+    """
+
+    def __init__(self, resolver: Resolver, thread: Later, reload: Callable[[str, Mapping[str, str]], None]) -> None:
+        self._resolver = resolver
+        self._thread = thread
+        self._reload = reload
+        self._latest: dict[str, object] = {}
+
+    def resolve(self, name: str, config: Mapping[str, str]) -> Mapping[str, str]:
+        """A connector's configuration for its start, with the values behind its variables; its reload is planned when these expire.
+
+        Raises:
+            ConfigError: a provider cannot read what it is asked for.
+        """
+        resolved = self._resolver.resolve(config, owner=name)
+        for key, variable in resolved.missing:
+            log.warning("%s in the property %s stays as it is: %s", variable.text, key, self._resolver.explain_missing(variable))
+        if resolved.ttl_ms is not None and (config.get("config.action.reload") or "restart").strip() != "none":
+            seconds = resolved.ttl_ms / 1000
+            self._thread.post(lambda: self._plan(name, config, seconds))
+        return resolved.values
+
+    def _plan(self, name: str, config: Mapping[str, str], seconds: float) -> None:
+        mark = self._latest[name] = object()
+        log.info("Scheduling a restart of connector %s in %d ms", name, seconds * 1000)
+
+        def expire() -> None:
+            if self._latest.get(name) is mark:  # otherwise it has been started meanwhile, with a plan of its own
+                del self._latest[name]
+                self._reload(name, config)
+
+        self._thread.post_later(seconds, expire)

@@ -16,7 +16,7 @@ from connect_py.errors import FatalTaskError, RetriableError
 from connect_py.kafka.consumer import ConsumedRecord
 from connect_py.metrics.task import ErrorMetrics, SinkMetrics
 from connect_py.task.control import Report, TaskControl
-from connect_py.task.errors.sink_reporter import SinkErrors
+from connect_py.task.errors.reporters import SinkErrorReporter
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class SinkContext:
         kafka_options: Mapping[str, str],
         group_id: str,
         admin: LogReader,
-        errors: SinkErrors | None = None,
+        errors: SinkErrorReporter | None = None,
         metrics: ErrorMetrics | None = None,
         conversion: Callable[[], RecordConversion] | None = None,
     ) -> None:

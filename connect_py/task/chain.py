@@ -1,8 +1,10 @@
-"""What happens to a record between connector and producer: transforms, then converters
-(`AbstractWorkerSourceTask.convertTransformedRecord`).
+"""Transform and convert records: between a source connector and the producer, and between Kafka and a sink task.
 
-When there are no transforms and both converters are plain `JsonConverter`s, rows of an `EncodedBatch` go to the producer as they are
-(`Chain.is_passthrough`). Otherwise each row is decoded into a `SourceRecord` first, so every connector works with every chain.
+A source's chain is transforms, then converters (`AbstractWorkerSourceTask.convertTransformedRecord`). When there are no transforms and
+both converters are plain `JsonConverter`s, rows of an `EncodedBatch` go to the producer as they are (`Chain.is_passthrough`). Otherwise
+each row is decoded into a `SourceRecord` first, so every connector works with every chain.
+
+A sink's chain is converters, then transforms (`WorkerSinkTask.convertAndTransformRecord`).
 
 The task's thread owns a chain.
 """
@@ -12,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from connect_py.api import EncodedBatch, Header, JsonEncoding, Route, SourceRecord
+from connect_py.api import EncodedBatch, Header, JsonEncoding, Route, SinkRecord, SourceRecord
 from connect_py.api.config import ConfigType, parse_value
 from connect_py.api.record import KeyText
 from connect_py.api.transform import Record
@@ -22,8 +24,9 @@ from connect_py.converters.json_read import parse_json, payload_reader, row_read
 from connect_py.converters.primitive import SimpleHeaderConverter
 from connect_py.data.schema import STRING
 from connect_py.errors import ConfigError, FatalTaskError, noted
+from connect_py.kafka.consumer import ConsumedRecord
 from connect_py.plugins.registry import Plugins
-from connect_py.task.errors.source_reporter import SourceErrors
+from connect_py.task.errors.reporters import SinkErrorReporter, SourceErrorReporter
 from connect_py.task.errors.tolerance import Tolerance
 from connect_py.task.producing import Produced
 
@@ -61,7 +64,7 @@ class Chain:
     """
 
     def __init__(
-        self, plugins: Plugins, worker: Mapping[str, str], config: Mapping[str, str], tolerance: Tolerance, errors: SourceErrors
+        self, plugins: Plugins, worker: Mapping[str, str], config: Mapping[str, str], tolerance: Tolerance, errors: SourceErrorReporter
     ) -> None:
         self._key = converter(plugins, worker, config, "key.converter")
         self._value = converter(plugins, worker, config, "value.converter")
@@ -285,3 +288,70 @@ def _make(plugins: Plugins, kind: str, prefix: str, properties: dict[str, str]) 
     made = found()
     made.configure(properties)
     return made
+
+
+class SinkChain:
+    """Converters and transforms of one sink task.
+
+    Args:
+        plugins: where classes are found.
+        worker: the worker's properties, whose converters apply where the connector names none.
+        config: the connector's configuration.
+        tolerance: decides about records that fail; it must report to `errors`.
+        errors: told which record is under way.
+
+    Raises:
+        ConfigError: a class or one of its properties is wrong.
+    """
+
+    def __init__(
+        self, plugins: Plugins, worker: Mapping[str, str], config: Mapping[str, str], tolerance: Tolerance, errors: SinkErrorReporter
+    ) -> None:
+        self._key = converter(plugins, worker, config, "key.converter")
+        self._value = converter(plugins, worker, config, "value.converter")
+        self._header = converter(plugins, worker, config, "header.converter")
+        self._steps = transform_steps(plugins, config)
+        self._tolerance = tolerance
+        self._errors = errors
+
+    def convert(self, record: ConsumedRecord) -> SinkRecord | None:
+        """The record as the task gets it; None when it is dropped or skipped.
+
+        Raises:
+            FatalTaskError: it fails and ``errors.tolerance`` is none.
+        """
+        self._errors.record = record
+        topic, run = record.topic, self._tolerance.run
+        passed, key = run("KEY_CONVERTER", self._key.java_name, lambda: self._key.to_connect_data(topic, record.key))
+        if not passed:
+            return None
+        passed, value = run("VALUE_CONVERTER", self._value.java_name, lambda: self._value.to_connect_data(topic, record.value))
+        if not passed:
+            return None
+        headers: list[Header] | None = []
+        if record.headers:
+            passed, headers = run("HEADER_CONVERTER", self._header.java_name, lambda: self._convert_headers(record))
+        if not passed:
+            return None
+        assert key is not None and value is not None and headers is not None
+        (key_schema, key_value), (schema, data) = key, value
+        changed: SinkRecord | None = SinkRecord(
+            topic, record.partition, record.offset, key_schema, key_value, schema, data, record.timestamp, headers
+        )
+        for step in self._steps:
+            passed, changed = run("TRANSFORMATION", step.name, lambda s=step, r=changed: apply_step(s, r))  # type: ignore[misc]
+            if not passed or changed is None:
+                return None
+        return changed
+
+    def close(self) -> None:
+        """Free what transforms hold."""
+        close_steps(self._steps)
+
+    def _convert_headers(self, record: ConsumedRecord) -> list[Header]:
+        convert = self._header.to_connect_header
+        found = []
+        for name, data in record.headers:
+            schema, value = convert(record.topic, name, data)
+            found.append(Header(name, value, schema))
+        return found

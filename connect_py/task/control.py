@@ -1,7 +1,8 @@
-"""What a running task is asked to do, and how it answers.
+"""Hold what a running task is asked to do and how it answers, and the contexts that plugins see of it.
 
 `TaskControl` is the meeting point of two threads of a task's process: the reader of the worker's messages asks, the task's own thread
-looks and waits. Everything else of a task belongs to the task's thread alone.
+looks and waits. Everything else of a task belongs to the task's thread alone, also `SourceContext` (`WorkerSourceTaskContext.java`) and
+`SinkContext` (`WorkerSinkTaskContext.java`), through which a task asks something of its loop.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from connect_py.api import JsonEncoding, SinkRecord, SourceOffset, SourcePartition, TopicPartition
 
 log = logging.getLogger(__name__)
+
 
 #: Takes one message to the worker, such as ``{"type": "state", "state": "RUNNING"}``.
 Report = Callable[[Mapping[str, Any]], None]
@@ -121,3 +125,82 @@ def _call(callback: Callable[[], None]) -> None:
         callback()
     except Exception:
         log.exception("The task's stop failed; the task ends without it, when its current call returns")
+
+
+class SourceContext:
+    """`SourceTaskContext`: the offsets are those that the offsets topic held when the task was started."""
+
+    def __init__(
+        self,
+        connector: str,
+        task: int,
+        encoding: JsonEncoding,
+        offsets: Sequence[tuple[SourcePartition, SourceOffset]],
+        report: Report = lambda message: None,
+        config: Mapping[str, str] | None = None,
+    ) -> None:
+        self.connector = connector
+        self.task = task
+        self.encoding = encoding
+        self.config = config or {}
+        self._report = report
+        self._offsets = {tuple(sorted(partition.items())): offset for partition, offset in offsets}
+
+    def offset(self, partition: SourcePartition) -> SourceOffset | None:
+        """The committed offset of a source partition, whatever the order of its keys."""
+        return self._offsets.get(tuple(sorted(partition.items())))
+
+    def notify(self, notification: Mapping[str, Any]) -> None:
+        """Hand a notification to the worker."""
+        self._report({"type": "notification", "notification": dict(notification)})
+
+
+class PausingConsumer(Protocol):
+    """What a context needs of `connect_py.kafka.consumer.GroupConsumer`."""
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]: ...
+    def pause(self, partitions: Iterable[TopicPartition]) -> None: ...
+    def resume(self, partitions: Iterable[TopicPartition]) -> None: ...
+
+
+class SinkContext:
+    """`SinkTaskContext`: notes what the task asks for; the loop looks at it between two calls of the task."""
+
+    def __init__(self, connector: str, task: int, consumer: PausingConsumer, config: Mapping[str, str] | None = None) -> None:
+        self.connector = connector
+        self.task = task
+        self.config = config or {}
+        self._consumer = consumer
+        self.wants_commit = False
+        self.retry_seconds: float | None = None
+        self.seeks: dict[TopicPartition, int] = {}
+        self.resting: set[TopicPartition] = set()
+        self.report_errant_record: Callable[[SinkRecord, Exception], None] | None = None
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions that this task reads now."""
+        return self._consumer.assignment
+
+    def request_commit(self) -> None:
+        """Ask for an offset commit soon."""
+        self.wants_commit = True
+
+    def retry_after(self, seconds: float) -> None:
+        """Bound the wait before the same records come again."""
+        self.retry_seconds = seconds
+
+    def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Read on from these offsets."""
+        self.seeks.update(offsets)
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Bring no records of these partitions."""
+        self._consumer.pause(partitions)
+        self.resting.update(partitions)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        """Bring records of these partitions again."""
+        self._consumer.resume(partitions)
+        self.resting.difference_update(partitions)

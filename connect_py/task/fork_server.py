@@ -16,6 +16,8 @@ still learns that one ends, but not how, and starts another server for the next 
 
 Linux only: the end of a task without a server is learned from its pidfd. The standard library's `multiprocessing.forkserver` has the same
 shape, but its processes have no pipes and no process group.
+
+How a forked process shows the name of its task in place of its server's. Imported by every task, so it imports little.
 """
 
 from __future__ import annotations
@@ -34,9 +36,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import BinaryIO
 
 log = logging.getLogger(__name__)
+
 
 #: How long a request waits for the server, which may still be importing on a busy machine.
 _ANSWER_SECONDS = 60.0
@@ -291,3 +295,24 @@ def serve() -> bool:
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     return _Server(control).run()
+
+
+#: What stands in the fork server's command line where a task has its name, with room for that.
+FORK_SERVER = "(fork server)".ljust(200, ".")
+
+
+def show_name(name: str) -> None:
+    """Write a task's name over the placeholder in the process's command line, for `ps`. Linux only; elsewhere the placeholder stays."""
+    if not sys.platform.startswith("linux"):
+        return
+    import ctypes  # not for every task: it takes milliseconds
+
+    try:
+        fields = Path("/proc/self/stat").read_text().rpartition(") ")[2].split()
+        start, end = int(fields[45]), int(fields[46])  # arg_start and arg_end of proc(5)
+        found = ctypes.string_at(start, end - start).find(FORK_SERVER.encode())
+        if found >= 0:
+            text = name.encode()[: len(FORK_SERVER)]
+            ctypes.memmove(start + found, text.ljust(len(FORK_SERVER), b"\0"), len(FORK_SERVER))
+    except (OSError, ValueError, IndexError):
+        log.debug("The task's name could not be shown", exc_info=True)

@@ -37,7 +37,7 @@ import orjson
 from connect_py.api.config import ConfigType, parse_value
 from connect_py.api.permissions import permit
 from connect_py.api.storage import OffsetWriter
-from connect_py.config.connector_secrets import secrets_of
+from connect_py.config.connector import secrets_of
 from connect_py.errors import ConfigError
 from connect_py.log import lines as line_logging
 from connect_py.log.redact import redactor, secret_values
@@ -47,9 +47,9 @@ from connect_py.metrics.task import SinkMetrics, SourceMetrics, TaskMetrics
 from connect_py.plugins.registry import Plugins
 from connect_py.providers.resolver import Resolver
 from connect_py.task.control import Report, TaskControl
+from connect_py.task.fork_server import show_name
 from connect_py.task.lease import LeaseTimer
-from connect_py.task.pipe_offsets import PipeOffsetWriter
-from connect_py.task.process_name import show_name
+from connect_py.task.offsets import PipeOffsetWriter
 
 log = logging.getLogger(__name__)
 
@@ -211,18 +211,16 @@ def _run_source(
     from connect_py.kafka.client import connector_admin_properties, source_producer_properties
     from connect_py.kafka.producer import Producer, delivery_error
     from connect_py.task.chain import Chain
-    from connect_py.task.errors.refusals import Refusals
-    from connect_py.task.errors.source_reporter import SourceErrors
+    from connect_py.task.control import SourceContext
+    from connect_py.task.errors.reporters import SendErrorHandler, SourceErrorReporter
     from connect_py.task.errors.tolerance import Tolerance
-    from connect_py.task.offset_commit import OffsetCommitter
+    from connect_py.task.offsets import OffsetCommitter, SubmittedRecords
     from connect_py.task.source import SourceTaskLoop, commits_records
-    from connect_py.task.source_context import SourceContext
-    from connect_py.task.submitted import SubmittedRecords
     from connect_py.task.topics import TopicCreator, topic_groups
 
     name, number, worker, config = start["connector"], start["task"], start["worker"], start["config"]
     metrics = SourceMetrics(MetricSettings.of(worker))
-    errors = SourceErrors(name, number, config, metrics.errors)
+    errors = SourceErrorReporter(name, number, config, metrics.errors)
     tolerance = Tolerance(config, control.wait, errors, metrics.errors)
     chain = Chain(plugins, worker, config, tolerance, errors)
     _make_dead_letter_topic(start)
@@ -246,7 +244,7 @@ def _run_source(
         committer,
         control,
         _with_states(channel.report, metrics),
-        Refusals(tolerance, errors),
+        SendErrorHandler(tolerance, errors),
         ensure_topic=TopicCreator(groups, admin).ensure if admin else lambda topic: None,
         delivery_error=delivery_error,
         flush_timeout_seconds=start["flush_timeout"],
@@ -267,18 +265,18 @@ def _run_sink(start: Mapping[str, Any], plugins: Plugins, control: TaskControl, 
     from connect_py.config.connector import TOPICS, TOPICS_REGEX
     from connect_py.kafka.client import sink_consumer_properties
     from connect_py.kafka.consumer import GroupConsumer
-    from connect_py.task.errors.sink_reporter import SinkErrors
+    from connect_py.task.chain import SinkChain
+    from connect_py.task.control import SinkContext
+    from connect_py.task.errors.reporters import SinkErrorReporter
     from connect_py.task.errors.tolerance import Tolerance
     from connect_py.task.sink import SinkTaskLoop
-    from connect_py.task.sink_chain import SinkChain
-    from connect_py.task.sink_context import SinkContext
 
     name, number, worker, config = start["connector"], start["task"], start["worker"], start["config"]
     queue, close_queue = _dead_letters(start)
     try:
         metrics = SinkMetrics(MetricSettings.of(worker))
         metrics.add_source(task.metrics)
-        errors = SinkErrors(name, number, config, queue, metrics.errors)
+        errors = SinkErrorReporter(name, number, config, queue, metrics.errors)
         tolerance = Tolerance(config, control.wait, errors, metrics.errors)
         chain = SinkChain(plugins, worker, config, tolerance, errors)
         topics = [topic for topic in parse_value(TOPICS, config.get(TOPICS, ""), ConfigType.LIST) if topic]
@@ -348,7 +346,7 @@ def _run_batch_sink(start: Mapping[str, Any], plugins: Plugins, control: TaskCon
     from connect_py.kafka.client import connector_admin_properties, sink_consumer_properties
     from connect_py.kafka.consumer import GroupCommitter
     from connect_py.task.batch_sink import BatchSinkTaskLoop, SinkContext
-    from connect_py.task.errors.sink_reporter import SinkErrors
+    from connect_py.task.errors.reporters import SinkErrorReporter
     from connect_py.task.record_conversion import WorkerConversion
 
     name, number, worker, config = start["connector"], start["task"], start["worker"], start["config"]
@@ -361,7 +359,7 @@ def _run_batch_sink(start: Mapping[str, Any], plugins: Plugins, control: TaskCon
     try:
         metrics = SinkMetrics(MetricSettings.of(worker))
         metrics.add_source(task.metrics)
-        errors = SinkErrors(name, number, config, queue, metrics.errors)
+        errors = SinkErrorReporter(name, number, config, queue, metrics.errors)
         _collect_garbage()
         BatchSinkTaskLoop(task, committer, control, _with_states(channel.report, metrics), metrics).run(
             start["task_config"], SinkContext(name, number, options, group, admin, errors, metrics.errors, conversion)

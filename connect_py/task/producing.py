@@ -1,9 +1,19 @@
-"""What the task loops need of a producer, and what they give it."""
+"""Say what the task loops need of a producer, and when records are sent that wait in its queue.
+
+A client that decides by itself how long records wait for others (`linger.ms`) waits too long where changes come one by one, or not long
+enough where they come in masses: librdkafka has one request of a partition under way at a time, and spins, a whole core, as long as the
+oldest waiting record is older than its linger. So its linger is long (`LINGER_MS` of `kafka/producer.py`), full batches are sent without
+it, and the rest is sent from here: at once after a pause, and every `EVERY_SECONDS` while records come in handfuls. (Measured with MySQL's
+snapshot, 3.3 kB rows: 9.4 us of CPU a row where 10 ms of linger took 11.5.)
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
+
+from connect_py.api import EncodedBatch, SourceRecord, SourceTask
 
 
 class Produced(NamedTuple):
@@ -38,3 +48,74 @@ class RecordProducer(Protocol):
         while_waiting: Callable[[], None] | None = None,
     ) -> None: ...
     def poll(self, timeout_seconds: float = 0.0) -> int: ...
+
+
+#: As long as the linger that it stands for.
+EVERY_SECONDS = 0.01
+
+#: So many records in that time, or so many bytes as the last of each poll says, are a mass, which fills batches.
+MASS_ROWS = 500
+MASS_BYTES = 500_000
+
+
+class HoldingProducer(Protocol):
+    """See `connect_py.kafka.producer.Producer`."""
+
+    @property
+    def holds_back(self) -> bool: ...
+    def send_now(self) -> None: ...
+
+
+class FlushPolicy:
+    """Used by the loop of a source task, in its thread.
+
+    Args:
+        task: its `patience` is set before each poll.
+        producer: of which nothing is asked where the user has chosen a linger.
+    """
+
+    def __init__(self, task: SourceTask, producer: HoldingProducer) -> None:
+        self._task = task
+        self._producer = producer
+        self._patience = task.patience
+        self._is_waiting = False
+        self._begin(float("-inf"))
+
+    def sent(self, batch: EncodedBatch | Sequence[SourceRecord]) -> None:
+        """A poll's records were handed to the producer."""
+        rows = batch.rows if isinstance(batch, EncodedBatch) else batch
+        if not rows or not self._producer.holds_back:
+            return
+        self._is_waiting = True
+        self._rows += len(rows)
+        if isinstance(batch, EncodedBatch):
+            self._bytes += len(batch.rows) * len(batch.rows[-1][2] or b"")
+        now = time.monotonic()
+        left = self._began + EVERY_SECONDS - now
+        if self._rows >= MASS_ROWS or self._bytes >= MASS_BYTES:
+            if left <= 0:
+                self._begin(now)
+            self._come_back_in(EVERY_SECONDS)
+        elif left > 0 and self._patience is not None:
+            self._come_back_in(left)
+        else:
+            self._send()
+
+    def nothing_came(self) -> None:
+        """A poll brought nothing."""
+        if self._is_waiting:
+            self._send()
+
+    def _come_back_in(self, seconds: float) -> None:
+        if self._patience is not None:
+            self._task.patience = min(seconds, self._patience)
+
+    def _send(self) -> None:
+        self._producer.send_now()
+        self._is_waiting = False
+        self._begin(time.monotonic())
+        self._task.patience = self._patience
+
+    def _begin(self, now: float) -> None:
+        self._began = now
+        self._rows = self._bytes = 0

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from connect_py.api import Header, SinkRecord
 from connect_py.config.connector import DEFAULT_HEADER_CONVERTER
 from connect_py.errors import ConfigError
-from connect_py.plugins.discovery import PluginEntry
-from connect_py.plugins.registry import Plugins
+from connect_py.plugins.registry import PluginEntry, Plugins
 from connect_py.task.chain import Step, apply_step, close_steps, converter, transform_steps, with_prefix
 
 _SIDES = ("key", "value", "header")

@@ -21,10 +21,9 @@ from connect_py.api import SinkRecord, SinkTask, TopicPartition
 from connect_py.errors import FatalTaskError, RetriableError, noted
 from connect_py.kafka.consumer import ConsumedRecord, RebalanceListener
 from connect_py.metrics.task import SinkMetrics
-from connect_py.task.control import Report, TaskControl, TaskStopped
-from connect_py.task.errors.sink_reporter import SinkErrors
+from connect_py.task.control import Report, SinkContext, TaskControl, TaskStopped
+from connect_py.task.errors.reporters import SinkErrorReporter
 from connect_py.task.sink_commit import CommittingConsumer, SinkCommits
-from connect_py.task.sink_context import SinkContext
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +42,7 @@ class Consumer(CommittingConsumer, Protocol):
 
 
 class RecordChain(Protocol):
-    """What the loop needs of `connect_py.task.sink_chain.SinkChain`."""
+    """What the loop needs of `connect_py.task.chain.SinkChain`."""
 
     def convert(self, record: ConsumedRecord) -> SinkRecord | None: ...
     def close(self) -> None: ...
@@ -63,7 +62,7 @@ class SinkTaskLoop:
         self,
         task: SinkTask,
         chain: RecordChain,
-        errors: SinkErrors,
+        errors: SinkErrorReporter,
         consumer: Consumer,
         control: TaskControl,
         report: Report,

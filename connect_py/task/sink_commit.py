@@ -20,7 +20,7 @@ from connect_py.errors import FatalTaskError, RetriableError
 from connect_py.kafka.consumer import ConsumedRecord
 from connect_py.metrics.task import SinkMetrics
 from connect_py.task.control import TaskControl
-from connect_py.task.errors.sink_reporter import SinkErrors
+from connect_py.task.errors.reporters import SinkErrorReporter
 from connect_py.task.sink_offsets import SinkOffsets
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class SinkCommits:
     def __init__(
         self,
         task: SinkTask,
-        errors: SinkErrors,
+        errors: SinkErrorReporter,
         consumer: CommittingConsumer,
         control: TaskControl,
         metrics: SinkMetrics,

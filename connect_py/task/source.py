@@ -21,13 +21,10 @@ from connect_py.errors import ConnectError, RetriableError
 from connect_py.kafka.producer import RefusedRecordError
 from connect_py.metrics.task import SourceMetrics
 from connect_py.task.chain import Chain
-from connect_py.task.control import Report, TaskControl, TaskStopped
-from connect_py.task.errors.refusals import Refusals
-from connect_py.task.lingering import HoldingProducer, Linger
-from connect_py.task.offset_commit import OffsetCommitter
-from connect_py.task.producing import Produced, RecordProducer
-from connect_py.task.source_context import SourceContext
-from connect_py.task.submitted import Submission, SubmittedRecords
+from connect_py.task.control import Report, SourceContext, TaskControl, TaskStopped
+from connect_py.task.errors.reporters import SendErrorHandler
+from connect_py.task.offsets import OffsetCommitter, Submission, SubmittedRecords
+from connect_py.task.producing import FlushPolicy, HoldingProducer, Produced, RecordProducer
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +71,7 @@ class SourceTaskLoop:
         offsets: OffsetCommitter,
         control: TaskControl,
         report: Report,
-        refusals: Refusals,
+        refusals: SendErrorHandler,
         *,
         ensure_topic: Callable[[str], None] = lambda topic: None,
         delivery_error: Callable[[Any, str, int], ConnectError],
@@ -99,7 +96,7 @@ class SourceTaskLoop:
         self._unreported: list[tuple[str, Submission]] = []
         self._await_until = 0.0
         self._metrics = metrics or SourceMetrics()
-        self._linger = Linger(task, producer)
+        self._linger = FlushPolicy(task, producer)
 
     def run(self, config: Mapping[str, str], context: SourceContext) -> None:
         """Start the task, run it until it is asked to stop, commit, close.

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from connect_py.errors import BadRequestError
 from connect_py.herder.base import Herder
-from connect_py.herder.notifications import KEPT
+from connect_py.herder.signals import KEPT
 from rest_api.body import RawBody, parse_object
 from rest_api.models import json_response
 from rest_api.openapi import SIGNAL_BODY

@@ -16,12 +16,8 @@ from connect_py.herder.validation import validate
 from connect_py.log.redact import Redactor
 from connect_py.plugins.registry import Plugins
 from connect_py.providers import resolver as resolver_module
-from connect_py.providers.directory import DirectoryConfigProvider
-from connect_py.providers.environment import EnvVarConfigProvider
-from connect_py.providers.file import FileConfigProvider
-from connect_py.providers.reload import Reloads
-from connect_py.providers.resolver import Resolver, resolve_worker_properties
-from connect_py.providers.variables import variables_in, with_variables_kept
+from connect_py.providers.builtin import DirectoryConfigProvider, EnvVarConfigProvider, FileConfigProvider
+from connect_py.providers.resolver import Reloads, Resolver, resolve_worker_properties, variables_in, with_variables_kept
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 SOURCE = {
@@ -36,7 +32,7 @@ PLUGINS = Plugins(
         SOURCE["connector.class"]: "connectors.file.source:FileStreamSourceConnector",
         JSON: "connect_py.converters.json_converter:JsonConverter",
         "org.apache.kafka.connect.storage.SimpleHeaderConverter": "connect_py.converters.primitive:SimpleHeaderConverter",
-        FileConfigProvider.java_name: "connect_py.providers.file:FileConfigProvider",
+        FileConfigProvider.java_name: "connect_py.providers.builtin:FileConfigProvider",
     }
 )
 WORKER = {"group.id": "g", "key.converter": JSON, "value.converter": JSON}

@@ -16,11 +16,9 @@ from starlette.routing import Match
 
 from connect_py.api.config import REQUIRED, ConfigKey
 from connect_py.app.cli import _USAGE
-from connect_py.config.connector_properties import COMMON
+from connect_py.config.connector_properties import COMMON, SINK, SOURCE
 from connect_py.config.environment import worker_properties
 from connect_py.config.restart_policy import DEFINITION as RESTARTS
-from connect_py.config.sink_properties import SINK
-from connect_py.config.source_properties import SOURCE
 from connect_py.config.worker import DISTRIBUTED, STANDALONE, WorkerConfig
 from connect_py.data.java_properties import parse_properties
 from connect_py.herder.base import Herder

@@ -13,8 +13,7 @@ import pytest
 from connect_py.app.commands.worker import _TASK_COMMAND
 from connect_py.app.services.process import child_pids
 from connect_py.host.process import Exited, Launcher, TaskProcess
-from connect_py.task.fork_server import UNKNOWN_CODE, ForkServer
-from connect_py.task.process_name import FORK_SERVER
+from connect_py.task.fork_server import FORK_SERVER, UNKNOWN_CODE, ForkServer
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="tasks are forked on Linux only")
@@ -177,7 +176,7 @@ def test_a_forked_task_shows_its_name_and_the_trace_of_its_failure(launcher: Lau
 
 
 def test_a_forked_process_shows_its_tasks_name() -> None:
-    program = "from connect_py.task.process_name import show_name; show_name('orders-ü-0'); print(open('/proc/self/cmdline').read())"
+    program = "from connect_py.task.fork_server import show_name; show_name('orders-ü-0'); print(open('/proc/self/cmdline').read())"
     out = subprocess.run([sys.executable, "-c", program, FORK_SERVER, "last"], capture_output=True, check=True).stdout.decode()
     assert [part for part in out.strip().split("\0") if part][-2:] == ["orders-ü-0", "last"]
 

@@ -13,7 +13,7 @@ import pytest
 
 from connect_py.api.storage import Status
 from connect_py.errors import RetriableError
-from connect_py.herder.takeover import Takeover
+from connect_py.herder.assignment import Takeover
 from connect_py.task import lease
 from connect_py.task.lease import Leases, lease_seconds, now
 from offsets.memory import MemoryStatusStore

@@ -7,7 +7,7 @@ from connect_py.data import Schema, Type
 from connect_py.data.schema import INT32, struct
 from connect_py.plugins.registry import Plugins
 from connect_py.task.chain import Chain
-from connect_py.task.errors.source_reporter import SourceErrors
+from connect_py.task.errors.reporters import SourceErrorReporter
 from connect_py.task.errors.tolerance import Tolerance
 from connectors.postgres.encode.source_info import SourceBlock
 
@@ -18,7 +18,7 @@ PLAIN = {"key.converter": JSON, "value.converter": JSON, "key.converter.schemas.
 
 def chain(**config: str) -> Chain:
     given = PLAIN | {name.replace("_", "."): value for name, value in config.items()}
-    errors = SourceErrors("c", 0, given)
+    errors = SourceErrorReporter("c", 0, given)
     return Chain(Plugins.discover(), {}, given, Tolerance(given, lambda seconds: False, errors), errors)
 
 

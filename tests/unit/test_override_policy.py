@@ -8,7 +8,7 @@ import pytest
 
 from connect_py.config.client_overrides import ALLOWLIST, HARMLESS, POLICY, clients_of, override_policy, require_allowed
 from connect_py.errors import ConfigError
-from connect_py.herder.override_entries import override_entries
+from connect_py.herder.validation import override_entries
 from connect_py.kafka.settings import ClientKind, client_definitions
 from connectors.file.sink import FileStreamSinkConnector
 from connectors.file.source import FileStreamSourceConnector

@@ -16,8 +16,7 @@ from connect_py.errors import BadRequestError, ConfigError
 from connect_py.herder.thread import HerderThread
 from connect_py.herder.validation import validate
 from connect_py.host.connectors import ConnectorHost
-from connect_py.plugins.discovery import PluginEntry, discover
-from connect_py.plugins.registry import Plugins
+from connect_py.plugins.registry import PluginEntry, Plugins, discover
 from connect_py.plugins.versions import VersionNotFoundError, compare_versions, parse_requirement
 from connect_py.task.chain import converter, transform_steps
 from offsets.memory import MemoryStatusStore

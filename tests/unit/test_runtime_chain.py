@@ -12,7 +12,7 @@ from connect_py.data import Field, Schema, Type
 from connect_py.data.schema import DECIMAL, STRING
 from connect_py.plugins.registry import Plugins
 from connect_py.task.chain import Chain
-from connect_py.task.errors.source_reporter import SourceErrors
+from connect_py.task.errors.reporters import SourceErrorReporter
 from connect_py.task.errors.tolerance import Tolerance
 
 SIMPLE = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
@@ -52,7 +52,7 @@ def test_a_header_that_a_transform_adds_is_on_its_row_only(monkeypatch: Any) -> 
     find = PLUGINS.find
     monkeypatch.setattr(PLUGINS, "find", lambda name, kind: MarksOddRows if name == ODD else find(name, kind))
     config = {"transforms": "odd", "transforms.odd.type": ODD}
-    errors = SourceErrors("c", 0, config)
+    errors = SourceErrorReporter("c", 0, config)
     chain = Chain(PLUGINS, WORKER, config, Tolerance(config, lambda seconds: False, errors), errors)
     calls: list[tuple[str, str, Any]] = []
     convert = chain._header.from_connect_header
@@ -85,7 +85,7 @@ KEY = Schema(
 )
 def test_a_header_that_shows_a_key_is_converted_as_a_struct(converter: str, shown: bytes) -> None:
     worker = {**WORKER, "header.converter": converter, "header.converter.schemas.enable": "false"}
-    errors = SourceErrors("c", 0, {})
+    errors = SourceErrorReporter("c", 0, {})
     chain = Chain(PLUGINS, worker, {}, Tolerance({}, lambda seconds: False, errors), errors)
     route = Route("t", KEY, STRING, headers=(("__debezium.newkey", KeyText('{"id":3,"n":1.50}')),))
     assert chain.headers_of(route) == [("__debezium.newkey", shown)]

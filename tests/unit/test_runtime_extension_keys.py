@@ -1,7 +1,6 @@
 """Properties that only this worker has: seen where they are used, checked there, and nowhere else."""
 
-from connect_py.config.connector import connector_definition
-from connect_py.config.extension_properties import extension_keys
+from connect_py.config.connector import connector_definition, extension_keys
 from connect_py.herder.validation import validate
 from connectors.file.sink import FileStreamSinkConnector
 from connectors.file.source import FileStreamSourceConnector

@@ -516,7 +516,7 @@ COMMANDED = textwrap.dedent(
     """
     import os, sys, threading, time
     from connect_py.task.control import TaskControl
-    from connect_py.task.pipe_offsets import PipeOffsetWriter
+    from connect_py.task.offsets import PipeOffsetWriter
     from connect_py.task.lease import LeaseTimer
     from connect_py.task.main import _read_commands
     control = TaskControl()

@@ -4,8 +4,8 @@ import pytest
 
 from connect_py.api import EncodedBatch, Route, SourceRecord, SourceTask
 from connect_py.data.schema import STRING
-from connect_py.task import lingering
-from connect_py.task.lingering import EVERY_SECONDS, MASS_BYTES, MASS_ROWS, Linger
+from connect_py.task import producing
+from connect_py.task.producing import EVERY_SECONDS, MASS_BYTES, MASS_ROWS, FlushPolicy
 
 ROUTE = Route("t", None, STRING)
 
@@ -30,7 +30,7 @@ class Hurries:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1000.0]
-    monkeypatch.setattr(lingering.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(producing.time, "monotonic", lambda: now[0])
     return now
 
 
@@ -40,13 +40,13 @@ def rows(count: int, size: int = 10) -> EncodedBatch:
 
 def test_the_first_handful_after_a_pause_is_sent_at_once(clock: list[float]) -> None:
     task, producer = Task(0.3), Hurries()
-    Linger(task, producer).sent(rows(1))
+    FlushPolicy(task, producer).sent(rows(1))
     assert (producer.times, task.patience) == (1, 0.3)
 
 
 def test_handfuls_close_together_go_together_when_a_poll_ends_without_more(clock: list[float]) -> None:
     task, producer = Task(0.3), Hurries()
-    linger = Linger(task, producer)
+    linger = FlushPolicy(task, producer)
     linger.sent(rows(1))
     clock[0] += 0.004
     linger.sent(rows(1))
@@ -63,7 +63,7 @@ def test_handfuls_close_together_go_together_when_a_poll_ends_without_more(clock
 
 def test_handfuls_without_an_end_are_sent_every_now_and_then(clock: list[float]) -> None:
     producer = Hurries()
-    linger = Linger(Task(0.3), producer)
+    linger = FlushPolicy(Task(0.3), producer)
     for _ in range(1000):
         linger.sent(rows(3))
         clock[0] += 0.001
@@ -73,7 +73,7 @@ def test_handfuls_without_an_end_are_sent_every_now_and_then(clock: list[float])
 @pytest.mark.parametrize("mass", [rows(MASS_ROWS), rows(10, MASS_BYTES // 10), [SourceRecord({}, {}, "t")] * MASS_ROWS])
 def test_a_mass_fills_batches_and_what_is_left_of_it_is_sent_soon(clock: list[float], mass: EncodedBatch | list[SourceRecord]) -> None:
     task, producer = Task(0.3), Hurries()
-    linger = Linger(task, producer)
+    linger = FlushPolicy(task, producer)
     for _ in range(3):
         linger.sent(mass)
     assert (producer.times, task.patience) == (0, EVERY_SECONDS)
@@ -83,7 +83,7 @@ def test_a_mass_fills_batches_and_what_is_left_of_it_is_sent_soon(clock: list[fl
 
 def test_many_handfuls_are_a_mass_too(clock: list[float]) -> None:
     task, producer = Task(0.3), Hurries()
-    linger = Linger(task, producer)
+    linger = FlushPolicy(task, producer)
     linger.sent(rows(1))
     for _ in range(1000):
         clock[0] += 0.001
@@ -95,7 +95,7 @@ def test_many_handfuls_are_a_mass_too(clock: list[float]) -> None:
 
 def test_a_task_that_waits_as_it_likes_has_every_handful_sent_at_once(clock: list[float]) -> None:
     task, producer = Task(None), Hurries()
-    linger = Linger(task, producer)
+    linger = FlushPolicy(task, producer)
     for _ in range(3):
         linger.sent([SourceRecord({}, {}, "t")])
     assert (producer.times, task.patience) == (3, None)
@@ -103,7 +103,7 @@ def test_a_task_that_waits_as_it_likes_has_every_handful_sent_at_once(clock: lis
 
 def test_a_batch_of_offsets_only_and_a_linger_of_the_users_change_nothing(clock: list[float]) -> None:
     task, producer = Task(0.3), Hurries()
-    linger = Linger(task, producer)
+    linger = FlushPolicy(task, producer)
     linger.sent(rows(0))
     linger.nothing_came()
     producer.holds_back = False

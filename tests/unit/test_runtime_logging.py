@@ -51,7 +51,7 @@ def test_the_connector_at_work_is_named_before_the_default() -> None:
 
 
 def test_what_concerns_a_tasks_offsets_has_a_scope_of_its_own() -> None:
-    event = record(logging.WARNING, "kept", name="connect_py.task.offset_commit")
+    event = record(logging.WARNING, "kept", name="connect_py.task.offsets")
     assert " [inventory|task-0|offsets] kept" in LineFormatter(default_context="inventory|task-0").format(event)
     assert "offsets" not in LineFormatter().format(record(logging.WARNING, "kept"))
 

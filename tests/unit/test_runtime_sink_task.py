@@ -12,13 +12,12 @@ from connect_py.errors import DataError, FatalTaskError, RetriableError
 from connect_py.kafka.consumer import ConsumedRecord
 from connect_py.log.traces import trace_of
 from connect_py.plugins.registry import Plugins
-from connect_py.task.control import TaskControl
+from connect_py.task.chain import SinkChain
+from connect_py.task.control import SinkContext, TaskControl
 from connect_py.task.errors.dead_letters import DeadLetterQueue, context_headers, create_dead_letter_topic
-from connect_py.task.errors.sink_reporter import SinkErrors
+from connect_py.task.errors.reporters import SinkErrorReporter
 from connect_py.task.errors.tolerance import Tolerance
 from connect_py.task.sink import SinkTaskLoop
-from connect_py.task.sink_chain import SinkChain
-from connect_py.task.sink_context import SinkContext
 from connect_py.task.sink_offsets import SinkOffsets
 from tests.waiting import eventually
 
@@ -202,7 +201,7 @@ class Rig:
         self.task = Sink()
         self.producer = FakeProducer()
         queue = DeadLetterQueue("dead", self.producer, has_context=True) if config.pop("queue", "") else None
-        self.errors = SinkErrors("c", 0, config, queue)
+        self.errors = SinkErrorReporter("c", 0, config, queue)
         tolerance = Tolerance(config, self.control.wait, self.errors)
         worker = {"key.converter": TEXT, "value.converter": TEXT, "header.converter": TEXT}
         if queue or "drop" in str(polls):

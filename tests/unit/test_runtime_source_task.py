@@ -12,14 +12,11 @@ from connect_py.errors import ConnectError, DataError, FatalTaskError, Retriable
 from connect_py.kafka.producer import RECORD_TOO_LARGE
 from connect_py.plugins.registry import Plugins
 from connect_py.task.chain import Chain
-from connect_py.task.control import TaskControl
-from connect_py.task.errors.refusals import Refusals
-from connect_py.task.errors.source_reporter import SourceErrors
+from connect_py.task.control import SourceContext, TaskControl
+from connect_py.task.errors.reporters import SendErrorHandler, SourceErrorReporter
 from connect_py.task.errors.tolerance import Tolerance
-from connect_py.task.offset_commit import OffsetCommitter
+from connect_py.task.offsets import OffsetCommitter, SubmittedRecords
 from connect_py.task.source import SourceTaskLoop, commits_records
-from connect_py.task.source_context import SourceContext
-from connect_py.task.submitted import SubmittedRecords
 from tests.waiting import eventually
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
@@ -215,7 +212,7 @@ class Run:
         self.producer, self.writer, self.reports = FakeProducer(), MemoryWriter(), []
         self.producer.only_errors = not commits_records(self.task)
         config = config or {}
-        errors = SourceErrors("c", 0, config)
+        errors = SourceErrorReporter("c", 0, config)
         tolerance = Tolerance(config, self.control.wait, errors)
         chain = Chain(PLUGINS, WORKER, config, tolerance, errors)
         submitted = SubmittedRecords()
@@ -228,7 +225,7 @@ class Run:
             OffsetCommitter(self.task, submitted, self.writer, interval),
             self.control,
             self.reports.append,
-            Refusals(tolerance, errors),
+            SendErrorHandler(tolerance, errors),
             delivery_error=lambda error, topic, size: ConnectError(f"{error} ({topic}, {size})"),
             flush_timeout_seconds=0.2,
         )

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connect_py.task.submitted import SubmittedRecords
+from connect_py.task.offsets import SubmittedRecords
 
 
 def test_a_batch_counts_only_when_all_its_rows_are_delivered() -> None:

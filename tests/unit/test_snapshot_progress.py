@@ -16,8 +16,7 @@ from connect_py.api.record import EncodedRow
 from connect_py.api.storage import Status
 from connect_py.data.schema import STRING
 from connect_py.herder.base import ConnectorStatus
-from connect_py.metrics.snapshot import snapshot_of
-from connect_py.metrics.worker import WorkerMetrics
+from connect_py.metrics.worker import WorkerMetrics, snapshot_of
 from connectors.engine.batches import rows_together
 from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.snapshot.initial.progress import WHOLE, Chunk, KeyRange, SnapshotProgress

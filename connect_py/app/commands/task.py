@@ -6,9 +6,8 @@ import importlib
 from collections.abc import Mapping, Sequence
 
 from connect_py.api.storage import OffsetWriter
-from connect_py.task.fork_server import serve
+from connect_py.task.fork_server import FORK_SERVER, serve
 from connect_py.task.main import main as task_main
-from connect_py.task.process_name import FORK_SERVER
 
 #: What most tasks need. What only some need (registries, SQLAlchemy, Spark) takes long to import or much memory, and stays with them.
 _PRELOADED = (

@@ -17,8 +17,8 @@ from connect_py.api.storage import Status, TargetState
 from connect_py.errors import AlreadyExistsError, BadRequestError, NotFoundError
 from connect_py.herder import signals
 from connect_py.herder.base import ConfigInfos, ConnectorInfo, ConnectorStatus, Health, OffsetEntry, PluginInfo, ServerInfo, TaskInfo
-from connect_py.herder.notifications import Notifications
 from connect_py.herder.session_key import InternalSignature
+from connect_py.herder.signals import Notifications
 from connect_py.log.redact import HIDDEN, is_secret_name
 from connect_py.metrics.worker import WorkerMetrics
 

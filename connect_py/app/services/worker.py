@@ -16,7 +16,7 @@ from typing import Any
 import connect_py
 from connect_py.app.services.kafka import QUICK_START
 from connect_py.app.services.process import Service, ServiceError, child_pids, free_port, wait_until
-from connect_py.task.process_name import FORK_SERVER
+from connect_py.task.fork_server import FORK_SERVER
 
 #: Offsets are flushed every two seconds, as the reference's rig does; a minute, Connect's default, would make every test wait.
 DEFAULTS = {

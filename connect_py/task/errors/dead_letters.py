@@ -1,11 +1,15 @@
-"""Dead letter queues: the topic, what a letter's headers tell, and the writer of sink tasks (`DeadLetterQueueReporter.java`, KIP-298).
+"""Write what failed records leave: an entry in the log, and a dead letter.
 
-A sink's dead letter is the original record, key, value, headers and timestamp, with the context headers appended when these are on. What a
-source's is, `connect_py.task.errors.source_reporter` says.
+`ErrorLog` is the log's side of ``errors.*``: one entry for each record that fails (`runtime/errors/LogReporter.java`).
+
+`DeadLetterQueue` is the writer of sink tasks (`DeadLetterQueueReporter.java`, KIP-298). A sink's dead letter is the original record, key,
+value, headers and timestamp, with the context headers appended when these are on. `connect_py.task.errors.reporters` says what a source's
+is.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,8 +20,51 @@ from connect_py.errors import ConnectError, FatalTaskError, noted
 from connect_py.kafka.consumer import ConsumedRecord
 from connect_py.log.lines import clean
 from connect_py.log.traces import java_name, own_text, trace_of
-from connect_py.task.errors.error_log import flag
+from connect_py.metrics.task import ErrorMetrics
 from connect_py.task.producing import RecordProducer
+
+log = logging.getLogger(__name__)
+
+
+class ErrorLog:
+    """What ``errors.log.enable`` and ``errors.log.include.messages`` ask for.
+
+    Args:
+        config: the connector's configuration.
+        metrics: where entries are counted.
+    """
+
+    def __init__(self, connector: str, task: int, config: Mapping[str, str], metrics: ErrorMetrics) -> None:
+        self.is_enabled = flag(config, "errors.log.enable")
+        self._shows_records = flag(config, "errors.log.include.messages")
+        self._task = f"{connector}-{task}"
+        self._metrics = metrics
+
+    def write(self, stage: str, class_name: str, error: Exception, record: Callable[[], str]) -> None:
+        """Log a failure, if that is asked for.
+
+        Args:
+            record: tells of the record, with the words that lead to it; it may hold the record's values, and is asked only where the
+                configuration allows that.
+        """
+        if not self.is_enabled:
+            return
+        self._metrics.logged += 1
+        shown = record() if self._shows_records else ""
+        log.error(
+            "Error encountered in task %s. Executing stage '%s' with class '%s'%s.\n%s",
+            self._task,
+            stage,
+            class_name,
+            shown,
+            trace_of(error).rstrip(),
+        )
+
+
+def flag(config: Mapping[str, str], name: str) -> bool:
+    """A property that is on or off, off by default."""
+    return bool(parse_value(name, config.get(name, "false"), ConfigType.BOOLEAN))
+
 
 Headers = list[tuple[str, bytes | None]]
 

@@ -27,7 +27,7 @@ _FIRST_DELAY_SECONDS = 0.3
 
 
 class ErrorReports(Protocol):
-    """Who hears of failed records: `SinkErrors`, `SourceErrors`."""
+    """What failed records are reported to: `SinkErrorReporter`, `SourceErrorReporter`."""
 
     def report(self, stage: str, class_name: str, error: Exception) -> None: ...
     def place(self) -> str: ...
