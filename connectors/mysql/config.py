@@ -1,8 +1,7 @@
-"""What is read of the properties (mysql.md §1; `MySqlConnectorConfig.java`); `properties.py` defines them.
+"""The connector's configuration as it is used (`MySqlConnectorConfig.java`); `properties.py` defines the properties.
 
-When a start reads structures, when it reads rows, and whether changes are followed: `snapshot.mode` of MySQL (mysql.md §4). Pure.
-
-How to reach the server. No driver is needed to hold it.
+`SnapshotMode` says when a start reads structures, when it reads rows, and whether changes are streamed (`snapshot.mode`).
+`ConnectionSettings` says how to reach the server; it can be held without the driver.
 """
 
 from __future__ import annotations
@@ -40,11 +39,11 @@ class MySqlMode:
 
     Attributes:
         data: what must be stored for rows to be read.
-        schema: the same of structures; whoever reads rows reads structures first.
+        schema: the same for structures; a start that reads rows reads structures first.
         streams: whether changes are followed afterwards.
         when_position_lost: rows are read when the server no longer has the log of the stored position; otherwise that fails the task.
-        keeps_position: streaming goes on from the stored position, not from the snapshot's.
-        when_history_lost: structures are read when the schema history is gone, and streaming goes on from the stored position; otherwise
+        keeps_position: streaming resumes from the stored position, not from the snapshot's.
+        when_history_lost: structures are read when the schema history is lost, and streaming resumes from the stored position; otherwise
             that fails the task.
     """
 
@@ -57,11 +56,11 @@ class MySqlMode:
     when_history_lost: bool = False
 
     def reads_data(self, stored: StoredPosition) -> bool:
-        """Whether a start with this stored position reads rows."""
+        """Return whether a start with this stored position reads rows."""
         return stored in self.data
 
     def reads_schema(self, stored: StoredPosition) -> bool:
-        """Whether a start with this stored position reads structures.
+        """Return whether a start with this stored position reads structures.
 
         Raises:
             FatalTaskError: an unfinished snapshot is stored and the mode takes none.
@@ -109,7 +108,7 @@ def configuration_based(raw: Mapping[str, str]) -> MySqlMode:
 
 
 def of_custom(mode: SnapshotMode) -> MySqlMode:
-    """A mode that an installed package adds (`snapshot.mode=custom`); where rows are read, structures are."""
+    """Return a mode that an installed package adds (`snapshot.mode=custom`); where rows are read, structures are."""
     stored = {
         StoredPosition.NONE: mode.without_offset,
         StoredPosition.UNFINISHED_SNAPSHOT: mode.when_unfinished,
@@ -125,8 +124,8 @@ class ConnectionSettings:
 
     Attributes:
         connect_timeout: seconds.
-        query_timeout: seconds that one statement may take until its answer begins; 0 is for ever.
-        ssl_mode: ``database.ssl.mode`` in small letters, with `_`.
+        query_timeout: seconds that one statement may take until its answer begins; 0 is unlimited.
+        ssl_mode: ``database.ssl.mode`` in lower case, with `_`.
         ssl_ca: a PEM file or PKCS #12 store of certificates to trust, which ssl_ca_password opens; None trusts the system's.
         allows_public_key: Connector/J's ``allowPublicKeyRetrieval``, see `connectors.mysql.server.connection`.
         ssl_cert: such a file or store with our own certificate and its key, which ssl_cert_password opens.
@@ -148,11 +147,11 @@ class ConnectionSettings:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeats:
-    """What tells a server with nothing to say from one that is gone, since nothing says that a connection is half open.
+    """Heartbeats distinguish a server with nothing to send from one that is gone, since nothing reports that a connection is half open.
 
     Attributes:
         period: seconds after which a server without events is asked to send a heartbeat.
-        limit: seconds for which nothing may come; None for ever.
+        limit: seconds for which nothing may arrive; None is unlimited.
     """
 
     period: float = 10.0
@@ -164,7 +163,8 @@ _SHORTEST_PERIOD = 0.1
 
 
 def heartbeats_within(interval: float, *, limited: bool) -> Heartbeats:
-    """Three heartbeats at least in so many seconds, ten seconds apart at most; `limited` says whether that is how long nothing may come."""
+    """Return at least three heartbeats in the given seconds, at most ten seconds apart; `limited`: nothing may be missing for longer than
+    that."""
     period = max(min(USUAL_HEARTBEATS.period, interval / 3), _SHORTEST_PERIOD)
     return Heartbeats(period, max(interval, 3 * period) if limited else None)
 
@@ -191,7 +191,7 @@ _KAFKA_HISTORY: Final = ("io.debezium.storage.kafka.history.KafkaSchemaHistory",
 
 
 def present_config(config: Config) -> tuple[dict[str, str | None], list[str]]:
-    """The configuration in present names and modes, and a warning for each that was old."""
+    """Return the configuration in current names and modes, and a warning for each that was old."""
     renamed = {
         f"{_HISTORY}{name.removeprefix(_OLD_HISTORY)}" if name.startswith(_OLD_HISTORY) else name: text for name, text in config.items()
     }
@@ -203,7 +203,7 @@ def present_config(config: Config) -> tuple[dict[str, str | None], list[str]]:
 
 
 def validate_config(config: Config, connector: str = "mysql") -> list[ConfigValue]:
-    """Every property's value and problems, without asking the server. Does not raise."""
+    """Return every property's value and problems, without asking the server. Does not raise."""
     present = present_config(config)[0]
     found = validate(properties_of(connector), present)
     found += validate({name: known for name, known in {**UNLISTED, **EXTENSIONS}.items() if name in present}, present)
@@ -269,7 +269,7 @@ class MySqlConfig(ParsedConfig):
 
     @property
     def unread_statements(self) -> tuple[re.Pattern[str], ...]:
-        """`schema.history.internal.ddl.filter`: statements that are neither read nor kept, beside those that never are."""
+        """`schema.history.internal.ddl.filter`: statements that are neither read nor kept, in addition to those that never are."""
         return tuple(re.compile(each.pattern, each.flags | re.DOTALL) for each in parse_regexes(self.raw.get(f"{_HISTORY}ddl.filter")))
 
     @property
@@ -337,7 +337,7 @@ def parse_config(config: Config, connector: str = "mysql") -> MySqlConfig:
 
 
 def _table_id(name: str) -> TableId:
-    """`db.table`; the reference cuts at the first point too."""
+    """Parse `db.table`; Debezium splits at the first point too."""
     schema, _, table = name.replace("`", "").partition(".")
     return TableId(schema, table)
 
@@ -349,7 +349,7 @@ def _snapshot_mode(name: str, raw: Mapping[str, str]) -> MySqlMode:
 
 
 def is_system_table(table: TableId) -> bool:
-    """Tables of the server's own databases."""
+    """Return tables of the server's own databases."""
     return table.schema.lower() in SYSTEM_DATABASES
 
 

@@ -1,4 +1,4 @@
-"""The connector class: validation, and the one task's configuration (mysql.md §1)."""
+"""The connector classes: validation, and the configuration of the one task."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class MySqlConnector(SourceConnector):
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """Every property."""
+        """Return every property."""
         return definition(properties_of(cls.connector))
 
     def validate(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
-        """Every property's value and problems; when there are none, a connection to the server is tried (`database.hostname` shows its
-        failure)."""
+        """Return every property's value and problems; when there are none, a connection to the server is tried (`database.hostname` shows
+        its failure)."""
         found = validate_config(config, self.connector)
         if not any(value.errors for value in found):
             # the driver is loaded only here: a worker that hosts no MySQL connector needs none
@@ -64,7 +64,7 @@ class MySqlConnector(SourceConnector):
 
 
 class MariaDbConnector(MySqlConnector):
-    """Captures the changes of one MariaDB server (mysql.md §21)."""
+    """Captures the changes of one MariaDB server."""
 
     java_name: ClassVar[str] = "io.debezium.connector.mariadb.MariaDbConnector"
     java_task_name: ClassVar[str] = "io.debezium.connector.mariadb.MariaDbConnectorTask"

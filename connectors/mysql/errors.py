@@ -1,7 +1,4 @@
-"""From the server's and the driver's errors to ours: the class is the decision (mysql.md §18).
-
-The server's and driver's error numbers that decide something (mysql.md §18).
-"""
+"""The server's and the driver's errors as ours: the class is the decision. The error numbers that decide something are named here."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ UNKNOWN_DATABASE = 1049
 UNKNOWN_COLUMN = 1054
 LOCK_WAIT_TIMEOUT = 1205
 
-#: What is asked for is gone: a table, or its database too.
+#: A table does not exist, or its database either.
 GONE = frozenset({NO_SUCH_TABLE, UNKNOWN_DATABASE})
 
 #: A right is missing: to a database, at all, to a table, of an administrator.
@@ -42,11 +39,11 @@ class LostConnectionError(ServerError, RetriableError):
 
 
 class PurgedPositionError(ServerError):
-    """The log no longer holds the place from which the connector must go on."""
+    """The log no longer holds the position from which the connector must resume."""
 
 
 def server_error(error: Exception, what: str) -> ServerError:
-    """The error to raise for one of the driver's."""
+    """Return the error to raise for one of the driver's."""
     code, text = _code_and_text(error)
     message = f"{what}: {text}" + (f" (error {code})" if code else "")
     if code == SOURCE_FATAL_ERROR_READING_BINLOG:
@@ -57,7 +54,7 @@ def server_error(error: Exception, what: str) -> ServerError:
 
 
 def server_error_of_packet(packet: bytes, what: str) -> ServerError:
-    """The error to raise for an error packet (page_protocol_basic_err_packet.html)."""
+    """Return the error to raise for an error packet (page_protocol_basic_err_packet.html)."""
     code, text = int.from_bytes(packet[1:3], "little"), packet[3:].decode("utf-8", "replace")
     return server_error(pymysql.OperationalError(code, text[6:] if text.startswith("#") else text), what)
 

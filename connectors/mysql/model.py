@@ -1,7 +1,4 @@
-"""The model of a table as DDL builds it (mysql.md §12.1; `io.debezium.relational.Column`).
-
-What a statement changes, and the tables that it changes (mysql.md §11.2, §12.5).
-"""
+"""The model of tables as DDL builds it (`io.debezium.relational.Column`), the set of all tables, and the changes that statements make."""
 
 from __future__ import annotations
 
@@ -122,7 +119,7 @@ class MyTable:
         return len(self.columns) + (2 if self.versioned else 0)
 
     def index_of(self, name: str) -> int:
-        """The place of a column, in any case of its letters; -1 for none."""
+        """Return the index of a column, whatever its case; -1 for none."""
         wanted = name.lower()
         return next((i for i, column in enumerate(self.columns) if column.name.lower() == wanted), -1)
 
@@ -134,7 +131,7 @@ class Change:
     Attributes:
         kind: CREATE, ALTER, DROP or TRUNCATE of a table; DATABASE for everything about one.
         id: of the table as it is called afterwards; of a database with an empty name of a table.
-        table: afterwards; None for a table that is gone.
+        table: afterwards; None for a dropped table.
         previous: what it was called before.
         written: the statement for this table alone, where several are renamed by one.
     """
@@ -148,40 +145,40 @@ class Change:
 
 @dataclass(slots=True)
 class Tables:
-    """All tables that statements have told of, and what decides on character sets. Changed by `statements.apply` only.
+    """All tables that statements have made, and what decides on character sets. Changed by `statements.apply` only.
 
     Attributes:
         tables: by name.
         charsets: of databases.
-        variables: session variables, names in small letters.
-        letters: the server's ``lower_case_table_names``: 0 names differ by their case, 1 they are stored in small letters, 2 they keep
-            their case and do not differ by it.
+        variables: session variables, names in lower case.
+        lower_case_table_names: the server's variable: 0 names differ by their case, 1 they are stored in lower case, 2 they keep their case
+            and do not differ by it.
         keeps_comments: whether comments of tables and columns are read.
     """
 
     tables: dict[TableId, MyTable] = field(default_factory=dict)
     charsets: dict[str, str] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
-    letters: int = 0
+    lower_case_table_names: int = 0
     keeps_comments: bool = True
 
     def named(self, database: str, table: str) -> TableId:
-        """A table's name as this server knows it."""
-        if self.letters == 1:
+        """Return a table's name as this server knows it."""
+        if self.lower_case_table_names == 1:
             return TableId(database.lower(), table.lower())
         id_ = TableId(database, table)
-        if self.letters == 2 and id_ not in self.tables:
+        if self.lower_case_table_names == 2 and id_ not in self.tables:
             wanted = (database.lower(), table.lower())
             return next((known for known in self.tables if (known.schema.lower(), known.table.lower()) == wanted), id_)
         return id_
 
     def charset_of(self, database: str) -> str | None:
-        """Of new tables of a database."""
+        """Return the character set of new tables of a database."""
         return self.charsets.get(database) or self.variables.get("character_set_database") or self.variables.get("character_set_server")
 
 
 def with_key(table: MyTable, names: Iterable[str], *, unique: bool) -> MyTable:
-    """The table with these columns as its key, which so may not be null; columns that it does not have are left out."""
+    """Return the table with these columns as its key, which so may not be null; columns that it does not have are left out."""
     places = [table.index_of(name) for name in names]
     key = tuple(table.columns[place].name for place in places if place >= 0)
     columns = tuple(_required(column) if column.name in key else column for column in table.columns)
@@ -189,13 +186,13 @@ def with_key(table: MyTable, names: Iterable[str], *, unique: bool) -> MyTable:
 
 
 def _required(column: MyColumn) -> MyColumn:
-    """A key's column has no DEFAULT NULL."""
+    """Return a key's column, which has no DEFAULT NULL."""
     keeps = column.has_default and column.default is not None
     return replace(column, nullable=False, has_default=keeps) if column.nullable else column
 
 
 def with_unique_key(table: MyTable, names: Iterable[str]) -> MyTable:
-    """A unique key of columns that may not be null stands for a primary key where there is none."""
+    """Use a unique key of columns that may not be null as the primary key where there is none."""
     wanted = list(names)
     places = [table.index_of(name) for name in wanted]
     if table.key or not wanted or any(place < 0 or table.columns[place].nullable for place in places):
@@ -204,7 +201,7 @@ def with_unique_key(table: MyTable, names: Iterable[str]) -> MyTable:
 
 
 def placed(columns: tuple[MyColumn, ...], column: MyColumn, position: str | None) -> tuple[MyColumn, ...]:
-    """A column at its place: "" is first, a name is after that column, None is last."""
+    """Insert a column at its position: "" is first, a name is after that column, None is last."""
     if position == "":
         return (column, *columns)
     if position is None:

@@ -1,6 +1,6 @@
-"""What a start does before anything is read: checks of the server and of the schema history, and what is to be read (mysql.md §2, §5).
+"""What a start does before it reads anything: check the server and the schema history, and decide what is to be read.
 
-`guardrail.collections.max`: how many tables a connector may hold the structures of (`GuardrailValidator.java`).
+The checks include `guardrail.collections.max`, the number of tables whose structures a connector may hold (`GuardrailValidator.java`).
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Start:
     """What a start does.
 
     Attributes:
-        position: from where streaming goes on; None when a snapshot says it.
-        schema: whether structures are read from the server; else the history tells them.
+        position: from where streaming resumes; None when a snapshot decides it.
+        schema: whether structures are read from the server; otherwise they come from the history.
         data: whether rows are read too; without structures when what is left of an interrupted snapshot is read.
     """
 
@@ -75,7 +75,7 @@ def prepare(
         snapshot_done: whether this task has taken its snapshot: modes that take one at every start take none at a reconnection.
 
     Raises:
-        FatalTaskError: the connector cannot go on, or not in this mode.
+        FatalTaskError: the connector cannot continue, or not in this mode.
         RetriableError, ServerError: a server cannot be asked.
     """
     mode = config.snapshot_mode
@@ -123,7 +123,7 @@ def prepare(
     if stored is StoredPosition.UNFINISHED_SNAPSHOT:
         log.info("Previous snapshot was cancelled before completion; a new snapshot will be taken.")
     if position is None and not schema and mode.streams:
-        # without structures and without an offset only the log itself can tell, from its beginning on
+        # without structures and without an offset only the log itself has them, from its beginning on
         position = queries.log_beginning(connection, config)
         log.warning("Nothing is stored and %s reads no structures: the log is read from its beginning, %s", mode.name, position.dump())
     return Start(None if schema else position, schema=schema, data=data)

@@ -1,4 +1,4 @@
-"""Properties of the MySQL and MariaDB connectors: definitions, checks and order (mysql.md §1). What is read of them is `config.py`'s."""
+"""Properties of the MySQL and MariaDB connectors: definitions, checks and order. `config.py` reads their values."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _STORAGE = "io.debezium.relational.ConcurrentMapTableMappingStorage"
 
 
 def _locking_mode(text: str | None, _: Config) -> str | None:
-    """`snapshot.locking.mode`, beside the check of its values: the reference says it twice."""
+    """Check `snapshot.locking.mode` in addition to its values: Debezium reports it twice."""
     modes = ("minimal", "minimal_percona", "custom", "none", "minimal_percona_no_table_locks", "extended")
     return None if text is None or text.strip().lower() in modes else "Must be a valid snapshot.locking.mode value"
 
@@ -76,7 +76,7 @@ _OWN = (
     prop("binlog.net.read.timeout", L, "0", MED, WS, "Binlog Net Read Timeout", "Server's limit in seconds for hearing from us; 0 leaves it as it is.", non_negative_long),
     prop("snapshot.mode", S, "initial", LOW, WS, "Snapshot mode", "When structures and present rows are read.", values=("always", "initial_only", "configuration_based", "when_needed", "initial", "custom", "no_data", "recovery")),
     prop("time.precision.mode", S, "adaptive_time_microseconds", MED, WS, "Time Precision", "How dates and times look.", _time_mode, one_of(_TIME_MODES), values=_TIME_MODES),
-    # the reference checks these two twice, and says so twice
+    # Debezium checks these two twice, and reports them twice
     prop("table.include.list", LIST, None, HIGH, WL, "Include Tables", "Regexes of the tables to capture; all without it.", regexes, regexes),
     prop("bigint.unsigned.handling.mode", S, "long", MED, WS, "The mode for handling bigint-unsigned values", "Whether the largest half of BIGINT UNSIGNED wraps around (long) or all are decimals (precise).", values=("precise", "long")),
     prop("enable.time.adjuster", B, "true", LOW, WS, "Enable Time Adjuster", "Whether dates of the years 1 to 99 are shown as of 1970 to 2069."),
@@ -189,7 +189,7 @@ def properties_of(connector: str) -> dict[str, Property]:
 
 
 def _of_mariadb() -> dict[str, Property]:
-    """MySQL's but for the driver's and the parser's, with MariaDB's own modes (mysql.md §21; `MariaDbConnectorConfig.java`)."""
+    """MySQL's but for the driver's and the parser's, with MariaDB's own modes (`MariaDbConnectorConfig.java`)."""
     own = {property_.key.name: property_ for property_ in _OWN if property_.key.name not in _NOT_OF_MARIADB}
     for property_ in _OF_MARIADB:
         own[property_.key.name] = property_

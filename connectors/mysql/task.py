@@ -1,4 +1,5 @@
-"""The task of the MySQL connector: what the states of `engine/task.py` do. Each start builds the tables' models from the history."""
+"""The tasks of the MySQL and MariaDB connectors: what the states of `engine/task.py` do. Each start builds the tables' models from the
+history."""
 
 from __future__ import annotations
 
@@ -35,8 +36,8 @@ from offsets.schema_history import KafkaSchemaHistory
 
 log = logging.getLogger(__name__)
 
-#: Rows of a snapshot wait so long until its position is stored. A task that dies before that would begin at another moment, and rows that
-#: were deleted between the two would stay in the topics.
+#: How long rows of a snapshot wait until its position is stored. A task that dies before would begin another consistent snapshot, and
+#: rows that were deleted between the two would stay in the topics.
 STORE_SECONDS, STORE_POLL_SECONDS = 10.0, 0.02
 
 
@@ -67,7 +68,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
     # -- the contract ------------------------------------------------------------------------------------------------------------------
 
     def start(self, config: Mapping[str, str], context: SourceTaskContext) -> None:
-        """Take the configuration and the stored offset; the server is first asked in `poll`. Raises ConfigError."""
+        """Parse the configuration and the stored offset; the server is first asked in `poll`. Raises ConfigError."""
         self._config = parse_config(config, self.connector)
         parsed = self._config
         self._partition = {"server": parsed.topic_prefix}
@@ -130,13 +131,13 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
         self._connection = queries.open_connection(config)
         self._history = KafkaSchemaHistory(config.history_topic, config.history_client)
         self._schema = Schema(
-            config, self._history, self._partition, self._records, letters=queries.lower_case_table_names(self._connection)
+            config, self._history, self._partition, self._records, lower_case_table_names=queries.lower_case_table_names(self._connection)
         )
         start = prepare(self._connection, config, self._position, self._history, snapshot_done=self._snapshot_done)
         if self._position is None and not start.schema:
             self._position = start.position
         if not start.schema and self._position is not None:
-            # a stored position is behind all structures that its snapshot told of, whatever is left of the rows
+            # a stored position is after all structures of its snapshot, whatever is left of the rows
             count = self._schema.recover(replace(self._position, snapshot=None))
             log.info("The structures of %d tables were read from %d records of the history", len(self._schema.tables.tables), count)
         self._side.starts(anew=start.schema or self._position is None)
@@ -182,7 +183,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
         self._state = State.SNAPSHOT
 
     def _catch_up(self) -> EncodedBatch | None:
-        """Stream up to the moment at which what is left of a snapshot is read."""
+        """Stream up to the position at which the rest of a snapshot is read."""
         rest, position, side = self._snapshot, self._position, self._side
         assert isinstance(rest, ResumedSnapshot) and position is not None and self._tables is not None
         if self._stream is None and not rest.is_reached_by(position):
@@ -194,10 +195,10 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
             side.after_read()
             return self._batch(offset)
         if self._stream is not None:
-            here = self._stream.here
+            here = self._stream.current_position
             assert here is not None
             position = replace(here, more=position.more)
-            # the server would not wait for a stream that nobody reads; a new one goes on from here
+            # the server would not wait for a stream that is not read; a new one resumes from here
             self._close_stream(position)
         rest.caught_up(position, self._tables)
         self._position = rest.offset
@@ -214,7 +215,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
     def _read_snapshot(self) -> EncodedBatch | None:
         snapshot = self._snapshot
         assert snapshot is not None
-        if self._must_store and not (isinstance(snapshot, MySqlSnapshot) and snapshot.tells):
+        if self._must_store and not (isinstance(snapshot, MySqlSnapshot) and snapshot.has_schema_rows):
             self._must_store, self._rows_wait_until = False, time.monotonic() + STORE_SECONDS
             return EncodedBatch(self._side.pending.take(), self._partition, snapshot.offset.dump(), is_milestone=True)
         if time.monotonic() < self._rows_wait_until:
@@ -239,7 +240,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
         """Interrupt streaming for a snapshot that a signal asked for; what cannot be done is logged."""
         side, position, tables = self._side, self._position, self._tables
         assert position is not None and tables is not None and self._schema is not None
-        place = EventPosition(position.file, position.pos) if self._stream is None else self._stream.position(last_thread=True)
+        event = EventPosition(position.file, position.pos) if self._stream is None else self._stream.position(last_thread=True)
         try:
             patterns = [compile_java_regex(name) for name in request.collections]
             wanted = self._config.filters.snapshot_order(tables.names(), patterns)
@@ -250,7 +251,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
                 tables,
                 wanted,
                 position,
-                place,
+                event,
                 dict(request.statements),
                 side.events,
                 self._snapshot_metrics,
@@ -268,7 +269,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
             log.error("The blocking snapshot '%s' cannot begin; streaming goes on. %s", request.signal, error)
             side.general.close()
             return
-        # the server would not wait for a stream that nobody reads; a new one goes on from the last batch
+        # the server would not wait for a stream that is not read; a new one resumes from the last batch
         if self._stream is not None:
             self._close_stream(position)
         self._state = State.SNAPSHOT
@@ -285,26 +286,27 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
                 return self._batch(None)
         offset = stream.read(side.patience(self._wait_seconds))
         side.after_read()
-        here = stream.here if side.heartbeat.is_due else None
+        here = stream.current_position if side.heartbeat.is_due else None
         if here is not None and side.beat():
             offset = here
         return self._batch(offset) if side.moves_to is None else self._moved(side.moves_to)
 
-    def _moved(self, place: MySqlOffset) -> EncodedBatch:
-        """What waits, with the place at which a signal has reading go on: a new start follows, which reads the structures as they were."""
+    def _moved(self, target: MySqlOffset) -> EncodedBatch:
+        """Return what waits, with the position at which a signal has reading resume: a new start follows, which reads the structures as
+        they were."""
         side = self._side
         side.moves_to = None
-        stored = place.dump()
+        stored = target.dump()
         batch = EncodedBatch(side.pending.take(), self._partition, stored, is_milestone=True)
         side.made(stored)
-        self._position = place
+        self._position = target
         self._disconnect()
-        side.restore(place.more)
+        side.restore(target.more)
         self._state = State.CONNECT
         return batch
 
     def _batch(self, offset: MySqlOffset | None) -> EncodedBatch | None:
-        """What waits, with the offset of the last event (None: as before), and what goes on beside the stream."""
+        """Return what waits, with the offset of the last event (None: as before) and the state of the services around the stream."""
         self._is_well()
         fields = self._side.fields()
         rows = self._side.pending.take()
@@ -321,7 +323,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
         config, position = self._config, self._position
         assert self._schema is not None and self._tables is not None and position is not None
         if self._connection is None:
-            # a blocking snapshot lies behind
+            # a blocking snapshot has ended
             self._connection = queries.open_connection(config)
         with_gtids = queries.has_gtids(self._connection, config) and not config.flag("gtid.ignore.on.recovery")
         gtids = queries.gtids_to_skip(self._connection, config, position)
@@ -340,9 +342,9 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
         )
         try:
             if isinstance(gtids, MariadbGtidSet):
-                client.dump_behind(gtids.position())
+                client.dump_mariadb(gtids.position())
             elif gtids is not None:
-                client.dump_after(gtids.encode())
+                client.dump_gtids(gtids.encode())
             else:
                 client.dump_from(position.file, position.pos)
         except BaseException:

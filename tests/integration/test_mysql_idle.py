@@ -33,9 +33,9 @@ def test_an_idle_server_is_heard(kind: str, by_gtids: bool, request: pytest.Fixt
         if not by_gtids:
             client.dump_from(str(row[0]), int(row[1]))
         elif kind == "mariadb":
-            client.dump_behind(str(gtids[0]))
+            client.dump_mariadb(str(gtids[0]))
         else:
-            client.dump_after(parse_transactions(str(gtids[0])).encode())  # type: ignore[union-attr]
+            client.dump_gtids(parse_transactions(str(gtids[0])).encode())  # type: ignore[union-attr]
         heard = 0
         deadline = time.monotonic() + 20
         while heard < 8:

@@ -130,7 +130,7 @@ def test_tables_and_databases_that_go_while_a_snapshot_looks_at_them_are_left_ou
 ) -> None:
     name, _ = database
     connection = Connection(ConnectionSettings(mysql.host, mysql.port, mysql.user, Password(mysql.password)))
-    found = read_statements(connection, [TableId(f"no_{name}", "t"), TableId(name, "gone"), TableId(name, "t")], anew=False)
+    found = read_statements(connection, [TableId(f"no_{name}", "t"), TableId(name, "gone"), TableId(name, "t")], recreate=False)
     connection.close()
     assert [statement.split(" (")[0] for told_for, statement in found if told_for == name] == [f"USE `{name}`", "CREATE TABLE `t`"]
     assert caplog.text.count("was dropped before its structure could be read") == 2

@@ -1,8 +1,7 @@
-"""MySQL's character sets as Python decoders (mysql.md §13.2). Bytes that are no character become U+FFFD, as in Java.
+"""MySQL's character sets as Python decoders. Bytes that are no character become U+FFFD, as in Java.
 
-Where MySQL's character sets of one byte differ from the codec that is nearest to them (its `share/charsets/*.xml`).
-
-The Japanese sets `ujis` and `eucjpms`: what Python's codec lacks of MySQL's tables (strings/ctype-ujis.cc, ctype-eucjpms.cc).
+For single-byte sets, `TABLES` lists where MySQL differs from the nearest codec (`share/charsets/*.xml` of MySQL). `ujis` and `eucjpms` are
+decoded here because Python's codec lacks parts of MySQL's tables (`strings/ctype-ujis.cc`, `strings/ctype-eucjpms.cc`).
 """
 
 from __future__ import annotations
@@ -131,7 +130,7 @@ def eucjpms(data: bytes) -> str:
 
 
 def _character(data: bytes, place: int, *, microsoft: bool) -> tuple[str, int]:
-    """The character at a place where the codec knows none, and the place behind it."""
+    """Return the character at a position where the codec knows none, and the position after it."""
     second = data[place] == _SECOND
     begin = place + second
     cells = data[begin : begin + 2]
@@ -210,7 +209,7 @@ _OTHERS: Mapping[str, Callable[[bytes], str]] = {
 
 
 def is_known(charset: str) -> bool:
-    """Whether there is a decoder; others are read as UTF-8, and the caller warns."""
+    """Return whether there is a decoder; others are read as UTF-8, and the caller warns."""
     name = charset.lower()
     return name in _CODECS or name in _OTHERS or name in TABLES or name == "latin1"
 

@@ -1,8 +1,7 @@
 """The binlog as the server dumps it: a session's socket, read packet by packet. Used by one thread.
 
-PyMySQL logs in; after the dump began, nothing is sent any more, and packets are cut out of what the socket gives.
-
-Compressed transactions (``binlog_transaction_compression``).
+PyMySQL logs in. Once the dump has begun nothing more is sent, and packets are cut out of what the socket receives. Compressed transactions
+(``binlog_transaction_compression``) are unpacked here.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from connectors.mysql.server.connection import Connection, quote_literal
 
 
 def unpack_transaction(payload: TransactionPayload) -> bytes:
-    """The events inside. Raises MalformedEventError: the frame is damaged or unpacks to another size than it says."""
+    """Return the events inside. Raises MalformedEventError: the frame is damaged or unpacks to another size than it says."""
     if not payload.compressed:
         return payload.payload
     try:
@@ -53,7 +52,7 @@ _OK, _END, _ERROR = 0, 0xFE, 0xFF
 _THROUGH_GTID = 0x04
 #: MariaDB: statements are sent before the rows that they changed, where the server logs them.
 _ANNOTATE_ROWS = 0x02
-#: Behind the magic number of a log file.
+#: The first event follows the magic number of a log file.
 _FIRST_EVENT = 4
 #: A header's flag: the server made the event up for the dump.
 _ARTIFICIAL = 0x20
@@ -86,7 +85,7 @@ class BinlogClient:
     ) -> None:
         self._where = f"{settings.host}:{settings.port}"
         self._server_id = server_id
-        # asked for even if nobody wants them, since places are counted from event to event
+        # requested even if they are not used, because positions are counted from event to event
         self._flags = _ANNOTATE_ROWS if mariadb else 0
         self._drops = int(EventType.MARIADB_ANNOTATE_ROWS) if mariadb and not annotated else -1
         self._end = 0
@@ -106,18 +105,18 @@ class BinlogClient:
         self._heard = self._read_at = time.monotonic()
 
     def dump_from(self, file: str, position: int) -> None:
-        """Begin at a place. Raises ServerError."""
+        """Begin at a position. Raises ServerError."""
         self._register()
         self._send(COMMAND.COM_BINLOG_DUMP, struct.pack("<IHI", position, self._flags, self._server_id) + file.encode())
 
-    def dump_behind(self, position: str) -> None:
-        """MariaDB: begin behind the last transaction of each domain. Raises ServerError."""
+    def dump_mariadb(self, position: str) -> None:
+        """Begin after the last transaction of each domain of MariaDB. Raises ServerError."""
         self._connection.execute(f"SET @slave_connect_state = {quote_literal(position)}")
         # other servers' transactions of the domain may be ahead of ours, and a replica of several masters may see one twice
         self._connection.execute("SET @slave_gtid_strict_mode = 0, @slave_gtid_ignore_duplicates = 0")
         self.dump_from("", _FIRST_EVENT)
 
-    def dump_after(self, gtids: bytes) -> None:
+    def dump_gtids(self, gtids: bytes) -> None:
         """Begin with the first transaction that is not in a set, in its binary form. Raises ServerError."""
         self._register()
         head = struct.pack("<HIIQ", _THROUGH_GTID, self._server_id, 0, _FIRST_EVENT)
@@ -140,12 +139,12 @@ class BinlogClient:
         self._heard = self._read_at = time.monotonic()
 
     def read(self, seconds: float) -> list[tuple[Header, Body]]:
-        """Events that are there, waiting so long for the first of them. Compressed transactions are unpacked: their events have no place
-        of their own in the log and carry that of the whole.
+        """Return the events that are there, after waiting for the first one. Compressed transactions are unpacked: their events have no
+        position of their own in the log and carry that of the whole.
 
         Raises:
             ServerError: the server ended the dump, or the connection broke.
-            LostConnectionError: not even heartbeats come any more.
+            LostConnectionError: not even heartbeats arrive.
             MalformedEventError: an event cannot be decoded.
         """
         events: list[tuple[Header, Body]] = []
@@ -174,7 +173,8 @@ class BinlogClient:
         return events
 
     def _with_end(self, header: Header, body: Body) -> Header:
-        """MariaDB 11.8 leaves the place out of a transaction's events but for the first and the last one: they lie one behind the other."""
+        """Add positions where MariaDB 11.8 leaves them out: in a transaction only the first and the last event have one, and events are
+        adjacent."""
         if isinstance(body, Rotate):
             self._end = body.position
         if not self._end or not header.timestamp or header.flags & _ARTIFICIAL or isinstance(body, Rotate | FormatDescription | Heartbeat):
@@ -183,12 +183,12 @@ class BinlogClient:
         return replace(header, end=self._end)
 
     def _fill(self, seconds: float) -> bool:
-        """Whether a whole packet is in the buffer."""
+        """Return whether a whole packet is in the buffer."""
         assert self._socket is not None
         now = time.monotonic()
         deadline = now + seconds
         if self._heartbeats.limit is not None and now - self._read_at > self._heartbeats.period:
-            # nobody read for a while: the server may have been heard, had anybody listened
+            # reading paused for a while: packets may wait in the socket
             self._heard = max(self._heard, now - self._heartbeats.limit + self._heartbeats.period)
         while not self._holds_packet():
             self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
@@ -244,7 +244,7 @@ class BinlogClient:
         return [packet for packet in found if packet]
 
     def close(self) -> None:
-        """End the dump; the server notices that nobody listens."""
+        """End the dump; the server notices the closed connection."""
         self._connection.driver._force_close()
 
 

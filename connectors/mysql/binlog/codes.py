@@ -1,6 +1,5 @@
-"""Numbers of events and column types (MySQL's `libbinlogevents`, `field_types.h`; MariaDB's `log_event.h`).
-
-What goes wrong in a binlog's bytes.
+"""Numbers of events and column types (MySQL's `libbinlogevents`, `field_types.h`; MariaDB's `log_event.h`), and the error for bytes that
+are no event.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""A place in bytes from which little-endian fields are read. A read past the end raises `MalformedEventError`.
+"""Reading an event's fields: a cursor over little-endian bytes, and what MariaDB compresses by itself.
 
-What MariaDB compresses by itself: events under `log_bin_compress`, and values of COMPRESSED columns (`log_event.cc`, `field.cc`).
+A read past the end raises `MalformedEventError`. MariaDB compresses events under `log_bin_compress`, and values of COMPRESSED columns
+(`log_event.cc`, `field.cc`).
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ class Cursor:
 
     Attributes:
         data: all bytes.
-        at: the place of the next read.
-        end: the place behind the last byte that may be read.
+        at: the position of the next read.
+        end: the position after the last byte that may be read.
     """
 
     __slots__ = ("at", "data", "end")
@@ -25,7 +26,7 @@ class Cursor:
         self.data, self.at, self.end = data, at, len(data) if end is None else end
 
     def take(self, size: int) -> bytes:
-        """The next bytes."""
+        """Return the next bytes."""
         stop = self.at + size
         if size < 0 or stop > self.end:
             raise MalformedEventError(f"{size} bytes were expected at {self.at} of {self.end}")
@@ -34,11 +35,11 @@ class Cursor:
         return found
 
     def number(self, size: int) -> int:
-        """An unsigned integer."""
+        """Return an unsigned integer."""
         return int.from_bytes(self.take(size), "little")
 
     def packed(self) -> int:
-        """A length-encoded integer (protocol_basic_dt_integers.html)."""
+        """Return a length-encoded integer (protocol_basic_dt_integers.html)."""
         first = self.number(1)
         if first < 251:
             return first
@@ -51,7 +52,7 @@ class Cursor:
         raise MalformedEventError(f"{first} does not begin a length-encoded integer")
 
     def rest(self) -> bytes:
-        """All that is left."""
+        """Return all that is left."""
         return self.take(self.end - self.at)
 
     def text(self, size: int) -> str:
@@ -65,7 +66,7 @@ _DEFLATE, _RAW, _SIZE_BITS = 8, 8, 7
 
 
 def unpacked(cursor: Cursor) -> bytes:
-    """The rest of an event: a byte with the length's size and the algorithm, the length big-endian, zlib."""
+    """Return the rest of an event: a byte with the length's size and the algorithm, the length big-endian, zlib."""
     head = cursor.number(1)
     if head >> 4 & 7:
         raise MalformedEventError(f"{head >> 4 & 7} is no known compression")
@@ -74,8 +75,8 @@ def unpacked(cursor: Cursor) -> bytes:
 
 
 def unpacked_value(data: bytes) -> bytes:
-    """A value of a COMPRESSED column: nothing for the empty value, else a byte with the algorithm and the size of the length, the length,
-    raw deflate or zlib; an algorithm of 0 is no compression.
+    """Return a value of a COMPRESSED column: nothing for the empty value, else a byte with the algorithm and the size of the length, the
+    length, raw deflate or zlib; an algorithm of 0 is no compression.
 
     Raises:
         MalformedEventError: it is none.
@@ -93,7 +94,7 @@ def unpacked_value(data: bytes) -> bytes:
 
 
 def _inflated(data: bytes, size: int, window: int, what: str) -> bytes:
-    """Never more than a byte over what is announced: a megabyte of zlib may stand for a gigabyte, and a limit of 0 is none to zlib."""
+    """Inflate at most one byte more than announced: a megabyte of zlib may hold a gigabyte, and zlib takes a limit of 0 for none."""
     if size > MAX_UNPACKED:
         raise MalformedEventError(f"a compressed {what} unpacks to {size} bytes, more than {MAX_UNPACKED}")
     try:

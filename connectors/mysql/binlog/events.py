@@ -1,14 +1,8 @@
 """Events of a binlog, from bytes to values. No I/O (MySQL internals, `libbinlogevents`; MariaDB knowledge base, "Replication protocol").
 
-`decode_event` takes one event as the dump protocol sends it, without the packet's status byte. What events say is in `bodies.py`.
-
-What events say, as values (MySQL internals, `libbinlogevents`; MariaDB knowledge base, "Replication protocol").
-
-Events that name transactions (MySQL's `Gtid_event`, with the fields that 8.0 and 8.3 added; MariaDB's `Gtid_log_event`).
-
-Statements in the log (`Query_event`), with what of the session's state is needed to understand them.
-
-Rows in the log (`Rows_event`), of which the images stay bytes: what they mean depends on the table's model (`rows.py`).
+`decode_event` decodes one event as the dump protocol sends it, without the packet's status byte. Row images stay bytes, because what they
+mean depends on the table's model (`rows.py`). Events that name transactions are MySQL's `Gtid_event`, with the fields that 8.0 and 8.3
+added, and MariaDB's `Gtid_log_event`. A `Query` carries the part of the session's state that is needed to understand its statement.
 """
 
 from __future__ import annotations
@@ -34,7 +28,7 @@ class Gtid:
     """The transaction that follows.
 
     Attributes:
-        source: the server's UUID as text, with `:tag` behind it where there is one.
+        source: the server's UUID as text, followed by `:tag` where there is one.
         number: of the transaction.
         commit_micros: microseconds since 1970 of its commit on the server where it began; 0 for unknown.
         mark: between source and number.
@@ -105,7 +99,7 @@ def read_tagged_gtid(cursor: Cursor) -> Gtid:
     """MySQL 8.3's form: fields with numbers in MySQL's `serialization` format, variable-length integers throughout.
 
     Fields: 0 flags, 1 UUID (16 integers), 2 number, 3 tag (length and characters), 4 and 5 logical timestamps, 6 immediate and 7 original
-    commit time in microseconds; what comes behind is not needed.
+    commit time in microseconds; what follows is not needed.
     """
     _varlen(cursor)  # version of the format
     _varlen(cursor)  # size of the whole
@@ -164,7 +158,7 @@ class Header:
         timestamp: seconds since 1970, 0 for events that the server makes up.
         type: an `EventType`, or a number that is none.
         length: of the event in the log, in bytes.
-        end: the place in the log behind the event; 0 for events that are not in it.
+        end: the position in the log after the event; 0 for events that are not in it.
     """
 
     timestamp: int
@@ -177,7 +171,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class FormatDescription:
-    """First event of a log. `checksum` tells whether the events that follow end with a CRC32."""
+    """First event of a log. `checksum` says whether the events that follow end with a CRC32."""
 
     server_version: str
     checksum: bool
@@ -185,7 +179,7 @@ class FormatDescription:
 
 @dataclass(frozen=True, slots=True)
 class Rotate:
-    """The log goes on in another file."""
+    """The log continues in another file."""
 
     file: str
     position: int
@@ -239,14 +233,14 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class RowsQuery:
-    """The statement behind the rows that follow."""
+    """The statement that made the rows that follow."""
 
     sql: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """The server is alive and the log ends at this place."""
+    """The server is alive and the log ends at this position."""
 
     file: str
     position: int
@@ -296,7 +290,7 @@ _STATUS_SIZES = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 13: 3, 16: 1, 
 
 
 def read_query(cursor: Cursor, *, compressed: bool) -> Query:
-    """A statement's body."""
+    """Return a statement's body."""
     thread_id = cursor.number(4)
     cursor.take(4)
     schema_length = cursor.number(1)
@@ -310,7 +304,7 @@ def read_query(cursor: Cursor, *, compressed: bool) -> Query:
 
 @lru_cache(maxsize=64)
 def _status(octets: bytes) -> tuple[int | None, tuple[int, int, int] | None]:
-    """Status variables (Query_event_post_header); those behind one of unknown size are left. A session's are always the same."""
+    """Read status variables (Query_event_post_header), up to one of unknown size. A session's are always the same."""
     cursor = Cursor(octets)
     sql_mode, charset = None, None
     while cursor.at < cursor.end:
@@ -377,7 +371,7 @@ _HEAD = struct.Struct("<IHH")
 
 
 def read_rows(type_: EventType, cursor: Cursor) -> Rows:
-    """A body of one of the types in `KINDS`."""
+    """Return a body of one of the types in `KINDS`."""
     low, high, flags = _HEAD.unpack(cursor.take(_HEAD.size))
     if type_ in _WITH_EXTRA_DATA:
         cursor.take(cursor.number(2) - 2)
@@ -425,7 +419,8 @@ def decode_event(data: bytes, *, checksum: bool) -> tuple[Header, Body]:
 
 
 def _format_description(cursor: Cursor) -> FormatDescription:
-    """The checksum's algorithm stands behind the post-header lengths since MySQL 5.6; the event itself then ends with a CRC32."""
+    """Decode a log's first event. The checksum's algorithm follows the post-header lengths since MySQL 5.6; the event itself then ends with
+    a CRC32."""
     cursor.take(2)
     version = cursor.take(50).rstrip(b"\0").decode("ascii", "backslashreplace")
     cursor.take(5)
@@ -475,7 +470,7 @@ def _rotate(cursor: Cursor) -> Rotate:
 
 
 def _rows_query(cursor: Cursor) -> RowsQuery:
-    cursor.take(1)  # a length that is too short for most statements
+    cursor.take(1)  # a length that is too short for nearly all statements
     return RowsQuery(cursor.rest())
 
 
@@ -506,7 +501,7 @@ _BODIES: dict[int, Callable[[Cursor], Body]] = {
 
 
 def inner_events(events: bytes) -> Iterator[tuple[Header, Body]]:
-    """Events of an unpacked transaction. Raises MalformedEventError."""
+    """Return events of an unpacked transaction. Raises MalformedEventError."""
     at = 0
     while at < len(events):
         if at + HEADER.size > len(events):

@@ -1,8 +1,9 @@
-"""Rows of an event for functions that read and write them in one (`engine/encode/fused.py`).
+"""The rows of an event as source code for functions that read rows and write records in one pass (`engine/encode/fused.py`).
 
-Neighbours of fixed size are taken out by one `struct`, the length of a text behind them included. Where the writer takes another form, no
-text is made: `integer`, `decimal.<scale>` (the unscaled number), `date` (as packed), `datetime.<digits>` (the three bytes of the date and
-the hour's upper bit; the seconds of the rest of the clock; the fraction), `timestamp.<digits>` (seconds since 1970; the fraction).
+Adjacent columns of fixed size are unpacked by one `struct`, together with the length of the text that follows them. Where the writer
+accepts another form, no text is made: `integer`, `decimal.<scale>` (the unscaled number), `date` (as packed), `datetime.<digits>` (the
+three bytes of the date and the hour's upper bit; the seconds of the rest of the clock; the fraction), `timestamp.<digits>` (seconds since
+1970; the fraction).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def _turned(size: int) -> Callable[[int], int]:
     return lambda number: int.from_bytes(number.to_bytes(size, "little"), "big")
 
 
-#: Of a group of digits in so many bytes, big-endian: its letter, and what makes the number of what was read.
+#: For the size of a group of digits in bytes, big-endian: its letter, and what makes the number of what was read.
 _GROUP_LETTERS = {1: "B", 2: "H", 3: "3s", 4: "I"}
 _SWAPPED = {1: "$", 2: "swapped2($)", 3: "int_of($, 'big')", 4: "swapped4($)"}
 _NAMES: dict[str, object] = {
@@ -47,11 +48,11 @@ _NAMES: dict[str, object] = {
 def event_rows(
     columns: Sequence[StoredColumn], meanings: Sequence[Meaning], places: Sequence[int], wanted: Sequence[Mapping[str, Stored]]
 ) -> FusedSource:
-    """How the rows of a table map stand in an event's body, all columns present.
+    """Return how the rows of a table map stand in an event's body, all columns present.
 
     Args:
-        places: of the columns of events among the table's.
-        wanted: the forms that the writer takes beside texts, of each column of events.
+        places: indexes of the event's columns among the table's.
+        wanted: the forms that the writer accepts in addition to texts, of each column of events.
     """
     index = {place: i for i, place in enumerate(places)}
     names = shared_names(meanings)
@@ -73,7 +74,7 @@ def event_rows(
 
 
 def _unscaled(careful: Callable[[bytes], str], sizes: Sequence[int]) -> Callable[..., int]:
-    """The unscaled number of a decimal's groups, of which the first has been made less by its sign bit."""
+    """Return the unscaled number of a decimal's groups, of which the first has been made less by its sign bit."""
     sign = 1 << (8 * sizes[0] - 1)
 
     def unscaled(first: int, *others: int) -> int:
@@ -90,7 +91,7 @@ class _Part:
         form: in which it is handed over; None for a text.
         letters: of `struct`, for its value or its length; empty where the value is read by itself.
         targets: variables of these letters.
-        after: statements behind the unpacking.
+        after: statements after the unpacking.
     """
 
     def __init__(
@@ -203,7 +204,7 @@ class _Part:
         ]
 
     def alone(self) -> list[str]:
-        """Statements that read the value by itself."""
+        """Return statements that read the value by itself."""
         if self.letters:
             return _run([self], self._names)
         return column_statements(self._variable, self.place, self._column, self._meaning, self._names)

@@ -1,9 +1,10 @@
-"""Binary JSON (MySQL's `sql-common/json_binary.cc`) to the text that the reference streams (its `JsonStringFormatter`): no spaces, keys in
-stored order, doubles without exponent, decimals as numbers, dates as texts, other values of SQL types as base64 texts.
+"""Binary JSON as text, and partial updates of JSON documents.
 
-Updates of parts of JSON documents (``binlog_row_value_options=PARTIAL_JSON``; MySQL's `Json_diff`), applied to the text before them.
+The text of a binary document (`sql-common/json_binary.cc` of MySQL) is the one that Debezium streams (`JsonStringFormatter`): no spaces,
+keys in stored order, doubles without exponent, decimals as numbers, dates as texts, other values of SQL types as base64 texts.
 
-The log holds differences: an operation, a path, and the new value in binary form. Numbers keep the digits that they were printed with.
+Under ``binlog_row_value_options=PARTIAL_JSON`` the log holds differences (MySQL's `Json_diff`): an operation, a path, and the new value in
+binary form. They are applied to the previous text; numbers keep the digits with which they were printed.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _MAX_DEPTH = 100
 
 
 def json_text(data: bytes, opaque: Callable[[int, bytes], str] | None = None) -> str:
-    """A stored JSON document.
+    """Return a stored JSON document.
 
     Args:
         opaque: prints values of SQL types; `opaque_text` without it.
@@ -113,7 +114,7 @@ class _Document:
         return int.from_bytes(self._slice(at, width, len(self.data)), "little")
 
     def _length(self, at: int) -> tuple[int, int]:
-        """Seven bits a byte, the lowest first; and the place behind."""
+        """Return a number of seven bits a byte, the lowest first, and the position after it."""
         value = 0
         for index in range(5):
             octet = self.data[at + index]
@@ -146,7 +147,7 @@ def json_double(value: float) -> str:
 
 
 def opaque_text(type_: int, data: bytes) -> str:
-    """A value of an SQL type inside JSON."""
+    """Return a value of an SQL type inside JSON."""
     if type_ == ColumnType.NEWDECIMAL:
         precision, scale = data[0], data[1]
         if not scale <= precision <= 65 or len(data) != 2 + stored_size(precision, scale):
@@ -158,7 +159,7 @@ def opaque_text(type_: int, data: bytes) -> str:
 
 
 def server_json_text(data: bytes) -> str:
-    """A stored document with dates and times as the server prints them; all else as in `json_text`."""
+    """Return a stored document with dates and times as the server prints them; all else as in `json_text`."""
     return json_text(data, _server_opaque_text)
 
 
@@ -169,7 +170,7 @@ def _server_opaque_text(type_: int, data: bytes) -> str:
 
 
 def _packed_time(type_: int, data: bytes, *, six: bool = False) -> str:
-    """Eight bytes: the moment in all but the lowest three, microseconds there. The sign of a time is that of the whole.
+    """Read eight bytes: date and time in all but the lowest three, microseconds there. The sign of a time is that of the whole.
 
     Args:
         six: whether a fraction always has six digits.
@@ -202,7 +203,7 @@ class _Number(str):
 
 
 def patched(before: str, data: bytes, read: Callable[[bytes], str] = json_text) -> str:
-    """A document after its differences.
+    """Return a document after its differences.
 
     Args:
         before: as `read` prints it.
@@ -230,7 +231,7 @@ def _parsed(text: str) -> Any:
 
 
 def _legs(path: str) -> list[str | int]:
-    """Names of members and numbers of elements; -1 is the last element, -2 the one before."""
+    """Return names of members and numbers of elements; -1 is the last element, -2 the one before."""
     if not path.startswith("$"):
         raise MalformedEventError(f"{path!r} is no path in a JSON document")
     found: list[str | int] = []
@@ -265,7 +266,7 @@ def _apply(root: list[Any], operation: int, legs: list[str | int], value: Any) -
 
 
 def _holder(root: list[Any], legs: list[str | int]) -> tuple[Any, Any]:
-    """What holds the value at a path, and the value's key in it."""
+    """Return what holds the value at a path, and the value's key in it."""
     holder: Any = root
     leg: str | int = 0
     for following in legs:
@@ -276,14 +277,14 @@ def _holder(root: list[Any], legs: list[str | int]) -> tuple[Any, Any]:
 
 
 def _places(holder: Any) -> Any:
-    """Keys under which a container holds values; none of a scalar."""
+    """Return keys under which a container holds values; none of a scalar."""
     if isinstance(holder, dict):
         return holder
     return range(-len(holder), len(holder)) if isinstance(holder, list) else ()
 
 
 def _printed(value: Any) -> str:
-    """As the reference prints; members in MySQL's order, shorter names first."""
+    """Print as Debezium does; members in MySQL's order, shorter names first."""
     match value:
         case dict():
             members = sorted(value.items(), key=lambda member: (len(octets := member[0].encode()), octets))

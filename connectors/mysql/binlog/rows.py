@@ -1,12 +1,9 @@
-"""Rows of a table, from an event's bytes to texts, by a function that is generated once for each table map and model of the table.
+"""Rows of a table, from an event's bytes to texts, by a function that is generated once for each table map and table model.
 
-The way of every row whose columns are not all there, of updates with differences, and of what `fused.py` leaves as unusual.
-
-Statements that read one value out of a row image, for functions that are generated for a table.
-
-They read bytes `d` at `p`, up to `end`. The texts are those of MySQL's text protocol, so that snapshot and binlog share one conversion for
-each type; bytes are texts of the characters U+0000 to U+00FF, floating point numbers have all digits that tell them apart, and JSON is as
-the reference streams it. What the event does not tell (signs, character sets, labels) comes from the model as `Meaning`s.
+It reads every row that lacks columns, updates with differences, and what `fused.py` leaves as unusual. The generated statements read bytes
+`d` at `p`, up to `end`. The texts are those of MySQL's text protocol, so that snapshot and binlog share one conversion for each type: bytes
+are texts of the characters U+0000 to U+00FF, floating point numbers have all significant digits, and JSON is as Debezium streams it. What
+the event does not contain (signs, character sets, labels) comes from the model as `Meaning`s.
 """
 
 from __future__ import annotations
@@ -54,7 +51,7 @@ class Meaning:
 
 
 def shared_names(meanings: Sequence[Meaning]) -> Names:
-    """What the statements of all columns use."""
+    """Return what the statements of all columns use."""
     given: dict[str, object] = {
         "LOG_CLOCKS": values.CLOCKS,
         "LOG_DATES": values.DATES,
@@ -79,7 +76,7 @@ def shared_names(meanings: Sequence[Meaning]) -> Names:
 
 
 def column_statements(c: str, index: int, column: StoredColumn, meaning: Meaning, names: Names) -> list[str]:
-    """Statements that read one value at `p` into a variable, as a text, and move `p` behind it.
+    """Return statements that read one value at `p` into a variable, as a text, and move `p` after it.
 
     Args:
         c: the variable.
@@ -153,7 +150,7 @@ def _moment(c: str, column: StoredColumn) -> list[str]:
 
 
 def _fraction(digits: int, at: int) -> str:
-    """Hundredths, ten-thousandths or millionths behind a moment, of which so many digits are shown."""
+    """Return statements that read the hundredths, ten-thousandths or millionths after a time, and show some of their digits."""
     if not digits:
         return ""
     size = (digits + 1) // 2
@@ -168,12 +165,12 @@ def _integer(c: str, size: int, unsigned: bool) -> list[str]:
 
 
 def _fixed(c: str, size: int, expression: str) -> list[str]:
-    """A value of so many bytes; `$` in the expression stands for them. Fewer raise where the row ends."""
+    """Return statements for a value of a fixed size; `$` in the expression stands for its bytes. Fewer bytes raise where the row ends."""
     return [f"{c} = {expression.replace('$', f'd[p:p + {size}]')}", f"p += {size}"]
 
 
 def _sized(c: str, index: int, length_size: int, charset: str, names: Names) -> list[str]:
-    """A value behind its length."""
+    """Return statements for a value that follows its length."""
     length = "d[p]" if length_size == 1 else f"int_of(d[p:p + {length_size}], 'little')"
     if charset == "json":
         shown = "json_text(d[p:q])"
@@ -205,7 +202,7 @@ def _set_text(bits: int, labels: Sequence[str]) -> str:
 _PARTIAL_JSON = 1
 
 
-#: Rows of one image, from a place in the bytes on: the texts and the place behind the row.
+#: Rows of one image, from a position in the bytes on: the texts and the position after the row.
 Reader = Callable[[bytes, int], tuple[list[Text], int]]
 
 
@@ -237,7 +234,7 @@ def row_reader(columns: Sequence[StoredColumn], meanings: Sequence[Meaning], pre
 
 
 def partial_row_reader(columns: Sequence[StoredColumn], meanings: Sequence[Meaning], present: bytes) -> PartialReader:
-    """The same for second images of PARTIAL_UPDATE_ROWS; JSON documents are the result of applying their differences."""
+    """Return the same for second images of PARTIAL_UPDATE_ROWS; JSON documents are the result of applying their differences."""
     read = _compiled(columns, meanings, present, partial=True)
 
     def guarded(data: bytes, place: int, before: list[Text]) -> tuple[list[Text], int]:
@@ -293,7 +290,7 @@ def _compiled(columns: Sequence[StoredColumn], meanings: Sequence[Meaning], pres
     return read
 
 
-#: Letters of `struct` for what can be read together with its neighbours.
+#: Letters of `struct` for what can be read together with adjacent columns.
 _LETTERS = {ColumnType.TINY: "b", ColumnType.SHORT: "h", ColumnType.LONG: "i", ColumnType.LONGLONG: "q", ColumnType.DOUBLE: "d"}
 
 
@@ -322,7 +319,7 @@ def _run(run: Sequence[int], columns: Sequence[StoredColumn], meanings: Sequence
 
 
 def _value_options(data: bytes, place: int, size: int) -> tuple[int, int]:
-    """Which documents of an image are differences, one bit for each JSON column of the table; and the place behind."""
+    """Read which documents of an image are differences, one bit for each JSON column of the table, and the position after it."""
     cursor = Cursor(data, place)
     if not cursor.packed() & _PARTIAL_JSON:
         return 0, cursor.at
@@ -330,7 +327,7 @@ def _value_options(data: bytes, place: int, size: int) -> tuple[int, int]:
 
 
 def _json_after(read: Callable[[bytes], str], data: bytes, before: Text, partial: int) -> Text:
-    """A document, or what becomes of the one before; where that is not known, neither is this one."""
+    """Return a document, or what becomes of the one before; where that is not known, neither is this one."""
     if not partial:
         return read(data)
     if before is UNCHANGED:
@@ -341,7 +338,7 @@ def _json_after(read: Callable[[bytes], str], data: bytes, before: Text, partial
 
 
 def read_images(reader: Reader, body: bytes) -> list[list[Text]]:
-    """All rows of an insert's or delete's body. Raises MalformedEventError."""
+    """Return all rows of an insert's or delete's body. Raises MalformedEventError."""
     rows, place, end = [], 0, len(body)
     while place < end:
         row, after = reader(body, place)
@@ -353,7 +350,7 @@ def read_images(reader: Reader, body: bytes) -> list[list[Text]]:
 
 
 def read_pairs(before: Reader, after: Reader, body: bytes) -> list[tuple[list[Text], list[Text]]]:
-    """All rows of an update's body, each before and after. Raises MalformedEventError."""
+    """Return all rows of an update's body, each before and after. Raises MalformedEventError."""
     rows, place, end = [], 0, len(body)
     while place < end:
         old, middle = before(body, place)
@@ -366,7 +363,7 @@ def read_pairs(before: Reader, after: Reader, body: bytes) -> list[tuple[list[Te
 
 
 def read_partial_pairs(before: Reader, after: PartialReader, body: bytes) -> list[tuple[list[Text], list[Text]]]:
-    """All rows of a PARTIAL_UPDATE_ROWS' body, each before and after. Raises MalformedEventError."""
+    """Return all rows of a PARTIAL_UPDATE_ROWS' body, each before and after. Raises MalformedEventError."""
     rows, place, end = [], 0, len(body)
     while place < end:
         old, middle = before(body, place)

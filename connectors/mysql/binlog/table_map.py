@@ -1,6 +1,6 @@
 """Table maps: which table a number stands for, and how its columns are stored (MySQL's `Table_map_event`).
 
-What ``binlog_row_metadata=FULL`` says of a table's columns (MySQL's `Optional_metadata_fields`; MariaDB's are the same).
+``binlog_row_metadata=FULL`` adds what `described_columns` reads (MySQL's `Optional_metadata_fields`; MariaDB's are the same).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class StoredColumn:
 
     Attributes:
         type: the real type: enums and sets are disguised as strings in the event.
-        size: bytes of a string at most, of an enum, a set or a length; digits of a fraction of a time; bits of a bit column.
+        size: maximum bytes of a string; bytes of an enum, a set or a length; digits of a fraction of a time; bits of a bit column.
         scale: digits of a decimal's fraction, of which `size` is the precision.
     """
 
@@ -38,7 +38,7 @@ class TableMap:
     Attributes:
         metadata: what ``binlog_row_metadata`` adds: (field number, bytes) pairs.
         nullable: of each column, whether NULL is a value.
-        problem: why the columns could not be read, which is no harm while nobody wants the rows.
+        problem: why the columns could not be read, which does no harm while the rows are not used.
     """
 
     table_id: int
@@ -50,18 +50,18 @@ class TableMap:
     problem: str | None = None
 
 
-#: Each transaction tells its tables' numbers anew.
+#: Each transaction announces its tables' numbers again.
 _KEPT = 1024
 
 
 @lru_cache(maxsize=_KEPT)
 def table_map(body: bytes) -> TableMap:
-    """A table map's body: the same one for the same bytes, as long as few others come in between. Raises as `read_table_map`."""
+    """Return a table map's body: the same object for the same bytes, as long as few others come in between. Raises as `read_table_map`."""
     return read_table_map(Cursor(body))
 
 
 def read_table_map(cursor: Cursor) -> TableMap:
-    """A table map's body. Raises MalformedEventError, IndexError, ValueError."""
+    """Return a table map's body. Raises MalformedEventError, IndexError, ValueError."""
     table_id = cursor.number(6)
     cursor.take(2)
     schema = _name(cursor)
@@ -100,7 +100,7 @@ def _column(code: int, metadata: Cursor) -> StoredColumn:
 
 
 def _string(octets: bytes) -> StoredColumn:
-    """The first byte is the real type; two bits of it may belong to the length instead, turned over (Bug#37426)."""
+    """Read a string's type and length. The first byte is the real type; two inverted bits of it may belong to the length (Bug#37426)."""
     code, size = octets
     if code & _LENGTH_BITS != _LENGTH_BITS:
         return StoredColumn(ColumnType.STRING, size | (code & _LENGTH_BITS ^ _LENGTH_BITS) << 4)
@@ -156,9 +156,9 @@ class DescribedColumn:
 
 
 def described_columns(map_: TableMap) -> list[DescribedColumn] | None:
-    """The columns; None where the log does not name them (``binlog_row_metadata=MINIMAL``).
+    """Return the columns; None where the log does not name them (``binlog_row_metadata=MINIMAL``).
 
-    Attribute `in_key` is the place in the primary key, from 1; 0 for columns outside.
+    Attribute `in_key` is the position in the primary key, from 1; 0 for columns outside.
 
     Raises:
         MalformedEventError: the fields contradict the map.
@@ -195,7 +195,7 @@ def _of(map_: TableMap, types: frozenset[ColumnType]) -> list[int]:
 
 
 def _flags(map_: TableMap, bits: bytes) -> set[int]:
-    """A bit for each numeric column, the first in the highest bit."""
+    """Return a bit for each numeric column, the first in the highest bit."""
     return {i for place, i in enumerate(_of(map_, _NUMERIC)) if place >> 3 < len(bits) and bits[place >> 3] >> (7 - (place & 7)) & 1}
 
 

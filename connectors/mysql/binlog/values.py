@@ -1,8 +1,7 @@
-"""Dates and times as they are stored in rows (`sql-common/my_time.cc`), to the texts that the server prints. Nothing is checked against a
-calendar: a date of zeros stays one.
+"""Dates, times and decimals as rows store them, converted to the texts that the server prints.
 
-Decimals as MySQL stores them (`strings/decimal.cc`, decimal2bin): groups of nine digits in four bytes, big-endian, the sign in the first
-bit, every bit turned over for negative numbers.
+Dates and times (`sql-common/my_time.cc`) are not checked against a calendar: a date of zeros stays one. Decimals (`strings/decimal.cc`,
+decimal2bin) are groups of nine digits in four bytes, big-endian, with the sign in the first bit and all bits inverted for negative numbers.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ _EPOCH = datetime(1970, 1, 1)
 
 
 class _Texts(dict[int, str]):
-    """Texts of stored values, made when they are first asked for. Days and times of a day come again and again.
+    """Texts of stored values, made when they are first requested, because days and times of a day recur.
 
     Args:
         make: the text of a value; may raise ValueError or OverflowError.
     """
 
-    #: 8 MB at most; a table of all dates between 1900 and 2079 has as many.
+    #: 8 MB at maximum; a table of all dates between 1900 and 2079 has as many.
     LIMIT = 1 << 16
 
     def __init__(self, make: Callable[[int], str]) -> None:
@@ -66,7 +65,7 @@ DATES: Final = _Texts(_date)
 DATETIME_OFFSET: Final = 0x8000000000
 DAYS_OF_DATETIME: Final = _Texts(_date_of_datetime)
 CLOCKS: Final = _Texts(_clock)
-#: Its last two bytes, behind the upper bit of the hour, as seconds: four bits of the hour and four of the minute; two more, and the second.
+#: Its last two bytes, after the upper bit of the hour, as seconds: four bits of the hour and four of the minute; two more, and the second.
 CLOCK_HIGHS: Final = tuple((octet >> 4) * 3600 + (octet & 15) * 240 for octet in range(256))
 CLOCK_LOWS: Final = tuple((octet >> 6) * 60 + (octet & 63) for octet in range(256))
 #: TIMESTAMP(n): seconds since 1970 in UTC, and the fraction; by day, and by second of the day.
@@ -99,7 +98,7 @@ TIMES: Final = _Texts(lambda value: time2_text(value.to_bytes(3, "big"), 0))
 
 
 def _fraction(data: bytes, digits: int) -> str:
-    """Hundredths, ten-thousandths or millionths, of which so many digits are shown."""
+    """Return hundredths, ten-thousandths or millionths with the given number of digits."""
     if not digits:
         return ""
     return f".{int.from_bytes(data, 'big'):0{2 * len(data)}}"[: digits + 1]
@@ -121,18 +120,18 @@ def time_text(data: bytes) -> str:
 
 
 _GROUP_DIGITS = 9
-#: Bytes of a group that holds so many digits.
+#: Bytes of a group, by the number of its digits.
 _SIZES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
 
 def stored_size(precision: int, scale: int) -> int:
-    """Bytes of a decimal(precision, scale)."""
+    """Return bytes of a decimal(precision, scale)."""
     whole = precision - scale
     return whole // 9 * 4 + _SIZES[whole % 9] + scale // 9 * 4 + _SIZES[scale % 9]
 
 
 def stored_groups(precision: int, scale: int) -> list[tuple[int, int, int]]:
-    """First byte, byte behind the last, and digits of each group."""
+    """Return of each group its first byte, the byte after its last, and its digits."""
     groups: list[tuple[int, int, int]] = []
     at = 0
     for digits in (*_whole_groups(precision - scale), *_fraction_groups(scale)):
@@ -175,8 +174,8 @@ def decimal_reader(precision: int, scale: int) -> Callable[[bytes], str]:
 
 
 def _quick(careful: Callable[[bytes], str], groups: list[tuple[int, int, int]], whole: int, scale: int) -> Callable[[bytes], str]:
-    """A reader for the usual numbers, generated for their groups; negative and malformed ones, whose groups are too large, go the careful
-    way."""
+    """Return a reader for the usual numbers, generated for their groups; negative and malformed ones, whose groups are too large, go the
+    careful way."""
     size = groups[-1][1]
     lines = ["def read(data):", f"    n = number(data, 'big') ^ {1 << (8 * size - 1)}"]
     limits, digits, value, fraction = [], 0, "", ""
@@ -200,7 +199,7 @@ def _quick(careful: Callable[[bytes], str], groups: list[tuple[int, int, int]], 
 
 
 def _whole_groups(digits: int) -> list[int]:
-    """The short group comes first."""
+    """Return the groups before the point; the short one is first."""
     return ([digits % 9] if digits % 9 else []) + [_GROUP_DIGITS] * (digits // 9)
 
 

@@ -1,5 +1,5 @@
-"""From DDL statements to changes of the tables' models (mysql.md §12). Pure.
+"""DDL statements to changes of the tables' models. Pure.
 
-sqlglot was tried first: of fifteen statements of an everyday life of a table it refused two (`ADD (…, …)`, a column with `SRID`) and gave
-four back as text (partitions, RENAME TABLE, CONVERT TO, ALTER DATABASE). What is needed of a statement is little: its columns and keys.
+sqlglot was tried first: it refused two of fifteen everyday statements (`ADD (…, …)`, a column with `SRID`) and returned four as text
+(partitions, RENAME TABLE, CONVERT TO, ALTER DATABASE). Little of a statement is needed: its columns and keys.
 """

@@ -1,7 +1,4 @@
-"""Column definitions and their defaults (mysql.md §12.2, §12.3, §12.6).
-
-Data types in column definitions (mysql.md §12.2).
-"""
+"""Column definitions: data types, attributes and defaults (MySQL reference manual, "CREATE TABLE Statement" and "Data Types")."""
 
 from __future__ import annotations
 
@@ -86,7 +83,7 @@ class DataType:
 
 
 def read_type(reader: Reader) -> DataType:
-    """A data type with its length, sign and character set. Raises DdlError."""
+    """Return a data type with its length, sign and character set. Raises DdlError."""
     name = _type_name(reader)
     if name == "SERIAL":
         return DataType("BIGINT UNSIGNED", JDBC["BIGINT"], None, None, (), None, None, False, serial=True)
@@ -184,7 +181,7 @@ def _modifiers(reader: Reader) -> tuple[str, str | None, str | None]:
 _NOW = ("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP", "CURRENT_DATE", "CURDATE", "CURRENT_TIME", "CURTIME", "UTC_TIMESTAMP")
 _EPOCH = "1970-01-01 00:00:00"
 _ENDS = (",", ")", "FIRST", "AFTER")
-#: Attributes that are followed by one word or string, sometimes behind `=`.
+#: Attributes that are followed by one word or string, sometimes after `=`.
 _WITH_WORD = ("COLUMN_FORMAT", "STORAGE", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE", "SRID")
 _WITHOUT = ("VISIBLE", "INVISIBLE", "VIRTUAL", "STORED", "PERSISTENT", "KEY", "ENFORCED", "NOT", "ALWAYS", "GENERATED")
 
@@ -211,7 +208,7 @@ class _Attributes:
 
 
 def read_definition(reader: Reader, name: str, table_charset: str | None) -> Definition:
-    """A column's type and attributes, up to the next comma, parenthesis or position. Raises DdlError.
+    """Return a column's type and attributes, up to the next comma, parenthesis or position. Raises DdlError.
 
     Args:
         table_charset: of columns that do not name theirs.
@@ -247,7 +244,7 @@ def read_definition(reader: Reader, name: str, table_charset: str | None) -> Def
 
 
 def charset_of(data_type: DataType, collation: str | None, table_charset: str | None) -> str | None:
-    """What the column says, else what its collation belongs to, else the table's."""
+    """Return what the column says, else what its collation belongs to, else the table's."""
     if not data_type.holds_characters:
         return None
     named = data_type.collation or collation
@@ -311,7 +308,7 @@ def _skip_reference(reader: Reader) -> None:
 
 
 def read_default(reader: Reader) -> tuple[bool, str | None]:
-    """Whether there is a default, and its text; None for NULL and for what only the server can compute. Raises DdlError."""
+    """Return whether there is a default, and its text; None for NULL and for what only the server can compute. Raises DdlError."""
     if reader.takes("NULL"):
         return True, None
     if reader.sees("("):

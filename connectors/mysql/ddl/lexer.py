@@ -1,7 +1,4 @@
-"""Statements as tokens (MySQL reference manual, "Language Structure").
-
-A place in a statement's tokens, from which the parser reads.
-"""
+"""Statements as tokens (MySQL reference manual, "Language Structure"), and the reader from which the parser takes them."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ class Token:
         kind: word, name (quoted), string, number, bits (`b'1'`, `x'1F'`, `0x1F`) or mark.
         text: of words in capitals; of names and strings without quotes and with escapes resolved; of others as written.
         raw: as written, of strings and bits without their quotes.
-        at: the place in the statement.
+        at: the position in the statement.
     """
 
     kind: str
@@ -63,7 +60,7 @@ _ESCAPED = re.compile(r"\\(.)|(['\"])\2", re.DOTALL)
 
 
 def tokens_of(sql: str, *, ansi_quotes: bool = False, escapes: bool = True) -> list[Token]:
-    """A statement's tokens; comments are left out, but what MySQL runs inside of them is not.
+    """Return a statement's tokens; comments are left out, but what MySQL runs inside of them is not.
 
     Args:
         ansi_quotes: whether `"` quotes names, as under the mode ANSI_QUOTES.
@@ -89,7 +86,7 @@ def tokens_of(sql: str, *, ansi_quotes: bool = False, escapes: bool = True) -> l
 
 
 def without_surroundings(sql: str) -> str:
-    """A statement without comments before and behind it, and without its semicolon."""
+    """Return a statement without the comments around it, and without its semicolon."""
     bare = _run_versioned(sql)
     begin, end, at = len(sql), 0, 0
     while at < len(bare) and (match := _TOKEN.match(bare, at)):
@@ -113,7 +110,7 @@ def _token(kind: str, text: str, at: int, ansi_quotes: bool, escapes: bool) -> T
             body = text[text.index(text[-1]) + 1 : -1]
             return Token("string", _unescaped(body) if escapes else body.replace(text[-1] * 2, text[-1]), body, at)
         case "bits":
-            # the reference cuts two characters off the front and one off the end of every form
+            # Debezium cuts two characters off the front and one off the end of every form
             return Token("bits", text, text[2:-1], at)
         case "mark" if text in "'\"`":
             raise DdlError(f"A quote does not end: {text} at {at}")
@@ -125,7 +122,7 @@ def _unescaped(body: str) -> str:
 
 
 def _run_versioned(sql: str) -> str:
-    """`/*!50100 code */` is code. Blanks keep the places of what follows."""
+    """Replace the marks of `/*!50100 code */`, which is code, by blanks, which keep the positions of what follows."""
     while (opening := _VERSIONED.search(sql)) is not None:
         closing = sql.find("*/", opening.end())
         if closing < 0:
@@ -151,12 +148,12 @@ class Reader:
         self._keeps_comments = keeps_comments
 
     def peek(self, ahead: int = 0) -> Token:
-        """A token that is still to come; one of the kind `end` behind the last."""
+        """Return a token ahead; one of the kind `end` after the last."""
         place = self.at + ahead
         return self._tokens[place] if place < len(self._tokens) else _END
 
     def next(self) -> Token:
-        """The next token. Raises DdlError: there is none."""
+        """Return the next token. Raises DdlError: there is none."""
         token = self.peek()
         if token.kind == "end":
             raise self.error("The statement ends too early")
@@ -190,12 +187,12 @@ class Reader:
         return self.takes("CHARACTER", "SET") or self.takes("CHAR", "SET") or self.takes("CHARSET")
 
     def sees(self, *words: str) -> bool:
-        """Whether one of these words or marks comes next."""
+        """Return whether one of these words or marks comes next."""
         token = self.peek()
         return token.kind in ("word", "mark") and token.text in words
 
     def holds(self, *words: str) -> bool:
-        """Whether these words come one after the other somewhere in what is left; reads nothing."""
+        """Return whether these words come one after the other somewhere in the rest; reads nothing."""
         start = self.at
         while not self.ended:
             if self.takes(*words):
@@ -211,7 +208,7 @@ class Reader:
             raise self.error(f"{word} was expected")
 
     def name(self) -> str:
-        """An identifier; quotes of strings are tolerated. Raises DdlError."""
+        """Return an identifier; quotes of strings are tolerated. Raises DdlError."""
         token = self.next()
         if token.kind == "name" or token.kind == "string":
             return token.text
@@ -222,7 +219,7 @@ class Reader:
         raise self.error("A name was expected")
 
     def qualified_name(self) -> tuple[str, str]:
-        """A name with the database before it, empty without one. `db.1x` and `.t` are names too."""
+        """Return a name with the database before it, empty without one. `db.1x` and `.t` are names too."""
         if self.takes("."):
             return "", self.name()
         first = self.name()
@@ -235,19 +232,19 @@ class Reader:
         return "", first
 
     def written(self, begin: int, end: int) -> str:
-        """The statement's text from one token up to another."""
+        """Return the statement's text from one token up to another."""
         stop = self._tokens[end].at if end < len(self._tokens) else len(self._sql)
         return self._sql[self._tokens[begin].at : stop]
 
     def string(self) -> str:
-        """A string literal's value. Raises DdlError."""
+        """Return a string literal's value. Raises DdlError."""
         token = self.next()
         if token.kind != "string":
             raise self.error("A string was expected")
         return token.text
 
     def comment(self) -> str | None:
-        """A comment, as it is written: the reference resolves none of its escapes. None where none are read. Raises DdlError."""
+        """Return a comment as it is written: Debezium resolves none of its escapes. None where none are read. Raises DdlError."""
         token = self.next()
         if token.kind != "string":
             raise self.error("A string was expected")
@@ -271,7 +268,7 @@ class Reader:
                 self.at += 1
 
     def error(self, what: str) -> DdlError:
-        """An error that shows the place."""
+        """Return an error that shows the position."""
         token = self.peek() if not self.ended else (self._tokens[-1] if self._tokens else _END)
         place = self._sql[token.at : token.at + 40] if token.at >= 0 else ""
         return DdlError(f"{what} near {place!r} in the statement {self._sql[:300]!r}")

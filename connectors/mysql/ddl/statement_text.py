@@ -1,7 +1,8 @@
-"""What a statement of the log is, before anything is read out of it (mysql.md §7.2; `BinlogStreamingChangeEventSource.java`). Pure.
+"""What is done to a statement's text before it is parsed. Pure.
 
-A statement as Debezium shows it, which reads MySQL's through a grammar that knows fewer spellings (`DdlNormalizer.java`): strings in
-single quotes, and names that became reserved words between backquotes.
+`kind_of` says what a statement of the log is (`BinlogStreamingChangeEventSource.java`). `normalised` returns it as Debezium shows it:
+Debezium reads MySQL's statements by a grammar that knows fewer spellings (`DdlNormalizer.java`), so strings get single quotes, and names
+that became reserved words get backquotes.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _FILTERED: Final = tuple(
 
 
 def kind_of(sql: str) -> Kind:
-    """What a QUERY event's statement is."""
+    """Return what a QUERY event's statement is."""
     text = sql.strip()
     if text.upper() == "BEGIN":
         return Kind.BEGIN
@@ -69,7 +70,7 @@ def kind_of(sql: str) -> Kind:
 
 
 def without_settings(sql: str) -> str:
-    """A statement without MariaDB's `SET STATEMENT … FOR` before it, which holds for its run only."""
+    """Return a statement without MariaDB's `SET STATEMENT … FOR` before it, which holds for its run only."""
     return _SET_STATEMENT.sub("", sql, count=1) if sql.lstrip()[:4].upper() == "SET " else sql
 
 
@@ -88,7 +89,7 @@ _NAMES = (
 
 
 def normalised(sql: str, *, ansi_quotes: bool = False) -> str:
-    """The statement as it is shown and read.
+    """Return the statement as it is shown and parsed.
 
     Args:
         ansi_quotes: whether double quotes hold names, which stay as they are.

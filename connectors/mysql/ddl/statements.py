@@ -1,4 +1,4 @@
-"""Statements, each applied to the tables that came before it (mysql.md §12.5). Pure: `Tables` is the only state."""
+"""Statements, each applied to the tables that came before it. Pure: `Tables` is the only state."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _unique_index(reader: Reader, tables: Tables, database: str) -> list[Change]
     names = read_key_columns(reader)
     if table is None or table.key or not names or any(table.index_of(column) < 0 for column in names):
         return []
-    # one of columns that may be NULL is told of too, and changes nothing
+    # one of columns that may be NULL is reported too, and changes nothing
     tables.tables[table.id] = changed = with_unique_key(table, names)
     return [Change("ALTER", table.id, changed)]
 
@@ -111,7 +111,7 @@ def _drop(reader: Reader, tables: Tables, database: str) -> list[Change]:
     if reader.takes_any("DATABASE", "SCHEMA"):
         reader.takes("IF", "EXISTS")
         name = reader.name()
-        name = name.lower() if tables.letters == 1 else name
+        name = name.lower() if tables.lower_case_table_names == 1 else name
         for id_ in [id_ for id_ in tables.tables if id_.schema == name]:
             del tables.tables[id_]
         tables.charsets.pop(name, None)
@@ -182,7 +182,7 @@ _OF_TABLE = re.compile(
 
 
 def concerned_table(sql: str, database: str) -> TableId | None:
-    """The table that a statement which cannot be understood is about, as far as its first words say."""
+    """Return the table that a statement which cannot be understood is about, as far as its first words say."""
     found = _OF_TABLE.match(sql)
     if found is None:
         return None

@@ -1,7 +1,4 @@
-"""ALTER TABLE (mysql.md §12.5).
-
-CREATE TABLE (mysql.md §12.5).
-"""
+"""CREATE TABLE and ALTER TABLE (MySQL reference manual)."""
 
 from __future__ import annotations
 
@@ -12,16 +9,16 @@ from connectors.mysql.ddl.columns import read_default, read_definition
 from connectors.mysql.ddl.lexer import DdlError, Reader
 from connectors.mysql.model import Change, MyColumn, MyTable, Tables, placed, with_key, with_unique_key
 
-#: Tells the columns that say from when and until when a row is the present one (MariaDB).
+#: Finds the columns that say from when and until when a row is current (MariaDB).
 NAMED_VERSIONS = ("PERIOD", "FOR", "SYSTEM_TIME")
 _KEYS = ("PRIMARY", "UNIQUE", "KEY", "INDEX", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK", "PERIOD", "VECTOR")
 
 
 def create_table(reader: Reader, tables: Tables, database: str, *, replaces: bool = False) -> list[Change]:
-    """The rest of a statement after CREATE TABLE. Raises DdlError.
+    """Read the rest of a statement after CREATE TABLE. Raises DdlError.
 
     Args:
-        replaces: MariaDB's OR REPLACE: a table of the name is gone.
+        replaces: MariaDB's OR REPLACE: a table of the name is dropped.
     """
     reader.takes("IF", "NOT", "EXISTS")
     schema, name = reader.qualified_name()
@@ -55,7 +52,7 @@ def _put(tables: Tables, table: MyTable) -> Change:
 
 
 def read_options(reader: Reader, default: str | None) -> tuple[str | None, str | None]:
-    """A table's character set and comment; other options are read over. Raises DdlError."""
+    """Read a table's character set and comment, and skip other options. Raises DdlError."""
     charset, comment, collation = None, None, None
     while not reader.ended:
         reader.takes("DEFAULT")
@@ -77,7 +74,7 @@ def read_options(reader: Reader, default: str | None) -> tuple[str | None, str |
 
 
 def _with_definitions(reader: Reader, table: MyTable) -> MyTable:
-    """Columns first; keys when all columns are known."""
+    """Add columns first, and keys when all columns are known."""
     primary: list[str] = []
     uniques: list[list[str]] = []
     while not reader.takes(")"):
@@ -103,7 +100,7 @@ def _with_definitions(reader: Reader, table: MyTable) -> MyTable:
 
 
 def is_key(reader: Reader) -> bool:
-    """Whether a key or constraint comes next; a column may be called like one of those words if it has a type."""
+    """Return whether a key or constraint comes next; a column may be called like one of those words if it has a type."""
     if not reader.sees(*_KEYS):
         return False
     following = reader.peek(1)
@@ -115,7 +112,7 @@ def is_key(reader: Reader) -> bool:
 
 
 def read_key(reader: Reader) -> tuple[str, list[str]]:
-    """A key's kind, PRIMARY, UNIQUE or another word, and its columns; none for keys over expressions. Raises DdlError."""
+    """Return a key's kind, PRIMARY, UNIQUE or another word, and its columns; none for keys over expressions. Raises DdlError."""
     if reader.takes("CONSTRAINT") and not reader.sees("PRIMARY", "UNIQUE", "FOREIGN", "CHECK"):
         reader.name()
     kind = reader.next().text
@@ -153,7 +150,7 @@ _ASIDE = "\0"
 
 
 def alter_table(reader: Reader, tables: Tables, database: str, sql: str) -> list[Change]:
-    """The rest of a statement after ALTER TABLE. Raises DdlError."""
+    """Read the rest of a statement after ALTER TABLE. Raises DdlError."""
     schema, name = reader.qualified_name()
     id_ = tables.named(schema or database, name)
     table = tables.tables.get(id_)
@@ -179,7 +176,7 @@ def alter_table(reader: Reader, tables: Tables, database: str, sql: str) -> list
         table = replace(table, charset=default or converted, columns=columns)
     if table.id != id_:
         table = replace(table, id=tables.named(table.id.schema, table.id.table))
-        # in the history the old name stays, as in the reference's, which names no table that came before
+        # in the history the old name stays, as in Debezium's, which does not name the previous table
         del tables.tables[id_]
         tables.tables[table.id] = table
         return [Change("ALTER", table.id, table)]
@@ -188,7 +185,7 @@ def alter_table(reader: Reader, tables: Tables, database: str, sql: str) -> list
 
 
 def _default_charset(reader: Reader) -> str | None:
-    """The table's new character set, which counts for columns of the same statement wherever it stands in it. Reads nothing."""
+    """Return the table's new character set, which counts for columns of the same statement wherever it stands in it. Reads nothing."""
     start, found = reader.at, None
     while not reader.ended:
         if not reader.takes_any(*_ACTIONS):
@@ -282,7 +279,7 @@ def _position(reader: Reader) -> str | None:
 
 
 def _change(reader: Reader, table: MyTable, old_name: str, sql: str, *, renames: bool) -> MyTable:
-    """CHANGE and MODIFY: a new definition at the old place, or at the one that is given."""
+    """Apply CHANGE and MODIFY: a new definition at the old index, or at the given one."""
     at = _index_before(table, old_name)
     if at < 0:
         raise DdlError(f"Trying to change column {old_name} in {table.id} table, which does not exist. Query: {sql}")
@@ -304,13 +301,13 @@ def _change(reader: Reader, table: MyTable, old_name: str, sql: str, *, renames:
 
 
 def _index_before(table: MyTable, name: str) -> int:
-    """The place of the column that had this name before the statement."""
+    """Return the index of the column that had this name before the statement."""
     at = table.index_of(_ASIDE + name)
     return at if at >= 0 else table.index_of(name)
 
 
 def _without_clash(table: MyTable, at: int, name: str) -> MyTable:
-    """The table with this name free for the column at this place: another of the name is set aside, to be renamed or dropped."""
+    """Return the table with this name free for the column at this index: another of the name is set aside, to be renamed or dropped."""
     other = table.index_of(name)
     if other in (-1, at):
         return table

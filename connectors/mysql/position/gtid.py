@@ -1,11 +1,11 @@
-"""Sets of MySQL's transaction identifiers (mysql.md §8.2, §8.3; MySQL's `Gtid_set`). Pure.
+"""Sets of transaction identifiers, MySQL's and MariaDB's. Pure.
 
-A source is a server's UUID, with `:tag` behind it where transactions are tagged. Its numbers are intervals, merged and in order.
+MySQL (`Gtid_set`): a source is a server's UUID, followed by `:tag` where transactions are tagged. Its numbers are intervals, merged and in
+order.
 
-Positions in MariaDB's transactions (mysql.md §21; MariaDB knowledge base, "Global Transaction ID"; `MariaDbGtidSet.java`). Pure.
-
-A transaction is `domain-server-sequence`. Inside of a domain sequences only rise, whichever server wrote them, so the last one says all
-that was read: a "set" is a number for each domain and server, and what counts of a domain is its largest.
+MariaDB (knowledge base, "Global Transaction ID"; `MariaDbGtidSet.java`): a transaction is `domain-server-sequence`. Inside a domain
+sequences only rise, whichever server wrote them, so the last one stands for all that was read: a "set" is a number for each domain and
+server, and only the largest of a domain counts.
 """
 
 from __future__ import annotations
@@ -64,16 +64,16 @@ class MariadbGtidSet:
         return found
 
     def with_gtid(self, source: str, number: int) -> MariadbGtidSet:
-        """The position behind one more transaction."""
+        """Return the position after one more transaction."""
         return MariadbGtidSet({**self.last, source: number})
 
     def contains(self, other: MariadbGtidSet) -> bool:
-        """Whether every transaction up to the other position is before this one."""
+        """Return whether every transaction up to the other position is before this one."""
         ours = self.domains
         return all(number <= ours.get(domain, (0, ""))[0] for domain, (number, _) in other.domains.items())
 
     def minus(self, other: MariadbGtidSet) -> MariadbGtidSet:
-        """What is not up to the other position."""
+        """Return what is not up to the other position."""
         theirs = other.domains
         return MariadbGtidSet(
             {source: number for source, number in self.last.items() if number > theirs.get(_order(source)[0], (0, ""))[0]}
@@ -84,7 +84,7 @@ class MariadbGtidSet:
         return MariadbGtidSet({source: number for source, number in self.last.items() if wanted(source)})
 
     def position(self) -> str:
-        """What `@slave_connect_state` takes: one GTID for each domain."""
+        """Return the value of `@slave_connect_state`: one GTID for each domain."""
         return ",".join(f"{source}-{number}" for _, (number, source) in sorted(self.domains.items()))
 
 
@@ -151,7 +151,7 @@ class GtidSet:
         return bool(self.sources)
 
     def with_gtid(self, source: str, number: int) -> GtidSet:
-        """The set with one more transaction."""
+        """Return the set with one more transaction."""
         intervals = self.sources.get(source, ())
         if intervals and intervals[-1][1] == number - 1:
             changed: tuple[Interval, ...] = (*intervals[:-1], (intervals[-1][0], number))
@@ -160,11 +160,11 @@ class GtidSet:
         return GtidSet({**self.sources, source: changed})
 
     def contains(self, other: GtidSet) -> bool:
-        """Whether every transaction of the other set is in this one."""
+        """Return whether every transaction of the other set is in this one."""
         return not other.minus(self)
 
     def minus(self, other: GtidSet) -> GtidSet:
-        """What is not in the other set."""
+        """Return what is not in the other set."""
         left = {source: _difference(intervals, other.sources.get(source, ())) for source, intervals in self.sources.items()}
         return GtidSet({source: intervals for source, intervals in left.items() if intervals})
 
@@ -173,7 +173,7 @@ class GtidSet:
         return GtidSet({source: intervals for source, intervals in self.sources.items() if wanted(source.partition(":")[0])})
 
     def overlaid(self, other: GtidSet) -> GtidSet:
-        """The other set's sources in place of ours; the rest stays."""
+        """Return this set with the sources of the other one replaced by its own."""
         return GtidSet({**self.sources, **other.sources})
 
     def restricted(self, other: GtidSet) -> GtidSet:
@@ -181,7 +181,7 @@ class GtidSet:
         return GtidSet({source: intervals for source, intervals in self.sources.items() if source in other.sources})
 
     def encode(self) -> bytes:
-        """The form that COM_BINLOG_DUMP_GTID takes; that of MySQL 8.3 where there are tags (`Gtid_set::encode`)."""
+        """Return the form that COM_BINLOG_DUMP_GTID accepts; that of MySQL 8.3 where there are tags (`Gtid_set::encode`)."""
         tagged = any(":" in source for source in self.sources)
         count = len(self.sources)
         head = (_TAGGED_FORMAT << 56 | count << 8 | _TAGGED_FORMAT).to_bytes(8, "little") if tagged else count.to_bytes(8, "little")
@@ -203,12 +203,12 @@ Transactions = GtidSet | MariadbGtidSet
 
 
 def parse_transactions(text: str) -> Transactions:
-    """Of either kind, which the text shows; an empty one is MySQL's. Raises DataError."""
+    """Parse a set of either kind, which the text shows; an empty one is MySQL's. Raises DataError."""
     return MariadbGtidSet.parse(text) if _OF_MARIADB(text) else GtidSet.parse(text)
 
 
 def covers(transactions: Transactions, others: Transactions) -> bool:
-    """Whether all of the others are among the transactions; those of another kind of server never are."""
+    """Return whether all of the others are among the transactions; those of another kind of server never are."""
     if isinstance(transactions, MariadbGtidSet):
         return transactions.contains(others) if isinstance(others, MariadbGtidSet) else not others
     return transactions.contains(others) if isinstance(others, GtidSet) else not others
@@ -217,8 +217,8 @@ def covers(transactions: Transactions, others: Transactions) -> bool:
 def read_sources(
     stored: Transactions, executed: Transactions, purged: Transactions, wanted: Callable[[str], bool]
 ) -> Callable[[str], bool]:
-    """Tells the sources of which a dump leaves out what is stored: those that are wanted, and of the others those that the server can go on
-    with. The reference has all of the others sent again from their beginning at each start, whose statements then change tables anew."""
+    """Return a filter of the sources of which a dump skips what is stored: the wanted ones, and of the others those that the server can
+    resume. Debezium gets all of the others again from their beginning at each start, and their statements then change tables again."""
 
     def goes_on(source: str) -> bool:
         if wanted(source):
@@ -230,7 +230,7 @@ def read_sources(
 
 
 def starting_set(stored: GtidSet, executed: GtidSet, purged: GtidSet, wanted: Callable[[str], bool]) -> GtidSet:
-    """What a dump is told to leave out (mysql.md §8.3): of the sources that were seen before, what was read; what the server has purged."""
+    """Return what a dump is to skip: of the sources that were seen before, what was read; and what the server has purged."""
     seen = stored.filtered(wanted)
     return executed.filtered(wanted).restricted(seen).overlaid(purged).overlaid(seen)
 

@@ -1,15 +1,10 @@
-"""The source offset of MySQL (mysql.md §7.3, §9; `BinlogOffsetContext.java`): Debezium's fields in Debezium's order.
+"""Positions in the binlog, and the source offset of MySQL (`BinlogOffsetContext.java`): Debezium's fields in Debezium's order.
 
-What it says. While a snapshot runs, `snapshot` is there: Debezium takes it again. A field of our own beside it tells what of it is done
-(`SnapshotProgress`): a start of ours streams what has changed since, and reads what is left (`rest.py`). `file` and
-`pos` are where the log is read from: the start of the transaction that is under way, or the end of the last event outside of one; `gtids`
-are the transactions that were read whole.
-Inside a transaction `event` counts its events that were handled, and `row` the rows of the next one: a start reads the transaction again
-and passes over them.
-
-Where a stream is, as source blocks show it.
-
-Places of the binlog that can be compared. Pure.
+While a snapshot runs, the offset has `snapshot`, at which Debezium takes the snapshot again. A field of our own says how much of it is done
+(`SnapshotProgress`): a start of ours streams what has changed since, and reads the rest (`snapshot/resume.py`). `file` and `pos` are where
+reading resumes: the start of the transaction that is under way, or the end of the last event outside one; `gtids` are the transactions that
+were read completely. Inside a transaction `event` counts its handled events, and `row` the rows of the next one: a start reads the
+transaction again and skips them.
 """
 
 from __future__ import annotations
@@ -24,14 +19,14 @@ from connectors.engine.snapshot.initial.progress import FIELD as PROGRESS
 from connectors.engine.snapshot.new_tables import FIELD as TABLES
 from connectors.engine.stored_offsets import BLOCKING, flag, stored_snapshot, whole_number
 
-#: The last signal that came by the log and set the place: it is there to be read again.
+#: The last signal that came by the log and set the position: after that it is read again.
 MOVED_BY: Final = "set_binlog_position_signal"
 _MORE = ("incremental_snapshot_", "transaction_", TABLES, MOVED_BY)
 
 
 @dataclass(frozen=True, slots=True)
 class MySqlOffset:
-    """See the module.
+    """A source offset.
 
     Attributes:
         gtids: text of the set; None where the server has none.
@@ -79,7 +74,7 @@ class MySqlOffset:
 
     @property
     def is_snapshot_unfinished(self) -> bool:
-        """Whether the initial snapshot has to be taken, or its rest. A blocking one that was interrupted is not: streaming goes on."""
+        """Whether the initial snapshot, or its rest, has to be taken. An interrupted blocking one has not: streaming resumes."""
         return self.snapshot not in (None, BLOCKING)
 
     def dump(self) -> dict[str, bool | int | str | None]:

@@ -1,4 +1,4 @@
-"""MySQL's `source` block (mysql.md §15; `MySqlSourceInfoStructMaker.java`). Pure: bytes from values."""
+"""MySQL's `source` block (`MySqlSourceInfoStructMaker.java`). Pure: bytes from values."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class SourceBlock:
         thread: int | None = None,
         query: str | None = None,
     ) -> bytes:
-        """A block.
+        """Return a block.
 
         Args:
             ts_us: when it happened, microseconds since 1970.
@@ -81,7 +81,7 @@ class SourceBlock:
         thread: int | None = None,
         query: str | None = None,
     ) -> tuple[bytes, bytes]:
-        """What the rows of one event share: the text before and after the number of the row."""
+        """Return what the rows of one event share: the text before and after the number of the row."""
         shown = self._streamed if marker == "false" else f'"{marker}"'
         head = (
             f'{self._start}{ts_us // 1000},"snapshot":{shown}{self._database}{ts_us},"ts_ns":{ts_us * 1000}{self._table}{server_id},'

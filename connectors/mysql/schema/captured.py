@@ -1,9 +1,9 @@
-"""From a table's model to what the data path needs of it: encoder, routes, source block. Built once a structure, by the task.
+"""Captured tables: from a table's model to what the data path needs of it (encoder, routes, source block). The task builds it once a
+structure.
 
-Reads again what an event does not have: columns that the log leaves out (``binlog_row_image``), and NULLs (`Reselect`).
-
-The value is the table's of now, not of the event: another transaction may have changed it since. That later change has its own event. JSON
-and FLOAT have the text that a snapshot shows, as in the reference; a TIMESTAMP has all of its digits, as in other events.
+`Reselector` reads again what an event lacks: columns that the log leaves out (``binlog_row_image``), and NULLs (`Reselect`). The value is
+the table's current one, not the event's: another transaction may have changed it since, and that later change has its own event. JSON and
+FLOAT have the text that a snapshot shows, as in Debezium; a TIMESTAMP has all of its digits, as in other events.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Reselector:
     """Makes the functions that fill rows in. Owned by the task's thread.
 
     Args:
-        general: the session of now; it is asked while the stream waits.
+        general: returns the task's open session, which may be a new one after a reconnect; it is used while the stream waits.
     """
 
     def __init__(self, options: Reselect, general: Callable[[], Connection]) -> None:
@@ -48,11 +48,11 @@ class Reselector:
     def filler(
         self, model: MyTable, places: Sequence[int], plans: Sequence[ColumnPlan], selected: Sequence[str], key: Sequence[str]
     ) -> Fill | None:
-        """See `Reselect.filler`.
+        """Return the function that fills a table's rows in; None where nothing is read again (`Reselect.filler`).
 
         Args:
-            places: of the columns that events have among the model's, which `plans` and `selected`, their expressions, are parallel to.
-            key: of records.
+            places: indexes of the event's columns among the model's; `plans` and `selected`, their expressions, are parallel to them.
+            key: names of the record key's columns.
         """
         columns = [model.columns[place] for place in places]
         source = quote_name(model.id.schema, model.id.table)
@@ -74,7 +74,7 @@ class Reselector:
 
 
 def _equal(column: MyColumn, text: str) -> str:
-    """A condition that holds for the rows with this value. Raises DataError: the type cannot be compared."""
+    """Return a condition that holds for the rows with this value. Raises DataError: the type cannot be compared."""
     if column.base_type == "BIT":
         return f"{quote_name(column.name)} = {int.from_bytes(text.encode('latin-1'), 'big')}"
     found = chunk_key(column)
@@ -96,7 +96,7 @@ class CapturedTable:
 
     Attributes:
         model: what it was built from.
-        places: of the columns of events among the model's.
+        places: indexes of the event's columns among the model's.
         selected: these columns as a snapshot selects them.
         meanings: what the reader of the log needs to know of each column there.
         route: of rows and tombstones.
@@ -140,7 +140,7 @@ class TableFactory:
         self._warned: set[str] = set()
 
     def build(self, model: MyTable) -> CapturedTable:
-        """A table's parts."""
+        """Return a table's parts."""
         config = self._config
         key = config.keys.columns(Table(model.id, model.columns, model.key))
         plans = [self._plan(model.id, column, in_key=column.name in key) for column in model.columns]
@@ -260,11 +260,11 @@ class CapturedTables:
         self._built: dict[TableId, CapturedTable] = {}
 
     def names(self) -> list[TableId]:
-        """The captured tables that are known, in order."""
+        """Return the captured tables that are known, in order."""
         return sorted(id_ for id_ in self._models if self._is_captured(id_))
 
     def get(self, id_: TableId) -> CapturedTable | None:
-        """A table, None for one that is not captured or not known."""
+        """Return a table, None for one that is not captured or not known."""
         model = self._models.get(id_)
         if model is None or not self._is_captured(id_):
             return None

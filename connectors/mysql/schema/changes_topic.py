@@ -1,5 +1,5 @@
-"""Statements that change structures as records of the topic that is called like the prefix (mysql.md §11), and the parts into which the
-reference cuts statements about several tables. Pure.
+"""Records of the schema change topic, whose name is the topic prefix, and the parts into which Debezium splits statements about several
+tables. Pure.
 """
 
 from __future__ import annotations
@@ -125,18 +125,18 @@ def _struct(schema: Schema, fields: dict[str, Any]) -> Struct:
     return Struct(schema, [fields.get(field.name) for field in schema.fields])
 
 
-#: A statement by which a table comes to a key; the reference shows it without its first word.
+#: A statement that gives a table a key; Debezium shows it without its first word.
 _UNIQUE_INDEX = re.compile(r"^.*?\bCREATE\s+(?=UNIQUE\s+INDEX\b)", re.IGNORECASE | re.DOTALL)
 
 
 def parts_of(
     sql: str, database: str, changes: Sequence[Change], *, has_new_parser: bool = True
 ) -> list[tuple[str, str, list[Change], list[str]]]:
-    """A statement as (database, statement, changes of tables, names of tables for the source block), cut where it concerns several.
+    """Return a statement as (database, statement, changes of tables, names of tables for the source block), cut where it concerns several.
 
     Args:
         database: the default one, for statements that name none.
-        has_new_parser: whether the reference reads this server's statements by the grammar that MySQL publishes.
+        has_new_parser: whether Debezium parses this server's statements by the grammar that MySQL publishes.
     """
     tables = [change for change in changes if change.kind in ("CREATE", "ALTER", "DROP")]
     if not tables:
@@ -157,7 +157,7 @@ def parts_of(
 
 
 def _left_by(changes: Sequence[Change]) -> dict[TableId, Change]:
-    """What a whole statement leaves of the tables that it renames: the reference looks at them when all of it was read."""
+    """Return what a whole statement leaves of the tables that it renames: Debezium looks at them after all of it was read."""
     left: dict[TableId, Change] = {}
     for change in changes:
         if change.previous is not None:
@@ -167,7 +167,7 @@ def _left_by(changes: Sequence[Change]) -> dict[TableId, Change]:
 
 
 def _statement(sql: str, change: Change, count: int) -> str:
-    """The statement for one table."""
+    """Return the statement for one table."""
     if change.kind == "DROP":
         head = sql[: _after_table(sql)]
         quoted = ("`" + part.replace("`", "``") + "`" for part in (change.id.schema, change.id.table))
@@ -178,7 +178,7 @@ def _statement(sql: str, change: Change, count: int) -> str:
 
 
 def _after_table(sql: str) -> int:
-    """The place behind DROP TABLE [IF EXISTS]."""
+    """Return the position after DROP TABLE [IF EXISTS]."""
     upper = sql.upper()
     at = upper.index("TABLE") + len("TABLE")
     exists = upper.find("EXISTS", at)

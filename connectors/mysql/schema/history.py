@@ -1,13 +1,10 @@
-"""The schema history folded to the last structure of each table (mysql.md §10.3). Pure.
+"""The schema history: its records, their order, and the structures to which they fold. Pure.
 
-Records are many and tables are few: structures stay JSON until the end, and only the last one of each table is read. Statements without
-structures (settings, databases, and records of old versions) are applied to what was folded before them.
+A record (`HistoryRecord`, `JsonTableChangeSerializer`) is self-contained: it says how tables look from a position on. Debezium and we both
+read it. `is_at_or_before` compares a record's position with an offset (`MySqlHistoryRecordComparator`).
 
-Records of the schema history (mysql.md §10.1; `HistoryRecord`, `JsonTableChangeSerializer`), to JSON and back. Pure.
-
-A record is self-contained: it says from which position on which tables look how. Readers are Debezium's and ours.
-
-Whether a record of the schema history lies before an offset (mysql.md §10.3; `MySqlHistoryRecordComparator`). Pure.
+Records are many and tables are few, so structures stay JSON until the end, and only the last one of each table is parsed. Statements
+without structures (settings, databases, and records of old versions) are applied to what was folded before them.
 """
 
 from __future__ import annotations
@@ -43,7 +40,7 @@ class HistoryRecord:
         position: the offset at the statement.
         ts_ms: when the record was made.
         database: the affected one; empty for settings of the server.
-        ddl: None of changes that a signal told of.
+        ddl: None for changes that a signal made.
         changes: of tables; databases and settings have none.
         schema: only such changes name one.
     """
@@ -109,7 +106,7 @@ _ID = re.compile(r'"((?:[^"]|"")+)"\."((?:[^"]|"")+)"')
 
 
 def parse_id(text: str) -> TableId:
-    """The table behind `"db"."table"`. Raises ValueError."""
+    """Return the table named by `"db"."table"`. Raises ValueError."""
     found = _ID.fullmatch(text)
     if found is not None:
         return TableId(*(name.replace('""', '"') for name in found.groups()))
@@ -140,7 +137,7 @@ def _change_to_json(change: Change) -> JsonObject:
 
 
 def table_to_json(table: MyTable) -> JsonObject:
-    """A table's structure."""
+    """Return a table's structure."""
     return {
         "defaultCharsetName": table.charset,
         "primaryKeyColumnNames": list(table.key),
@@ -226,7 +223,7 @@ def is_at_or_before(recorded: Mapping[str, Any], desired: Mapping[str, Any], wan
     Args:
         recorded: of the record.
         desired: the stored offset.
-        wanted: tells the servers whose transactions count.
+        wanted: returns whether a server's transactions count.
     """
     recorded_gtids, desired_gtids = recorded.get("gtids"), desired.get("gtids")
     if desired_gtids is not None:
@@ -261,7 +258,7 @@ def _number(position: Mapping[str, Any], name: str) -> int:
 
 
 def _file(position: Mapping[str, Any]) -> tuple[str, int]:
-    """The base name and the number of a log file."""
+    """Return the base name and the number of a log file."""
     base, _, number = str(position.get("file") or "").rpartition(".")
     return base, int(number) if number.isdigit() else 0
 
@@ -282,15 +279,15 @@ class HistoryFold:
 
     Args:
         partition: the source partition whose records count.
-        until: the offset behind which records do not count; None for all.
-        wanted: tells the servers whose transactions count.
-        letters: the server's ``lower_case_table_names``.
-        by_place: whether files and positions decide although GTIDs are known (`gtid.ignore.on.recovery`): offsets are then without
-            GTIDs, which the reference takes for a server without them, and would find no record that is old enough.
+        until: the offset after which records do not count; None for all.
+        wanted: returns whether a server's transactions count.
+        lower_case_table_names: the server's ``lower_case_table_names``.
+        by_file_position: whether files and positions decide although GTIDs are known (`gtid.ignore.on.recovery`): offsets are then without
+            GTIDs, which Debezium takes for a server without them, and would find no record that is old enough.
 
     Attributes:
         count: of records that were applied.
-        unsure: tables with a statement that could not be understood, and no structure behind it.
+        unsure: tables with a statement that could not be understood, and no structure after it.
     """
 
     def __init__(
@@ -299,16 +296,16 @@ class HistoryFold:
         until: Mapping[str, Any] | None,
         wanted: Callable[[str], bool],
         *,
-        by_place: bool = False,
-        letters: int = 0,
+        by_file_position: bool = False,
+        lower_case_table_names: int = 0,
     ) -> None:
         self._partition = dict(partition)
         self._until = until
         self._wanted = wanted
-        self._by_place = by_place
-        if by_place and until is not None:
+        self._by_file_position = by_file_position
+        if by_file_position and until is not None:
             self._until = _without_gtids(until)
-        self._tables = Tables(letters=letters)
+        self._tables = Tables(lower_case_table_names=lower_case_table_names)
         # JSON of a whole record about one table, or one of its changes
         self._unread: dict[TableId, bytes | Mapping[str, Any]] = {}
         self.count = 0
@@ -358,7 +355,7 @@ class HistoryFold:
             raise DataError("A record of the schema history has no source or no position")
         if dict(source) != self._partition:
             return False
-        if self._by_place:
+        if self._by_file_position:
             position = _without_gtids(position)
         if self._until is not None and not is_at_or_before(position, self._until, self._wanted):
             return False
@@ -397,7 +394,7 @@ class HistoryFold:
 
     def _named(self, text: str) -> TableId:
         id_ = parse_id(text)
-        return self._tables.named(id_.schema, id_.table) if self._tables.letters else id_
+        return self._tables.named(id_.schema, id_.table) if self._tables.lower_case_table_names else id_
 
     def _drop(self, id_: TableId) -> None:
         self.unsure.discard(id_)
@@ -427,7 +424,7 @@ class HistoryFold:
         self._unread.clear()
 
     def tables(self) -> Tables:
-        """The structures as they are now. Raises DataError: one of them cannot be understood."""
+        """Return the current structures. Raises DataError: one of them cannot be understood."""
         self._read()
         return self._tables
 

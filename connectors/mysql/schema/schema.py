@@ -1,7 +1,7 @@
-"""The tables' models, their history, and the records that tell of changes: one owner for all three, used by the task's thread.
+"""The tables' models, their history, and the records of schema changes: one owner for all three, used by the task's thread.
 
-The order of a statement is: the model changes, the history keeps it, the record is given out. A task that dies in between reads the
-statement again, which changes nothing any more.
+A statement first changes the models, then is kept in the history, then becomes a record. A task that dies in between reads the statement
+again, which then changes nothing.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ _MAKES_DATABASE = re.compile(r"\s*(CREATE|DROP)\s+(DATABASE|SCHEMA)\b", re.IGNOR
 
 
 class Schema:
-    """See the module.
+    """The owner of the models, the history and the records.
 
     Args:
         partition: the source partition, which history records name.
         records: None where `include.schema.changes` is off.
-        letters: the server's ``lower_case_table_names``.
+        lower_case_table_names: the server's ``lower_case_table_names``.
 
     Attributes:
         tables: the models.
-        unsure: tables of which a statement could not be understood; the log or the server is asked when their rows come.
+        unsure: tables with a statement that could not be understood; the log or the server is asked when their rows come.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Schema:
         partition: Mapping[str, str],
         records: SchemaChangeRecords | None,
         *,
-        letters: int = 0,
+        lower_case_table_names: int = 0,
     ) -> None:
         self._config = config
         self._history = history
@@ -64,8 +64,8 @@ class Schema:
         self._skips = config.flag("schema.history.internal.skip.unparseable.ddl")
         self._unread = config.unread_statements
         self._waits = True
-        self._letters = letters
-        self.tables = Tables(letters=letters, keeps_comments=config.flag("include.schema.comments"))
+        self._lower_case_table_names = lower_case_table_names
+        self.tables = Tables(lower_case_table_names=lower_case_table_names, keeps_comments=config.flag("include.schema.comments"))
         self.unsure: set[TableId] = set()
 
     def recover(self, offset: MySqlOffset) -> int:
@@ -79,8 +79,8 @@ class Schema:
             self._partition,
             offset.dump(),
             self._config.gtid_sources,
-            by_place=self._config.flag("gtid.ignore.on.recovery"),
-            letters=self._letters,
+            by_file_position=self._config.flag("gtid.ignore.on.recovery"),
+            lower_case_table_names=self._lower_case_table_names,
         )
         for number, value in self._history.read_values():
             try:
@@ -92,8 +92,8 @@ class Schema:
         return fold.count
 
     @contextmanager
-    def together(self) -> Iterator[None]:
-        """Inside, the history takes statements without an answer to each; at the end it has them all. Raises RetriableError there."""
+    def batched_history_writes(self) -> Iterator[None]:
+        """Write statements to the history without waiting for each; at the end it has them all. Raises RetriableError there."""
         self._waits = False
         try:
             yield
@@ -110,7 +110,7 @@ class Schema:
         *,
         sql_mode: int = 0,
     ) -> tuple[list[EncodedRow], list[Change]]:
-        """Apply a statement, keep it, and tell of it.
+        """Apply a statement, keep it, and make its records.
 
         Args:
             database: the default one.
@@ -142,18 +142,18 @@ class Schema:
                 self._history.append(
                     HistoryRecord(self._partition, position, now_ms, part_database, part, tuple(part_changes)).to_json(), wait=self._waits
                 )
-            if self._records is not None and self._is_told(part_database, part_changes, source[1]):
+            if self._records is not None and self._is_emitted(part_database, part_changes, source[1]):
                 rows.append(self._records.row(self._block(part_database, names, source, sql), now_ms, part_database, part, part_changes))
         return rows, changes
 
     @property
-    def tells(self) -> bool:
+    def emits_schema_changes(self) -> bool:
         """Whether there is a schema change topic."""
         return self._records is not None
 
-    def told_again(self, statements: Sequence[tuple[str, str]], source: tuple[int, str, str, int, dict[str, Any]]) -> list[EncodedRow]:
-        """Records that tell of structures that are known: neither the models nor their history change, so that nothing depends on whether
-        all of them arrive. Only where `tells` holds.
+    def reemit_schema(self, statements: Sequence[tuple[str, str]], source: tuple[int, str, str, int, dict[str, Any]]) -> list[EncodedRow]:
+        """Return records of structures that are already known. Neither the models nor their history change, so nothing depends on whether
+        all of them arrive. Only where `emits_schema_changes` holds.
 
         Args:
             statements: (database, statement) that make the tables.
@@ -161,7 +161,7 @@ class Schema:
         """
         rows: list[EncodedRow] = []
         assert self._records is not None
-        tables = Tables(letters=self._letters, keeps_comments=self.tables.keeps_comments)
+        tables = Tables(lower_case_table_names=self._lower_case_table_names, keeps_comments=self.tables.keeps_comments)
         for database, sql in statements:
             try:
                 changes = apply(sql, tables, database)
@@ -174,7 +174,8 @@ class Schema:
         return rows
 
     def _not_understood(self, sql: str, database: str, error: DdlError, position: Mapping[str, Any]) -> list[Change]:
-        """What concerns a captured table is settled when its next rows come; all else by `skip.unparseable.ddl`."""
+        """Handle a statement that could not be understood: what concerns a captured table is settled when its next rows come, all else by
+        `skip.unparseable.ddl`."""
         id_ = concerned_table(sql, database)
         if id_ is not None and self._config.filters.is_captured(id_) and self.is_known(id_):
             log.warning("A statement about %s could not be understood; its structure is read when rows of it come. %s", id_, error)
@@ -189,7 +190,7 @@ class Schema:
         return []
 
     def settle(self, table: MyTable, ddl: str, position: Mapping[str, Any]) -> None:
-        """Take a structure that no statement told of, and keep it. Raises RetriableError: the history was not written."""
+        """Use a structure that no statement made, and keep it in the history. Raises RetriableError: the history was not written."""
         self.tables.tables[table.id] = table
         self.unsure.discard(table.id)
         now_ms = time.time_ns() // 1_000_000
@@ -205,7 +206,7 @@ class Schema:
         position: Mapping[str, Any],
         source: bytes,
     ) -> tuple[list[EncodedRow], list[TableId]]:
-        """Take structures that a signal tells (`SchemaChanges.java`): they count from a position on.
+        """Use structures that a signal holds (`SchemaChanges.java`): they count from a position on.
 
         Args:
             changes: as records of the history have them.
@@ -231,7 +232,7 @@ class Schema:
 
     def _block(self, database: str, names: list[str], source: tuple[int, str, str, int, dict[str, Any]], sql: str) -> bytes:
         ts_us, marker, file, pos, more = source
-        # the reference shows no table for databases made and dropped, and an empty name for all else that changes no table's structure
+        # Debezium shows no table for databases made and dropped, and an empty name for all else that changes no table's structure
         none = "" if marker == "false" and not _MAKES_DATABASE.match(sql) else None
         block = SourceBlock(self._config.connector, self._config.version, self._config.topic_prefix, database, ",".join(names) or none)
         return block.render(ts_us, marker, file, pos, **more)
@@ -244,11 +245,11 @@ class Schema:
             return any(filters.is_captured(change.id) or (change.previous and filters.is_captured(change.previous)) for change in changes)
         return not self._only_databases or filters.schemas(database)
 
-    def _is_told(self, database: str, changes: list[Change], marker: str) -> bool:
-        # a snapshot tells how databases are made even where the history keeps only captured tables
+    def _is_emitted(self, database: str, changes: list[Change], marker: str) -> bool:
+        # a snapshot shows how databases are made even where the history keeps only captured tables
         of_snapshot = marker != "false" and not changes
         return self._is_stored(database, changes) or (of_snapshot and self._config.filters.schemas(database))
 
     def is_known(self, id_: TableId) -> bool:
-        """Whether there is a model of a table."""
+        """Return whether there is a model of a table."""
         return id_ in self.tables.tables

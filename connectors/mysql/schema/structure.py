@@ -1,16 +1,16 @@
-"""Structures of tables that statements do not tell of: one could not be understood, or the history lacks one (mysql.md §7.4, §10.2).
+"""Structures of tables as the server and the log know them: where statements do not say, and where rows are read outside the stream.
 
-The log itself describes tables where ``binlog_row_metadata=FULL`` is set. Else the server is asked, whose answer is of now: it counts only
-if columns of its kinds stand in the log at the place in question. What was done is logged, and kept in the history; nothing is guessed.
+`structure_at`: a statement could not be understood, or the history lacks one. The log itself describes tables where
+``binlog_row_metadata=FULL`` is set. Otherwise the server is asked. Its answer is the current structure, so it counts only if the log has
+columns of the same kinds at the position in question. What was done is logged and kept in the history; nothing is guessed.
 
-Whether a table looks on the server as the stream's model has it, for rows that are read beside the stream.
+`StructureCheck`: rows of snapshots beside the stream are read as the table is now and sent with the stream's model, which may be older: the
+rows wait until the stream has passed a change of the structure. A model that still differs when the stream has passed the position where
+the log ended will not become equal (the statement was skipped, or the history has it in other words): then only the columns' names must
+agree.
 
-Rows are read as the table is now, and go out with the model that the stream has, whose place in the log may be older: a change of the
-structure that it has not come to yet makes the rows wait. A model that still differs when the stream has passed the place where the log
-ended then will not become equal (the statement was skipped, or is remembered in other words): it is then held to the columns' names.
-
-The structures that a server has now, as the statements that would make them (mysql.md §6.1, 5a to 5d). Reads only, so that locks can go
-before anything is made of them.
+`read_statements`: the current structures as the statements that would create them. It only reads, so that locks can be released before
+anything is made of the answer.
 """
 
 from __future__ import annotations
@@ -95,11 +95,11 @@ _CODES = {"INT": "INTEGER", "MEDIUMINT": "INTEGER", "YEAR": "INTEGER", "DATETIME
 
 
 def structure_at(config: MySqlConfig, id_: TableId, map_: TableMap, why: str) -> tuple[MyTable, str]:
-    """A table's structure at a place of the log.
+    """Return a table's structure at a position of the log.
 
     Args:
         map_: of the table there.
-        why: the statements do not tell, for messages.
+        why: why the statements do not say it, for messages.
 
     Returns:
         The structure, and a statement that makes it.
@@ -123,7 +123,8 @@ def structure_at(config: MySqlConfig, id_: TableId, map_: TableMap, why: str) ->
 
 
 def _hides_versions(connection: Connection, id_: TableId, described: list[DescribedColumn]) -> bool:
-    """Whether the last two columns are MariaDB's own, which the log describes like a table's that is versioned by columns of such names."""
+    """Return whether the last two columns are MariaDB's own, which the log describes like a table's that is versioned by columns of such
+    names."""
     if [column.name for column in described[-2:]] != ["row_start", "row_end"]:
         return False
     found = read_structure(connection, id_)
@@ -131,7 +132,7 @@ def _hides_versions(connection: Connection, id_: TableId, described: list[Descri
 
 
 def read_structure(connection: Connection, id_: TableId) -> tuple[MyTable, str] | None:
-    """A table as the server has it now, and its statement; None for one that is gone. Raises ServerError, DdlError."""
+    """Return a table as the server has it now, and its statement; None for one that does not exist. Raises ServerError, DdlError."""
     try:
         ((_, statement, *_),) = connection.texts(f"SHOW CREATE TABLE {quote_name(id_.schema, id_.table)}")
     except ServerError as error:
@@ -162,7 +163,7 @@ def _from_server(connection: Connection, id_: TableId, map_: TableMap, why: str)
 
 
 def fits(table: MyTable, map_: TableMap) -> bool:
-    """Whether rows of a map can be rows of this structure."""
+    """Return whether rows of a map can be rows of this structure."""
     if table.width != len(map_.columns):
         return False
     for column, stored in zip(table.columns, map_.columns, strict=False):
@@ -236,7 +237,7 @@ def _column(column: DescribedColumn, charset: str) -> MyColumn:
 
 
 def _statement(table: MyTable) -> str:
-    """What the history shows; readers take the structure that stands beside it."""
+    """Return what the history shows; its readers use the structure, which is in the same record."""
     columns = ", ".join(f"{quote_name(column.name)} {column.type_name}" for column in table.columns)
     return f"CREATE TABLE {quote_name(table.id.schema, table.id.table)} ({columns}) /* from row metadata */"
 
@@ -247,7 +248,7 @@ _WITH_LENGTH = frozenset(("CHAR", "VARCHAR", "BINARY", "VARBINARY", "DECIMAL", "
 
 @dataclass(frozen=True, slots=True)
 class _Dispute:
-    """A structure and a model that differ. `end` is where the log ended when that was seen."""
+    """A structure and a model that differ. `end` is where the log ended when the difference was seen."""
 
     statement: str
     model: MyTable
@@ -272,8 +273,8 @@ class StructureCheck:
         """Compare. Inside of a transaction that has read the table, the answer is that of its rows.
 
         Raises:
-            BusyError: the stream has to come to a change of the table first.
-            UnknownCollectionError: the table is gone.
+            BusyError: the stream has to reach a change of the table first.
+            UnknownCollectionError: the table does not exist.
             ConnectError: the two stay different.
             ServerError: the server cannot be asked.
         """
@@ -326,39 +327,39 @@ def are_alike(present: MyTable | None, model: MyTable) -> bool:
 
 
 def facts(column: MyColumn) -> tuple[object, ...]:
-    """What rows depend on."""
+    """Return what rows depend on."""
     kind = column.base_type
     length = (column.length, column.scale) if kind in _WITH_LENGTH else None
     return column.name.lower(), kind, column.unsigned, length, column.charset, column.labels, column.nullable
 
 
-#: The database that a statement is told for, and the statement.
+#: The database for which a statement runs, and the statement.
 Statement = tuple[str, str]
 
 
-def read_statements(connection: Connection, tables: Sequence[TableId], *, anew: bool) -> list[Statement]:
-    """Statements in the order in which they are told.
+def read_statements(connection: Connection, tables: Sequence[TableId], *, recreate: bool) -> list[Statement]:
+    """Return statements in the order in which they are recorded.
 
     Args:
-        anew: with what comes before the tables: the server's character set, drops, and the databases.
+        recreate: with what comes before the tables: the server's character set, drops, and the databases.
 
     Raises:
         ServerError: the server cannot be asked.
     """
     found: list[Statement] = []
-    if anew:
+    if recreate:
         found.append(("", queries.charset_statement(connection)))
         found += _drops(tables)
     databases = sorted({table.schema for table in tables})
     made = queries.database_statements(connection, databases)
     for database in databases:
-        found += [(database, statement) for statement in (made[database] if anew else made[database][-1:])]
+        found += [(database, statement) for statement in (made[database] if recreate else made[database][-1:])]
         found += _tables(connection, [table for table in tables if table.schema == database])
     return found
 
 
 def recreate_statements(connection: Connection, tables: Sequence[TableId]) -> list[Statement]:
-    """Statements that drop tables and make them again as they are. Raises ServerError: the server cannot be asked."""
+    """Return statements that drop tables and make them again as they are. Raises ServerError: the server cannot be asked."""
     return [*_drops(tables), *_tables(connection, sorted(tables, key=lambda table: table.schema))]
 
 

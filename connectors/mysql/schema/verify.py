@@ -1,10 +1,9 @@
-"""Whether a schema history tells the structures that the server has, and what can be done where it does not (`connect-py history`).
+"""Verify that a schema history holds the structures that the server has, and repair it where it does not (`connect-py history`).
 
-The connector's offset says up to where the history counts. Statements that the log holds behind it are applied to what the history tells;
-the result must be what the server shows. Where it is not, a record between the table's last one and the offset is missing, or was never
-understood. A table that no later statement touches looks at the offset as it looks now: its structure can be put into the history there.
-
-Statements that change structures, from a place of the log up to its present end.
+The connector's offset says up to where the history counts. Statements that follow in the log are applied to the history's structures; the
+result must be what the server shows. If it is not, a record between the table's last one and the offset is missing, or was never
+understood. A table that no later statement concerns had at the offset the structure that it has now: that structure can be put into the
+history there.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ from connectors.mysql.server import queries
 from connectors.mysql.server.connection import Connection
 from offsets.schema_history import SETTINGS, KafkaSchemaHistory
 
-#: The server tells by a heartbeat where the log ends, where all that is left was filtered by it.
+#: A heartbeat shows where the log ends if the server filtered everything that is left.
 _HEARTBEATS = Heartbeats(period=1.0)
-#: Seconds of nothing but heartbeats after which the log is at its end, whatever they say: old servers cut places beyond 4 GB.
+#: Seconds of nothing but heartbeats after which the log is at its end, whatever they say: old servers cut positions beyond 4 GB.
 _ONLY_HEARTBEATS = 30.0
 
 #: Text, default database, and the session's modes.
@@ -43,11 +42,11 @@ Statement = tuple[str, str, int]
 
 
 def statements_after(connection: Connection, config: MySqlConfig, offset: MySqlOffset) -> list[Statement]:
-    """The statements behind an offset, in order.
+    """Return the statements after an offset, in order.
 
     Raises:
         ServerError: the log cannot be read, or no longer from there on.
-        LostConnectionError: the connection broke, or nothing comes any more.
+        LostConnectionError: the connection broke, or nothing arrives.
         MalformedEventError: an event cannot be decoded.
     """
     end = queries.log_status(connection, config)
@@ -64,9 +63,9 @@ def statements_after(connection: Connection, config: MySqlConfig, offset: MySqlO
     file = offset.file
     try:
         if isinstance(gtids, MariadbGtidSet):
-            client.dump_behind(gtids.position())
+            client.dump_mariadb(gtids.position())
         elif gtids is not None:
-            client.dump_after(gtids.encode())
+            client.dump_gtids(gtids.encode())
         else:
             client.dump_from(offset.file, offset.pos)
         moved = time.monotonic()
@@ -106,11 +105,11 @@ class Finding:
 
 
 @dataclass(slots=True)
-class _Told:
-    """What the history tells.
+class _History:
+    """The content of the history.
 
     Attributes:
-        last: of each table the place of its last record.
+        last: of each table the position of its last record.
         offset: up to where it counts.
     """
 
@@ -124,7 +123,7 @@ class HistoryCheck:
     """One check, and the repair of what it found. Used by one thread.
 
     Args:
-        offset: of the connector; None takes the place of the last record.
+        offset: of the connector; None for the position of the last record.
     """
 
     def __init__(self, config: MySqlConfig, offset: MySqlOffset | None) -> None:
@@ -136,7 +135,7 @@ class HistoryCheck:
         self.records = 0
 
     def run(self) -> list[Finding]:
-        """What is wrong, the history first.
+        """Return the findings, those about the history first.
 
         Raises:
             ConnectError: Kafka or the server cannot be asked.
@@ -186,9 +185,11 @@ class HistoryCheck:
 
     # -- the history -------------------------------------------------------------------------------------------------------------------
 
-    def _read(self, history: KafkaSchemaHistory) -> _Told:
+    def _read(self, history: KafkaSchemaHistory) -> _History:
         until = None if self._offset is None else self._offset.dump()
-        told = _Told(HistoryFold(self._partition, until, self._config.gtid_sources, by_place=self._config.flag("gtid.ignore.on.recovery")))
+        told = _History(
+            HistoryFold(self._partition, until, self._config.gtid_sources, by_file_position=self._config.flag("gtid.ignore.on.recovery"))
+        )
         if not history.exists():
             self._findings.append(Finding(f"The topic '{history.topic}' does not exist: all structures are missing"))
             return told
@@ -204,7 +205,7 @@ class HistoryCheck:
             self._offset = replace(MySqlOffset.load(dict(told.offset)), snapshot=None)
         return told
 
-    def _add(self, told: _Told, number: int, value: bytes) -> None:
+    def _add(self, told: _History, number: int, value: bytes) -> None:
         try:
             counts = told.fold.add(value)
         except DataError as error:
@@ -231,7 +232,7 @@ class HistoryCheck:
 
     # -- the server --------------------------------------------------------------------------------------------------------------------
 
-    def _compare(self, connection: Connection, told: _Told) -> None:
+    def _compare(self, connection: Connection, told: _History) -> None:
         if self._offset is None:
             self._findings.append(Finding("The history is empty, and no offset of the connector was given: its structures are not needed"))
             return
@@ -258,8 +259,9 @@ class HistoryCheck:
             text = f"{id_} {wrong} in the history: a record is missing between {since} and {end}{later}{doubt}"
             self._findings.append(Finding(text, id_, None if id_ in touched else found))
 
-    def _expected(self, connection: Connection, told: _Told) -> tuple[Tables, set[TableId], set[TableId]]:
-        """The structures after the statements behind the offset; the tables that these touch; those of which one is not understood."""
+    def _expected(self, connection: Connection, told: _History) -> tuple[Tables, set[TableId], set[TableId]]:
+        """Return the structures after the statements that follow the offset, the tables that these concern, and those of which one is not
+        understood."""
         assert self._offset is not None
         tables, touched = told.fold.tables(), set[TableId]()
         unsure = set(told.fold.unsure)
@@ -294,7 +296,7 @@ def _place(position: Mapping[str, Any]) -> str:
 
 
 def _difference(present: MyTable, model: MyTable) -> str:
-    """The first difference, in words."""
+    """Return the first difference, in words."""
     ours, theirs = [column.name.lower() for column in model.columns], [column.name.lower() for column in present.columns]
     if ours != theirs:
         return f"columns {', '.join(ours)}; the server has {', '.join(theirs)}"

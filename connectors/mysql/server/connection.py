@@ -1,13 +1,13 @@
-"""A connection for statements. The only home of the driver, besides `binlog_client.py`, which takes over a connection's socket.
+"""A connection for statements: the login, statements, and large results. Only this module uses the driver, except for `binlog/client.py`,
+which takes over a connection's socket.
 
-A large result, read from the socket as it is asked for. It takes the driver's connection over until its last row was read.
+The login does not disclose the password: by default, the driver answers whatever a server asks for. A machine between us and the server, or
+in its place, may ask for the password as it is (`mysql_clear_password`, `dialog`), for a hash that can be inverted (`mysql_old_password`),
+or for the password encrypted with its own public key (`sha256_password`, `caching_sha2_password`). Over a connection without TLS these are
+refused, as Connector/J and libmysqlclient do; the last is allowed by Connector/J's property `allowPublicKeyRetrieval`. TLS that verifies no
+certificate protects from listeners, but not from a machine in the server's place.
 
-A login that does not give the password away: left to itself, the driver answers whatever a server asks for.
-
-A machine between us and the server, or in its place, may ask for the password as it is (`mysql_clear_password`, `dialog`), for a hash that
-can be undone (`mysql_old_password`), or for the password under a public key of its own (`sha256_password`, `caching_sha2_password`). Over a
-connection without TLS these are refused, as Connector/J and libmysqlclient do; the last is allowed by Connector/J's property
-`allowPublicKeyRetrieval`. TLS that verifies no certificate keeps listeners away, but not a machine in the server's place.
+A large result (`TextResult`) is read from the socket on demand. It owns the driver's connection until its last row was read.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class TextResult:
     """The rows of one statement.
 
     Args:
-        receive: gives some of the next bytes, at most so many, and none when the connection ended. Raises ServerError.
+        receive: returns some of the next bytes, up to a number, and none when the connection ended. Raises ServerError.
         ended: called when the last row was read.
         characters: of each column, whether its values are characters.
         where: for messages.
@@ -64,7 +64,7 @@ class TextResult:
             raise LostConnectionError(f"{self._where} sent a row that cannot be read: {error}") from None
 
     def packets(self, rows: int, size: int) -> tuple[list[bytes], int]:
-        """Up to so many rows, of about so many bytes.
+        """Return up to `rows` rows, of about `size` bytes.
 
         Returns:
             The rows as they came, none after the last one, and their bytes.
@@ -84,7 +84,7 @@ class TextResult:
         return found, total
 
     def _special(self, found: list[bytes]) -> bool:
-        """Take a packet that is no usual row. Returns whether all of it was there."""
+        """Handle a packet that is no usual row. Returns whether all of it was there."""
         data, at = self._data, self._at
         size = packet_size(data, at) or 0
         if size - 4 == 0xFFFFFF:
@@ -256,7 +256,7 @@ class Connection:
         self.query(statement)
 
     def query(self, statement: str) -> list[Row]:
-        """All rows of a statement. Raises ServerError."""
+        """Return all rows of a statement. Raises ServerError."""
         try:
             with self._driver.cursor(pymysql.cursors.Cursor) as cursor:
                 cursor.execute(statement)
@@ -271,7 +271,7 @@ class Connection:
             raise server_error(error, f"A statement failed on {self._settings.host}:{self._settings.port}") from error
 
     def _kill(self) -> None:
-        """Make the server give up what the session was asked for; whatever fails, the session itself is gone."""
+        """Make the server give up the session's statement; whatever fails, the session itself is lost."""
         thread = self.thread_id
         try:
             other = _connect(self._settings)
@@ -282,7 +282,7 @@ class Connection:
             log.debug("The statement of the session %d may go on: %s", thread, error)
 
     def sql_state(self) -> str:
-        """The SQLSTATE of the last statement, which the driver does not keep. Raises ServerError."""
+        """Return the SQLSTATE of the last statement, which the driver does not keep. Raises ServerError."""
         self.execute("GET DIAGNOSTICS CONDITION 1 @connect_py_state = RETURNED_SQLSTATE")
         return self.texts("SELECT @connect_py_state")[0][0]
 
@@ -292,7 +292,7 @@ class Connection:
         self.execute("DEALLOCATE PREPARE connect_py")
 
     def texts(self, statement: str) -> list[tuple[str, ...]]:
-        """All rows as texts, NULL as an empty one. Raises ServerError."""
+        """Return all rows as texts, NULL as an empty one. Raises ServerError."""
         return [tuple("" if value is None else value.decode("utf-8", "replace") for value in row) for row in self.query(statement)]
 
     def result(self, statement: str, characters: Sequence[bool]) -> TextResult:
@@ -331,12 +331,12 @@ class Connection:
 
     @property
     def driver(self) -> pymysql.connections.Connection[Any]:
-        """For `binlog_client.py`."""
+        """The driver's connection, for `binlog/client.py`."""
         return self._driver
 
 
 def _is_timeout(error: Exception) -> bool:
-    """Whether the driver waited for an answer for too long."""
+    """Return whether the driver waited for an answer for too long."""
     return isinstance(error, TimeoutError) or (isinstance(error, pymysql.OperationalError) and "timed out" in str(error))
 
 
@@ -361,7 +361,7 @@ def _connect(settings: ConnectionSettings) -> pymysql.connections.Connection[Any
         charset="utf8mb4",
         autocommit=True,
         connect_timeout=max(1, round(settings.connect_timeout)),
-        # of the login too: a server that takes connections and says nothing is none
+        # of the login too: a server may accept connections and answer nothing
         read_timeout=settings.connect_timeout,
         conv={},
         use_unicode=False,
@@ -383,8 +383,8 @@ def _connect(settings: ConnectionSettings) -> pymysql.connections.Connection[Any
 
 
 def notice_silence(connected: socket.socket) -> None:
-    """Let the system notice a peer that is gone without a word, in about two minutes in place of two hours: while an answer is awaited,
-    and while one is sent."""
+    """Let the system notice a peer that vanished, in about two minutes instead of two hours: while an answer is awaited, and while data is
+    sent."""
     for name, value in _PROBES.items():
         option = getattr(socket, name, None)
         if option is not None:
@@ -392,12 +392,12 @@ def notice_silence(connected: socket.socket) -> None:
 
 
 def _tls(settings: ConnectionSettings) -> ssl.SSLContext | None:
-    """By ``database.ssl.mode``; `preferred` takes TLS where the server has it. Where a trust store is given, the server's certificate is
-    held to it, as the reference does of its connection to the log. Raises ConfigError: a store cannot be read."""
+    """Make the context for ``database.ssl.mode``; `preferred` uses TLS where the server has it. With a trust store, the server's
+    certificate is checked against it, as Debezium does on its connection to the log. Raises ConfigError: a store cannot be read."""
     if settings.ssl_mode == "disabled":
         return None
     if settings.ssl_mode in ("preferred", "required") and not settings.ssl_ca:
-        # the system's authorities, which nothing is held to, take 27 ms to load: at every connection, if the driver makes the context
+        # loading the system's authorities, which are not used here, takes 27 ms at every connection if the driver makes the context
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

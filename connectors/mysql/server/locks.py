@@ -1,6 +1,5 @@
-"""The locks under which a snapshot's moment is taken, by `snapshot.locking.mode` (mysql.md §6.1 to §6.3).
-
-The moment of a session: a transaction that sees the database as it was when it began, and what that does not keep.
+"""The locks under which a snapshot's transactions begin (`snapshot.locking.mode`), and the consistent snapshot of a session: a transaction
+that sees the database as it was when it began.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from connectors.mysql.server.connection import Connection, quote_literal, quote_
 log = logging.getLogger(__name__)
 
 
-#: A session that holds a lock or a moment may have nothing to do for as long as the rows take.
+#: A session that holds a lock or a consistent snapshot may have nothing to do for as long as the rows take.
 _IDLE_SECONDS = 7 * 24 * 3600
-#: The server's word that a table is not what it was.
+#: Errors by which the server says that a table has changed.
 _CHANGED = errors.GONE | {errors.UNKNOWN_COLUMN}
 
 
 def prepare_session(connection: Connection, config: MySqlConfig) -> None:
-    """How long a session waits for locks and may be idle, and what its transactions see. Raises ServerError."""
+    """Set how long a session waits for locks and may be idle, and what its transactions see. Raises ServerError."""
     seconds = max(1, config.number("snapshot.lock.timeout.ms") // 1000)
     connection.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     connection.execute(f"SET SESSION lock_wait_timeout = {seconds}, wait_timeout = {_IDLE_SECONDS}")
@@ -46,7 +45,7 @@ def begin_consistent_snapshot(connection: Connection) -> None:
 
 @contextmanager
 def retry_altered_table(table: TableId) -> Iterator[None]:
-    """A table that was altered since the moment was taken, before it was first read, is read in another attempt, behind that change.
+    """Have a table that was altered after the consistent snapshot began, before it was first read, read in another attempt.
 
     InnoDB says so of its own accord where the columns are still there (`ER_TABLE_DEF_CHANGED`, which passes).
     """
@@ -78,7 +77,7 @@ class SnapshotLocks:
         self.with_tables = False
 
     def take(self, captured: Sequence[TableId]) -> None:
-        """The global lock, or that of the captured tables in its place.
+        """Lock everything, or the captured tables where the global lock is refused.
 
         Raises:
             FatalTaskError: a right is missing, or the mode forbids the second.
@@ -103,7 +102,7 @@ class SnapshotLocks:
 
     def begin(self) -> None:
         """Begin the transaction that reads, once the position is known: a lock that lets others commit (Percona's) or none must not let
-        a change fall between the two. Locked tables do not change, and a transaction's start would let them go."""
+        a change fall between the two. Locked tables do not change, and a transaction's start would release them."""
         if not self.with_tables:
             if self._mode in _CONSISTENT:
                 begin_consistent_snapshot(self._connection)
@@ -111,17 +110,17 @@ class SnapshotLocks:
                 self._connection.execute("START TRANSACTION")
 
     def structures_read(self) -> None:
-        """Let the lock go, where rows do not need it."""
+        """Release the lock where rows do not need it."""
         if not self.with_tables and self._mode in _CONSISTENT:
-            self.let_go()
+            self.release()
 
     def hand_over(self, captured: Sequence[TableId]) -> Connection | None:
-        """Where tables are locked in place of the global lock, let them go once another session has taken the moment.
+        """Where tables are locked instead of everything, release them once another session has begun the consistent snapshot.
 
-        (The reference holds them until the last row was read. So does this one with `extended`, and where a table has no transactions.)
+        (Debezium keeps them until the last row was read. So do we with `extended`, and where a table has no transactions.)
 
         Returns:
-            The session that reads in place of this one; None where this one goes on.
+            The session that reads instead of this one; None where this one does.
         """
         if not self.with_tables or self._mode not in _CONSISTENT or not _have_transactions(self._connection, captured):
             return None
@@ -129,26 +128,26 @@ class SnapshotLocks:
         try:
             prepare_session(other, self._config)
             begin_consistent_snapshot(other)
-            self.let_go()
+            self.release()
         except BaseException:
             other.close()
             raise
         return other
 
     def rows_read(self) -> None:
-        """Let go whatever is left."""
+        """Release what is still locked."""
         if self._is_held and (self.with_tables or self._mode == "extended"):
-            self.let_go()
+            self.release()
         self._connection.execute("ROLLBACK")
 
-    def let_go(self) -> None:
-        """Others read the rows, at a moment that they have taken."""
+    def release(self) -> None:
+        """Unlock: others read the rows, in consistent snapshots that have begun."""
         if self._is_held:
             self._connection.execute("UNLOCK TABLES")
         self._is_held = False
 
     def _lock_tables(self, captured: Sequence[TableId]) -> None:
-        """Locks in place of the global one (mysql.md §6.2)."""
+        """Lock the captured tables instead of everything (`MySqlSnapshotLockProvider`)."""
         grants = [row[0].upper() for row in self._connection.texts("SHOW GRANTS FOR CURRENT_USER")]
         if not any("ALL" in grant or "LOCK TABLES" in grant or "FLUSH_TABLES" in grant for grant in grants):
             raise FatalTaskError(
@@ -174,7 +173,7 @@ class SnapshotLocks:
 
 
 def _have_transactions(connection: Connection, tables: Sequence[TableId]) -> bool:
-    """Whether a transaction keeps its view of all the tables: whether they are InnoDB's."""
+    """Return whether a transaction keeps its view of all the tables: whether they are InnoDB's."""
     engines = connection.texts(
         "SELECT table_schema, table_name, engine FROM information_schema.tables WHERE table_schema IN "  # noqa: S608  # quoted
         f"({', '.join(quote_literal(schema) for schema in sorted({table.schema for table in tables}) or [''])})"

@@ -1,9 +1,13 @@
-"""What the connector asks of a server besides rows: its log, its settings, its tables (mysql.md §2, §5, §6.1). Reads only."""
+"""What the connector asks a server apart from rows: its log, its settings, its tables. Reads only.
+
+`GeneralSession` is the session for everything outside the stream: chunks, watermarks, the user's statements, and blocking snapshots.
+"""
 
 from __future__ import annotations
 
 import logging
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,12 +21,17 @@ from connectors.mysql.server.connection import Connection, quote_literal, quote_
 
 log = logging.getLogger(__name__)
 
-#: The first version whose statement is SHOW BINARY LOG STATUS (8.2) by the reference's reckoning: older ones may lack it.
+#: The first version whose statement is SHOW BINARY LOG STATUS (8.2) according to Debezium: older ones may lack it.
 _NEW_STATEMENT = (8, 4)
-#: A busy MariaDB is asked so often for a place and GTIDs that belong together.
+#: How often a busy MariaDB is asked for a position and GTIDs that belong together.
 _STATUS_ATTEMPTS = 10
-#: Behind the magic number of a log file.
+#: The first event follows the magic number of a log file.
 _FIRST_EVENT = 4
+
+#: A general session that was idle for longer is tested before it is used.
+_IDLE_SECONDS = 20.0
+#: How long a chunk waits for a table that another session holds exclusively; the server counts in seconds.
+_LOCK_WAIT_SECONDS = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +44,7 @@ class LogStatus:
 
 
 def open_connection(config: MySqlConfig) -> Connection:
-    """A session for statements, after `database.initial.statements`. Raises ServerError."""
+    """Return a session for statements, after `database.initial.statements`. Raises ServerError."""
     connection = Connection(config.connection)
     text = config.raw.get("database.initial.statements", "")
     for statement in re.split(r"(?<!;);(?!;)", text):
@@ -44,8 +53,40 @@ def open_connection(config: MySqlConfig) -> Connection:
     return connection
 
 
+class GeneralSession:
+    """Opens the session on first use, and again when the server or a firewall cut it while it was idle. Used by the task's thread."""
+
+    def __init__(self, config: MySqlConfig) -> None:
+        self._config = config
+        self._connection: Connection | None = None
+        self._used = 0.0
+
+    def __call__(self) -> Connection:
+        """Return the open session. Raises ServerError."""
+        now = time.monotonic()
+        if self._connection is not None and now - self._used > _IDLE_SECONDS:
+            try:
+                self._connection.execute("DO 0")
+            except LostConnectionError as error:
+                log.debug("The idle session is gone: %s", error)
+                self.close()
+        if self._connection is None:
+            self._connection = open_connection(self._config)
+            self._connection.execute(f"SET SESSION lock_wait_timeout = {_LOCK_WAIT_SECONDS}")
+            # names come back in backticks, whatever the server's own mode is
+            self._connection.execute("SET SESSION sql_mode = REPLACE(@@sql_mode, 'ANSI_QUOTES', '')")
+        self._used = now
+        return self._connection
+
+    def close(self) -> None:
+        """End the session; never fails."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
 def variable(connection: Connection, name: str) -> str:
-    """A global variable's text, empty for one that the server does not know. Raises ServerError."""
+    """Return a global variable's text, empty for one that the server does not know. Raises ServerError."""
     rows = connection.texts(f"SHOW GLOBAL VARIABLES LIKE {quote_literal(name)}")
     return rows[0][1] if rows else ""
 
@@ -57,17 +98,17 @@ def lower_case_table_names(connection: Connection) -> int:
 
 
 def is_mariadb(config: MySqlConfig) -> bool:
-    """Whether the connector is MariaDB's, whose transactions all have GTIDs of another form."""
+    """Return whether the connector is MariaDB's, whose transactions all have GTIDs of another form."""
     return config.connector == "mariadb"
 
 
 def has_gtids(connection: Connection, config: MySqlConfig) -> bool:
-    """Whether every transaction has a GTID. Raises ServerError."""
+    """Return whether every transaction has a GTID. Raises ServerError."""
     return is_mariadb(config) or variable(connection, "GTID_MODE").upper() == "ON"
 
 
 def status_statement(connection: Connection, config: MySqlConfig) -> str:
-    """The statement that shows where the log ends.
+    """Return the statement that shows where the log ends.
 
     Raises:
         ServerError: the connection broke, or a server that must know the statement refused it.
@@ -90,7 +131,7 @@ def status_statement(connection: Connection, config: MySqlConfig) -> str:
 
 
 def log_status(connection: Connection, config: MySqlConfig) -> LogStatus:
-    """Where the log ends.
+    """Return where the log ends.
 
     Raises:
         FatalTaskError: the server keeps no log, or does not show it.
@@ -114,7 +155,8 @@ def _status(connection: Connection, statement: str) -> tuple[str, ...]:
 
 
 def _mariadb_status(connection: Connection, statement: str, row: tuple[str, ...]) -> LogStatus:
-    """The statement does not show GTIDs: they are asked for besides, and belong to the place if the log did not grow meanwhile."""
+    """Return MariaDB's log end. The statement shows no GTIDs: they are queried separately, and fit the position if the log did not grow
+    meanwhile."""
     for _ in range(_STATUS_ATTEMPTS):
         gtids = connection.texts("SELECT @@global.gtid_binlog_pos")[0][0]
         again = _status(connection, statement)
@@ -126,12 +168,12 @@ def _mariadb_status(connection: Connection, statement: str, row: tuple[str, ...]
 
 
 def gtids_at(connection: Connection, file: str, position: int) -> str:
-    """MariaDB's transactions before a place; the answer is NULL where they cannot be known. Raises ServerError."""
+    """Return MariaDB's transactions before a position; the answer is NULL where they cannot be known. Raises ServerError."""
     return connection.texts(f"SELECT BINLOG_GTID_POS({quote_literal(file)}, {position})")[0][0]
 
 
 def purged_gtids(connection: Connection, config: MySqlConfig) -> Transactions:
-    """Transactions whose log the server has thrown away. Raises ServerError."""
+    """Return transactions whose log the server has purged. Raises ServerError."""
     if not is_mariadb(config):
         return GtidSet.parse(connection.texts("SELECT @@global.gtid_purged")[0][0])
     files = connection.texts("SHOW BINARY LOGS")
@@ -142,7 +184,7 @@ def purged_gtids(connection: Connection, config: MySqlConfig) -> Transactions:
 
 
 def gtids_to_skip(connection: Connection, config: MySqlConfig, position: MySqlOffset) -> Transactions | None:
-    """What a dump from a stored position is told to leave out; None where it begins at a file's position.
+    """Return the transactions that a dump from a stored position is to skip; None where it begins at a file's position.
 
     Raises:
         ServerError: the server cannot be asked.
@@ -159,7 +201,7 @@ def gtids_to_skip(connection: Connection, config: MySqlConfig, position: MySqlOf
 
 
 def log_beginning(connection: Connection, config: MySqlConfig) -> MySqlOffset:
-    """Where the log that the server still has begins.
+    """Return where the log that the server still has begins.
 
     Raises:
         FatalTaskError: the server keeps no log.
@@ -173,7 +215,7 @@ def log_beginning(connection: Connection, config: MySqlConfig) -> MySqlOffset:
 
 
 def check_log_format(connection: Connection, config: MySqlConfig) -> None:
-    """Whether the log holds whole rows, or parts of which the configuration takes what there is.
+    """Check that the log holds whole rows, or parts that the configuration accepts.
 
     Raises:
         FatalTaskError: it does not.
@@ -198,7 +240,7 @@ def check_log_format(connection: Connection, config: MySqlConfig) -> None:
 
 
 def is_available(connection: Connection, config: MySqlConfig, position: MySqlOffset) -> bool:
-    """Whether the server's log still holds everything from a position on (mysql.md §5). Raises ServerError."""
+    """Return whether the server's log still holds everything from a position on. Raises ServerError."""
     if position.gtids is not None and not config.flag("gtid.ignore.on.recovery"):
         stored = parse_transactions(position.gtids).filtered(config.gtid_sources)
         if not position.gtids.strip():
@@ -213,7 +255,7 @@ def is_available(connection: Connection, config: MySqlConfig, position: MySqlOff
 
 
 def _still_has(executed: Transactions, stored: Transactions, purged: Transactions) -> bool:
-    """Whether nothing of what is still to be read was thrown away."""
+    """Return whether nothing of what is still to be read was purged."""
     if isinstance(executed, GtidSet) and isinstance(stored, GtidSet) and isinstance(purged, GtidSet):
         missing = executed.minus(stored)
         return missing.minus(purged).contains(missing)
@@ -221,7 +263,7 @@ def _still_has(executed: Transactions, stored: Transactions, purged: Transaction
 
 
 def all_tables(connection: Connection, *, with_system: bool) -> list[TableId]:
-    """Base tables of every database that can be looked into, in order. Raises ServerError."""
+    """Return the base tables of every accessible database, in order. Raises ServerError."""
     found: list[TableId] = []
     for (database,) in connection.texts("SHOW DATABASES"):
         if database.lower() in SYSTEM_DATABASES and not with_system:
@@ -238,7 +280,7 @@ def all_tables(connection: Connection, *, with_system: bool) -> list[TableId]:
 
 
 def row_estimates(connection: Connection, tables: Sequence[TableId]) -> dict[TableId, int]:
-    """How many rows tables have by the server's statistics, as far as it has some. Raises ServerError."""
+    """Return the tables' numbers of rows by the server's statistics, as far as it has some. Raises ServerError."""
     databases = ", ".join(quote_literal(database) for database in sorted({table.schema for table in tables}))
     if not databases:
         return {}
@@ -250,7 +292,7 @@ def row_estimates(connection: Connection, tables: Sequence[TableId]) -> dict[Tab
 
 
 def charset_statement(connection: Connection) -> str:
-    """The server's defaults as the statement that begins a schema history. Raises ServerError."""
+    """Return the server's defaults as the statement that begins a schema history. Raises ServerError."""
     names = "'character_set_server', 'collation_server'"
     rows = connection.texts(f"SHOW VARIABLES WHERE Variable_name IN ({names})")
     parts = [f"{name}='{value}'" if "," in value or ";" in value else f"{name}={value}" for name, value in sorted(rows)]
@@ -258,7 +300,7 @@ def charset_statement(connection: Connection) -> str:
 
 
 def database_statements(connection: Connection, databases: Sequence[str]) -> dict[str, list[str]]:
-    """For each database the statements that make it anew. Raises ServerError."""
+    """Return for each database the statements that recreate it. Raises ServerError."""
     rows = connection.texts("SELECT schema_name, default_character_set_name, default_collation_name FROM information_schema.schemata")
     known = {name: (charset, collation) for name, charset, collation in rows}
     found = {}

@@ -1,13 +1,12 @@
-"""Rows of a result of the text protocol, from the socket's bytes to texts (page_protocol_com_query_response_text_resultset.html). No I/O.
+"""Rows of the text protocol, from the socket's bytes to texts (MySQL internals, "Text Resultset Row"). No I/O.
 
-A row is a packet of values behind their lengths. Rows stay bytes until their records are made (`packet_rows.py`), or their texts: those
-that are not characters have a character U+0000 to U+00FF for each byte.
+A row is a packet of values, each after its length. Rows stay bytes until their records are made (`snapshot/rows.py`), or their texts:
+values that are not characters get a character U+0000 to U+00FF for each byte.
 
-Rows of a result for functions that read and write them in one (`engine/encode/fused.py`).
-
-They are read as a file in memory: a value takes half of the time that places, and slices between them, take. Where the writer takes a
-moment in pieces, no text of the whole is made: `datetime texts.<digits>` (the date, with the length's character before it and the space
-behind it; hour and minute with their colons; second; fraction), `timestamp texts.0` (the date in the same way; the clock).
+`usual_rows` and `any_rows` are for functions that read rows and write records in one pass (`engine/encode/fused.py`). They read rows as a
+file in memory, which takes half the time of positions and slices. Where the writer accepts a date and time in pieces, no text of the whole
+is made: `datetime texts.<digits>` (the date, with the length's character before it and the space after it; hour and minute with their
+colons; second; fraction), `timestamp texts.0` (the date in the same way; the clock).
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from connectors.engine.encode.texts import Text
 
 #: Texts of a row, one a column.
 TextRow = tuple[Text, ...]
-#: Takes a row's bytes, and the same as a str. Raises MalformedRowError, IndexError.
+#: Reads a row's bytes, given also as a str. Raises MalformedRowError, IndexError.
 ReadRow = Callable[[bytes, str], TextRow]
 
 NULL = 0xFB
 _WHOLE_PACKET = 0xFFFFFF
-#: Bytes of the length behind the first byte of a value that is longer than 250 bytes.
+#: Bytes of the length after the first byte of a value that is longer than 250 bytes.
 LENGTH_SIZES = {0xFC: 2, 0xFD: 3, 0xFE: 8}
 #: First bytes of values that are NULL, or longer than 250 bytes. UTF-8 has none of them.
 SPECIAL = (b"\xfb", b"\xfc", b"\xfd", b"\xfe")
@@ -44,11 +43,11 @@ def split_packets(data: bytes, place: int, append: Callable[[bytes], None], limi
     """Cut rows out of a buffer.
 
     Args:
-        append: takes each row without its packet's head.
-        limit: rows at most.
+        append: receives each row without its packet's head.
+        limit: maximum number of rows.
 
     Returns:
-        The place behind the last row, and whether a packet stands there that is no usual row: an end, an error, or the first part of a row
+        The position after the last row, and whether the packet there is no usual row: an end, an error, or the first part of a row
         that is larger than a packet.
     """
     last = len(data) - 5
@@ -106,7 +105,7 @@ def _decoded(i: int, is_text: bool) -> list[str]:
 
 
 def _sized(data: bytes, place: int) -> tuple[int, int]:
-    """Where a value of more than 250 bytes begins and ends."""
+    """Return where a value of more than 250 bytes begins and ends."""
     if data[place] not in LENGTH_SIZES:
         raise MalformedRowError(f"{data[place]} begins no value")
     begin = place + 1 + LENGTH_SIZES[data[place]]
@@ -114,15 +113,15 @@ def _sized(data: bytes, place: int) -> tuple[int, int]:
 
 
 def packet_size(data: bytes, place: int) -> int | None:
-    """Bytes of the packet that begins at a place, with its head; None where its head is not all there."""
+    """Return the size of the packet that begins at a position, with its head; None while its head is incomplete."""
     return 4 + int.from_bytes(data[place : place + 3], "little") if len(data) >= place + 4 else None
 
 
 def large_row(data: bytes, place: int) -> tuple[bytes, int] | None:
-    """A row of several packets.
+    """Return a row of several packets.
 
     Returns:
-        Its bytes and the place behind it; None where it is not all there.
+        Its bytes and the position after it; None while it is incomplete.
     """
     parts = []
     while (size := packet_size(data, place)) is not None and len(data) >= place + size:
@@ -139,11 +138,11 @@ _FRACTIONS = {f"datetime texts.{digits}": digits for digits in range(7)}
 
 
 def usual_rows(characters: Sequence[bool], wanted: Sequence[Mapping[str, Stored]]) -> FusedSource:
-    """How rows stand one behind the other, of which no value is NULL or longer than 250 bytes.
+    """Return the source that reads adjacent rows of which no value is NULL or longer than 250 bytes.
 
     Args:
         characters: as of `row_function`.
-        wanted: the forms that the writer takes beside texts, of each column (`engine/encode/fused.py`).
+        wanted: the forms that the writer accepts in addition to texts, of each column (`engine/encode/fused.py`).
     """
     stored = _pieces(wanted)
     lines: list[str] = []
@@ -157,7 +156,7 @@ def usual_rows(characters: Sequence[bool], wanted: Sequence[Mapping[str, Stored]
 
 
 def any_rows(characters: Sequence[bool], wanted: Sequence[Mapping[str, Stored]]) -> FusedSource:
-    """How all others stand; see `usual_rows`."""
+    """Return the source that reads all other rows; arguments as of `usual_rows`."""
     stored = _pieces(wanted)
     single = []
     for i, is_text in enumerate(characters):
@@ -167,12 +166,12 @@ def any_rows(characters: Sequence[bool], wanted: Sequence[Mapping[str, Stored]])
 
 
 def _pieces(wanted: Sequence[Mapping[str, Stored]]) -> dict[int, Stored]:
-    """The columns whose values are read in pieces."""
+    """Return the columns whose values are read in pieces."""
     return {i: way for i, forms in enumerate(wanted) for form, way in forms.items() if form in _FRACTIONS or form == _TIMESTAMP}
 
 
 def _clock(form: str, i: int) -> list[str]:
-    """What follows a moment's date. A piece is read in 40 ns, and cut out of a text in 90."""
+    """Return statements that read what follows a date. A piece is read in 40 ns, and cut out of a text in 90."""
     if form == _TIMESTAMP:
         return [f"clock{i} = read(8)"]
     digits = _FRACTIONS[form]
@@ -192,11 +191,11 @@ def _decode_read(i: int, is_text: bool) -> list[str]:
 
 
 def _read_size(first: int, read: Callable[[int], str]) -> int:
-    """The length of a value of more than 250 bytes. Raises LookupError, TypeError, ValueError."""
+    """Return the length of a value of more than 250 bytes. Raises LookupError, TypeError, ValueError."""
     return int.from_bytes(read(LENGTH_SIZES[first]).encode("latin-1"), "little")
 
 
-#: Behind the last row, so that one which ends too late is seen: it swallows the mark, and nothing is left for the next look.
+#: Follows the last row, so that a row which ends too late is seen: it swallows the mark, and nothing is left for the next look.
 _END = "\u0100"
 _OPENING = [f"read = file_of(s + {_END!r}).read"]
 _LOOP = f"(begin := read(1)) != {_END!r}"

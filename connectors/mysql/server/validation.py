@@ -1,4 +1,4 @@
-"""The connection test of a validation (mysql.md §18): a login, and the statement that shows the log's end; tables are not looked at."""
+"""The connection test of a validation: a login, and the statement that shows the end of the log. Tables are not checked."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ log = logging.getLogger(__name__)
 
 
 def connection_problem(config: Mapping[str, str | None], connector: str) -> str | None:
-    """What is wrong with the connection, as the text of an error on `database.hostname`; None when it works."""
+    """Return what is wrong with the connection, as the text of an error on `database.hostname`; None when it works."""
     try:
         parsed = parse_config(config, connector)
     except ConnectError:
-        # what the connection does not need is for the task to say, as the reference has it
+        # problems that the connection test does not meet are reported by the task, as in Debezium
         return None
     if parsed.number("database.query.timeout.ms") < 0:
         return "Unable to connect: Illegal value for setQueryTimeout()."
@@ -31,7 +31,7 @@ def connection_problem(config: Mapping[str, str | None], connector: str) -> str 
 
 
 def _within(config: MySqlConfig, seconds: float) -> MySqlConfig:
-    """With so many seconds for the login and for each statement."""
+    """Return the settings with a timeout in seconds for the login and for each statement."""
     settings = config.connection
     query = min(settings.query_timeout or seconds, seconds)
     return replace(config, connection=replace(settings, connect_timeout=min(settings.connect_timeout, seconds), query_timeout=query))

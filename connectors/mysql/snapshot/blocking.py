@@ -1,8 +1,8 @@
-"""Blocking snapshots: rows of tables that a signal asked for, while the stream waits (debezium-common §12).
+"""Blocking snapshots: rows of tables that a signal requested, while the stream waits.
 
-Rows are those of one moment, which lies behind the place where the stream waits; so no lock is needed. What changed in between comes again
-behind the rows, and whoever applies it in order arrives at the table. Rows go out in the structures that the stream has; the schema change
-topic is told of these once more, as by the reference.
+The rows are those of one consistent snapshot, which is later than the position where the stream waits, so no lock is needed. Changes in
+between come again after the rows; a consumer that applies everything in order arrives at the table. Rows are sent in the stream's
+structures; these are sent to the schema change topic once more, as Debezium does.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ class BlockingSnapshot:
     Args:
         connection: open for it until it is finished.
         tables: in order.
-        base: the position that streaming goes on from.
-        place: the last event of the stream, which source blocks show.
-        statements: SELECTs by the names of the tables that they are read in place of.
+        base: the position from which streaming resumes.
+        position: the last event of the stream, which source blocks show.
+        statements: SELECTs that are read instead of tables, by the tables' names.
         check: whether the stream has the tables' present structures.
-        schema: tells of them.
+        schema: makes their schema change records.
 
     Attributes:
         offset: where the source stands while it runs.
         after: and when it has ended, in whatever way.
 
     Raises:
-        BusyError: the stream has to come to a change of a table first.
+        BusyError: the stream has to reach a change of a table first.
         ConnectError: it cannot begin.
     """
 
@@ -57,7 +57,7 @@ class BlockingSnapshot:
         tables: CapturedTables,
         wanted: Sequence[TableId],
         base: MySqlOffset,
-        place: EventPosition,
+        position: EventPosition,
         statements: Mapping[str, str],
         events: InitialEvents,
         metrics: SnapshotMetrics,
@@ -66,7 +66,7 @@ class BlockingSnapshot:
     ) -> None:
         self._connection = connection
         self._tables = tables
-        self._place = place
+        self._position = position
         self._statements = statements
         self._events = events
         self._metrics = metrics
@@ -81,7 +81,7 @@ class BlockingSnapshot:
             assert captured is not None
             check(connection, captured.model)
         source: tuple[int, str, str, int, dict[str, Any]] = (time.time_ns() // 1000, "true", base.file, base.pos, {})
-        self._told = schema.told_again(recreate_statements(connection, wanted), source) if schema.tells else []
+        self._schema_rows = schema.reemit_schema(recreate_statements(connection, wanted), source) if schema.emits_schema_changes else []
         self._engine: ChunkedSnapshot[TableId, bytes] = ChunkedSnapshot(whole_tables(wanted), self._open, table_ended=self._ended)
         self._counts: dict[str, int] = {}
         self._begun = False
@@ -103,12 +103,12 @@ class BlockingSnapshot:
         return self._engine.finished
 
     def next_rows(self) -> list[EncodedRow]:
-        """The next records; none when the snapshot has ended. Raises ServerError."""
+        """Return the next records; none when the snapshot has ended. Raises ServerError."""
         if not self._begun:
             self._begun = True
             self._events.started()
             self._metrics.begin(len(self._names))
-            return self._told
+            return self._schema_rows
         rows = self._engine.next_rows()
         self._metrics.events(len(rows))
         if self._engine.finished:
@@ -133,7 +133,7 @@ class BlockingSnapshot:
         return TableRows(
             self._connection,
             captured,
-            snapshot_encoder(captured, self._place, table_start_us()),
+            snapshot_encoder(captured, self._position, table_start_us()),
             statement=statement,
             scanned=lambda rows: self._scanned(name, rows),
         )

@@ -1,10 +1,10 @@
 """Where chunks of MySQL tables begin and end, for an initial snapshot's `ChunkPlan`.
 
-A table is cut by its primary key, else by the unique index that stands for one, where InnoDB keeps its rows in that order. Both the lookup
-of a boundary and the reading of a range are bound to that index: left alone, the server reads a whole table for a range that it takes for
-large. A key is not used whose boundaries could not be compared as they are sorted (`chunk_keys.cut_key`), or of which the index has only
-the beginnings of texts. What a key's order depends on, types and collations, is part of its name: under another collation done ranges would
-not be the same rows.
+A table is cut by its primary key, otherwise by the unique index that stands for one, where InnoDB keeps its rows in that order. Both the
+lookup of a boundary and the reading of a range are bound to that index: by itself, the server reads a whole table for a range that it
+estimates to be large. A key is not used if its boundaries could not be compared as they are sorted (`types.keys.cut_key`), or if the index
+has only prefixes of texts. What a key's order depends on, types and collations, is part of its name: under another collation completed
+ranges would not be the same rows.
 """
 
 from __future__ import annotations
@@ -49,20 +49,17 @@ class TableCuts:
         self._cuts: dict[TableId, _Cut | None] = {}
 
     def rows(self, table: TableId) -> int:
-        """See `Cuts`."""
         return self._estimates.get(table, 0)
 
     def key(self, table: TableId) -> tuple[str, ...]:
-        """See `Cuts`."""
         cut = self._cut(table)
         return () if cut is None else cut.names
 
     def is_worth_cutting(self, table: TableId) -> bool:
-        """See `Cuts`; a table's rows lie in the order of its key, or it has none to be cut by."""
+        # a table's rows lie in the order of its key, or it has none to be cut by
         return True
 
     def boundary(self, table: TableId, span: KeyRange, rows: int) -> Key | None:
-        """See `Cuts`."""
         cut = self._cut(table)
         assert cut is not None
         shown = ", ".join(part.shown for part in cut.key)
@@ -73,7 +70,7 @@ class TableCuts:
         return found[0] if found and found[0] != span.after and _is_usable(cut, found[0]) else None
 
     def part(self, chunk: Chunk[TableId]) -> str:
-        """SQL behind the table's name that chooses a chunk's rows."""
+        """Return SQL to follow the table's name that selects a chunk's rows."""
         cut = self._cut(chunk.table) if chunk.range != WHOLE else None
         return "" if cut is None else _part(cut, chunk.range)
 
@@ -100,7 +97,7 @@ class TableCuts:
 
 
 def _indexes_sql(table: TableId) -> str:
-    """Unique indexes: names, and of each column its name, direction, how much of it, type, collation and character set."""
+    """Return unique indexes: names, and of each column its name, direction, how much of it, type, collation and character set."""
     return (
         "SELECT s.index_name, s.column_name, s.collation, s.sub_part, c.column_type, c.collation_name, c.character_set_name "  # noqa: S608  # quoted
         "FROM information_schema.statistics s JOIN information_schema.columns c ON c.table_schema = s.table_schema "
@@ -118,14 +115,14 @@ def _part(cut: _Cut, span: KeyRange) -> str:
 
 
 def _literals(cut: _Cut, values: Key | None) -> Key | None:
-    """What they look like depends on their columns."""
+    """Return values as literals, whose form depends on their columns."""
     if values is None:
         return None
     return tuple(None if value is None else part.literal(value) for part, value in zip(cut.key, values, strict=True))
 
 
 def _is_usable(cut: _Cut, values: Key) -> bool:
-    """Whether rows can be compared with a boundary; the rest of the table is one chunk where they cannot."""
+    """Return whether rows can be compared with a boundary; the rest of the table is one chunk where they cannot."""
     try:
         _literals(cut, values)
     except (DataError, ValueError):

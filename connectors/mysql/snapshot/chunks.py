@@ -1,11 +1,11 @@
-"""Chunks of MySQL tables for the incremental snapshot (mysql.md §17): rows in key order, in the structure that the stream has.
+"""Chunks of MySQL tables for the incremental snapshot: rows in key order, in the structure that the stream has.
 
-A chunk is read in a transaction, which keeps the table's structure as it is until its end; the structure is then compared with the
-stream's (`structure_check.py`).
+A chunk is read in a transaction, which keeps the table's structure until its end; then the structure is compared with the stream's
+(`StructureCheck`).
 
 A transaction's changes are in the log, and so in the stream, before other sessions see them. A chunk must not be older than what the stream
 has already shown, so reading waits until all transactions that the stream has shown are executed (GTIDs; without them the server must
-commit in the order of its log, as it does by default, and the low watermark is what waits).
+commit in the order of its log, as it does by default, and the low watermark waits).
 """
 
 from __future__ import annotations
@@ -37,15 +37,13 @@ from connectors.mysql.types.keys import ChunkKey, chunk_key
 
 log = logging.getLogger(__name__)
 
-#: How long a chunk waits for a streamed transaction to become visible before streaming goes on in between.
+#: How long a chunk waits for a streamed transaction to become visible before streaming continues in between.
 VISIBLE_WAIT_SECONDS = 1
-#: The same of a table that somebody holds exclusively; the server counts in seconds.
-LOCK_WAIT_SECONDS = 1
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkRow:
-    """A row that waits for its place in the stream.
+    """A row that waits for its position in the stream.
 
     Attributes:
         image: JSON text of the row.
@@ -60,7 +58,7 @@ class MySqlChunks:
     """`ChunkReader` on the general connection; used by the task's thread.
 
     Args:
-        general: the connection of now.
+        general: returns the task's open session, which may be a new one after a reconnect.
         tables: captured tables in the stream's structures.
         models: the names of the captured tables that the stream knows.
         check: compares structures.
@@ -90,7 +88,6 @@ class MySqlChunks:
 
     @property
     def structure(self) -> object:
-        """See `ChunkReader`."""
         return self._structure
 
     def stream_begins(self) -> None:
@@ -98,16 +95,14 @@ class MySqlChunks:
         self._visible = GtidSet()
 
     def table(self, name: str) -> TableId | None:
-        """The captured table that a signal names; None without one."""
+        """Return the captured table that a signal names; None without one."""
         wanted = name.replace("`", "").replace('"', "")
         return next((id_ for id_ in self._models() if str(id_) in (name, wanted)), None)
 
     def names(self) -> Sequence[str]:
-        """See `ChunkReader`."""
         return [str(id_) for id_ in self._models()]
 
     def maximum(self, wanted: WantedCollection) -> StoredKey | None:
-        """See `ChunkReader`."""
         captured = self._find(wanted)
         key = self._key(captured, wanted)
         query = ChunkQuery(_key_columns(key), condition=wanted.condition, descending=True)
@@ -116,7 +111,6 @@ class MySqlChunks:
         return _stored(key, rows[0]) if rows else None
 
     def read(self, wanted: WantedCollection, after: StoredKey | None, until: StoredKey, limit: int) -> Chunk[ChunkRow]:
-        """See `ChunkReader`."""
         self._await_visible()
         captured = self._find(wanted)
         key = self._key(captured, wanted)
@@ -138,14 +132,20 @@ class MySqlChunks:
         last = _stored(key, rows[-1][width:])
         return Chunk([_encoded(captured, charsets, row[:width]) for row in rows], last)
 
-    def records(self, rows: Sequence[ChunkRow], place: EventPosition) -> list[EncodedRow]:
-        """Records of rows that have found their place behind an event of the stream."""
+    def records(self, rows: Sequence[ChunkRow], position: EventPosition) -> list[EncodedRow]:
+        """Return records of rows that follow an event of the stream."""
         if not rows:
             return []
         table, now_ns = rows[0].table, time.time_ns()
         value, end = table.encoder.value, tail("r", now_ns)
         source = table.block.render(
-            now_ns // 1000, "incremental", place.file, place.pos, server_id=place.server_id, gtid=place.gtid, thread=place.thread
+            now_ns // 1000,
+            "incremental",
+            position.file,
+            position.pos,
+            server_id=position.server_id,
+            gtid=position.gtid,
+            thread=position.thread,
         )
         return [(table.route, row.key, value(None, row.image, source, end)) for row in rows]
 
@@ -177,7 +177,7 @@ class MySqlChunks:
         return found
 
     def _run(self, captured: CapturedTable, wanted: WantedCollection, sql: str) -> list[Row]:
-        """Rows of one moment, in the stream's structure."""
+        """Return rows of one transaction, in the stream's structure."""
         connection = self._general()
         try:
             connection.execute("START TRANSACTION READ ONLY")
@@ -189,7 +189,7 @@ class MySqlChunks:
                     raise
                 raise BusyError(f"the table {captured.id} is locked by another session: {error.reason}") from None
             except ServerError:
-                # a column may just have gone
+                # a column may just have been dropped
                 self._check(connection, captured.model)
                 raise
             self._check(connection, captured.model)
@@ -213,7 +213,7 @@ class MySqlChunks:
             self._expressions = {(captured.id, condition)}
 
     def _await_visible(self) -> None:
-        """See the module. Raises BusyError when it takes long."""
+        """Wait until all transactions that the stream has shown are visible. Raises BusyError when it takes long."""
         shown = self._shown()
         if shown is None:
             return

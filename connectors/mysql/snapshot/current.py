@@ -1,4 +1,4 @@
-"""MySQL's and MariaDB's tables as they are now (`PresentTables`). Structures are the server's, not the schema history's."""
+"""MySQL's and MariaDB's tables as they are now. Structures are the server's, not the schema history's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from connectors.mysql.position.offset import EventPosition
 from connectors.mysql.schema.captured import CapturedTables, TableFactory
 from connectors.mysql.schema.structure import StructureCheck, read_structure
 from connectors.mysql.server import queries
-from connectors.mysql.server.general import GeneralSession
+from connectors.mysql.server.queries import GeneralSession
 from connectors.mysql.snapshot.chunks import MySqlChunks
 from connectors.mysql.snapshot.rows import TableRows, snapshot_encoder, table_start_us
 
@@ -50,7 +50,6 @@ class MySqlPresentTables:
         )
 
     def names(self) -> list[str]:
-        """See `PresentTables`."""
         connection = self._general()
         self._models.clear()
         for id_ in queries.all_tables(connection, with_system=not self._config.flag("table.ignore.builtin")):
@@ -59,26 +58,21 @@ class MySqlPresentTables:
         return [str(id_) for id_ in self._tables.names()]
 
     def topic(self, name: str) -> str:
-        """See `PresentTables`."""
         id_ = self._chunks.table(name)
         return name if id_ is None else self._naming.data_topic(id_.schema, id_.table)
 
     def source(self, name: str) -> Mapping[str, str]:
-        """See `PresentTables`."""
         id_ = self._chunks.table(name)
         return {"name": self._config.topic_prefix} | ({} if id_ is None else {"db": id_.schema, "table": id_.table})
 
     def maximum(self, name: str) -> StoredKey | None:
-        """See `PresentTables`."""
         return self._with_present_structure(name, lambda: self._chunks.maximum(WantedCollection(name)))
 
     def read(self, name: str, after: StoredKey | None, until: StoredKey, limit: int) -> tuple[list[EncodedRow], StoredKey | None]:
-        """See `PresentTables`."""
         chunk = self._with_present_structure(name, lambda: self._chunks.read(WantedCollection(name), after, until, limit))
         return self._chunks.records([row for _, row in chunk.rows], EventPosition("", 0)), chunk.last
 
     def scan(self, name: str) -> Generator[list[EncodedRow]]:
-        """See `PresentTables`."""
         id_ = self._chunks.table(name)
         if id_ is not None:
             self._read_structure(id_)
@@ -94,7 +88,6 @@ class MySqlPresentTables:
             connection.close()
 
     def close(self) -> None:
-        """See `PresentTables`."""
         self._general.close()
 
     def _read_structure(self, id_: TableId) -> None:
@@ -108,7 +101,7 @@ class MySqlPresentTables:
             self._models[id_] = found[0]
 
     def _with_present_structure(self, name: str, read: Callable[[], T]) -> T:
-        """A structure that changed since it was read is read again, once."""
+        """Read; if the structure changed since it was read, read it again, once."""
         try:
             return read()
         except BusyError:

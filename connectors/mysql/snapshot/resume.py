@@ -1,22 +1,22 @@
-"""What is left of an initial snapshot of MySQL that was interrupted.
+"""The rest of an initial snapshot of MySQL that was interrupted.
 
-The moment S0 that the first attempt read, and those of further ones, are gone. The log has every change since, from the stored position on.
-So the next attempt
+The consistent snapshot S0 of the first attempt, and those of further ones, are gone. The log has every change since, from the stored
+position on. So the next attempt
 
-1. takes a new moment S1 under the locks of `snapshot.locking.mode`, and notes the log's end H there: S1 holds the transactions before H and
-   no other. The locks are let go at once, whatever the mode: transactions keep the moment;
+1. begins a new consistent snapshot S1 under the locks of `snapshot.locking.mode`, and notes the end H of the log: S1 holds the transactions
+   before H and no other. The locks are released at once, whatever the mode: transactions keep the snapshot;
 2. streams from the stored position up to H, and stops there between two transactions;
-3. reads the chunks that are left, at S1, in the structures that the stream has at H;
+3. reads the remaining chunks, at S1, in the structures that the stream has at H;
 4. streams on from H.
 
 So everything that is sent of a row is in the order of its history; `connectors/postgres/snapshot/lifecycle.py` shows why, case by case, and
-where PostgreSQL's stream lacks a large value, MySQL's has it: rows of the log are whole (`binlog_row_image=FULL`). A table that is altered
-between H and the first look at it is an error of the server's at S1, and the next attempt comes to that statement in the log. The offset
-says "unfinished" from the first row to the last, through the streaming of step 2 too, so that Debezium, which does not know our field,
-begins anew from it. An interruption of this attempt is no other case.
+where PostgreSQL's stream lacks a large value, MySQL's has it: rows of the log are whole (`binlog_row_image=FULL`). If a table is altered
+between H and the first read of it, the server reports an error at S1, and the next attempt reaches that statement in the log. The offset
+says "unfinished" from the first row to the last, also while step 2 streams, so that Debezium, which does not know our field, starts over
+from it. An interruption of this attempt is handled in the same way.
 
-Where S1 is not exactly the moment of H (`snapshot.locking.mode=none`, tables of engines without transactions), it is a little later:
-changes between the two follow rows that are newer, and lead to the same end.
+Where S1 is not exactly H (`snapshot.locking.mode=none`, tables of engines without transactions), it is slightly later: changes between the
+two follow rows that are newer, and lead to the same end.
 
 Owned by the task's thread.
 """
@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 
 class ResumedSnapshot:
-    """See the module. Step 1 is its making; the task streams up to `end`, calls `caught_up`, and then reads.
+    """The rest of the snapshot. Making it is step 1; the task streams up to `end`, calls `caught_up`, and then reads.
 
     Args:
         connection: holds the locks; it has nothing to do afterwards.
@@ -106,12 +106,12 @@ class ResumedSnapshot:
             begin_consistent_snapshot(self._own)
             self._readers.take_moment()
         finally:
-            locks.let_go()
+            locks.release()
         self.end = BinlogPosition(status.file, status.position)
         self._gtids = status.gtids
 
     def is_reached_by(self, position: MySqlOffset) -> bool:
-        """Whether the stream is there already, by what offsets tell."""
+        """Return whether the stream is there already, as far as offsets say."""
         if position.event or position.row:
             return False
         if position.gtids is not None and self._gtids is not None:
@@ -119,19 +119,19 @@ class ResumedSnapshot:
         return position.gtids is None and BinlogPosition(position.file, position.pos) == self.end
 
     def mark(self, offset: MySqlOffset) -> MySqlOffset:
-        """An offset of the stream before H: one that says that the snapshot did not end."""
+        """Return an offset of the stream before H: one that says that the snapshot did not end."""
         return replace(offset, snapshot=INITIAL, progress=self._progress.text)
 
     def caught_up(self, position: MySqlOffset, tables: CapturedTables) -> None:
-        """The stream is at H; what is left is read now. Raises ConnectError."""
+        """Start to read what is left, with the stream at H. Raises ConnectError."""
         assert self._readers is not None
         # the history may remember a table that was renamed away
         present = set(queries.all_tables(self._own, with_system=not self._config.flag("table.ignore.builtin")))
         wanted = self._config.filters.snapshot_order(table for table in tables.names() if table in present)
-        place = EventPosition(self.end.file, self.end.pos)
+        begin = EventPosition(self.end.file, self.end.pos)
         captured = self._config.filters.snapshot_names(tables.names())
         self._rows = SnapshotRows(
-            self._own, self._config, tables, wanted, captured, place, self._progress, self._readers, self._events, self._metrics
+            self._own, self._config, tables, wanted, captured, begin, self._progress, self._readers, self._events, self._metrics
         )
         self.offset = self.mark(position)
 
@@ -151,7 +151,7 @@ class ResumedSnapshot:
         return self.offset
 
     def next_rows(self) -> list[EncodedRow]:
-        """See `SnapshotRows.next_rows`."""
+        """Return the next records, as `SnapshotRows.next_rows`."""
         assert self._rows is not None
         rows = self._rows.next_rows()
         if self._rows.finished:
@@ -165,7 +165,7 @@ class ResumedSnapshot:
         return rows
 
     def close(self) -> None:
-        """End the reading, wherever it is."""
+        """Stop reading, wherever it is."""
         if self._rows is not None:
             self._rows.close()
         if self._readers is not None:

@@ -1,8 +1,7 @@
 """The rows of a table, or of a part of it, in a snapshot: from the server's result to records with their markers.
 
-Used by the task's thread, and by the processes that read beside it.
-
-Rows of a result to records: many at a time, from the bytes that the server sent to those that Kafka gets.
+Many rows are converted at a time, from the bytes that the server sent to those that Kafka gets (`PacketRows`). Used by the task's thread,
+and by the processes that read in parallel.
 """
 
 from __future__ import annotations
@@ -41,14 +40,14 @@ class PacketRows:
         self._any: FusedRows | None = None
 
     def texts(self, row: bytes) -> TextRow:
-        """A row's values, one a column of events. Raises DataError: it is no such row."""
+        """Return a row's values, one a column of events. Raises DataError: it is no such row."""
         try:
             return self._read_row(row, row.decode("latin-1"))
         except (MalformedRowError, IndexError) as error:
             raise DataError(f"A row of {self._table.id} cannot be read: {error}") from None
 
     def records(self, rows: Sequence[bytes], source: bytes, tail: bytes) -> list[EncodedRow]:
-        """Records of a snapshot's rows.
+        """Return records of a snapshot's rows.
 
         Args:
             source: the block that all of them share.
@@ -99,10 +98,10 @@ class TableRows:
 
     Args:
         encode: see `snapshot_encoder`.
-        part: SQL behind the table's name that chooses rows, with a leading space.
-        statement: a SELECT that is read in the table's place.
-        scanned: told of the number of rows of each read.
-        changes_pass: whether a table that is not what it was raises RetriableError; a statement of the user's is another matter.
+        part: SQL after the table's name that selects rows, with a leading space.
+        statement: a SELECT that is read instead of the table.
+        scanned: called with the number of rows of each read.
+        changes_pass: whether a table that has changed raises RetriableError; a statement of the user's is another matter.
     """
 
     def __init__(
@@ -128,27 +127,27 @@ class TableRows:
             self._result = connection.result(f"SELECT {names} FROM {source}", [False] * len(table.places))  # noqa: S608  # quoted names; an override is the user's own
 
     def read(self) -> list[bytes] | None:
-        """Up to a batch's bounds; None after the last one."""
+        """Return rows up to a batch's bounds; None after the last one."""
         rows, _ = self._result.packets(self._rows_together, MAX_BYTES)
         self._scanned(len(rows))
         return rows or None
 
 
 def table_start_us() -> int:
-    """The time that rows of a table show whose reading begins now: the reference's clock of a snapshot has whole seconds."""
+    """Return the time that rows show of a table whose reading begins now: Debezium's clock of a snapshot has whole seconds."""
     return int(time.time()) * 1_000_000
 
 
-def snapshot_encoder(table: CapturedTable, place: EventPosition, ts_us: int) -> Encode:
-    """What makes records of a table's raw rows.
+def snapshot_encoder(table: CapturedTable, position: EventPosition, ts_us: int) -> Encode:
+    """Return the function that makes records of a table's raw rows.
 
     Args:
-        place: that source blocks show.
+        position: the position that source blocks show.
         ts_us: see `table_start_us`.
     """
     sources = {
         marker: table.block.render(
-            ts_us, marker.value, place.file, place.pos, server_id=place.server_id, gtid=place.gtid, thread=place.thread
+            ts_us, marker.value, position.file, position.pos, server_id=position.server_id, gtid=position.gtid, thread=position.thread
         )
         for marker in Marker
     }

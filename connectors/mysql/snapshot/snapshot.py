@@ -1,17 +1,15 @@
-"""The initial snapshot of MySQL: structures and rows at one position of the log (mysql.md §6).
+"""The initial snapshot of MySQL: structures and rows at one position of the log.
 
 Consistency. Under a global read lock one transaction with a consistent view begins and the end of the log is read: rows and structures
-are those of that position. The lock is let go once the structures are read. Where it is refused, the captured tables are locked in its
-place; since letting them go would end the transaction, another session takes the moment then (`locks.py`). The offset says "unfinished"
-until the last row, and what is done so far; `rest.py` says how the next attempt goes on from there.
+are those of that position. The lock is released once the structures are read. If it is refused, the captured tables are locked instead;
+because releasing them would end the transaction, another session then begins the consistent snapshot (`server/locks.py`). The offset says
+"unfinished" until the last row, and what is done so far; `resume.py` describes how the next attempt resumes.
+
+Rows are read in chunks, by one connection or by several processes. Each process begins its own transaction while a lock keeps others from
+writing (`SnapshotReaders`), so the processes are started before there is a lock. Without a lock (`snapshot.locking.mode=none`) their
+snapshots differ slightly, and are later than the position that was noted before: changes in between come again as changes.
 
 Used by the task's thread; holds one batch of rows.
-
-The rows of a snapshot of MySQL, in chunks, read by one connection or by several processes.
-
-Each process takes its moment by a transaction that it begins while a lock keeps others from writing (`SnapshotReaders`), so they are
-started before there is a lock. Without a lock (`snapshot.locking.mode=none`) they see moments a little apart, behind the position that was
-noted before: changes between come again as changes.
 """
 
 from __future__ import annotations
@@ -73,24 +71,24 @@ class SnapshotReaders:
             log.info("The snapshot is read by %d processes", wanted)
 
     def take_moment(self) -> None:
-        """All of them see the database as it is now. Raises ConnectError."""
+        """Have all of them begin a consistent snapshot. Raises ConnectError."""
         take_moment(self.readers)
 
     def close(self) -> None:
-        """End them."""
+        """Stop them."""
         for reader in self.readers:
             reader.close()
         self.readers = []
 
 
 class SnapshotRows:
-    """See the module; used by the task's thread.
+    """Rows in chunks; used by the task's thread.
 
     Args:
-        connection: in the transaction that reads, or beside readers that do.
+        connection: in the transaction that reads, or in addition to the readers that do.
         wanted: tables that are there, in the order of the configuration.
         captured: all that are captured, for notifications.
-        place: that source blocks show.
+        position: the position that source blocks show.
         progress: of earlier attempts.
 
     Raises:
@@ -105,7 +103,7 @@ class SnapshotRows:
         tables: CapturedTables,
         wanted: Sequence[TableId],
         captured: Sequence[str],
-        place: EventPosition,
+        position: EventPosition,
         progress: SnapshotProgress,
         readers: SnapshotReaders,
         events: InitialEvents,
@@ -114,7 +112,7 @@ class SnapshotRows:
         self._connection = connection
         self._config = config
         self._tables = tables
-        self._place = place
+        self._position = position
         self._readers = readers
         self._began: dict[TableId, int] = {}
         estimates = queries.row_estimates(connection, wanted)
@@ -146,11 +144,11 @@ class SnapshotRows:
 
     @property
     def is_milestone(self) -> bool:
-        """See `SnapshotReading`."""
+        """Whether the offset is worth storing at once."""
         return self._reading.is_milestone
 
     def next_rows(self) -> list[EncodedRow]:
-        """The next records; none when none came in the time of a poll or the last was given out.
+        """Return the next records; none when none came in the time of a poll or the last was given out.
 
         Raises:
             RetriableError: the rest has to be read in another attempt.
@@ -159,11 +157,11 @@ class SnapshotRows:
         return self._reading.next_rows()
 
     def completed(self) -> None:
-        """All is done that follows the rows."""
+        """Note that all is done that follows the rows."""
         self._reading.completed()
 
     def close(self) -> None:
-        """End the reading, wherever it is; the connection is the caller's."""
+        """Stop reading, wherever it is; the connection is the caller's."""
         self._reading.run.close()
 
     # -- parts -------------------------------------------------------------------------------------------------------------------------
@@ -204,10 +202,10 @@ class SnapshotRows:
 
     def _describe(self, chunk: Chunk[TableId]) -> dict[str, object]:
         statement = self._config.statements.get(str(chunk.table))
-        return worker.describe(self._model(chunk.table), self._cuts.part(chunk), statement, self._place, self._start_us(chunk.table))
+        return worker.describe(self._model(chunk.table), self._cuts.part(chunk), statement, self._position, self._start_us(chunk.table))
 
     def _encoder(self, table: TableId) -> Encode:
-        return snapshot_encoder(self._captured(table), self._place, self._start_us(table))
+        return snapshot_encoder(self._captured(table), self._position, self._start_us(table))
 
     def _start_us(self, table: TableId) -> int:
         return self._began.setdefault(table, table_start_us())
@@ -245,7 +243,7 @@ class MySqlSnapshot:
     Args:
         connection: open for it alone until it is finished.
         data: whether rows are read; structures always are.
-        base: the stored position, which streaming goes on from (`snapshot.mode=recovery`); None takes the end of the log.
+        base: the stored position from which streaming resumes (`snapshot.mode=recovery`); None for the end of the log.
 
     Attributes:
         offset: where the source stands once all rows that were given out are in Kafka.
@@ -274,7 +272,7 @@ class MySqlSnapshot:
         self._schema = schema
         self._base = base
         self._data = data
-        self._told: list[EncodedRow] = []
+        self._schema_rows: list[EncodedRow] = []
         self._delayed: list[TableId] = []
         self._other: Connection | None = None
         events.started()
@@ -297,10 +295,10 @@ class MySqlSnapshot:
             if self._locks.with_tables:
                 self._delayed = [table for table in wanted if table not in set(captured)]
                 wanted = captured
-            statements = read_statements(connection, wanted, anew=True)
+            statements = read_statements(connection, wanted, recreate=True)
             self._locks.structures_read()
             self._other = self._locks.hand_over(captured)
-            self._tell(statements, is_end=not data and not self._delayed)
+            self._record_structures(statements, is_end=not data and not self._delayed)
             self._rows = SnapshotRows(
                 self._other or connection,
                 config,
@@ -332,9 +330,9 @@ class MySqlSnapshot:
         return self._rows.is_milestone
 
     @property
-    def tells(self) -> bool:
-        """Whether structures are left to be told of, before the first row."""
-        return bool(self._told)
+    def has_schema_rows(self) -> bool:
+        """Whether records of structures are left, which come before the first row."""
+        return bool(self._schema_rows)
 
     @property
     def after(self) -> MySqlOffset:
@@ -342,15 +340,15 @@ class MySqlSnapshot:
         return self.offset
 
     def next_rows(self) -> list[EncodedRow]:
-        """The next records; none when none came in the time of a poll, or the snapshot has ended.
+        """Return the next records; none when none came in the time of a poll, or the snapshot has ended.
 
         Raises:
             RetriableError: the rest is read by another attempt.
             ServerError: reading failed.
         """
-        if self._told:
+        if self._schema_rows:
             # structures come before rows, in batches of their own
-            rows, self._told = self._told[:MAX_ROWS], self._told[MAX_ROWS:]
+            rows, self._schema_rows = self._schema_rows[:MAX_ROWS], self._schema_rows[MAX_ROWS:]
             return rows
         rows = self._rows.next_rows()
         if self._rows.finished:
@@ -360,7 +358,7 @@ class MySqlSnapshot:
         return rows
 
     def close(self) -> None:
-        """End the reading, wherever it is; the connection is the caller's."""
+        """Stop reading, wherever it is; the connection is the caller's."""
         self._rows.close()
         if self._other is not None:
             self._other.close()
@@ -370,8 +368,8 @@ class MySqlSnapshot:
         if self._other is not None:
             self._other.close()
         if self._delayed:
-            self._tell(read_statements(self._connection, self._delayed, anew=False), is_end=not self._data)
-        rows, self._told = self._told, []
+            self._record_structures(read_statements(self._connection, self._delayed, recreate=False), is_end=not self._data)
+        rows, self._schema_rows = self._schema_rows, []
         self.offset = self._base if self._base is not None else replace(self.offset, snapshot=None, progress=None)
         self.finished = True
         self._rows.completed()
@@ -385,15 +383,15 @@ class MySqlSnapshot:
         gtids = None if status.gtids is None else str(status.gtids)
         return MySqlOffset(status.file, status.position, gtids, now, snapshot=INITIAL)
 
-    def _tell(self, statements: Sequence[Statement], *, is_end: bool) -> None:
-        """Tell of structures as if they were made now. Where no rows follow, the last of them ends the snapshot
+    def _record_structures(self, statements: Sequence[Statement], *, is_end: bool) -> None:
+        """Make records of structures as if they were created now. Where no rows follow, the last of them ends the snapshot
         (`MySqlSnapshotChangeEventSource.java`)."""
-        with self._schema.together():
+        with self._schema.batched_history_writes():
             for number, (database, statement) in enumerate(statements, 1):
-                self._state(database, statement, "last" if is_end and number == len(statements) else "true")
+                self._record_structure(database, statement, "last" if is_end and number == len(statements) else "true")
 
-    def _state(self, database: str, statement: str, marker: str) -> None:
+    def _record_structure(self, database: str, statement: str, marker: str) -> None:
         offset = self.offset
         source: tuple[int, str, str, int, dict[str, Any]] = (time.time_ns() // 1000, marker, offset.file, offset.pos, {})
         rows, _ = self._schema.statement(statement, database, offset.dump(), source)
-        self._told += rows
+        self._schema_rows += rows

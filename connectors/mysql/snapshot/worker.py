@@ -1,7 +1,7 @@
-"""A process that reads chunks of a MySQL snapshot beside the task's own (`serve`).
+"""A process that reads chunks of a MySQL snapshot in parallel to the task (`serve`).
 
-It has a connection of its own, which takes its moment while the task's holds the lock. Tables come in the structures that the task has. It
-encodes without schemas: these are constants, which the task puts before each payload.
+It has its own connection, which begins its consistent snapshot while the task's holds the lock. Tables come in the structures that the task
+has. It encodes without schemas: these are constants, which the task puts before each payload.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ MODULE = __name__
 
 
 def spec(config: MySqlConfig, encoding: JsonEncoding) -> dict[str, Any]:
-    """What a reader is told first; holds the password."""
+    """Return the first message to a reader; it holds the password."""
     return {"config": dict(config.raw), "connector": config.connector, "encoding": asdict(encoding)}
 
 
-def describe(model: MyTable, part: str, statement: str | None, place: EventPosition, ts_us: int) -> dict[str, Any]:
-    """A chunk for a reader, as `TableRows` and `snapshot_encoder` take it."""
-    table = {"model": asdict(model), "place": asdict(place), "ts_us": ts_us}
+def describe(model: MyTable, part: str, statement: str | None, position: EventPosition, ts_us: int) -> dict[str, Any]:
+    """Return a chunk for a reader, as `TableRows` and `snapshot_encoder` take it."""
+    table = {"model": asdict(model), "position": asdict(position), "ts_us": ts_us}
     return {"table": table, "part": part, "statement": statement}
 
 
@@ -47,16 +47,14 @@ class _Source:
         self._table: tuple[CapturedTable, Encode] | None = None
 
     def take_moment(self) -> None:
-        """See `MomentSource`."""
         prepare_session(self._connection, self._config)
         begin_consistent_snapshot(self._connection)
 
     def open(self, chunk: Mapping[str, Any]) -> TableRows:
-        """See `ChunkSource`."""
         told = chunk["table"]
         if self._table is None or told != self._told:
             table = self._factory.build(_model(told["model"]))
-            self._told, self._table = told, (table, snapshot_encoder(table, EventPosition(**told["place"]), told["ts_us"]))
+            self._told, self._table = told, (table, snapshot_encoder(table, EventPosition(**told["position"]), told["ts_us"]))
         return TableRows(self._connection, *self._table, part=chunk["part"], statement=chunk["statement"], changes_pass=True)
 
 
@@ -70,7 +68,7 @@ def _pack(row: bytes) -> bytes:
 
 
 def main() -> int:
-    """Read chunks until the task is gone, or has had enough."""
+    """Read chunks until the task ends, or needs no more."""
     logging.basicConfig(level=logging.ERROR)
     return worker.serve(_Source, _pack)
 

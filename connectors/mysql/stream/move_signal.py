@@ -1,7 +1,8 @@
-"""The signal `set-binlog-position`: reading goes on at another place of the log (`SetBinlogPositionSignal.java`).
+"""The signal `set-binlog-position`: streaming resumes at another position of the log (`SetBinlogPositionSignal.java`).
 
-Its data is `{"binlog_filename": …, "binlog_position": …}` or `{"gtid_set": …}`, the transactions that count as read. Debezium stores the
-place, which counts after a restart unless a transaction comes before it; here it is looked at, stored, and reading goes on from it.
+Its data is `{"binlog_filename": …, "binlog_position": …}` or `{"gtid_set": …}`, the transactions that count as read. Debezium only stores
+the position, which counts after a restart unless a transaction comes before it; here it is checked and stored, and streaming resumes from
+it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _LAST_POSITION = (1 << 32) - 1
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The place that is asked for: a file and a position, or the transactions before it."""
+    """The requested position: a file and a position in it, or the transactions before it."""
 
     file: str = ""
     position: int = 0
@@ -34,7 +35,7 @@ class Target:
 
 
 def target_of(data: Mapping[str, Any]) -> Target:
-    """The place that a signal's data names. Raises ConfigError, with Debezium's words."""
+    """Return the position that a signal's data names. Raises ConfigError, in Debezium's words."""
     file, position, gtids = (data.get(name) for name in ("binlog_filename", "binlog_position", "gtid_set"))
     names_place = bool(file) or position is not None
     if names_place and gtids:
@@ -64,13 +65,13 @@ def _checked(gtids: str) -> str:
 
 
 def offset_at(connection: Connection, config: MySqlConfig, target: Target, now: MySqlOffset) -> MySqlOffset:
-    """The offset of a place, where reading can begin.
+    """Return the offset of a position from which reading can begin.
 
     Args:
-        now: that of the last batch; what goes on beside the stream is kept.
+        now: that of the last batch; the state of the services around the stream is kept.
 
     Raises:
-        ConfigError: the server's log does not have the place, or cannot be read by it.
+        ConfigError: the server's log does not have the position, or cannot be read by it.
         ServerError: the server cannot be asked.
     """
     by_gtids = queries.has_gtids(connection, config) and not config.flag("gtid.ignore.on.recovery")
@@ -94,7 +95,7 @@ def offset_at(connection: Connection, config: MySqlConfig, target: Target, now: 
 
 
 def _gtids_at(connection: Connection, config: MySqlConfig, target: Target, *, by_gtids: bool) -> str | None:
-    """The transactions before a position, where there are GTIDs."""
+    """Return the transactions before a position, where there are GTIDs."""
     sizes = {row[0]: int(row[1]) for row in connection.texts("SHOW BINARY LOGS")}
     if target.position > sizes.get(target.file, -1):
         raise ConfigError(f"The server's log has no position {target.position} in a file {target.file}. Nothing was changed.")

@@ -1,17 +1,14 @@
-"""Events with rows to encoded records (mysql.md §7.4): whole events at once where nothing needs a look at single rows.
+"""Events with rows to encoded records: whole events at once where no single row needs a look.
 
-A captured table behind a number of the log: its rows' images as texts, completed where the log leaves values out.
+`TableStream` reads a captured table's row images as texts. An update's second image may hold only what changed (``binlog_row_image``), or
+differences of JSON documents: the first image has the rest. What neither has stays `UNCHANGED`, which records show as
+`unavailable.value.placeholder`, as null, or as the type's zero.
 
-An update's second image may hold only what changed (``binlog_row_image``), or differences of JSON documents: the first image has the rest.
-What neither has stays `UNCHANGED`, which records show as `unavailable.value.placeholder`, as null, or as the type's zero.
+MariaDB's system-versioned tables (`WITH SYSTEM VERSIONING`) may name no columns for it. The log then has two columns after those of the
+statement, from when and until when a row is current, and keeps each version that ends as an inserted row; a deleted row is updated to have
+an end. Debezium's task fails at such rows. `current_versions` returns what the table's readers see: the current rows and their changes.
 
-Rows of MariaDB's system-versioned tables (`WITH SYSTEM VERSIONING`) that name no columns for it (mysql.md §21).
-
-The log has two columns behind those of the statement, from when and until when a row is the present one, and keeps each version that ends
-as an inserted row of its own; a row that goes is updated to have an end. Debezium's task fails at such rows. Here they are what the table's
-readers see: the present rows and their changes.
-
-What listens to single tables of the stream: signals, and an open window.
+`Taps` are the listeners to single tables of the stream: signals, and an open window.
 """
 
 from __future__ import annotations
@@ -51,12 +48,12 @@ from connectors.mysql.model import MyTable
 from connectors.mysql.schema.captured import CapturedTable
 from connectors.mysql.stream.state import StreamState
 
-#: The end of a present row: the greatest `TIMESTAMP(6)`, of 32 bits with a sign or, since MariaDB 11.5, without.
+#: The end of a current row: the greatest `TIMESTAMP(6)`, of 32 bits with a sign or, since MariaDB 11.5, without.
 _NEVER = ("2038-01-19 03:14:07.999999", "2106-02-07 06:28:15.999999", UNCHANGED)
 
 
 def current_versions(event: Rows, read: Reader, read_after: Reader) -> list[tuple[Rows, int]]:
-    """An event without the rows of old versions, in parts of one kind each, with their numbers of rows.
+    """Return an event without the rows of old versions, in parts of one kind each, with their numbers of rows.
 
     Args:
         read: reads an image with all columns of the log.
@@ -70,15 +67,15 @@ def current_versions(event: Rows, read: Reader, read_after: Reader) -> list[tupl
     while at < len(body):
         begin = at
         texts, at = read(body, at)
-        was_present = _is_present(texts)
+        was_current = _is_current(texts)
         kind, end = event.kind, at
         if kind == "u":
             texts, at = read_after(body, at)
-            if _is_present(texts):
+            if _is_current(texts):
                 end = at
             else:
                 kind = "d"
-        if not was_present:
+        if not was_current:
             continue
         if parts and parts[-1][0].kind == kind:
             part, count = parts[-1]
@@ -88,12 +85,12 @@ def current_versions(event: Rows, read: Reader, read_after: Reader) -> list[tupl
     return parts
 
 
-def _is_present(texts: list[Text]) -> bool:
+def _is_current(texts: list[Text]) -> bool:
     return texts[-1] in _NEVER
 
 
 class TableStream:
-    """See the module. One function is made for each set of columns that images hold.
+    """A captured table that a number of the log stands for. One function is made for each set of columns that images hold.
 
     Raises:
         MalformedEventError: the map has columns of unknown types.
@@ -113,7 +110,7 @@ class TableStream:
     # -- as records --------------------------------------------------------------------------------------------------------------------
 
     def records(self, event: Rows, head: bytes, close: bytes) -> list[EncodedRow] | None:
-        """All rows of an insert as records.
+        """Return all rows of an insert as records.
 
         Args:
             head: the source block up to the row's number.
@@ -129,7 +126,7 @@ class TableStream:
         return fused.records(event.body, captured.route, ',"source":' + head.decode(), captured.encoder.closed(close))
 
     def encoded(self, event: Rows) -> list[Encoded]:
-        """Keys and objects of all images: one a row, of updates before and after. Raises as `images`, and DataError."""
+        """Return keys and objects of all images: one a row, of updates before and after. Raises as `images`, and DataError."""
         fused = self._fused_for(event)
         if fused is not None:
             found = fused.images(event.body)
@@ -138,7 +135,7 @@ class TableStream:
         return [self.captured.encoder.image(texts) for texts in self.texts(event)]
 
     def texts(self, event: Rows) -> list[list[Text]]:
-        """The texts behind `encoded`, of the columns that events have."""
+        """Return the texts of which `encoded` makes JSON, of the columns that events have."""
         images = [texts for pair in self.pairs(event) for texts in pair] if event.kind == "u" else self.images(event)
         places = self.captured.places
         if len(places) == self.captured.model.width:
@@ -146,7 +143,7 @@ class TableStream:
         return [[texts[place] for place in places] for texts in images]
 
     def _fused_for(self, event: Rows) -> FusedRows | None:
-        """The function for rows that are whole; None where values are to be filled in."""
+        """Return the function for rows that are whole; None where values are to be filled in."""
         captured = self.captured
         if event.partial or (captured.fill is not None and event.kind != "d"):
             return None
@@ -157,14 +154,14 @@ class TableStream:
             self._fused = captured.encoder.fused(rows, stream=True)
         return self._fused
 
-    def present_rows(self, event: Rows) -> list[tuple[Rows, int]]:
-        """See `current_versions`. Raises as `images`."""
+    def current_versions(self, event: Rows) -> list[tuple[Rows, int]]:
+        """Return the event's current versions (`current_versions`). Raises as `images`."""
         return current_versions(event, self._reader(event.present), self._reader(event.present_after))
 
     # -- as texts ----------------------------------------------------------------------------------------------------------------------
 
     def images(self, event: Rows) -> list[list[Text]]:
-        """Rows of an insert or a delete.
+        """Return rows of an insert or a delete.
 
         Raises:
             FatalTaskError: the model has another number of columns.
@@ -176,7 +173,7 @@ class TableStream:
         return images
 
     def pairs(self, event: Rows) -> list[tuple[list[Text], list[Text]]]:
-        """Rows of an update, before and after. Raises as `images`."""
+        """Return rows of an update, before and after. Raises as `images`."""
         before = self._reader(event.present)
         if event.partial:
             after = self._partial_readers.get(event.present_after)
@@ -194,7 +191,7 @@ class TableStream:
         return pairs
 
     def _filled(self, texts: list[Text], fill: Fill) -> list[Text]:
-        """With what is read again from the table."""
+        """Return texts with what is read again from the table."""
         places = self.captured.places
         found = fill([texts[place] for place in places])
         if found is None:
@@ -225,16 +222,16 @@ class TableStream:
 
 @dataclass(slots=True)
 class Taps:
-    """What is listened to; the owner changes it between events.
+    """The listeners; the owner changes them between events.
 
     Attributes:
         signal_table: None when the channel `source` is off.
         on_signal: carries out a signal; may emit rows.
         deletes_close: whether the deletion of a row of the signal table is a watermark.
         watched: the table of the window that waits, None without one.
-        on_event: told of the keys of its events.
-        on_truncate: told of its truncates.
-        on_structure: told of its new structure, None when it is gone.
+        on_event: called with the keys of its events.
+        on_truncate: called at its truncates.
+        on_structure: called with its new structure, None when it was dropped.
     """
 
     signal_table: TableId | None = None
@@ -283,7 +280,7 @@ class RowRecords:
         self.transaction = ""
 
     def block(self, captured: CapturedTable, header: Header) -> tuple[bytes, bytes]:
-        """What the source blocks of an event's rows say before and behind a row's number."""
+        """Return the text of the source blocks of an event's rows before and after a row's number."""
         state = self._state
         return captured.block.event(
             state.ts_us,
@@ -297,7 +294,7 @@ class RowRecords:
         )
 
     def truncate(self, captured: CapturedTable, header: Header) -> EncodedRow | None:
-        """The record of a truncate; None where they are left out."""
+        """Return the record of a truncate; None where they are left out."""
         if "t" in self._skipped:
             return None
         head, end = self.block(captured, header)
@@ -316,7 +313,7 @@ class RowRecords:
         if not table.captured.model.versioned:
             return self._take(header, event, table, passed, rows)
         count = 0
-        for part, length in table.present_rows(event):
+        for part, length in table.current_versions(event):
             found = self._take(header, part, table, min(max(passed - count, 0), length), rows)
             count += found or 0
         return count or None
@@ -339,7 +336,7 @@ class RowRecords:
         return count
 
     def _signals(self, event: Rows, table: TableStream, passed: int) -> None:
-        """Take rows of the signal table for signals, before they are encoded as the ordinary rows that they are too."""
+        """Pass on rows of the signal table as signals, before they are encoded as the ordinary rows that they are too."""
         if event.kind != "u":
             for texts in table.images(event)[passed:]:
                 self._taps.row(event.kind, texts)

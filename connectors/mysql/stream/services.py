@@ -1,11 +1,10 @@
-"""MySQL's part of what goes on beside a stream; see `connectors.engine.services`. Owned by the task's thread.
+"""MySQL's part of the services around a stream (`connectors.engine.services`), and the watermarks of its incremental snapshot. Owned by the
+task's thread.
 
-Watermarks of MySQL's incremental snapshot (mysql.md §17): rows of the signal table, or positions of the log.
-
-`read.only=true`. Debezium compares sets of GTIDs: the transactions that were executed while the chunk was read, and needs events to notice
-that they have passed. A transaction is visible a moment before it counts as executed, which such sets miss. Here the high watermark is the
-place where the log ends after the chunk: every transaction that the chunk can have seen was written to the log before it, and the server's
-heartbeats tell a stream that has caught up how far it is.
+Watermarks are rows of the signal table or, under `read.only=true`, positions of the log. Debezium compares sets of GTIDs, the transactions
+that were executed while the chunk was read, and needs events to notice that they have passed. A transaction is visible shortly before it
+counts as executed, which such sets miss. Here the high watermark is the position where the log ends after the chunk: every transaction that
+the chunk can have seen was written to the log before it, and the server's heartbeats tell a stream that has caught up how far the log is.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from connectors.mysql.schema.schema import Schema
 from connectors.mysql.schema.structure import StructureCheck
 from connectors.mysql.server import queries
 from connectors.mysql.server.connection import Connection, quote_name
-from connectors.mysql.server.general import GeneralSession
+from connectors.mysql.server.queries import GeneralSession
 from connectors.mysql.snapshot.chunks import ChunkRow, MySqlChunks
 from connectors.mysql.stream import move_signal
 from connectors.mysql.stream.rows import Taps
@@ -45,10 +44,10 @@ log = logging.getLogger(__name__)
 def watermarks_of(
     config: MySqlConfig, general: Callable[[], Connection], received: Callable[[], BinlogPosition | None]
 ) -> Watermarks | None:
-    """The way that the configuration asks for; None without any.
+    """Return the watermarks that the configuration asks for; None without any.
 
     Args:
-        general: the connection of now.
+        general: returns the task's open session, which may be a new one after a reconnect.
         received: up to where the stream was read.
     """
     if config.read_only:
@@ -78,7 +77,7 @@ class SignalTable:
 
 
 class LogPositions(Watermarks):
-    """See the module."""
+    """Watermarks that are positions of the log (`read.only=true`)."""
 
     open_at_once = True
 
@@ -90,16 +89,13 @@ class LogPositions(Watermarks):
         self._end: BinlogPosition | None = None
 
     def low(self, chunk: str) -> None:
-        """See `Watermarks`."""
         self._chunk, self._end = chunk, None
 
     def high(self, chunk: str) -> None:
-        """See `Watermarks`."""
         status = queries.log_status(self._general(), self._config)
         self._end = BinlogPosition(status.file, status.position)
 
     def passed(self) -> str:
-        """See `Watermarks`."""
         received = self._received()
         if self._end is None or received is None or received < self._end:
             return ""
@@ -108,19 +104,19 @@ class LogPositions(Watermarks):
 
 
 class MySqlServices(services.Beside[ChunkRow]):
-    """See the module.
+    """The services around the stream of MySQL.
 
     Args:
         context: the task's.
-        position: where the source stands.
-        hooks: places for races, in tests.
+        position: returns the position of the source.
+        hooks: points for races, in tests.
 
     Attributes:
-        general: the session beside the stream.
+        general: the session for everything outside the stream.
         tables: captured tables in the stream's structures; set by the task whenever it connects, as `schema` is.
         check: compares structures.
         taps: what listens to the stream's tables.
-        moves_to: where reading goes on when the batch is made; set by a signal, and taken away by the task.
+        moves_to: where reading resumes when the batch is made; set by a signal, and reset by the task.
     """
 
     def __init__(
@@ -152,36 +148,32 @@ class MySqlServices(services.Beside[ChunkRow]):
             self.taps.on_structure = self.incremental.structure_seen
 
     def attach(self, stream: ChangeStream | None) -> None:
-        """The stream of now; None when there is none."""
+        """Use another stream; None when there is none."""
         self._stream = stream
         self._chunks.stream_begins()
 
     def records(self, rows: list[ChunkRow]) -> list[EncodedRow]:
-        """See `MySqlServices`."""
         assert self._stream is not None and self.incremental is not None
-        # the reference sends a table's first window where a transaction begins, and all that follow where one ends
+        # Debezium sends a table's first window where a transaction begins, and all that follow where one ends
         return self._chunks.records(rows, self._stream.position(last_thread=self.incremental.has_sent))
 
     def watch(self, collection: str | None) -> None:
-        """See `MySqlServices`."""
         self.taps.watched = None if collection is None else self._chunks.table(collection)
 
     def position(self) -> Mapping[str, Any]:
-        """See `MySqlServices`."""
         found = self._position()
         return found.dump() if found else {}
 
     def execute(self, statement: str) -> None:
-        """See `MySqlServices`."""
         self.general().execute(statement)
 
     def fatal_state(self, error: ConnectError) -> str | None:
-        """See `MySqlServices`: no such right, wrong syntax, no database chosen (`MySqlHeartbeatErrorHandler`)."""
+        # a missing right, wrong syntax, no database chosen (`MySqlHeartbeatErrorHandler`)
         state = self.general().sql_state() if isinstance(error, ServerError) else ""
         return state if state in ("42000", "3D000") else None
 
     def change_structures(self, database: str, schema: str, ddl: str | None, changes: Sequence[Mapping[str, Any]]) -> None:
-        """See `MySqlServices`: the schema history keeps what it is told, from the stream's present place on."""
+        # the schema history keeps the structures, from the stream's current position on
         if self._stream is None or self.schema is None:
             raise ConfigError("structures can be changed only while the log is followed")
         stream = self._stream
@@ -191,26 +183,21 @@ class MySqlServices(services.Beside[ChunkRow]):
             stream.structure_changed(id_)
 
     def actions(self) -> Mapping[str, Action]:
-        """See `MySqlServices`."""
         return {move_signal.NAME: self._move}
 
     def take_signal(self, signal: Mapping[str, Any], done: Callable[[], None]) -> None:
-        """See `SourceTask.take_signal`."""
         if signal["type"] == move_signal.NAME:
             move_signal.target_of(signal["data"])
         super().take_signal(signal, done)
 
     @property
     def interrupts(self) -> bool:
-        """See `MySqlServices`."""
         return super().interrupts or self.moves_to is not None
 
     def fields(self) -> services.Fields:
-        """See `MySqlServices`."""
         return super().fields() if self._moved_by is None else {**super().fields(), MOVED_BY: self._moved_by}
 
     def restore(self, fields: services.Fields) -> None:
-        """See `MySqlServices`."""
         super().restore(fields)
         moved_by = fields.get(MOVED_BY)
         self._moved_by = None if moved_by is None else str(moved_by)
@@ -218,7 +205,7 @@ class MySqlServices(services.Beside[ChunkRow]):
     # -- parts -------------------------------------------------------------------------------------------------------------------------
 
     def _move(self, signal: Signal) -> None:
-        """The signal `set-binlog-position`. One that came by the log is read again where reading goes back; it is known by its id then."""
+        """Carry out `set-binlog-position`. A signal that came by the log is read again where reading goes back; its id shows that then."""
         by_log = signal.channel == "source"
         if by_log and signal.id == self._moved_by:
             log.info("The signal '%s' was carried out when it was read first", signal.id)

@@ -1,8 +1,8 @@
-"""Where the stream is in the log, and in the transaction under way: what offsets and source blocks say of it. No I/O.
+"""Where the stream is in the log and in the current transaction, as offsets and source blocks show it. No I/O.
 
-Outside of a transaction an offset says the end of the last event and the transactions that were read whole; inside of one its beginning,
-the transactions before it, and how many of its events were handled. A start inside a transaction reads it from its beginning and passes
-over the rows of the events, and then the rows of one event, that the offset counts.
+Outside a transaction an offset holds the end of the last event and the transactions that were read completely; inside one, the
+transaction's beginning, the transactions before it, and the number of its handled events. A start inside a transaction reads it from its
+beginning and skips the rows of as many events, and then as many rows of one event, as the offset counts.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class PendingOffset:
     row: int
 
     def offset(self) -> MySqlOffset:
-        """The offset."""
+        """Return the offset."""
         gtids = None if self.gtids is None else str(self.gtids)
         return MySqlOffset(self.file, self.pos, gtids, self.ts_sec, self.server_id, self.events, self.row)
 
 
 class StreamState:
-    """See the module.
+    """The state of a stream.
 
     Args:
         stored: from where the stream was started.
@@ -48,7 +48,7 @@ class StreamState:
         shown_gtid: the same as a text.
         thread: that made the transaction under way.
         ts_us: when the last event happened, microseconds since 1970.
-        row: of the last event with rows; the reference shows it for statements too.
+        row: of the last event with rows; Debezium shows it for statements too.
     """
 
     def __init__(self, stored: MySqlOffset, gtids: Transactions | None) -> None:
@@ -69,21 +69,21 @@ class StreamState:
     # -- what is said of it ------------------------------------------------------------------------------------------------------------
 
     def moment(self, events: int, row: int) -> PendingOffset:
-        """Here, with so many events and rows of the next event handled."""
+        """Return the current position as an offset, with the given numbers of handled events and of handled rows of the next event."""
         return PendingOffset(self.file, self.pos, self._gtids, self.ts_us // 1_000_000, self.server_id, events, row)
 
     @property
-    def here(self) -> MySqlOffset | None:
-        """Behind the last event; None inside of a transaction."""
+    def current_position(self) -> MySqlOffset | None:
+        """The position after the last event; None inside a transaction."""
         return None if self.inside else self.moment(0, 0).offset()
 
     @property
     def offset(self) -> MySqlOffset:
-        """That of the row that is being read, or of the last one."""
+        """The offset of the row that is being read; between rows, of the last row."""
         return self.moment(self.events if self.inside else 0, self.row + 1 if self.inside else 0).offset()
 
     def position(self, *, last_thread: bool = False) -> EventPosition:
-        """The last event, as source blocks show it.
+        """Return the last event, as source blocks show it.
 
         Args:
             last_thread: whether the thread of a transaction that has ended is still shown.
@@ -93,12 +93,12 @@ class StreamState:
 
     @property
     def received(self) -> BinlogPosition:
-        """Up to where the log was read."""
+        """The position up to which the log was read."""
         return BinlogPosition(self.file, self._end_of_event)
 
     @property
     def shown(self) -> GtidSet | None:
-        """The transactions that were read so far, the one that is under way among them; None where they have no names."""
+        """The transactions that were read so far, the current one included; None where they have no names."""
         found, began = self._gtids, self._began
         if not isinstance(found, GtidSet) or not isinstance(began, GtidSet):
             return None
@@ -109,27 +109,27 @@ class StreamState:
     # -- what happens to it ------------------------------------------------------------------------------------------------------------
 
     def on_header(self, header: Header) -> None:
-        """An event of the log is next."""
+        """Note the next event of the log."""
         if header.end:
             self._begin_of_event, self._end_of_event = header.end - header.length, header.end
         self.server_id = header.server_id
 
     def on_heartbeat(self, file: str, position: int) -> None:
-        """The log has nothing before this place that was not read."""
+        """Note that everything before this position was read."""
         if file == self.file:
             self._end_of_event = max(self._end_of_event, position)
 
     def rotate(self, file: str, position: int) -> None:
-        """The log goes on in another file."""
+        """Continue in another file of the log."""
         self.file, self.pos = file, position
         self._begin_of_event = self._end_of_event = position
 
     def forget_end(self) -> None:
-        """Where the dump begins is known when the server has told: another one has other places."""
+        """Forget the end of the log: a new dump's begin is known when the server has sent it."""
         self._end_of_event = 0
 
     def name(self, gtid: Gtid) -> None:
-        """The next transaction's name."""
+        """Set the next transaction's name."""
         self.complete()
         self.gtid = self._last_gtid = gtid
         self.shown_gtid = str(gtid)
@@ -137,28 +137,28 @@ class StreamState:
             self.ts_us = gtid.commit_micros
 
     def complete(self) -> None:
-        """The transaction under way was read whole."""
+        """Count the current transaction as read."""
         if self.gtid is not None and self._gtids is not None:
             self._gtids = self._gtids.with_gtid(self.gtid.source, self.gtid.number)
 
     def end_name(self) -> None:
-        """No transaction is under way."""
+        """Forget the transaction's name: none is under way."""
         self.gtid = self.shown_gtid = None
 
     def begin(self, pos: int, thread: int | None) -> None:
-        """A transaction begins at a place."""
+        """Begin a transaction at a position."""
         self.pos, self.events, self.inside = pos, 0, True
         self.thread = self._last_thread = thread
 
     def commit(self, end: int) -> None:
-        """A transaction ends at a place."""
+        """End a transaction at a position."""
         self.complete()
         self.pos, self.events, self.inside = end, 0, False
         self.thread = None
         self.end_name()
 
     def passed(self, end: int, *, counts: bool = True) -> None:
-        """An event was handled; 0 for one that is not in the log. Those that hold others do not count in a transaction."""
+        """Note that an event was handled; 0 for one that is not in the log. Events that hold others do not count in a transaction."""
         if self.inside:
             self.events += counts
         elif end:

@@ -1,10 +1,10 @@
-"""The stream of changes: events of the binlog to encoded records, with the offset of the last one (mysql.md §7 to §9).
+"""The stream of changes: events of the binlog to encoded records, with the offset of the last one.
 
 Owned by the task's thread: it reads the socket, decodes and encodes; there is no queue in between. A batch ends between two events, so its
-offset says that all rows of its last event were given out. Where the stream is, and what offsets say, is in `stream_state.py`; rows become
-records in `stream_rows.py`; which table a number of the log stands for is in `stream_tables.py`.
+offset says that all rows of its last event were given out. `state.py` holds the position and makes offsets; `rows.py` makes records of
+rows.
 
-Tables by the numbers that stand for them in the log. A number is told before the rows that use it, and again and again.
+The log refers to tables by numbers, which table maps announce before the rows that use them (`StreamTables`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class StreamTables:
     """The numbers of one dump.
 
     Args:
-        offset: where the stream is, for a structure that is looked up.
+        offset: returns the stream's offset, for a structure that is looked up.
     """
 
     def __init__(self, config: MySqlConfig, schema: Schema, captured: CapturedTables, offset: Callable[[], MySqlOffset]) -> None:
@@ -66,37 +66,37 @@ class StreamTables:
         self._captured = captured
         self._offset = offset
         self._tables: dict[int, TableStream | None] = {}
-        #: Of numbers, the bytes that told them: the same again tell nothing.
-        self._told: dict[int, TableMap] = {}
+        #: The last table map of each number: the same one again changes nothing.
+        self._last_maps: dict[int, TableMap] = {}
 
     def get(self, number: int) -> TableStream | None:
-        """The table behind a number; None for one that is not captured."""
+        """Return the table of a number; None for one that is not captured."""
         return self._tables.get(number)
 
     def forget(self) -> None:
-        """The numbers now mean other structures, or other tables."""
+        """Forget the numbers: they now stand for other structures, or other tables."""
         self._tables.clear()
-        self._told.clear()
+        self._last_maps.clear()
 
     def structure_changed(self, id_: TableId) -> None:
-        """A table's model is another one now, for rows behind a number that is in use too."""
+        """Use a table's new model, for rows of a number that is in use too."""
         captured = self._captured.get(id_)
         for number, table in list(self._tables.items()):
             if table is not None and table.captured.id == id_:
                 self._tables[number] = None if captured is None else TableStream(captured, table.map)
 
-    def tell(self, map_: TableMap) -> None:
-        """A number's table.
+    def announce(self, map_: TableMap) -> None:
+        """Use a table map.
 
         Raises:
-            FatalTaskError: rows of a captured table come whose structure is not known.
+            FatalTaskError: the structure of a captured table is not known.
             MalformedEventError: its columns could not be read.
         """
-        if self._told.get(map_.table_id) is map_:
+        if self._last_maps.get(map_.table_id) is map_:
             return
         id_ = self._schema.tables.named(map_.schema, map_.table)
         self._tables[map_.table_id] = self._found(id_, map_) if self._config.filters.is_captured(id_) else None
-        self._told[map_.table_id] = map_
+        self._last_maps[map_.table_id] = map_
 
     def _found(self, id_: TableId, map_: TableMap) -> TableStream | None:
         captured = self._captured.get(id_)
@@ -109,7 +109,7 @@ class StreamTables:
         return TableStream(self._settled(captured, map_), map_)
 
     def _settled(self, captured: CapturedTable, map_: TableMap) -> CapturedTable:
-        """The table, after its structure was looked up if statements do not tell it."""
+        """Return the table, after its structure was looked up if statements do not say it."""
         id_ = captured.id
         if id_ in self._schema.unsure:
             why = f"A statement about {id_} could not be understood"
@@ -139,13 +139,13 @@ class ChangeStream:
     """One dump of the log and the state of its decoding.
 
     Args:
-        client: whose dump has begun.
-        stored: from where it was started.
-        gtids: what the dump leaves out; None for a dump that began at a file's position.
-        with_gtids: whether the server's transactions have GTIDs and they are looked at.
+        client: its dump has begun.
+        stored: the offset from which it was started.
+        gtids: what the dump skips; None for a dump that began at a file's position.
+        with_gtids: whether the server's transactions have GTIDs and they are used.
         monitor: makes transaction metadata; None without it.
-        pending: takes the records; what goes on beside the stream puts its own there.
-        taps: what listens to single tables.
+        pending: receives the records; the services around the stream put theirs there too.
+        taps: the listeners to single tables.
     """
 
     def __init__(
@@ -195,32 +195,32 @@ class ChangeStream:
         self._client.close()
 
     @property
-    def here(self) -> MySqlOffset | None:
-        """Where the source stands behind the last event; None inside of a transaction."""
-        return self._state.here
+    def current_position(self) -> MySqlOffset | None:
+        """The position of the source after the last event; None inside a transaction."""
+        return self._state.current_position
 
     def position(self, *, last_thread: bool = False) -> EventPosition:
-        """See `StreamState.position`."""
+        """Return the last event's position, as `StreamState.position`."""
         return self._state.position(last_thread=last_thread)
 
     @property
     def offset(self) -> MySqlOffset:
-        """That of the row that is being read, or of the last one."""
+        """The offset of the row that is being read; between rows, of the last row."""
         return self._state.offset
 
     @property
     def received(self) -> BinlogPosition:
-        """Up to where the log was read."""
+        """The position up to which the log was read."""
         return self._state.received
 
     @property
     def shown(self) -> GtidSet | None:
-        """See `StreamState.shown`."""
+        """The transactions that were read so far, as `StreamState.shown`."""
         return self._state.shown
 
     def source(self) -> bytes:
-        """The source block of the last event, for what is told beside rows."""
-        place, config = self.position(), self._config
+        """Return the source block of the last event, for records that are not of rows."""
+        event, config = self.position(), self._config
         table = self._taps.signal_table
         block = SourceBlock(
             config.connector, config.version, config.topic_prefix, table.schema if table else "", table.table if table else None
@@ -228,22 +228,22 @@ class ChangeStream:
         return block.render(
             self._state.ts_us,
             "false",
-            place.file,
-            place.pos,
-            server_id=place.server_id,
-            gtid=place.gtid,
-            thread=place.thread,
+            event.file,
+            event.pos,
+            server_id=event.server_id,
+            gtid=event.gtid,
+            thread=event.thread,
             query=self._records.query,
         )
 
     def structure_changed(self, id_: TableId) -> None:
-        """A table's model is another one now."""
+        """Use a table's new model."""
         self._tables.structure_changed(id_)
         if self._taps.watched == id_:
             self._taps.on_structure(self._schema.tables.tables.get(id_))
 
     def stop_at(self, until: BinlogPosition) -> None:
-        """Read no further than a place between two transactions; `has_stopped` is then true."""
+        """Read no further than a position between two transactions; `has_stopped` is then true."""
         self._until = until
         self._state.forget_end()
 
@@ -317,7 +317,7 @@ class ChangeStream:
         if isinstance(body, Rows):
             self._on_rows(header, body, rows)
         elif isinstance(body, TableMap):
-            self._tables.tell(body)
+            self._tables.announce(body)
         elif isinstance(body, Query):
             self._on_query(header, body, rows)
         elif isinstance(body, Xid) or header.type == EventType.XA_PREPARE:
@@ -336,7 +336,7 @@ class ChangeStream:
         state.passed(header.end, counts=not isinstance(body, TransactionPayload))
 
     def _rotate(self, header: Header, body: Rotate) -> None:
-        """Real ones stand in the log; the server makes one up at a dump's start to tell the file's name."""
+        """Continue in another file. Real events are in the log; at a dump's start the server makes one up to send the file's name."""
         if body.file != self._state.file or header.timestamp:
             self._state.rotate(body.file, body.position)
         self._tables.forget()
@@ -406,7 +406,7 @@ class ChangeStream:
             state.pos = header.end
         moment = state.moment(state.events if state.inside else 0, 0)
         if self._alone is not None:
-            # to the reference MariaDB's event before a statement is a transaction's first
+            # Debezium counts MariaDB's event before a statement as a transaction's first
             moment = replace(moment, pos=self._alone, events=1)
         shown = {
             "server_id": state.server_id,
@@ -435,7 +435,7 @@ class ChangeStream:
                 self._last = state.moment(0, 0)
 
     def _known_statement(self) -> bool:
-        """Whether a statement inside a transaction was given out before the start."""
+        """Return whether a statement inside a transaction was given out before the start."""
         return self._is_begun and self._resume is not None and self._state.inside and self._state.events < self._resume[0]
 
     def _truncate(self, header: Header, id_: TableId, rows: list[EncodedRow]) -> None:

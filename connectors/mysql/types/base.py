@@ -1,7 +1,4 @@
-"""What the families of types share.
-
-Values of texts that come again and again, for the quick ways of plans.
-"""
+"""What the families of types share: the handling modes, and a cache of values by their text."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from connectors.mysql.model import MyColumn
 
 @dataclass(frozen=True, slots=True)
 class ValueOptions:
-    """Handling modes (debezium-common.md §6; mysql.md §1.3).
+    """Handling modes.
 
     Attributes:
         decimal_mode: `decimal.handling.mode`.
@@ -25,7 +22,7 @@ class ValueOptions:
         bigint_mode: `bigint.unsigned.handling.mode`.
         placeholder: `unavailable.value.placeholder`.
         adjusts_years: `enable.time.adjuster`: dates of the years 1 to 99 are shown as of 1970 to 2069.
-        unified: `value.consistency=unified` (ours): snapshots show values as the log does, where the reference tells them apart.
+        unified: `value.consistency=unified` (ours): snapshots show values as the log does, where Debezium distinguishes them.
     """
 
     decimal_mode: str = "precise"
@@ -38,7 +35,7 @@ class ValueOptions:
 
     @classmethod
     def from_config(cls, config: Mapping[str, str]) -> ValueOptions:
-        """Take a connector's properties. Raises ConfigError: a mode is unknown."""
+        """Parse a connector's properties. Raises ConfigError: a mode is unknown."""
         return cls(
             _mode(config, "decimal.handling.mode", "precise", "string", "double"),
             _mode(config, "time.precision.mode", "adaptive_time_microseconds", "isostring", "microseconds", "nanoseconds", "connect"),
@@ -51,7 +48,7 @@ class ValueOptions:
 
 
 def _placeholder(text: str) -> str:
-    """Octets behind `hex:` as the characters that they are in UTF-8."""
+    """Return octets after `hex:` as the characters that they are in UTF-8."""
     if not text.startswith("hex:"):
         return text
     try:
@@ -61,7 +58,7 @@ def _placeholder(text: str) -> str:
 
 
 def _mode(config: Mapping[str, str], name: str, *values: str) -> str:
-    """One of the values; the first is the default."""
+    """Return one of the values; the first is the default."""
     value = config.get(name, values[0]).strip().lower()
     if value not in values:
         raise ConfigError(f"{name}={value} is not supported; choose one of {', '.join(values)}")
@@ -77,13 +74,13 @@ T = TypeVar("T")
 
 
 class BoundedCache(dict[K, T]):
-    """Values made when they are first asked for.
+    """Cache of values by their text, cleared when full.
 
     Args:
         make: the value of a text, or of a stored value; may raise ValueError.
     """
 
-    #: Some MB at most; all days of 350 years, and all seconds of a day.
+    #: A few MB at maximum; all days of 350 years, and all seconds of a day.
     LIMIT = 1 << 17
 
     def __init__(self, make: Callable[[K], T]) -> None:

@@ -1,4 +1,4 @@
-"""Bytes, geometry, vectors and UUIDs (mysql.md §13). Their texts are characters U+0000 to U+00FF, one a byte."""
+"""Bytes, geometry, vectors and UUIDs. Their texts are characters U+0000 to U+00FF, one a byte."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ADDRESS_SIZES = {"UUID": 16, "INET4": 4, "INET6": 16}
 
 
 def octets(text: str) -> bytes:
-    """The bytes that a text stands for."""
+    """Return the bytes that a text stands for."""
     return text.encode("latin-1")
 
 
@@ -54,7 +54,7 @@ def _point_object(text: str) -> str:
 
 
 def shape(column: MyColumn, options: ValueOptions) -> ColumnPlan:
-    """Every other geometry."""
+    """Return the plan of every other geometry."""
     schema = spatial_schema("Geometry", optional=True)
     return ColumnPlan(column.name, schema, _shape_object, fallback=spatial_object(EMPTY_COLLECTION, None))
 
@@ -65,7 +65,7 @@ def _shape_object(text: str) -> str:
 
 
 def _parts(text: str) -> tuple[int | None, bytes]:
-    """The reference system's number, None for 0, and the WKB behind it."""
+    """Return the reference system's number, None for 0, and the WKB after it."""
     data = octets(text)
     if len(data) < 5:
         raise Unrepresentable("a geometry is shorter than its head")

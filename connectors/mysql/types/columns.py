@@ -1,9 +1,7 @@
-"""Columns of MySQL tables as fields of events: the face of `connectors.mysql.types`.
+"""Columns of MySQL tables as fields of events: plans from a column's model and the options, and schema defaults. Pure.
 
-Pure: a plan from a column's model and the options. The texts are those of the text protocol in a session with the time zone UTC, characters
-decoded, and bytes as characters U+0000 to U+00FF; `binlog/rows.py` makes the same texts.
-
-Schema defaults from the texts of DDL (mysql.md §12.6; `MySqlDefaultValueConverter`).
+The texts are those of the text protocol in a session with the time zone UTC, characters decoded, and bytes as characters U+0000 to U+00FF;
+`binlog/rows.py` makes the same texts. Schema defaults come from the texts of DDL (`MySqlDefaultValueConverter`).
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ _BYTES = ("BINARY", "VARBINARY")
 
 
 def default_of(column: MyColumn, plan: ColumnPlan) -> Any:
-    """A Connect value for a default's text, None for no default."""
+    """Return a Connect value for a default's text, None for no default."""
     text = column.default or ""
     if column.base_type not in ("CHAR", "VARCHAR", "ENUM", "SET", *_BYTES):
         text = text.strip()
@@ -87,7 +85,7 @@ def _value(column: MyColumn, plan: ColumnPlan, text: str) -> Any:
 
 
 def year_of(number: int) -> int:
-    """What the server stores for the year of a statement: 0 to 69 are of this century, 70 to 99 of the last one."""
+    """Return what the server stores for the year of a statement: 0 to 69 are of this century, 70 to 99 of the last one."""
     return number + (2000 if number < 70 else 1900) if number < 100 else number
 
 
@@ -95,12 +93,12 @@ def _to_seconds(text: str) -> str:
     return f"{text}:00" if text.count(":") == 1 else text
 
 
-#: Numbers with anything between them, as the server takes them; what is missing at the end is zero.
+#: Numbers with anything between them, as the server accepts them; what is missing at the end is zero.
 _TIMESTAMP = re.compile(r"(\d+)\D+(\d+)\D+(\d+)(?:\D+(?:(\d+)(?:\D+(?:(\d+)(?:\D+(?:(\d+)(?:\.(\d*))?)?)?)?)?)?)?")
 
 
 def _cleaned(text: str) -> str:
-    """A default of TIMESTAMP in its usual form (`BinlogDefaultValueConverter.cleanTimestamp`). Raises ValueError."""
+    """Return a default of TIMESTAMP in its usual form (`BinlogDefaultValueConverter.cleanTimestamp`). Raises ValueError."""
     found = _TIMESTAMP.fullmatch(text)
     if found is None:
         raise ValueError(f"{text!r} is no time stamp")
@@ -110,7 +108,7 @@ def _cleaned(text: str) -> str:
 
 
 def _moment(column: MyColumn, plan: ColumnPlan, text: str) -> Any:
-    """By way of the text that a value of the column has."""
+    """Convert a default by way of the text that a value of the column has."""
     if text == "0" and column.base_type != "TIME":
         raise StandsForNull("a zero date")
     if column.base_type == "DATE":
@@ -144,7 +142,7 @@ _TEXTUAL = frozenset((*text.CHARACTER_TYPES, *text.TEXT_TYPES))
 
 
 def column_plan(column: MyColumn, options: ValueOptions) -> ColumnPlan | None:
-    """How a column is read and written.
+    """Return the plan by which a column is read and written.
 
     Returns:
         The plan, or None for a type that events leave out; the caller warns once.
@@ -166,7 +164,7 @@ def column_plan(column: MyColumn, options: ValueOptions) -> ColumnPlan | None:
 
 
 def meaning_of(column: MyColumn, options: ValueOptions) -> Meaning:
-    """What the reader of the binlog needs to know of a column."""
+    """Return what the reader of the binlog needs to know of a column."""
     charset = (column.charset or "utf8mb4") if column.base_type in _TEXTUAL else ""
     if column.base_type == "JSON":
         # MariaDB's, which is text; MySQL's own has a form of its own in the log
@@ -175,16 +173,16 @@ def meaning_of(column: MyColumn, options: ValueOptions) -> Meaning:
 
 
 def is_octets(column: MyColumn) -> bool:
-    """Whether a statement called it a text of the character set `binary`: the server has made it VARBINARY, and shows it so."""
+    """Return whether a statement called it a text of the character set `binary`: the server has made it VARBINARY, and shows it so."""
     return column.base_type in _TEXTUAL and (column.charset or "").lower() == "binary"
 
 
 def is_text(column: MyColumn) -> bool:
-    """Whether the text protocol sends characters; all else is bytes or digits."""
+    """Return whether the text protocol sends characters; all else is bytes or digits."""
     return (column.base_type in _TEXTUAL and not is_octets(column)) or column.base_type in ("ENUM", "SET", "JSON")
 
 
 def selected(column: MyColumn, options: ValueOptions) -> str:
-    """A column as a snapshot selects it. The server prints six digits of a FLOAT, and all of them where it is made a DOUBLE."""
+    """Return a column as a snapshot selects it. The server prints six digits of a FLOAT, and all of them where it is made a DOUBLE."""
     name = quote_name(column.name)
     return f"{name} + 0e0 AS {name}" if options.unified and column.base_type == "FLOAT" else name

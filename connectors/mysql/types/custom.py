@@ -1,10 +1,7 @@
 """The custom converters that come with Debezium's MySQL and MariaDB connectors (`io.debezium.connector.binlog.converters`).
 
-Values come as the texts of the text protocol: numbers as digits, `BIT` and binary types as characters U+0000 to U+00FF.
-
-What stands for MySQL's and MariaDB's dates of zeros (`io.debezium.connector.binlog.converters.ZeroDateFallbackConverter`).
-
-The texts that it is given are those of `connectors.mysql.types.columns`, time stamps in UTC.
+Values come as the texts of the text protocol (`types/columns.py`): numbers as digits, time stamps in UTC, `BIT` and binary types as
+characters U+0000 to U+00FF. `ZeroDateFallbackConverter` replaces MySQL's and MariaDB's dates of zeros.
 """
 
 from __future__ import annotations
@@ -28,7 +25,7 @@ def _selects(patterns: Sequence[re.Pattern[str]], column: ConvertedColumn) -> bo
 
 
 def _missing(column: ConvertedColumn, fallback: Any) -> Any:
-    """What stands for NULL: nothing where that is allowed, else the type's own nothing."""
+    """Return the replacement of NULL: none where NULL is allowed, otherwise the type's zero."""
     return None if column.optional else fallback
 
 
@@ -42,7 +39,7 @@ def _whole(text: str) -> int | None:
 class TinyIntOneToBooleanConverter(CustomConverter):
     """``TINYINT(1)`` as a boolean.
 
-    Properties: ``selector``, regexes of ``database.table.column``; ``length.checker``: false takes columns of any length.
+    Properties: ``selector``, regexes of ``database.table.column``; ``length.checker``: false converts columns of any length.
     """
 
     def __init__(self) -> None:
@@ -50,12 +47,10 @@ class TinyIntOneToBooleanConverter(CustomConverter):
         self._checks_length = True
 
     def configure(self, properties: Mapping[str, str]) -> None:
-        """See `CustomConverter`."""
         self._selector = parse_regexes(properties.get("selector"))
         self._checks_length = properties.get("length.checker", "true").strip().lower() == "true"
 
     def converter_for(self, column: ConvertedColumn) -> Conversion | None:
-        """See `CustomConverter`."""
         if column.type_name.upper() not in ("TINYINT", "TINYINT UNSIGNED") or (self._checks_length and column.length != 1):
             return None
         if self._selector and not _selects(self._selector, column):
@@ -65,7 +60,7 @@ class TinyIntOneToBooleanConverter(CustomConverter):
             if text is None:
                 return _missing(column, False)  # type: ignore[no-any-return]
             number = _whole(text)
-            return text.strip().lower() == "true" if number is None else number > 0  # as in 3.6; MySQL itself takes -1 for true
+            return text.strip().lower() == "true" if number is None else number > 0  # as in 3.6; MySQL itself treats -1 as true
 
         return Conversion(Schema(Type.BOOLEAN), convert)
 
@@ -84,14 +79,12 @@ class JdbcSinkDataTypesConverter(CustomConverter):
         self._is_double = True
 
     def configure(self, properties: Mapping[str, str]) -> None:
-        """See `CustomConverter`."""
         self._boolean, self._real, self._string = (
             parse_regexes(properties.get(f"selector.{kind}")) for kind in ("boolean", "real", "string")
         )
         self._is_double = properties.get("treat.real.as.double", "true").strip().lower() == "true"
 
     def converter_for(self, column: ConvertedColumn) -> Conversion | None:
-        """See `CustomConverter`."""
         if _selects(self._boolean, column):
             return Conversion(Schema(Type.INT16), lambda text: _missing(column, 0) if text is None else _flag(text))
         if _selects(self._real, column):
@@ -112,7 +105,7 @@ def _flag(text: str) -> int:
 
 
 _LOCAL = re.compile(r"\d{4}-\d\d-\d\d (?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d", re.ASCII).fullmatch
-#: As `OffsetDateTime.parse` takes it: seconds, their fraction and the offset's minutes may be left out.
+#: As `OffsetDateTime.parse` accepts it: seconds, their fraction and the offset's minutes may be left out.
 _ZONED = re.compile(
     r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::(\d\d)(\.\d{0,9})?)?(?:Z|([+-])(\d\d)(?::([0-5]\d)(?::([0-5]\d))?)?)", re.ASCII | re.IGNORECASE
 ).fullmatch
@@ -120,7 +113,7 @@ _MAX_OFFSET = timedelta(hours=18)
 
 
 def _zoned(text: str) -> str:
-    """A time stamp of the server's, with the digits of its fraction that are needed. Raises ValueError."""
+    """Return a time stamp of the server's, with the digits of its fraction that are needed. Raises ValueError."""
     micros_of_datetime(text)
     fraction = text[19:].rstrip("0").rstrip(".")
     return f"{text[:10]}T{text[11:19]}{fraction}Z"
@@ -165,7 +158,7 @@ class _Form:
     example: str
 
     def fallback(self, name: str, text: str | None) -> Any:
-        """What a property says; None where that is null.
+        """Return a property's value; None where that is null.
 
         Raises:
             ConfigError: it says neither NULL nor a value.
@@ -214,7 +207,6 @@ class ZeroDateFallbackConverter(CustomConverter):
         self._selector: Sequence[re.Pattern[str]] = ()
 
     def configure(self, properties: Mapping[str, str]) -> None:
-        """See `CustomConverter`."""
         self._properties = properties
         if "target.types" in properties:
             self._types = frozenset(name.strip() for name in properties["target.types"].upper().split(","))
@@ -224,7 +216,7 @@ class ZeroDateFallbackConverter(CustomConverter):
             form.fallback(name, properties.get(name))
 
     def converter_for(self, column: ConvertedColumn) -> Conversion | None:
-        """See `CustomConverter`. Raises ConfigError for a fallback of the column that is none of its type."""
+        """Return the column's conversion, None for other types. Raises ConfigError: a fallback is none of the column's type."""
         type_name = column.type_name.upper()
         form = _FORMS.get(type_name)
         place = f"{column.data_collection}.{column.name}"

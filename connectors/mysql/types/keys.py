@@ -1,8 +1,8 @@
 """Keys by which chunks of MySQL tables are cut: how a column is ordered, compared and stored in offsets. Pure.
 
 MySQL compares by a column's type and collation, so a boundary must be written such that it is compared as the column is sorted. Numbers
-are bare digits (a quoted one is compared as a floating point number), bytes and texts are hexadecimal with their character set in front
-(no mode of the session changes what they mean), and a label of an ENUM or SET is its number, by which the server sorts.
+are bare digits (a quoted one is compared as a floating point number), bytes and texts are hexadecimal, preceded by their character set (no
+mode of the session changes what they mean), and a label of an ENUM or SET is its number, by which the server sorts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from connectors.mysql.model import MyColumn
 from connectors.mysql.server.connection import quote_name
 from connectors.mysql.types.columns import is_octets, is_text
 
-#: In front of the digits of bytes that came out of an offset.
+#: Precedes the digits of bytes that came out of an offset.
 _HEX_SIGN = "\\x"
 _NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?", re.IGNORECASE).fullmatch
 #: A date as Java can hold it: none of its parts is zero.
@@ -64,7 +64,7 @@ class ChunkKey:
     java_class: str = STRING
 
     def stored(self, text: str) -> JavaValue:
-        """The value as offsets hold it. Texts are as the server sent them; of bytes the hexadecimal digits."""
+        """Return the value as offsets hold it. Texts are as the server sent them; of bytes the hexadecimal digits."""
         if self.java_class == "java.sql.Date":
             return JavaValue(STRING, text) if text == "0000" else JavaValue(self.java_class, f"{text}-01-01")
         if self.java_class in (LOCAL_DATE, "java.sql.Timestamp") and not _DATE(text):
@@ -73,7 +73,7 @@ class ChunkKey:
 
 
 def chunk_key(column: MyColumn) -> ChunkKey | None:
-    """How a column cuts chunks; None for a type that has no order."""
+    """Return the key by which a column cuts chunks; None for a type that has no order."""
     name = quote_name(column.name)
     kind = column.base_type
     if kind == "YEAR":
@@ -100,7 +100,7 @@ def chunk_key(column: MyColumn) -> ChunkKey | None:
 
 
 def cut_key(column: MyColumn, charset: str) -> ChunkKey | None:
-    """How a column cuts chunks of an initial snapshot, whose boundaries must be found again exactly, and in an index.
+    """Return the key by which a column cuts chunks of an initial snapshot, whose boundaries must be found again exactly, and in an index.
 
     Characters are therefore bytes of the column's own character set, since some have no counterpart in another; and no column is taken
     whose comparison keeps the server from its index (ENUM, SET), or that may compare otherwise than it sorts (YEAR 0, digits of FLOAT).
@@ -119,12 +119,12 @@ def cut_key(column: MyColumn, charset: str) -> ChunkKey | None:
 
 
 def text_literal(text: str) -> str:
-    """Characters as a literal that means the same in every mode of the session."""
+    """Return characters as a literal that means the same in every mode of the session."""
     return f"_utf8mb4 x'{text.encode().hex()}'"
 
 
 def _java_integer(column: MyColumn) -> str:
-    """As the reference's driver has it: what an int cannot hold is a long. Half of BIGINT UNSIGNED is more than a long holds."""
+    """Return the class that Debezium's driver has: what an int cannot hold is a long. Half of BIGINT UNSIGNED is more than a long holds."""
     if column.base_type in _LONGS:
         return "java.math.BigDecimal" if column.unsigned or column.base_type == "SERIAL" else "java.lang.Long"
     return "java.lang.Long" if column.unsigned and column.base_type in ("INT", "INTEGER", "INT4") else "java.lang.Integer"
@@ -143,12 +143,12 @@ def _quoted(text: str) -> str:
 
 
 def is_zero_date(text: str) -> bool:
-    """Whether a date has a part that is zero, which the server may refuse to compare with."""
+    """Return whether a date has a part that is zero, which the server may refuse to compare with."""
     return bool(_ZEROS(text))
 
 
 def _year(text: str) -> str:
-    """Of the first of January, by which the reference holds a year."""
+    """Return the year of the first of January, by which Debezium holds a year."""
     return _number(text[:4])
 
 

@@ -1,4 +1,4 @@
-"""Integers, floats, decimals, bits and years (mysql.md §13)."""
+"""Integers, floats, decimals, bits and years."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _big_unsigned(column: MyColumn, options: ValueOptions) -> ColumnPlan:
 
 
 def wrapped(value: int) -> int:
-    """The 64-bit number with the same bits."""
+    """Return the 64-bit number with the same bits."""
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
@@ -91,7 +91,8 @@ def _single(column: MyColumn) -> ColumnPlan:
 
 
 def _float(column: MyColumn, schema: Schema, convert: Convert, *, quick: str = "") -> ColumnPlan:
-    """The reader of the log prints floats as Java does, so that their texts need no second look; the server prints them its own way."""
+    """Convert a FLOAT's text. The reader of the log prints floats as Java does, so their texts stay; the server prints them in its own
+    way."""
     if not quick:
         return ColumnPlan(column.name, schema, convert, fallback="0.0")
     return ColumnPlan(column.name, schema, convert, quick, helpers={"number": json_number}, snapshot=convert, quick_copy="", fallback="0.0")
@@ -135,7 +136,7 @@ def bit(column: MyColumn, options: ValueOptions) -> ColumnPlan:
 
 
 def year(column: MyColumn, options: ValueOptions) -> ColumnPlan:
-    """Year 0 is 1900 in the reference's stream and 2000 in its snapshots (mysql_zero_dates.json)."""
+    """Convert a year. Year 0 is 1900 in Debezium's stream and 2000 in its snapshots."""
     return ColumnPlan(
         column.name,
         YEAR,

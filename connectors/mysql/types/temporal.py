@@ -1,4 +1,4 @@
-"""Dates and times from the server's texts (mysql.md §13.1). Dates of zeros stand for NULL."""
+"""Dates and times from the server's texts. Dates of zeros stand for NULL."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DAYS_OF_MONTH = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def days_of(year: int, month: int, day: int, *, adjusts: bool = False) -> int:
-    """Days since 1970-01-01. Raises StandsForNull for parts that are zero, Unrepresentable for days that no calendar has.
+    """Return days since 1970-01-01. Raises StandsForNull for parts that are zero, Unrepresentable for days that no calendar has.
 
     Args:
         adjusts: whether years of two digits are of 1970 to 2069 (``enable.time.adjuster``).
@@ -93,12 +93,12 @@ def _checked_date(text: str) -> str:
 
 
 def _days_of_packed(value: int, *, adjusts: bool = False) -> int:
-    """A DATE as it is stored."""
+    """Return the days of a DATE as it is stored."""
     return days_of(value >> 9, value >> 5 & 15, value & 31, adjusts=adjusts)
 
 
 def _seconds_of_packed(value: bytes, *, adjusts: bool = False) -> int:
-    """The first three bytes of a DATETIME as it is stored: months of 13 a year, days of 32 a month, and the upper bit of the hour."""
+    """Return the seconds of a DATETIME's first three bytes: months of 13 a year, days of 32 a month, and the upper bit of the hour."""
     packed = int.from_bytes(value, "big") - 0x800000
     year, month = divmod(packed >> 6, 13)
     if not 0 <= year <= _LAST_YEAR:
@@ -111,7 +111,7 @@ def _no_moment() -> str:
 
 
 def _sized_date(text: str, digits: int) -> str:
-    """`1999-12-31` between the length of a moment with so many digits of fraction and a space. Raises ValueError."""
+    """Check `1999-12-31` between the length of a time stamp, given its digits of fraction, and a space. Raises ValueError."""
     if text[:1] != chr(20 + digits if digits else 19) or text[-1:] != " ":
         raise Unrepresentable(f"{text!r} is not a date, its length before it and a space behind")
     return text[1:-1]
@@ -178,7 +178,8 @@ def datetime(column: MyColumn, options: ValueOptions) -> ColumnPlan:
 
 
 def _moment(column: MyColumn, name: str, read: Callable[[str], int], unit: int, options: ValueOptions) -> ColumnPlan:
-    """A DATETIME(n) in units of a second; the server and the log show all of its digits, which must not be more than the unit has."""
+    """Return the plan of a DATETIME(n) in units of a second; server and log show all of its digits, which must not be more than the unit
+    has."""
     digits = column.length or 0
     whole = f"(DAYS[$[:10]] * 1440 + MINUTES[$[11:17]]) * {60 * unit} + SECONDS[$[17:{19 if digits else ''}]] * {unit}"
     packed = f"(PACKED_SECONDS[$] + $clock) * {unit}"

@@ -1,10 +1,9 @@
-"""Character data, JSON, enums and sets (mysql.md §13).
+"""Character data, JSON, enums and sets.
 
-One text for a JSON document, whether the server printed it or the decoder of the log (`value.consistency=unified`). Pure.
-
-The server puts spaces between parts, prints large and small doubles with exponents, six digits of a time's fraction, and `base64:type252:`
-before values of other SQL types; the decoder prints as the reference's does. Texts cannot tell a double from a decimal, or a time from a
-string, so numbers are brought to a common form by their value, and times are given their digits by the decoder (`json_text`).
+Under `value.consistency=unified` a JSON document has one text, whether the server printed it or the decoder of the log. The server puts
+spaces between parts, prints large and small doubles with exponents, six digits of a time's fraction, and `base64:type252:` before values of
+other SQL types; the decoder prints as Debezium does. Texts cannot distinguish a double from a decimal, or a time from a string, so numbers
+are brought to a common form by their value, and times get their digits from the decoder (`binlog/json_text.py`).
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class _Number(str):
 
 
 def unified_json(text: str) -> str:
-    """A document's common form; a text that is no JSON stays as it is."""
+    """Return a document's common form; a text that is no JSON stays as it is."""
     try:
         return _printed(json.loads(text, parse_int=_Number, parse_float=_Number))
     except (ValueError, RecursionError):
@@ -96,7 +95,7 @@ def json_(column: MyColumn, options: ValueOptions) -> ColumnPlan:
 
 
 def enum(column: MyColumn, options: ValueOptions) -> ColumnPlan:
-    """A label. The schema's list and the stream escape a comma in it; snapshots do not."""
+    """Return the plan of a label. The schema's list and the stream escape a comma in it; snapshots do not."""
     return ColumnPlan(
         column.name,
         _labelled("Enum", column),
@@ -126,7 +125,7 @@ def _labelled(name: str, column: MyColumn) -> Schema:
 
 
 def escaped(label: str) -> str:
-    """A label inside a list with commas."""
+    """Return a label inside a list with commas."""
     return label.replace("\\", "\\\\").replace(",", "\\,")
 
 
