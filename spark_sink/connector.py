@@ -17,7 +17,7 @@ from spark_sink.task import SparkLakehouseSinkTask
 
 
 class SparkLakehouseSink(SinkConnector):
-    """Keeps lakehouse tables equal to what topics of change events say."""
+    """Keep lakehouse tables equal to what topics of change events say."""
 
     java_name: ClassVar[str] = "io.github.connectpy.spark.SparkLakehouseSink"
     java_task_name: ClassVar[str] = "io.github.connectpy.spark.SparkLakehouseSinkTask"
@@ -28,11 +28,10 @@ class SparkLakehouseSink(SinkConnector):
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """See `Connector.config_def`."""
         return configuration.CONFIG_DEF
 
     def validate(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
-        """As the definition says, and: both spellings agree, nothing is misspelt or would be ignored, Spark and Java are here."""
+        """Check what the definition says, and that both spellings agree, nothing is misspelt, and Spark and Java are installed."""
         renamed, errors = configuration.without_aliases(config)
         errors |= {name: f"{name} is not a property of the lakehouse sink." for name in configuration.unknown_properties(renamed)}
         values = configuration.CONFIG_DEF.validate(renamed)
@@ -56,19 +55,17 @@ class SparkLakehouseSink(SinkConnector):
         return values
 
     def start(self, config: Mapping[str, str]) -> None:
-        """See `Connector.start`."""
         configuration.parse(config)
         self._config = dict(config)
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """One task: a table must have one writer, and Spark uses all cores from it."""
+        """Return one task: a table must have one writer, and Spark uses all cores from it."""
         return [dict(self._config)]
 
     def task_class(self) -> type[BatchSinkTask]:
-        """See `SinkConnector.task_class`."""
         return SparkLakehouseSinkTask
 
     def alter_offsets(self, config: Mapping[str, str], offsets: Mapping[tuple[str, int], int | None]) -> bool:
-        """The tables hold the offsets, so their watermarks follow, in a process of its own with Spark in it (`spark_sink.offsets`)."""
+        """Change the tables' watermarks, which hold the offsets, in a process of its own with Spark in it (`spark_sink.offsets`)."""
         offsets_of_tables.alter({name: value for name, value in config.items() if value is not None}, offsets)
         return True

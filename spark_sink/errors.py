@@ -30,17 +30,17 @@ _OF_SIZE = re.compile(
 
 
 def is_of_records(error: Exception) -> bool:
-    """Whether a record, and not the table or the cluster, brought a failure about: then it can be looked for among the batch's records."""
+    """Return whether a record, and not the table or the cluster, caused a failure: then it can be found among the batch's records."""
     return any(BAD_RECORD in text or _OF_A_VALUE.search(text) for text in _texts(error))
 
 
 def is_of_size(error: BaseException) -> bool:
-    """Whether a batch was too much for the memory, or for the time that something waits for it."""
+    """Return whether a batch was too large for the memory, or for some timeout."""
     return any(_OF_SIZE.search(text) for text in _texts(error))
 
 
 def _texts(error: BaseException) -> Iterator[str]:
-    """What an error and its causes say. An error that was raised from itself is its own cause."""
+    """Yield the texts of an error and its causes. An error that was raised from itself is its own cause."""
     seen: list[BaseException] = []
     cause: BaseException | None = error
     while cause is not None and cause not in seen:
@@ -50,7 +50,7 @@ def _texts(error: BaseException) -> Iterator[str]:
 
 
 def classify(error: Exception, what: str) -> ConnectError:
-    """The error to raise for a failure.
+    """Return the error to raise for a failure.
 
     Args:
         what: what was being done, with table and ranges: ``writing table x from t-0 [5, 9)``.
@@ -59,8 +59,8 @@ def classify(error: Exception, what: str) -> ConnectError:
         return error
     text = str(error)
     if (start := text.find(BAD_RECORD)) >= 0:
-        told = re.split(r"\n| SQLSTATE: ", text[start:])[0]
-        return FatalTaskError(f"{told}. It stopped {what}; nothing of that was written.")
+        message = re.split(r"\n| SQLSTATE: ", text[start:])[0]
+        return FatalTaskError(f"{message}. It stopped {what}; nothing of that was written.")
     message = f"Failed {what}: {_first_lines(text)}"
     if _LASTING.search(text):
         return FatalTaskError(f"{message} Nothing of this table's part of the batch was written.")
@@ -68,7 +68,7 @@ def classify(error: Exception, what: str) -> ConnectError:
 
 
 def spark_ended(how: str, what: str) -> FatalTaskError:
-    """The error when Spark has died.
+    """Return the error to raise when Spark has died.
 
     Args:
         how: it ended, in words.
@@ -78,11 +78,11 @@ def spark_ended(how: str, what: str) -> FatalTaskError:
 
 
 def first_line(text: str) -> str:
-    """The beginning of Spark's message, without its error condition and state."""
+    """Return the first line of Spark's message, without its error condition and state."""
     return re.sub(r"^\s*\[[\w.]+\] | SQLSTATE: .*$", "", _first_lines(text).split("\n")[0])[:500]
 
 
 def _first_lines(text: str) -> str:
-    """The part of Spark's message that is for people: before the plan and the stack."""
-    told = re.split(r"\n\s*(?:at |JVM stacktrace|== |Driver stacktrace)|;\n", text)[0].strip()
-    return told[:1500]
+    """Return the part of Spark's message that is for people: before the plan and the stack."""
+    message = re.split(r"\n\s*(?:at |JVM stacktrace|== |Driver stacktrace)|;\n", text)[0].strip()
+    return message[:1500]

@@ -27,7 +27,7 @@ OPERATIONS = ("c", "r", "u", "d", "t")
 
 _UNAVAILABLE = "unavailable"
 
-#: Spark waits a tenth of a second at a time for what was observed, which is told by another thread. A figure is not worth more.
+#: Spark waits a tenth of a second at a time for what was observed, which another thread reports. A figure is not worth more.
 _ATTEMPTS = 10
 
 
@@ -37,7 +37,7 @@ class Counts:
 
     Attributes:
         operations: events that were applied, by operation; those that the table had already, and bad ones, are none.
-        keys: how many keys they were of, each of which was written once; None where every event is a row.
+        keys: the number of their keys, each of which was written once; None where every event is a row.
         changes: of the schema, by their names in ``lakehouse.tables.include.schema.changes``.
         unavailable: values that the events, other than deletes, did not hold.
         puts: keys whose row is to be inserted or updated; None where whatever comes last in the log is.
@@ -51,17 +51,17 @@ class Counts:
 
     @property
     def events(self) -> int:
-        """All that were applied."""
+        """The number of events that were applied."""
         return sum(self.operations.values())
 
     @property
     def deduplicated(self) -> int:
-        """Events that a later one of their key made superfluous."""
+        """The number of events that a later one of their key made superfluous."""
         return 0 if self.keys is None else max(0, self.events - self.operations.get("t", 0) - self.keys)
 
 
 class Counting:
-    """Of one table's part of a batch; of the thread that writes it.
+    """Counts one table's part of a batch, for the thread that writes it.
 
     Args:
         observes: whether Spark's driver is in this process.
@@ -75,7 +75,7 @@ class Counting:
         self._changes: Counter[str] = Counter()
 
     def events(self, frame: DataFrame, flags: Sequence[str] = ()) -> DataFrame:
-        """A frame of decoded events, which is to be used in its place. `flags` are its columns that say whether a value is not known."""
+        """Return a frame of decoded events to use in place of the given one. `flags`: its columns that say whether a value is unknown."""
         if not self._observes:
             return frame
         from pyspark.sql import Observation
@@ -88,7 +88,7 @@ class Counting:
         return frame.observe(self._events, *counts)
 
     def keys(self, frame: DataFrame, puts: str | None = None) -> DataFrame:
-        """A frame with one row a key, which is to be used in its place; `puts` is true, in SQL, of those that are `Counts.puts`."""
+        """Return a frame with one row per key to use in place of the given one; `puts` is SQL that is true for rows of `Counts.puts`."""
         if not self._observes:
             return frame
         from pyspark.sql import Observation
@@ -99,16 +99,16 @@ class Counting:
         return frame.observe(self._keys, *counts)
 
     def truncated(self, events: int) -> None:
-        """Truncates are applied, which are no rows of a frame unless every event is one."""
+        """Count truncates, which are no rows of a frame unless every event is one."""
         self._truncates = events
 
     def changed(self, kind: str, columns: int = 1) -> None:
-        """The table's schema was changed."""
+        """Count changes of the table's schema."""
         if columns:
             self._changes[kind] += columns
 
     def counts(self) -> Counts:
-        """After the table has committed."""
+        """Return what was counted, after the table has committed."""
         events = _observed(self._events)
         keys = _observed(self._keys)
         operations = {name: found for name in OPERATIONS if (found := events.get(name, 0) + (self._truncates if name == "t" else 0))}
@@ -117,17 +117,17 @@ class Counting:
 
 
 def _observed(observation: Observation | None) -> Mapping[str, Any]:
-    """What was observed; nothing when Spark does not tell, which must not hold up a task."""
+    """Return what was observed; nothing when Spark does not report it, which must not hold up a task."""
     if observation is None:
         return {}
-    told: Any = observation._jo
-    if any(told.getRowOrEmpty().isDefined() for _ in range(_ATTEMPTS)):
+    observed: Any = observation._jo
+    if any(observed.getRowOrEmpty().isDefined() for _ in range(_ATTEMPTS)):
         return dict(observation.get)
     return {}
 
 
-#: Looks at a log that are remembered of a partition with a backlog; with more of them its age is told too high, never too low.
-_LOOKS = 600
+#: Observations of the log that are kept per partition with a backlog; beyond that its age is reported too high, never too low.
+_MAX_OBSERVATIONS = 600
 
 
 @dataclass
@@ -158,8 +158,11 @@ class _Table:
 
 
 class _Backlog:
-    """A partition's records that are not applied: up to where the log went at each look, when that was, and when the look before it was,
-    which had not found them; None where nobody had looked, or they were applied once and have been lost."""
+    """A partition's records that are not applied.
+
+    Each observation of the log: where it ended, when that was, and when the previous observation was, which had not seen these records;
+    None where there was none, or the records were applied once and have been lost.
+    """
 
     def __init__(self) -> None:
         self.looks: deque[tuple[int, float, float | None]] = deque()
@@ -170,12 +173,12 @@ class _Backlog:
         if end <= self.end:
             return
         self.end, before = end, self.last
-        if len(self.looks) == _LOOKS:
+        if len(self.looks) == _MAX_OBSERVATIONS:
             _, now, before = self.looks.pop()
         self.looks.append((end, now, before))
 
     def set_back(self) -> None:
-        """Records that were applied are to be applied again."""
+        """Note that records that were applied are to be applied again."""
         self.looks = deque((end, seen, None) for end, seen, _ in self.looks)
         self.last = None
 
@@ -184,11 +187,11 @@ class _Backlog:
             self.looks.popleft()
 
     def since(self, offset: int) -> float | None:
-        """When the record at an offset was first seen in the log; None when it is not there yet."""
+        """Return when the record at an offset was first seen in the log; None when it is not there yet."""
         return next((seen for end, seen, _ in self.looks if end > offset), None)
 
     def complete(self, offset: int) -> float | None:
-        """The last look that found nothing at or behind an offset."""
+        """Return the time of the last observation that found nothing at or after an offset."""
         return next((before for end, _, before in self.looks if end > offset), self.last)
 
 
@@ -197,7 +200,7 @@ class SinkFigures:
     """Counts since the task's start.
 
     Attributes:
-        lag: offsets that are in the log and not applied, as of the last look.
+        lag: offsets that are in the log and not applied, as last observed.
     """
 
     lag: int = 0
@@ -213,15 +216,15 @@ class SinkFigures:
     _backlogs: dict[TopicPartition, _Backlog] = field(default_factory=dict)
 
     def session_starts(self) -> None:
-        """Spark is being started."""
+        """Note that Spark is being started."""
         self._session_began = None
 
     def session_started(self) -> None:
-        """Spark runs."""
+        """Note that Spark runs."""
         self._session_began = time.monotonic()
 
     def looked(self, positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, tuple[int, int]]) -> None:
-        """The log was looked at; `positions` are the next offsets to apply."""
+        """Note what the log holds; `positions` are the next offsets to apply."""
         now, lag = time.monotonic(), 0
         for partition, (start, end) in log.items():
             position, before = positions.get(partition, start), self._positions.get(partition, 0)
@@ -243,7 +246,7 @@ class SinkFigures:
         self.lag = lag
 
     def reads(self, table: str, partitions: Iterable[TopicPartition]) -> None:
-        """A table's records come from these partitions, as far as is known."""
+        """Note that a table's records come from these partitions, as far as is known."""
         known = self._of(table)
         known.reads.update(partitions)
         known.has_topics = True
@@ -258,7 +261,7 @@ class SinkFigures:
         counts: Counts | None = None,
         ends: Mapping[TopicPartition, int] | None = None,
     ) -> None:
-        """A table took its part of a batch; `was_new` is False when it had it already. `ends` are the next offsets that it is to take."""
+        """Count a table's part of a batch; `was_new` is False when the table had it already. `ends` are the next offsets to apply to it."""
         known = self._of(table)
         known.retries += known.has_failed and was_new
         known.has_failed = False
@@ -281,7 +284,7 @@ class SinkFigures:
             known.changes.update(counts.changes)
 
     def table_failed(self, table: str, *, by_conflict: bool = False) -> None:
-        """A table could not take its part of a batch; `by_conflict`: others changed it meanwhile."""
+        """Count a failure of a table's part of a batch; `by_conflict`: others changed the table meanwhile."""
         known = self._of(table)
         known.failures += 1
         known.retries += known.has_failed
@@ -289,17 +292,18 @@ class SinkFigures:
         known.conflicts += by_conflict
 
     def found(self, table: str, extent: Extent) -> None:
-        """A table was looked at."""
+        """Note what a table consists of."""
         known = self._of(table)
         known.extent = extent
         if known.puts is not None:
             known.stale = max(known.stale or 0, known.puts - extent.activity.rows_put)
 
     def batch(self, passed_over: int, seconds: float = 0.0, read_seconds: float = 0.0) -> None:
-        """All tables of a batch have committed; so many of its records belong to none (heartbeats, tombstones, what routing leaves out).
+        """Count a batch that all of its tables have committed.
 
-        Args:
-            seconds: from its beginning to the last commit, `read_seconds` of them until it was known what is in it.
+                Args:
+        passed_over: records that belong to no table (heartbeats, tombstones, what routing leaves out).
+                    seconds: from its beginning to the last commit, `read_seconds` of them until it was known what is in it.
         """
         self._batches += 1
         self._passed_over += passed_over
@@ -307,26 +311,26 @@ class SinkFigures:
         self._read_seconds += read_seconds
 
     def maintained(self, table: str, seconds: float) -> None:
-        """A table has been compacted."""
+        """Count a table's compaction."""
         known = self._of(table)
         known.maintained += 1
         known.maintenance_seconds += seconds
 
     def rejected(self, records: int, table: str | None = None) -> None:
-        """So many records were bad, for a table or before one was found for them."""
+        """Count bad records, of a table or before a table was found for them."""
         self._rejected += records
         if table is not None:
             self._of(table).rejected += records
 
     def failed(self) -> None:
-        """A batch failed, and is tried again or fails the task."""
+        """Count a failed batch, which is tried again or fails the task."""
         self._failures += 1
 
     def _of(self, table: str) -> _Table:
         return self._tables.setdefault(table, _Table())
 
     def _lag(self, table: _Table, now: float) -> tuple[int, int]:
-        """Of one table: offsets, and milliseconds since the first of them was seen."""
+        """Return one table's lag: offsets, and milliseconds since the first of them was seen."""
         offsets, since = 0, now
         for partition in table.reads:
             if (backlog := self._backlogs.get(partition)) is None or not backlog.looks:
@@ -338,17 +342,17 @@ class SinkFigures:
         return offsets, int((now - since) * 1000)
 
     def _valid_through(self, table: _Table) -> float | None:
-        """When everything that the table has, or more, was all that there was in its partitions; on the monotonic clock."""
+        """Return when the table last had everything that its partitions held; on the monotonic clock."""
         found = []
         for partition in table.reads if table.has_topics else self._backlogs:
             if (backlog := self._backlogs.get(partition)) is None:
                 return None
             found.append(backlog.complete(max(self._positions[partition], table.applied.get(partition, 0))))
-        known = [moment for moment in found if moment is not None]
+        known = [time_ for time_ in found if time_ is not None]
         return min(known) if known and len(known) == len(found) else None
 
     def groups(self) -> list[MetricGroup]:
-        """As they stand now."""
+        """Return the figures as they are now."""
         now = time.monotonic()
         lags = {name: self._lag(table, now) for name, table in self._tables.items()}
         seen = [backlog.since(self._positions[partition]) for partition, backlog in self._backlogs.items() if backlog.looks]
@@ -369,8 +373,8 @@ class SinkFigures:
         for name, table in sorted(self._tables.items()):
             tags = {"table": name}
             found.append(MetricGroup("connect.py", "lakehouse-table", tags, _values(table, *lags[name])))
-            if (moment := self._valid_through(table)) is not None:
-                values = {"valid-through-timestamp-seconds": time.time() - (now - moment)}
+            if (complete := self._valid_through(table)) is not None:
+                values = {"valid-through-timestamp-seconds": time.time() - (now - complete)}
                 found.append(MetricGroup("connect.py", "lakehouse-table", tags, values))
             found += [
                 MetricGroup("connect.py", "lakehouse-table", {**tags, "op": op}, {"records-applied-by-op-total": records})

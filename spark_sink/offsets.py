@@ -1,6 +1,6 @@
-"""Altering and resetting a stopped sink's offsets: its tables' watermarks follow what a client asked for.
+"""Altering and resetting a stopped sink's offsets: its tables' watermarks take the values that a client asked for.
 
-The worker has no Spark, and should not have a JVM beside its REST API: `alter` starts a short-lived process of this module, which reads a
+The worker has no Spark, and should not have a JVM next to its REST API: `alter` starts a short-lived process of this module, which reads a
 request from its standard input (configurations hold secrets, so it is not in the command line) and answers on its standard output.
 """
 
@@ -63,7 +63,7 @@ def alter(config: Mapping[str, str], offsets: Mapping[tuple[str, int], int | Non
 def alter_tables(
     tables: Tables, names: Mapping[str, Iterable[TableName]], offsets: Mapping[TopicPartition, int | None], everything: Iterable[TableName]
 ) -> None:
-    """Change watermarks.
+    """Change watermarks, one table after the other, each in one commit.
 
     Args:
         names: tables that a topic's records go to, by topic.

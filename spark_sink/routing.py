@@ -2,7 +2,7 @@
 
 Static: the tables of `lakehouse.tables`, all of them or those whose regex matches the record's routing value. Dynamic: the routing value is
 the table's name. Else a pattern over what the event's source block and the topic say. The value of a route field differs from record to
-record, so records are told apart by it (`route_sql`); all else is the same for records of one topic with the same schemas.
+record, so records are grouped by it (`route_sql`); all else is the same for records of one topic with the same schemas.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class TableName:
 
 
 def parts_of_topic(topic: str) -> dict[str, str]:
-    """What a topic's name says, when it is Debezium's `prefix.schema.table`: the prefix may itself hold dots, the others cannot."""
+    """Return what a topic's name says, when it is Debezium's `prefix.schema.table`: the prefix may itself hold dots, the others cannot."""
     pieces = topic.rsplit(".", 2)
     if len(pieces) < 3 or not all(pieces):
         return {"topic": topic}
@@ -35,7 +35,7 @@ def parts_of_topic(topic: str) -> dict[str, str]:
 
 
 def parts_of_source(topic: str, source: Mapping[str, str | None]) -> dict[str, str]:
-    """What an event's source block says (`SourceInfo` of each connector). MySQL and MongoDB have no schema; the database stands for it."""
+    """Return what an event's source block says (Debezium's `SourceInfo`). MySQL and MongoDB have no schema; the database stands for it."""
     database, table = source.get("db"), source.get("table") or source.get("collection")
     found = {
         "topic": topic,
@@ -48,12 +48,12 @@ def parts_of_source(topic: str, source: Mapping[str, str | None]) -> dict[str, s
 
 
 def by_value(config: SinkConfig) -> bool:
-    """Whether each record's own value decides."""
+    """Return whether each record's own value decides."""
     return config["tables.route-field"] not in (None, "__topic")
 
 
 def route_sql(config: SinkConfig) -> str:
-    """SQL of a record's routing value, over columns `value` (the payload's text) and `headers`; NULL where none is asked for.
+    """Return SQL of a record's routing value, over columns `value` (the payload's text) and `headers`; NULL where none is asked for.
 
     Of a change event the field is looked for in the row after the change, then before it.
     """
@@ -74,7 +74,7 @@ def _field(path: str) -> str:
 
 
 def destinations(topic: str, parts: Mapping[str, str], value: str | None, config: SinkConfig) -> tuple[TableName, ...] | None:
-    """The tables of a record.
+    """Return the tables of a record.
 
     Args:
         parts: what the pattern's placeholders stand for.
@@ -102,7 +102,7 @@ def destinations(topic: str, parts: Mapping[str, str], value: str | None, config
 
 
 def of_topic(topic: str, config: SinkConfig) -> tuple[TableName, ...]:
-    """Tables of a topic's records, as far as its name alone tells."""
+    """Return the tables of a topic's records, as far as its name alone determines them."""
     if by_value(config):
         return ()
     try:
@@ -112,7 +112,7 @@ def of_topic(topic: str, config: SinkConfig) -> tuple[TableName, ...]:
 
 
 def resolve(parts: Mapping[str, str], config: SinkConfig) -> TableName | None:
-    """The table's name by the pattern, or None when a placeholder has no value. Raises as `destinations`."""
+    """Return the table's name by the pattern, or None when a placeholder has no value. Raises as `destinations`."""
     parts = dict(parts)
     if config["tables.route-topic-regex"] and (found := re.fullmatch(config["tables.route-topic-regex"], parts["topic"])):
         parts |= {str(number): text for number, text in enumerate(found.groups(), 1) if text}

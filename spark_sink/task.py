@@ -43,12 +43,12 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("io.github.connectpy.spark.SparkLakehouseSinkTask")
 
-#: How long a step waits for Spark to start before it lets the runtime look for a pause or a stop.
-_START_LOOK_SECONDS = 0.5
+#: How long a step waits for Spark to start before it lets the runtime handle a pause or a stop.
+_START_POLL_SECONDS = 0.5
 
 
 class SparkLakehouseSinkTask(BatchSinkTask):
-    """See the module's text."""
+    """The sink's one task."""
 
     poll_interval_seconds = 1.0
 
@@ -57,13 +57,13 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         self._opening: SessionStartup | None = None
         self._session: TaskSession | None = None
         self._positions: dict[TopicPartition, int] = {}
-        self._driver: Trigger | None = None
-        self._ahead: Prefetch | None = None
+        self._trigger: Trigger | None = None
+        self._prefetch: Prefetch | None = None
         self._failures = 0
         self._claimed = False
         self._lanes: Lanes | None = None
         self._figures = SinkFigures()
-        self._looks = StatsSchedule()
+        self._stats_schedule = StatsSchedule()
 
     def start(self, config: Mapping[str, str], context: BatchSinkContext) -> None:
         """Parse the configuration and begin to start Spark."""
@@ -79,7 +79,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         self._figures.session_starts()
 
     def ready(self, seconds: float = 0.0) -> bool:
-        """Whether Spark runs and batches can be applied; waits for so long at most. Raises why it could not be started."""
+        """Return whether Spark runs and batches can be applied, waiting for at most the given time. Raise why it could not be started."""
         if self._opening is None:
             return self._session is not None
         try:
@@ -104,7 +104,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         return True
 
     def _equip(self, own: SparkSession) -> None:
-        """All that works in the session, or in those of lanes."""
+        """Make all that works in the session, or in those of lanes."""
         context, config = self._context, self._config
         sessions = Sessions(own, config)
         self._spark = spark = sessions.here
@@ -116,39 +116,39 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         )
         self._schedule = MaintenanceSchedule(self._config)
         self._reader = Reader(spark, self._config, context.kafka_options, open_format(context.conversion))
-        self._driver = driver = open_trigger(spark, self._config, self._reader, context.connector)
-        self._ahead = Prefetch(self._reader)
+        self._trigger = trigger = open_trigger(spark, self._config, self._reader, context.connector)
+        self._prefetch = Prefetch(self._reader)
         if self._stopping.is_set():
-            driver.stop()
+            trigger.stop()
         self._tables: Tables = open_tables(spark, self._config, Writer(context.connector, context.task, self._epoch))
         self._batches = Batches(
             spark, self._config, context, self._reader, self._tables, self._lanes, self._figures, committed=self._committed
         )
 
     def step(self) -> Mapping[TopicPartition, int] | None:
-        """Apply one batch to all of its tables; returns offsets only when every one of them has committed."""
-        if self._stopping.is_set() or not self._is_open() or self._driver is None:
+        """Apply one batch to all of its tables; return offsets only when every one of them has committed."""
+        if self._stopping.is_set() or not self._is_open() or self._trigger is None:
             return None
-        driver = self._driver
+        trigger = self._trigger
         if (how := self._lives().ended()) is not None:
             raise spark_ended(how, "waiting for records")
         log = self._context.log_offsets(self._config.topics, self._config.pattern)
         ranges: Mapping[TopicPartition, Range] = {}
         try:
             self._maintain()
-            self._look()
+            self._collect_stats()
             self._find_positions(log)
             self._figures.looked(self._positions, log)
             log = self._horizon.of(log, self._positions)
-            pending = driver.next({tp: self._positions[tp] for tp in log}, log)
+            pending = trigger.next({tp: self._positions[tp] for tp in log}, log)
             if pending is None:
                 return None
             ranges = pending.ranges
-            self._apply(pending, log, driver)
+            self._apply(pending, log, trigger)
         except Exception as error:
-            driver.failed(too_large=is_of_size(error))
-            if self._ahead is not None:
-                self._ahead.drop()
+            trigger.failed(too_large=is_of_size(error))
+            if self._prefetch is not None:
+                self._prefetch.drop()
             self._tables.forget()
             self._figures.failed()
             if isinstance(error, Behind):
@@ -165,15 +165,15 @@ class SparkLakehouseSinkTask(BatchSinkTask):
 
     def _committed(self, table: TableName) -> None:
         self._schedule.committed(table)
-        self._looks.committed(table)
+        self._stats_schedule.committed(table)
 
     def _set_back(self, behind: Behind, log: Mapping[TopicPartition, Range]) -> None:
-        """What a table has lost is read again."""
+        """Read again what a table has lost."""
         for tp, offset in behind.offsets.items():
             self._positions[tp] = max(min(offset, self._positions.get(tp, offset)), log[tp][0] if tp in log else 0)
 
     def _maintain(self) -> None:
-        """Before a batch, at most one table. The offsets of the last one are in the group by now; what fails is left for the next turn."""
+        """Maintain at most one table before a batch. The last batch's offsets are in the group by now; failures wait for the next turn."""
         table = self._schedule.due(self._figures.lag, datetime.datetime.now(datetime.UTC))
         if table is None or self._stopping.is_set():
             return
@@ -187,23 +187,23 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             self._tables.forget()
             _log.warning("Maintenance of table %s failed and waits for its next turn: %s", table, classify(error, "compacting"))
             return
-        self._looks.committed(table)
+        self._stats_schedule.committed(table)
         self._figures.maintained(str(table), time.monotonic() - began)
         _log.info("Compacted and cleaned up table %s in %.1f s", table, time.monotonic() - began)
 
-    def _look(self) -> None:
-        """Between two batches, at most at one table. It is for the figures only, so what fails is let be."""
-        if self._stopping.is_set() or (table := self._looks.due(began := time.monotonic())) is None:
+    def _collect_stats(self) -> None:
+        """Query at most one table between two batches. This is for the figures only, so failures are ignored."""
+        if self._stopping.is_set() or (table := self._stats_schedule.due(began := time.monotonic())) is None:
             return
         try:
             if (extent := self._tables.extent(table, self._config["maintenance.target-file-size-bytes"])) is not None:
                 self._figures.found(str(table), extent)
-        except Exception as error:  # noqa: BLE001  # whoever needs the table next says what is wrong
+        except Exception as error:  # noqa: BLE001  # the next use of the table says what is wrong
             _log.debug("Table %s cannot be looked at: %s", table, error)
-        self._looks.took(time.monotonic() - began, time.monotonic())
+        self._stats_schedule.took(time.monotonic() - began, time.monotonic())
 
     def _counted(self, error: Exception, what: str) -> Exception:
-        """A passing failure becomes a lasting one when it does not pass."""
+        """Return the error to raise: a passing failure becomes a lasting one when it repeats."""
         raised = classify(error, what)
         if not isinstance(raised, RetriableError):
             return raised
@@ -217,11 +217,11 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         )
 
     def _is_open(self) -> bool:
-        """As `ready`; a start that failed in passing is counted as a batch that did, and tried again at the next step."""
+        """Return whether Spark runs. A start that failed in passing counts as a failed batch and is tried again at the next step."""
         if self._session is None and self._opening is None:
             self._open()
         try:
-            return self.ready(_START_LOOK_SECONDS)
+            return self.ready(_START_POLL_SECONDS)
         except RetriableError as error:
             self._failures += 1
             if self._failures < self._config["control.commit.max-consecutive-failures"]:
@@ -236,9 +236,9 @@ class SparkLakehouseSinkTask(BatchSinkTask):
     # -- positions -----------------------------------------------------------------------------------------------------------------
 
     def _find_positions(self, log: Mapping[TopicPartition, Range]) -> None:
-        """Where to start in partitions that are new to this task: at the lower of what the table and the group say.
+        """Find where to start in partitions that are new to this task: at the lower of what the table and the group say.
 
-        A topic's table without a watermark of ours starts anew, whatever the group says: it has been dropped or replaced, and what it
+        A topic's table without a watermark of ours starts over, whatever the group says: it has been dropped or replaced, and what it
         already holds of the replayed rows is written again by key. A topic that does not name its table is left to the group.
         """
         new = [tp for tp in log if tp not in self._positions]
@@ -264,15 +264,15 @@ class SparkLakehouseSinkTask(BatchSinkTask):
 
     # -- batches -------------------------------------------------------------------------------------------------------------------
 
-    def _apply(self, pending: Pending, log: Mapping[TopicPartition, Range], driver: Trigger) -> None:
+    def _apply(self, pending: Pending, log: Mapping[TopicPartition, Range], trigger: Trigger) -> None:
         began, ranges = time.monotonic(), pending.ranges
-        batch = self._ahead.take(ranges) if self._ahead is not None else None
+        batch = self._prefetch.take(ranges) if self._prefetch is not None else None
         batch = batch or self._reader.read(ranges, pending.records)
         read_seconds = time.monotonic() - began
         try:
             positions = self._positions | {tp: end for tp, (_, end) in ranges.items()}
-            if self._ahead is not None and (following := driver.after({tp: positions[tp] for tp in log}, log)):
-                self._ahead.begin(following)
+            if self._prefetch is not None and (following := trigger.after({tp: positions[tp] for tp in log}, log)):
+                self._prefetch.begin(following)
             tables = self._batches.apply(batch, lambda behind: self._set_back(behind, log))
             passed_over = sum(group.count for group in batch.groups if not group.tables)
             self._figures.batch(passed_over, time.monotonic() - began, read_seconds)
@@ -282,29 +282,29 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         _log.info("Applied %d records to %d tables in %.2f s: %s", rows, tables, time.monotonic() - began, describe(ranges))
 
     def metrics(self) -> list[MetricGroup]:
-        """Records and commits by table, and how far the tables are behind the log."""
+        """Return records and commits by table, and how far the tables lag the log."""
         return self._figures.groups()
 
     def stop(self) -> None:
-        """The running batch ends by itself; the next step does nothing."""
+        """Request the end: the running batch ends normally, and the next step does nothing."""
         self._stopping.set()
-        if self._driver is not None:
-            self._driver.stop()
+        if self._trigger is not None:
+            self._trigger.stop()
 
     def close(self) -> None:
-        """Give up the share of Spark."""
+        """Release this task's share of Spark."""
         if self._opening is not None:
             self._opening.abandon()
             self._opening = None
         if self._lanes is not None:
             self._lanes.close()
             self._lanes = None
-        if self._ahead is not None:
-            self._ahead.close()
-            self._ahead = None
-        if self._driver is not None:
-            self._driver.close()
-            self._driver = None
+        if self._prefetch is not None:
+            self._prefetch.close()
+            self._prefetch = None
+        if self._trigger is not None:
+            self._trigger.close()
+            self._trigger = None
         if self._session is not None:
             self._session.close()
             self._session = None

@@ -1,4 +1,4 @@
-"""Which settings of Spark a connector may make. Pure.
+"""The Spark settings that a connector may make. Pure.
 
 A connector's configuration must not give more of the worker's machine than the connector's work. Spark's settings can run commands
 (``-XX:OnOutOfMemoryError=…``, ``fs.azure.shellkeyprovider.script``), load classes by name, fetch libraries from an address, or have the
@@ -139,7 +139,7 @@ _OWN = {
 
 
 def refusals(config: Mapping[str, str], catalog: str) -> dict[str, str]:
-    """Why properties are not allowed, by property.
+    """Return why properties are not allowed, by property.
 
     Args:
         config: properties by their names without ``lakehouse.``.
@@ -174,7 +174,7 @@ _WHY = {
 
 
 def _judged(name: str, value: str, catalog: str) -> tuple[str | None, bool]:
-    """The setting of Spark that a property makes, None for other properties, and whether that value of it is harmless."""
+    """Return the Spark setting that a property makes (None for other properties), and whether this value of it is harmless."""
     if name == "spark.jars":
         return name, not value.strip()
     if name == "spark.master":
@@ -210,5 +210,5 @@ def _is_of_file_system(name: str, value: str) -> bool:
 
 
 def _names_no_other_class(name: str, value: str) -> bool:
-    """Whether a property of a catalog or a table names no class, or one that is known."""
+    """Return whether a property of a catalog or a table names no class, or a known one."""
     return not _NAMES_A_CLASS.search(name) or "." not in value or all(part.strip().startswith(_PACKAGES) for part in value.split(","))

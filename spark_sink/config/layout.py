@@ -31,7 +31,7 @@ class Layout:
     cluster: Sequence[str] = ()
 
     def check(self, table: str, columns: Mapping[str, str]) -> None:
-        """Raises FatalTaskError: a column is not there."""
+        """Raise FatalTaskError if a column does not exist."""
         for name in (*(partition.column for partition in self.partitions), *self.cluster):
             if name not in columns:
                 raise FatalTaskError(
@@ -41,10 +41,10 @@ class Layout:
 
 
 def parse_partitions(text: str) -> tuple[Partition, ...]:
-    """Partition fields out of ``a, days(b), bucket(c, 16)``: commas within parentheses do not separate.
+    """Parse partition fields such as ``a, days(b), bucket(c, 16)``: commas within parentheses do not separate.
 
     Raises:
-        ValueError: it is not of this form; the text says what is expected.
+        ValueError: the text does not have this form; the message says what is expected.
     """
     found: list[Partition] = []
     for part in filter(None, (piece.strip() for piece in re.split(r",(?![^(]*\))", text))):
@@ -62,7 +62,7 @@ def parse_partitions(text: str) -> tuple[Partition, ...]:
 
 
 def partition_sql(partition: Partition) -> str:
-    """A field of PARTITIONED BY."""
+    """Return a field of PARTITIONED BY."""
     if partition.transform is None:
         return quote(partition.column)
     number = "" if partition.number is None else f"{partition.number}, "

@@ -21,7 +21,7 @@ PREFIX = "lakehouse."
 
 
 def _key(name: str, default: Any, documentation: str, type_: ConfigType = ConfigType.STRING, **more: Any) -> ConfigKey:
-    """A key by its name without `PREFIX`."""
+    """Define a property by its name without `PREFIX`."""
     importance = more.pop("importance", Importance.MEDIUM)
     return ConfigKey(PREFIX + name, type_, default, importance, documentation, **more)
 
@@ -679,7 +679,7 @@ CONFIG_DEF = ConfigDef(
 
 
 def without_aliases(config: Mapping[str, str | None]) -> tuple[dict[str, str | None], dict[str, str]]:
-    """The configuration with `iceberg.X` written as `lakehouse.X` where both mean the same.
+    """Write `iceberg.X` as `lakehouse.X` where both mean the same.
 
     Returns:
         The configuration, and errors by property.
@@ -698,6 +698,6 @@ def without_aliases(config: Mapping[str, str | None]) -> tuple[dict[str, str | N
 
 
 def unknown_properties(config: Mapping[str, str | None]) -> list[str]:
-    """Properties under `lakehouse.` that mean nothing: most likely a slip of the pen, which a sink must not answer with silence."""
+    """Return properties under `lakehouse.` that mean nothing: most likely typing errors, which a sink must not pass over in silence."""
     found = [name for name in config if name.startswith(PREFIX) and name not in CONFIG_DEF.keys]
     return [name for name in found if not name.removeprefix(PREFIX).startswith(OPEN_PREFIXES)]

@@ -42,7 +42,7 @@ class SinkConfig:
         catalog: settings of the catalog, without prefix. May hold secrets.
         spark_conf: settings of Spark. May hold secrets.
         kafka: settings for Spark's Kafka client.
-        table_properties: of new tables.
+        table_properties: properties of new tables.
         of_tables: settings of single tables, by name, each by its name without `tables.`.
         tolerates: ``errors.tolerance=all``: bad records are rejected one by one instead of failing the task.
     """
@@ -61,13 +61,13 @@ class SinkConfig:
         return self.values[name]
 
     def of_table(self, name: str) -> SinkConfig:
-        """The configuration for one table: what is set for it wins."""
+        """Return the configuration of one table: its own settings win."""
         own = self.of_tables.get(name)
         return replace(self, values={**self.values, **{OF_ONE_TABLE[setting]: value for setting, value in own.items()}}) if own else self
 
     @property
     def column_types(self) -> Mapping[str, str]:
-        """Types by column that are set for the table, for records without schemas."""
+        """Types by column that are configured for the table, for records without schemas."""
         return parse_column_types(self.values.get("column-types") or "")
 
     @property
@@ -77,7 +77,7 @@ class SinkConfig:
 
     @property
     def layout(self) -> Layout:
-        """Of new tables."""
+        """The layout of new tables."""
         return Layout(parse_partitions(self["tables.default-partition-by"] or ""), tuple(self["tables.cluster-by"] or ()))
 
     @property
@@ -98,10 +98,10 @@ class SinkConfig:
 
 
 def parse(config: Mapping[str, str]) -> SinkConfig:
-    """A task's configuration.
+    """Parse a task's configuration.
 
     Raises:
-        ConfigError: with the first problem.
+        ConfigError: the first problem found.
     """
     renamed, errors = without_aliases(config)
     for message in errors.values():
@@ -154,7 +154,7 @@ def parse(config: Mapping[str, str]) -> SinkConfig:
 
 
 def refused_settings(config: Mapping[str, str | None]) -> dict[str, str]:
-    """Why properties are not allowed that would make settings of Spark, by property (`spark_sink.config.allowed_settings`).
+    """Return why properties that make Spark settings are not allowed, by property (`config.allowed_settings`).
 
     Args:
         config: as `without_aliases` returns it.
@@ -165,7 +165,7 @@ def refused_settings(config: Mapping[str, str | None]) -> dict[str, str]:
 
 
 def _of_tables(given: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """Settings of single tables, from names like ``public.orders.write-mode``. Raises ConfigError."""
+    """Parse settings of single tables, from names like ``public.orders.write-mode``. Raise ConfigError for unknown ones."""
     found: dict[str, dict[str, Any]] = {}
     for name, value in given.items():
         setting = next((known for known in OF_ONE_TABLE if name.endswith("." + known)), None)
@@ -185,12 +185,12 @@ _NOT_IN_A_NAME = re.compile(r"[/\\:\x00-\x1f\x7f-\x9f]")
 
 
 def is_part_of_a_name(text: str) -> bool:
-    """Whether a text can be a part of a table's name: a table of such parts is always within its warehouse."""
+    """Return whether a text can be a part of a table's name: a table of such parts is always within its warehouse."""
     return text not in ("", ".", "..") and not _NOT_IN_A_NAME.search(text)
 
 
 def check_routing(values: Mapping[str, Any], of_tables: Mapping[str, Mapping[str, Any]]) -> None:
-    """Choices of routing that go together. Raises ConfigError."""
+    """Check that choices of routing go together. Raise ConfigError if not."""
     static, dynamic, by = values["tables"], values["tables.dynamic-enabled"], values["tables.route-field"]
     if dynamic and static:
         raise ConfigError(f"{PREFIX}tables and {PREFIX}tables.dynamic-enabled exclude each other: tables are named here or by the records.")
@@ -212,7 +212,7 @@ def check_routing(values: Mapping[str, Any], of_tables: Mapping[str, Mapping[str
 
 
 def check_delta(values: Mapping[str, Any], catalog: Mapping[str, str], spark_conf: Mapping[str, str]) -> None:
-    """A place for Delta tables that outlives the process. Raises ConfigError."""
+    """Check that Delta tables have a location that outlives the process. Raise ConfigError if not."""
     if values["delta.root"] is not None:
         if catalog:
             raise ConfigError(f"{PREFIX}delta.root and {PREFIX}catalog.* exclude each other: tables have a directory or a catalog.")
@@ -224,7 +224,7 @@ def check_delta(values: Mapping[str, Any], catalog: Mapping[str, str], spark_con
 
 
 def check_batches(values: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Where Spark runs, and what the driver of batches needs of it.
+    """Check where Spark runs, and that it has what the source mode needs.
 
     Args:
         given: the properties that were set.
@@ -250,7 +250,7 @@ def check_batches(values: Mapping[str, Any], given: Mapping[str, Any]) -> None:
 
 
 def check_table(values: Mapping[str, Any]) -> None:
-    """What is set for one table: a way of writing that has the ordering, a layout that the format has. Raises ConfigError."""
+    """Check one table's settings: its write mode has the ordering, its format the layout. Raise ConfigError if not."""
     parse_column_types(values.get("column-types") or "")
     if values["tables.write-mode"] == "scd2" and values["tables.ordering"] != "log":
         raise ConfigError(f"{PREFIX}tables.ordering must be log for tables of versions ({PREFIX}tables.write-mode=scd2).")
@@ -265,10 +265,10 @@ def check_table(values: Mapping[str, Any]) -> None:
 
 
 def check_reconcile(values: Mapping[str, Any], *, tolerates: bool) -> None:
-    """That a snapshot shows which rows are gone. Raises ConfigError.
+    """Check that a snapshot shows which rows are gone. Raise ConfigError if not.
 
     Args:
-        tolerates: whether bad records are passed over.
+        tolerates: whether bad records are skipped.
     """
     if not values["snapshot.reconcile"]:
         return
@@ -290,7 +290,7 @@ def check_reconcile(values: Mapping[str, Any], *, tolerates: bool) -> None:
 
 
 def parse_column_types(text: str) -> dict[str, str]:
-    """``column:type`` pairs, separated by commas outside of parentheses and angle brackets.
+    """Parse ``column:type`` pairs, separated by commas outside of parentheses and angle brackets.
 
     Raises:
         ConfigError: a pair has no type.
@@ -312,7 +312,7 @@ _PLAIN = re.compile(r"[A-Za-z_][\w.]*(\(\s*\d+\s*(,\s*\d+\s*)?\))?")
 
 
 def _is_type(text: str) -> bool:
-    """Whether it is a type of Spark's, or the name of a logical type."""
+    """Return whether a text is a Spark type, or the name of a logical type."""
     if _PLAIN.fullmatch(text):
         return True
     try:
@@ -335,12 +335,12 @@ def _is_plain(type_: Type) -> bool:
 
 def _pieces(text: str) -> list[str]:
     pieces, depth = [""], 0
-    for letter in text:
-        depth += (letter in "(<") - (letter in ")>")
-        if letter == "," and depth == 0:
+    for character in text:
+        depth += (character in "(<") - (character in ")>")
+        if character == "," and depth == 0:
             pieces.append("")
         else:
-            pieces[-1] += letter
+            pieces[-1] += character
     return [piece.strip() for piece in pieces if piece.strip()]
 
 
@@ -365,10 +365,12 @@ _WRITERS: Mapping[str, Mapping[str, str]] = {
 
 
 def writer_settings(format_: str, given: Mapping[str, str]) -> dict[str, str]:
-    """Settings of a session by which its writers do as they are told; they win over the tables' properties.
+    """Return the session settings for ``lakehouse.tables.write-props.*``; they win over the tables' properties.
+
+    Statements of SQL take no options, so what only an option or a table's property can say is refused rather than ignored.
 
     Raises:
-        ConfigError: one cannot be told to them, or two say different things of the same.
+        ConfigError: the session has no such setting, or two properties set it differently.
     """
     found: dict[str, str] = {}
     for name, value in given.items():

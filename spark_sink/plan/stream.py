@@ -63,7 +63,7 @@ class CheckpointState:
 
 
 def agrees(state: CheckpointState, positions: Offsets) -> bool:
-    """Whether a query that goes on from a checkpoint misses nothing, and repeats nothing but its last batch.
+    """Return whether a query that resumes from a checkpoint misses nothing, and repeats nothing but its last batch.
 
     That one may have been applied, wholly or to some tables, before a kill; its applied part is left out then. A partition that the
     checkpoint does not know is read from its first record, so the positions must not be beyond that.
@@ -75,7 +75,7 @@ def agrees(state: CheckpointState, positions: Offsets) -> bool:
 
 
 def parse_offsets(text: str) -> dict[TopicPartition, int]:
-    """A file of ``offsets`` or ``sources/0``: a version, perhaps settings, and a line of the Kafka source's offsets.
+    """Parse a file of ``offsets`` or ``sources/0``: a version, perhaps settings, and a line of the Kafka source's offsets.
 
     Raises:
         UnreadableError: it is neither.
@@ -102,16 +102,16 @@ class Checkpoints:
         self._fs = self._path(self._root).getFileSystem(spark._jsparkSession.sessionState().newHadoopConf())
 
     def newest(self) -> int:
-        """The newest generation; 0 when there is none."""
+        """Return the newest generation; 0 when there is none."""
         names = [re.fullmatch(r"g(\d+)", name) for name in self._names(self._root)]
         return max((int(name[1]) for name in names if name), default=0)
 
     def path(self, generation: int) -> str:
-        """Where a generation lies."""
+        """Return the directory of a generation."""
         return f"{self._root}/g{generation}"
 
     def state(self, generation: int) -> CheckpointState | None:
-        """Where a generation stands; None when its query has not begun.
+        """Return where a generation stands; None when its query has not begun.
 
         Raises:
             UnreadableError: it cannot be known.
@@ -126,16 +126,16 @@ class Checkpoints:
         return CheckpointState(self.start(generation, planned), self.end(generation, planned))
 
     def start(self, generation: int, batch: int) -> dict[TopicPartition, int]:
-        """Where a batch begins. Raises as `state`."""
+        """Return where a batch begins. Raises as `state`."""
         name = f"offsets/{batch - 1}" if batch else "sources/0/0"
         return self._offsets(f"{self.path(generation)}/{name}")
 
     def end(self, generation: int, batch: int) -> dict[TopicPartition, int]:
-        """Where a batch ends. Raises as `state`."""
+        """Return where a batch ends. Raises as `state`."""
         return self._offsets(f"{self.path(generation)}/offsets/{batch}")
 
     def remove_before(self, generation: int) -> None:
-        """Remove older generations, which nothing will look at again."""
+        """Remove older generations, which nothing will read again."""
         for name in self._names(self._root):
             if (found := re.fullmatch(r"g(\d+)", name)) and int(found[1]) < generation:
                 self._fs.delete(self._path(f"{self._root}/{name}"), True)
@@ -162,8 +162,8 @@ class Checkpoints:
 
 
 #: How long a step waits for a query that sees nothing where the log promises records: offsets of a transaction that is still open.
-_PATIENCE_SECONDS = 2.0
-_LOOK_SECONDS = 0.2
+_IDLE_SECONDS = 2.0
+_POLL_SECONDS = 0.2
 
 
 class _NotApplied(Exception):
@@ -183,12 +183,12 @@ class _Received:
         self._applied = False
 
     def answer(self, *, applied: bool) -> None:
-        """Let Spark go on, or end the query."""
+        """Let Spark continue, or end the query."""
         self._applied = applied
         self._answered.set()
 
     def wait(self) -> None:
-        """Until it is answered. Raises _NotApplied."""
+        """Wait until the batch is answered. Raise _NotApplied if it was not applied."""
         self._answered.wait()
         if not self._applied:
             raise _NotApplied
@@ -203,7 +203,7 @@ class _Run:
         self._lock = threading.Lock()
 
     def receive(self, records: DataFrame, number: int) -> None:
-        """The query's function."""
+        """Hand a batch to the task and wait for its answer; this is the query's function."""
         received = _Received(records, number)
         with self._lock:
             if self._closed:
@@ -212,14 +212,14 @@ class _Run:
         received.wait()
 
     def take(self, seconds: float) -> _Received | None:
-        """The next batch, or None after some time."""
+        """Return the next batch, or None after the given time."""
         try:
             return self._received.get(timeout=seconds)
         except queue.Empty:
             return None
 
     def close(self) -> None:
-        """No batch is taken any more."""
+        """Refuse all further batches."""
         with self._lock:
             self._closed = True
         while (received := self.take(0)) is not None:
@@ -227,7 +227,7 @@ class _Run:
 
 
 class StreamTrigger:
-    """See the module's text and `Driver`. Needs a classic session: over Spark Connect the function would run on the server."""
+    """Batches that Structured Streaming plans. Needs a classic session: over Spark Connect the function would run on the server."""
 
     def __init__(self, spark: SparkSession, config: SinkConfig, reader: Reader, connector: str) -> None:
         self._spark = spark
@@ -247,7 +247,6 @@ class StreamTrigger:
         self._held: _Received | None = None
 
     def next(self, positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, Range]) -> Pending | None:
-        """See `Driver.next`."""
         waiting = waiting_ranges(positions, log, fail_on_data_loss=self._config["fail-on-data-loss"])
         if not self._pace.due(sum(end - start for start, end in waiting.values())):
             return None
@@ -259,18 +258,18 @@ class StreamTrigger:
             _log.warning("The streaming query of %s ended between two batches and starts again: %s", self._connector, why)
         if self._query is None or self._partitions != log.keys() or not self._query.isActive:
             self._open(positions)
-        patience = time.monotonic() + _PATIENCE_SECONDS
-        while time.monotonic() < patience and not self._stopping.is_set():
-            if (received := self._run.take(_LOOK_SECONDS)) is None:
+        deadline = time.monotonic() + _IDLE_SECONDS
+        while time.monotonic() < deadline and not self._stopping.is_set():
+            if (received := self._run.take(_POLL_SECONDS)) is None:
                 if self._is_busy():
-                    patience = time.monotonic() + _PATIENCE_SECONDS
+                    deadline = time.monotonic() + _IDLE_SECONDS
             elif (pending := self._pending(received, positions)) is not None:
                 self._pace.begin()
                 return pending
         return None
 
     def _pending(self, received: _Received, positions: Mapping[TopicPartition, int]) -> Pending | None:
-        """What of a batch is still to be applied; None when nothing is, or the checkpoint turned out to be of no use."""
+        """Return what of a batch is still to be applied; None when nothing is, or when the checkpoint cannot be used."""
         self._held = received
         end = self._checkpoints.end(self._generation, received.number)
         start = {tp: self._start.get(tp, 0) for tp in end}  # Spark reads a partition that was added from its first record
@@ -315,7 +314,7 @@ class StreamTrigger:
         )
 
     def _choose(self, positions: Mapping[TopicPartition, int]) -> tuple[int, CheckpointState | None]:
-        """The generation to go on with, and where it stands; None for a new one."""
+        """Return the generation to resume with, and where it stands; None for a new one."""
         newest = self._checkpoints.newest()
         if newest == 0 or self._has_failed:
             return newest + 1, None
@@ -330,7 +329,7 @@ class StreamTrigger:
         return newest, state
 
     def _is_busy(self) -> bool:
-        """Whether the query has something to do before it would hand over a batch. Raises why it has ended, if it has."""
+        """Return whether the query has something to do before it would hand over a batch. Raise why it has ended, if it has."""
         if self._query is not None and self._query.isActive:
             return not str(self._query.status["message"]).startswith("Waiting for data")
         error = self._query.exception() if self._query is not None else None
@@ -338,18 +337,18 @@ class StreamTrigger:
         raise error or RetriableError("The streaming query ended by itself.")
 
     def _release(self) -> None:
-        """The held batch is applied and reported: Spark may complete it."""
+        """Let Spark complete the held batch, which is applied and reported."""
         if self._held is not None:
             self._held.answer(applied=True)
             self._held = None
             self._spark.catalog.dropGlobalTempView(self._view)
 
     def after(self, positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, Range]) -> Mapping[TopicPartition, Range] | None:
-        """See `Driver.after`: Spark plans the next batch when this one is complete."""
+        # Spark plans the next batch when this one is complete.
         return None
 
     def failed(self, *, too_large: bool = False) -> None:
-        """See `Driver.failed`: the query ends, and its checkpoint still has the batch as planned."""
+        # The query ends, and its checkpoint still has the batch as planned.
         self._run.close()
         if self._held is not None:
             self._held.answer(applied=False)
@@ -362,14 +361,12 @@ class StreamTrigger:
             self._query = None
 
     def stop(self) -> None:
-        """See `Driver.stop`."""
         self._stopping.set()
 
     def close(self) -> None:
-        """See `Driver.close`."""
         self.failed()
 
 
 def open_trigger(spark: SparkSession, config: SinkConfig, reader: Reader, connector: str) -> Trigger:
-    """The driver of the configuration's source mode."""
+    """Return the trigger of the configuration's source mode."""
     return StreamTrigger(spark, config, reader, connector) if config["source.mode"] == "stream" else LoopTrigger(config)

@@ -37,15 +37,15 @@ class Pending:
 
 
 class Trigger(Protocol):
-    """Says which batch is next. The task's thread calls everything; only `stop` may come from another one."""
+    """Decides which batch is next. The task's thread calls everything; only `stop` may come from another one."""
 
     def next(self, positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, Range]) -> Pending | None:
-        """The next batch, or None when nothing waits or the time has not come.
+        """Return the next batch, or None when nothing waits or the time has not come.
 
         Asking again says that the batch before has been applied and reported: what `positions` says is in the tables.
 
         Args:
-            positions: the next offset to apply, for every partition of `log`; they decide, whatever the driver remembers.
+            positions: the next offset to apply, for every partition of `log`; they decide, whatever the trigger remembers.
             log: first and next offset that Kafka holds.
 
         Raises:
@@ -54,22 +54,22 @@ class Trigger(Protocol):
         ...
 
     def after(self, positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, Range]) -> Mapping[TopicPartition, Range] | None:
-        """The ranges that `next` will answer with at once when it is asked from `positions`; None when that is not known yet.
+        """Return the ranges that `next` will return at once when it is called with `positions`; None when that is not known yet.
 
         They may be read before, but nothing of them may be believed until `next` has named the same.
         """
         ...
 
     def failed(self, *, too_large: bool = False) -> None:
-        """The batch could not be applied; it, or what is left of it, comes again: smaller, if it was too large and may be cut."""
+        """Note that the batch could not be applied; the rest of it comes again: smaller, if it was too large and may be cut."""
         ...
 
     def stop(self) -> None:
-        """A call of `next` that waits returns None soon."""
+        """Make a waiting call of `next` return None soon."""
         ...
 
     def close(self) -> None:
-        """Release what the driver holds. Idempotent."""
+        """Release what the trigger holds. Idempotent."""
         ...
 
 
@@ -78,24 +78,24 @@ _MIN_OFFSETS = 100
 
 
 class BatchBound:
-    """Halved when a batch was too large, grown by a quarter while batches take less than half of the interval between two."""
+    """How large a batch may be: halved when one was too large, grown by a quarter while batches take less than half an interval."""
 
     def __init__(self, config: SinkConfig) -> None:
-        self._most: int = config["max-offsets-per-trigger"]
+        self._max_offsets: int = config["max-offsets-per-trigger"]
         self._adaptive: bool = config["batch.adaptive"]
         self._half_interval_s: float = config["control.commit.interval-ms"] / 2000
-        self.offsets = self._most
+        self.offsets = self._max_offsets
 
     def too_large(self) -> None:
-        """A batch of this bound ran out of memory or time."""
+        """Note that a batch of this bound ran out of memory or time."""
         if self._adaptive and self.offsets > _MIN_OFFSETS:
             self.offsets = max(self.offsets // 2, _MIN_OFFSETS)
             _log.warning("A batch was too large; the next ones have at most %d offsets", self.offsets)
 
     def applied(self, seconds: float) -> None:
-        """A batch of this bound has been applied."""
-        if self.offsets < self._most and seconds < self._half_interval_s:
-            self.offsets = min(self.offsets + max(self.offsets // 4, 1), self._most)
+        """Note that a batch of this bound has been applied."""
+        if self.offsets < self._max_offsets and seconds < self._half_interval_s:
+            self.offsets = min(self.offsets + max(self.offsets // 4, 1), self._max_offsets)
 
 
 class Pace:
@@ -107,28 +107,28 @@ class Pace:
     def __init__(self, config: SinkConfig, bound: BatchBound | None = None) -> None:
         self._interval_ms = config["control.commit.interval-ms"]
         self._bound = BatchBound(config) if bound is None else bound
-        self._least = config["min-offsets-per-trigger"]
+        self._min_offsets = config["min-offsets-per-trigger"]
         self._delay_ms = config["max-trigger-delay-ms"]
         self._started = float("-inf")
 
     def due(self, waiting: int) -> bool:
-        """Whether to begin now; `waiting` offsets are in the log."""
+        """Return whether to begin now; `waiting` offsets are in the log."""
         waited_ms = (time.monotonic() - self._started) * 1000
-        enough = waiting >= self._least or waited_ms >= self._delay_ms
+        enough = waiting >= self._min_offsets or waited_ms >= self._delay_ms
         return waiting >= self._bound.offsets or (waiting > 0 and enough and waited_ms >= self._interval_ms)
 
     def begin(self) -> None:
-        """A batch begins."""
+        """Note that a batch begins."""
         self._started = time.monotonic()
 
     @property
     def seconds(self) -> float:
-        """Since the last batch began."""
+        """Seconds since the last batch began."""
         return time.monotonic() - self._started
 
 
 class LoopTrigger:
-    """See the module's text and `Driver`."""
+    """Batches that the task plans from its positions and the log; nothing is remembered anywhere."""
 
     def __init__(self, config: SinkConfig) -> None:
         self._config = config
@@ -138,7 +138,6 @@ class LoopTrigger:
         self._after: Mapping[TopicPartition, Range] = {}
 
     def next(self, positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, Range]) -> Pending | None:
-        """See `Driver.next`."""
         if self._running:
             self._running = False
             self._bound.applied(self._pace.seconds)
@@ -153,27 +152,27 @@ class LoopTrigger:
         return Pending(plan_ranges(waiting, self._bound.offsets))
 
     def after(self, positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, Range]) -> Mapping[TopicPartition, Range] | None:
-        """See `Driver.after`: of what is in the log already, if that is a whole batch."""
+        # Of what is in the log already, if that is a whole batch.
         waiting = waiting_ranges(positions, log, fail_on_data_loss=False)
         bound = self._bound.offsets
         self._after = plan_ranges(waiting, bound) if sum(end - start for start, end in waiting.values()) >= bound else {}
         return self._after or None
 
     def failed(self, *, too_large: bool = False) -> None:
-        """See `Driver.failed`: nothing of a range is fixed before its tables have committed, so the next one may be smaller."""
+        # Nothing of a range is fixed before its tables have committed, so the next one may be smaller.
         self._running, self._after = False, {}
         if too_large:
             self._bound.too_large()
 
     def stop(self) -> None:
-        """Nothing waits."""
+        """Do nothing: no call waits."""
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is held."""
 
 
 class Horizon:
-    """How far of the log a task looks."""
+    """How much of the log a task reads."""
 
     def __init__(self, config: SinkConfig) -> None:
         self._bounded = config["trigger"] == "available-now"
@@ -181,10 +180,10 @@ class Horizon:
         self._reached = False
 
     def of(self, log: Mapping[TopicPartition, Range], positions: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, Range]:
-        """First and next offset of each partition, as far as the task is to go.
+        """Return the first and next offset of each partition, as far as the task is to go.
 
         Args:
-            log: as Kafka has it now; the first look decides what is there.
+            log: as Kafka has it now; the first call fixes the goal.
             positions: the next offset to apply, which a streaming query may have taken beyond the goal.
         """
         if not self._bounded:

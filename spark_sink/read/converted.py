@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 #: Nulls stay nulls: whether a default takes their place has been decided by the connector's own converters.
 _OPTIONS = WriteOptions(numeric_decimals=False, replace_null_with_default=False)
 
-_PLACE = "topic string, partition int, offset bigint, timestamp timestamp"
+_POSITION_TYPES = "topic string, partition int, offset bigint, timestamp timestamp"
 
 #: What `_cut` and `_whole` give of each record.
 _CUT = "kfp bigint, vfp bigint, key string, value string"
@@ -40,7 +40,7 @@ _Parts = tuple[Any, ...]
 
 
 class ConvertedRecords:
-    """`spark_sink.read.formats.RecordFormat` for any converters and transforms."""
+    """Any converters and transforms, in Python; nothing is gained by knowing schemas."""
 
     needs_headers = True
     peeks = False
@@ -50,26 +50,24 @@ class ConvertedRecords:
         self._conversion = conversion
 
     def rows(self, kafka: DataFrame) -> DataFrame:
-        """See `RecordFormat.rows`."""
-        types = f"{_PLACE}, {_CUT}, headers array<struct<key:string,value:binary>>, problem string"
+        types = f"{_POSITION_TYPES}, {_CUT}, headers array<struct<key:string,value:binary>>, problem string"
         return kafka.mapInArrow(Converting(self._conversion, whole=False), types)
 
     def whole(self, kafka: DataFrame) -> DataFrame:
-        """See `RecordFormat.whole`."""
-        types = f"{_PLACE}, {_WHOLE}, headers array<struct<key:string,value:binary>>, problem string"
+        types = f"{_POSITION_TYPES}, {_WHOLE}, headers array<struct<key:string,value:binary>>, problem string"
         found = kafka.mapInArrow(Converting(self._conversion, whole=True), types)
         return found.selectExpr(*SchemaPrefixes().split()[0], "routed", "problem")
 
     def learn(self, fingerprint: Fingerprint, record: Row | None) -> None:
-        """See `RecordFormat.learn`; nothing is gained by knowing."""
+        pass
 
     def counted(self, records: Mapping[Fingerprint, int]) -> None:
-        """See `RecordFormat.counted`."""
+        pass
 
 
 @dataclass(frozen=True)
 class Converting:
-    """What each executor runs over its Arrow batches of Kafka's columns.
+    """The function that each executor runs over its Arrow batches of Kafka's columns.
 
     Attributes:
         whole: whether keys and values come with their schemas, for the driver, or as payloads with the schemas' numbers.
@@ -79,7 +77,7 @@ class Converting:
     whole: bool
 
     def __call__(self, batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        """Convert batches. Raises RetriableError: a registry does not answer; the whole batch is tried again."""
+        """Convert batches. Raise RetriableError when a registry does not answer; the whole batch is tried again."""
         reader = self.conversion.open()
         writers: SchemaCache[_Writer] = SchemaCache(_Writer)
         try:
@@ -112,7 +110,7 @@ class Converting:
 
 
 class _Writer:
-    """How values of one schema are written."""
+    """Writes values of one schema."""
 
     def __init__(self, schema: Schema | None) -> None:
         self.schema = schema_to_json(schema)
@@ -120,7 +118,7 @@ class _Writer:
         self._numbers: dict[tuple[str, str], int] = {}
 
     def number(self, topic: str, kind: str = "") -> int:
-        """Of the schema, in records that the transforms have left on, or moved to, a topic; `kind` tells values without a schema apart."""
+        """Return the schema's number in records of a topic, after the transforms; `kind` distinguishes values without a schema."""
         known = self._numbers.get((topic, kind))
         if known is None:
             digest = hashlib.blake2b(b"\x00".join((self.schema, topic.encode(), kind.encode())), digest_size=8).digest()
@@ -151,7 +149,7 @@ def _whole(record: SinkRecord, writers: SchemaCache[_Writer]) -> _Parts:
 
 
 def _headers(record: SinkRecord) -> list[dict[str, Any]] | None:
-    """Headers after the transforms, as texts."""
+    """Return headers after the transforms, as texts."""
     if not record.headers:
         return None
     return [{"key": header.name, "value": _text(header.value)} for header in record.headers]
@@ -164,21 +162,21 @@ def _text(value: Any) -> bytes | None:
 def _arrow_schema(*, whole: bool) -> pyarrow.Schema:
     import pyarrow as pa
 
-    place = [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("timestamp", pa.timestamp("us", tz="UTC"))]
+    position = [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("timestamp", pa.timestamp("us", tz="UTC"))]
     parts = (
         [("key", pa.binary()), ("value", pa.binary()), ("routed", pa.string())]
         if whole
         else [("kfp", pa.int64()), ("vfp", pa.int64()), ("key", pa.string()), ("value", pa.string())]
     )
     headers = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-    return pa.schema([*place, *parts, ("headers", headers), ("problem", pa.string())])
+    return pa.schema([*position, *parts, ("headers", headers), ("problem", pa.string())])
 
 
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 
 
 def open_format(conversion: RecordConversion) -> RecordFormat:
-    """The quickest way that gives what the converters and transforms would.
+    """Return the quickest format that gives what the converters and transforms would.
 
     Raises:
         ConfigError: one of their classes or properties is wrong.

@@ -27,7 +27,7 @@ PROBLEM = -1
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What tells records of one topic with the same schemas apart from others; None stands for an absent key or value."""
+    """Identifies records of one topic with the same schemas; None stands for an absent key or value."""
 
     topic: str
     key: int | None
@@ -39,7 +39,7 @@ class RecordFormat(Protocol):
 
     Attributes:
         needs_headers: whether the frames given must have Kafka's headers.
-        peeks: whether it is quicker on schemas that it has learned, so that a look ahead pays before a large batch.
+        peeks: whether it is quicker on schemas that it has learned, so that reading one record pays before a large batch.
         numeric_decimals: whether decimals are JSON numbers in the texts that it gives, not base64.
     """
 
@@ -48,21 +48,27 @@ class RecordFormat(Protocol):
     numeric_decimals: bool
 
     def rows(self, kafka: DataFrame) -> DataFrame:
-        """Kafka's records, cut: topic, partition, offset, timestamp, kfp, vfp (the numbers), key, value (JSON texts of the payloads),
-        headers if the frame had any, and problem (why the record cannot be read, else null)."""
+        """Return Kafka's records, cut.
+
+        Columns: topic, partition, offset, timestamp, kfp, vfp (the numbers), key, value (JSON texts of the payloads), headers if the frame
+        had any, and problem (why the record cannot be read, else null).
+        """
         ...
 
     def whole(self, kafka: DataFrame) -> DataFrame:
-        """Kafka's records, whole: topic, partition, offset, timestamp, key, value (bytes as JsonConverter writes them), khead, vhead (their
-        text up to the payload), routed (the topic to which a transform has moved the record) and problem."""
+        """Return Kafka's records, whole.
+
+        Columns: topic, partition, offset, timestamp, key, value (bytes as JsonConverter writes them), khead, vhead (their text up to the
+        payload), routed (the topic to which a transform has moved the record) and problem.
+        """
         ...
 
     def learn(self, fingerprint: Fingerprint, record: Row | None) -> None:
-        """A record of `whole` with the numbers given, or None when there is none."""
+        """Learn from a record of `whole` with the numbers given, or None when there is none."""
         ...
 
     def counted(self, records: Mapping[Fingerprint, int]) -> None:
-        """How many records of each a batch had."""
+        """Note how many records of each a batch had."""
         ...
 
 
@@ -95,7 +101,7 @@ class SchemaPrefixes:
                     self._texts[number] = beginning
 
     def counted(self, records: Mapping[Fingerprint, int]) -> None:
-        """A batch had so many records of each; the next one is taken to be alike. A topic's quiet schemas keep what room is left."""
+        """Note how many records of each a batch had; the next one is assumed to be alike. A topic's rare schemas keep what room is left."""
         keys: Counter[int] = Counter()
         values: Counter[int] = Counter()
         for fingerprint, count in records.items():
@@ -105,22 +111,22 @@ class SchemaPrefixes:
         self._values = [*_most_frequent(values), *(number for number in self._values if number not in values)][:_MAX_KNOWN]
 
     def split(self) -> tuple[list[str], list[str]]:
-        """Two select lists, to be applied one after the other to Kafka's columns.
+        """Return two select lists, to be applied one after the other to Kafka's columns.
 
         The second one's columns are topic, partition, offset, timestamp, kfp and vfp (the hashes of the beginnings, null without a key or
         value), and key and value, the payloads' texts.
         """
-        place = ["topic", "partition", "offset", "timestamp"]
+        position = ["topic", "partition", "offset", "timestamp"]
         keys, values = ([(number, self._texts[number]) for number in numbers] for numbers in (self._keys, self._values))
-        heads = [*place, "key", "value", _head("key", keys, "khead"), _head("value", values, "vhead")]
+        prefixes = [*position, "key", "value", _prefix("key", keys, "khead"), _prefix("value", values, "vhead")]
         payloads = [
-            *place,
+            *position,
             _hash("key", keys, "khead", "kfp"),
             _hash("value", values, "vhead", "vfp"),
             _payload("key", keys, "khead"),
             _payload("value", values, "vhead"),
         ]
-        return heads, payloads
+        return prefixes, payloads
 
 
 def _most_frequent(counter: Counter[int]) -> list[int]:
@@ -131,8 +137,8 @@ def _begins(column: str, beginning: bytes) -> str:
     return f"startswith(`{column}`, X'{beginning.hex()}')"
 
 
-def _head(column: str, known: list[tuple[int, bytes]], name: str) -> str:
-    """A text before its payload; of text without a payload the first characters, for the error that follows. Null where it is known."""
+def _prefix(column: str, known: list[tuple[int, bytes]], name: str) -> str:
+    """Return SQL: a text before its payload; without a payload its first characters, for the error that follows. Null where it is known."""
     text = f"CAST(`{column}` AS STRING)"
     found = f"locate({literal(_SEAM)}, {text})"
     searched = f"IF({found} > 0, substring({text}, 1, {found} - 1), left({text}, 80))"
@@ -161,30 +167,26 @@ _NOTHING_WRONG = "CAST(NULL AS STRING) problem"
 
 
 class PlainRecords:
-    """`spark_sink.read.formats.RecordFormat`."""
+    """JSON with schemas, and no transforms: cut in the JVM, by the bytes that records begin with."""
 
     needs_headers = False
     peeks = True
 
     def __init__(self, *, numeric_decimals: bool = False) -> None:
-        self._heads = SchemaPrefixes()
+        self._prefixes = SchemaPrefixes()
         self.numeric_decimals = numeric_decimals
 
     def rows(self, kafka: DataFrame) -> DataFrame:
-        """See `RecordFormat.rows`."""
-        heads, payloads = self._heads.split()
+        prefixes, payloads = self._prefixes.split()
         if "headers" in kafka.columns:
-            heads, payloads = [*heads, "headers"], [*payloads, "headers"]
-        return kafka.selectExpr(*heads).selectExpr(*payloads, _NOTHING_WRONG)
+            prefixes, payloads = [*prefixes, "headers"], [*payloads, "headers"]
+        return kafka.selectExpr(*prefixes).selectExpr(*payloads, _NOTHING_WRONG)
 
     def whole(self, kafka: DataFrame) -> DataFrame:
-        """See `RecordFormat.whole`."""
         return kafka.selectExpr(*SchemaPrefixes().split()[0], "CAST(NULL AS STRING) routed", _NOTHING_WRONG)
 
     def learn(self, fingerprint: Fingerprint, record: Row | None) -> None:
-        """See `RecordFormat.learn`."""
-        self._heads.learn(fingerprint, record)
+        self._prefixes.learn(fingerprint, record)
 
     def counted(self, records: Mapping[Fingerprint, int]) -> None:
-        """See `RecordFormat.counted`."""
-        self._heads.counted(records)
+        self._prefixes.counted(records)

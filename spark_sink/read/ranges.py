@@ -1,4 +1,4 @@
-"""Which offsets the next batch takes. Pure."""
+"""Ranges of the log: which wait, which are taken next, and how they are written. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Range = tuple[int, int]
 def waiting_ranges(
     positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, Range], *, fail_on_data_loss: bool = True
 ) -> dict[TopicPartition, Range]:
-    """What is in the log and not read yet.
+    """Return what is in the log and not read yet.
 
     Args:
         positions: the next offset to read, for every partition of `log`.
@@ -43,7 +43,7 @@ def waiting_ranges(
 
 
 def plan_ranges(waiting: Mapping[TopicPartition, Range], bound: int) -> dict[TopicPartition, Range]:
-    """At most about `bound` offsets of `waiting_ranges`, spread in proportion to what each has; every waiting one gets its share."""
+    """Choose at most about `bound` offsets of `waiting_ranges`, in proportion to what each has; every waiting partition gets its share."""
     backlog = sum(end - start for start, end in waiting.values())
     if backlog <= bound:
         return dict(waiting)
@@ -51,7 +51,7 @@ def plan_ranges(waiting: Mapping[TopicPartition, Range], bound: int) -> dict[Top
 
 
 def offsets_json(offsets: Iterable[tuple[TopicPartition, int]]) -> str:
-    """Offsets as the options startingOffsets and endingOffsets of Spark's Kafka source take them."""
+    """Return offsets in the form of the options startingOffsets and endingOffsets of Spark's Kafka source."""
     topics: dict[str, dict[str, int]] = {}
     for tp, offset in offsets:
         topics.setdefault(tp.topic, {})[str(tp.partition)] = offset
@@ -59,11 +59,11 @@ def offsets_json(offsets: Iterable[tuple[TopicPartition, int]]) -> str:
 
 
 def describe_record(tp: TopicPartition, offset: int) -> str:
-    """A record for people: ``topic t partition 0 offset 5``."""
+    """Describe a record for people: ``topic t partition 0 offset 5``."""
     return f"topic {tp.topic} partition {tp.partition} offset {offset}"
 
 
 def describe(ranges: Mapping[TopicPartition, Range]) -> str:
-    """Ranges for people, in Connect's way of naming partitions: ``topic-0 [5, 9), …``; a long list is cut."""
+    """Describe ranges for people, naming partitions as Connect does: ``topic-0 [5, 9), …``; a long list is cut."""
     shown = [f"{tp.topic}-{tp.partition} [{start}, {end})" for tp, (start, end) in sorted(ranges.items())]
     return ", ".join(shown[:10]) + (f" and {len(shown) - 10} more" if len(shown) > 10 else "")

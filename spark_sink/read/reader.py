@@ -29,7 +29,7 @@ from spark_sink.config.sink_config import SinkConfig
 from spark_sink.read import schemaless
 from spark_sink.read.formats import Fingerprint, PlainRecords, RecordFormat
 from spark_sink.read.ranges import Range, describe_record, offsets_json
-from spark_sink.read.summary import Kind, Truncate, at, summarize
+from spark_sink.read.summary import Kind, Truncate, at_positions, summarize
 from spark_sink.routing import TableName
 from spark_sink.spark.session import parallelism
 from spark_sink.sql.decode import decode_sql, problems_sql
@@ -55,7 +55,7 @@ _NOT_FOR_SPARK = frozenset(
     }
 )
 
-#: What a batch holds of each record, beside its routing value.
+#: What a batch holds of each record, in addition to its routing value.
 _KEPT = ("topic", "partition", "offset", "timestamp", "kfp", "vfp", "key", "value", "problem")
 
 #: A range larger than this is read by one Spark task a core, even when it lies in one Kafka partition.
@@ -113,31 +113,31 @@ class Batch:
         self._view: str | None = None
 
     def share(self) -> None:
-        """From now on any session can read the records (`spark_sink.write.lanes`), not only the one that did."""
+        """Let any session read the records (`spark_sink.write.lanes`), not only the one that has read the batch."""
         self._view = f"connect_py_batch_{uuid.uuid4().hex}"
         self._rows.createOrReplaceGlobalTempView(self._view)
 
     def decoded(self, group: Group, condition: str | None, config: SinkConfig) -> DataFrame:
-        """Typed rows of one group (see `decode_sql`); only those for which the SQL condition holds, and none that was rejected."""
+        """Return typed rows of one group (see `decode_sql`): those for which the SQL condition holds, without rejected ones."""
         frame = self.records(group, condition, config)
         for step in decode_sql(group.schema, group.route, config):
             frame = frame.selectExpr(*step)
         return frame
 
     def problems(self, group: Group, condition: str | None, config: SinkConfig) -> DataFrame:
-        """Topic, partition, offset and problem of the records of a group that cannot be decoded."""
+        """Return topic, partition, offset and problem of the records of a group that cannot be decoded."""
         frame = self.records(group, condition, config)
         for step in problems_sql(group.schema, group.route, config):
             frame = frame.selectExpr(*step)
         return frame.where("problem IS NOT NULL")
 
     def records(self, group: Group, condition: str | None, config: SinkConfig) -> DataFrame:
-        """Records of a group, as texts."""
+        """Return the records of a group, as texts."""
         fingerprint = group.fingerprint
         wanted = [f"`topic` = {literal(fingerprint.topic)}", _equals("kfp", fingerprint.key), _equals("vfp", fingerprint.value)]
         wanted += [f"`route` <=> {'NULL' if group.value is None else literal(group.value)}"] if routing.by_value(config) else []
         wanted += [f"({condition})"] if condition else []
-        wanted += [f"NOT ({at(self.rejected)})"] if self.rejected else []
+        wanted += [f"NOT ({at_positions(self.rejected)})"] if self.rejected else []
         rows = self._rows if self._view is None else self._spark.table(f"global_temp.{self._view}")
         return rows.where(" AND ".join(wanted))
 
@@ -189,7 +189,7 @@ class Reader:
             raise
 
     def _peek(self, ranges: Mapping[TopicPartition, Range]) -> None:
-        """Before a large batch of topics that are new: look at the first record of each, since searching all of them takes far longer."""
+        """Read the first record of each new topic before a large batch, since searching all records takes far longer."""
         if not self._format.peeks:
             return
         new = {tp: (start, start + 1) for tp, (start, _) in ranges.items() if tp.topic not in self._peeked}
@@ -204,7 +204,7 @@ class Reader:
         self._format.counted(dict.fromkeys(seen, 1))
 
     def stream(self, positions: Mapping[TopicPartition, int]) -> DataFrame:
-        """An unbounded frame of partitions, in batches of the configuration's bound; from the positions if there is no checkpoint."""
+        """Return an unbounded frame of partitions, in batches of the configured size; from the positions if there is no checkpoint."""
         reader = self._spark.readStream.format("kafka").options(**self._source_options(positions))
         reader = reader.option("startingOffsets", offsets_json(positions.items()))
         reader = reader.option("maxOffsetsPerTrigger", str(self._config["max-offsets-per-trigger"]))
@@ -233,24 +233,26 @@ class Reader:
             reader = reader.option("minPartitions", str(max(parallelism(self._spark), len(ranges))))
         return reader.load()
 
-    def raw(self, places: Iterable[tuple[TopicPartition, int]]) -> list[Row]:
-        """Records as Kafka holds them, with headers."""
-        places = list(places)
+    def raw(self, positions: Iterable[tuple[TopicPartition, int]]) -> list[Row]:
+        """Return records as Kafka holds them, with headers."""
+        positions = list(positions)
         ranges: dict[TopicPartition, Range] = {}
-        for tp, offset in places:
+        for tp, offset in positions:
             first, end = ranges.get(tp, (offset, offset + 1))
             ranges[tp] = (min(first, offset), max(end, offset + 1))
-        found: list[Row] = self._kafka(ranges, headers=True).where(at(places)).orderBy("topic", "partition", "offset").collect()
+        found: list[Row] = (
+            self._kafka(ranges, headers=True).where(at_positions(positions)).orderBy("topic", "partition", "offset").collect()
+        )
         return found
 
     def _groups(self, rows: DataFrame, ranges: Mapping[TopicPartition, Range]) -> list[Group]:
         kinds = summarize(rows, self._config["unavailable.value.placeholder"], marks=self._config.reconciles)
-        places: dict[Fingerprint, tuple[TopicPartition, int]] = {}
+        positions: dict[Fingerprint, tuple[TopicPartition, int]] = {}
         counts: Counter[Fingerprint] = Counter()
         for kind in kinds:
-            places.setdefault(kind.fingerprint, kind.place)
+            positions.setdefault(kind.fingerprint, kind.position)
             counts[kind.fingerprint] += kind.count
-        self._learn({fingerprint: place for fingerprint, place in places.items() if fingerprint not in self._known})
+        self._learn({fingerprint: position for fingerprint, position in positions.items() if fingerprint not in self._known})
         self._format.counted(counts)
         groups: list[Group] = []
         misnamed: set[Fingerprint] = set()
@@ -266,7 +268,7 @@ class Reader:
             except DataError as error:
                 tables, meaning = (), replace(meaning, problem=self._tolerated(kind, error))
                 misnamed.add(fingerprint)
-            if tables and self._want_keys(tables, meaning.schema):
+            if tables and self._lack_keys(tables, meaning.schema):
                 tables, meaning = (), replace(meaning, problem=self._without_key(kind))
             groups.append(
                 Group(
@@ -288,19 +290,19 @@ class Reader:
         return groups
 
     def _tables_of(self, kind: Kind, meaning: Meaning) -> tuple[TableName, ...] | None:
-        """None when the record is bad for want of one."""
+        """Return the tables of records; None when the records are bad because they have no table."""
         if meaning.schema.form is Form.IGNORED or (meaning.schema.form is Form.TOMBSTONE and routing.by_value(self._config)):
             return ()
         found = routing.destinations(meaning.topic or kind.fingerprint.topic, meaning.parts, kind.route, self._config)
         if found is None and self._config["tables.unrouted"] == "fail":
             raise FatalTaskError(
-                f"The record at {describe_record(*kind.place)} has no table: {self._rule(kind.route, meaning)}. "
+                f"The record at {describe_record(*kind.position)} has no table: {self._rule(kind.route, meaning)}. "
                 "Nothing of this batch was written. Change the routing, or set lakehouse.tables.unrouted=skip."
             )
         return None if found is None and self._config["tables.unrouted"] == "dlq" else found or ()
 
-    def _want_keys(self, tables: Iterable[TableName], schema: RecordSchema) -> bool:
-        """Whether records have no key, and no table of theirs takes such."""
+    def _lack_keys(self, tables: Iterable[TableName], schema: RecordSchema) -> bool:
+        """Return whether records lack a key, and none of their tables accepts that."""
         if schema.keys or "key" in schema.untyped or schema.form not in (Form.ENVELOPE, Form.FLAT):
             return False
         of_tables = [self._config.of_table(str(table)) for table in tables]
@@ -310,14 +312,14 @@ class Reader:
         )
 
     def _without_key(self, kind: Kind) -> str:
-        """Why records without a key are bad."""
+        """Return why records without a key are bad."""
         return self._tolerated(kind, "it has no key, and lakehouse.tables.no-key=dlq")
 
     def _tolerated(self, kind: Kind, why: object) -> str:
-        """Why records are bad. Raises FatalTaskError where bad records are not tolerated."""
+        """Return why records are bad. Raise FatalTaskError where bad records are not tolerated."""
         if not self._config.tolerates:
             raise FatalTaskError(
-                f"The record at {describe_record(*kind.place)} is bad: {why}. Nothing of this batch was written. "
+                f"The record at {describe_record(*kind.position)} is bad: {why}. Nothing of this batch was written. "
                 "With errors.tolerance=all such records go to the dead letter queue."
             )
         return str(why)
@@ -329,18 +331,18 @@ class Reader:
         known = ", ".join(sorted(meaning.parts))
         return f"lakehouse.tables.route-pattern is {config['tables.route-pattern']} and only {known} are known of it"
 
-    def _learn(self, places: Mapping[Fingerprint, tuple[TopicPartition, int]]) -> None:
+    def _learn(self, positions: Mapping[Fingerprint, tuple[TopicPartition, int]]) -> None:
         """Fetch one record for each fingerprint, in one read of the range that holds them, and read their schemas."""
-        if not places:
+        if not positions:
             return
         ranges: dict[TopicPartition, Range] = {}
-        for tp, offset in places.values():
+        for tp, offset in positions.values():
             first, end = ranges.get(tp, (offset, offset + 1))
             ranges[tp] = (min(first, offset), max(end, offset + 1))
-        wanted = at(places.values())
+        wanted = at_positions(positions.values())
         found = self._format.whole(self._kafka(ranges).where(wanted)).collect()
         records = {(TopicPartition(row["topic"], row["partition"]), row["offset"]): row for row in found}
-        for fingerprint, (tp, offset) in places.items():
+        for fingerprint, (tp, offset) in positions.items():
             record = records.get((tp, offset))
             try:
                 self._known[fingerprint] = self._meaning(fingerprint, record)
@@ -391,7 +393,7 @@ def _payload_of(text: bytes) -> Any:
 
 
 def _source_of(value: bytes) -> dict[str, str | None]:
-    """What names the table, out of an envelope's source block."""
+    """Return what names the table in an envelope's source block."""
     payload = _payload_of(value)
     source = payload.get("source") if isinstance(payload, dict) else None
     names = {name: source.get(name) for name in ("name", "db", "schema", "table", "collection")} if isinstance(source, dict) else {}
@@ -406,7 +408,7 @@ def _equals(column: str, fingerprint: int | None) -> str:
 
 
 class Prefetch:
-    """One task's. Its thread uses the reader only between `begin` and `take` or `drop`; the task reads nothing else in that time."""
+    """Reads one task's next batch. Its thread uses the reader only between `begin` and `take` or `drop`; the task reads nothing then."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
@@ -420,7 +422,7 @@ class Prefetch:
         self._batch = self._thread.submit(self._reader.read, ranges)
 
     def take(self, ranges: Mapping[TopicPartition, Range]) -> Batch | None:
-        """The batch of these ranges, once it has been read; None when others, or none, were, or the reading failed (it is tried again)."""
+        """Wait for the batch of these ranges; None when other ranges or none were read, or reading failed (the task tries again)."""
         if self._batch is None:
             return None
         if self._ranges != ranges:
@@ -434,14 +436,14 @@ class Prefetch:
             return None
 
     def drop(self) -> None:
-        """Release what was read for nothing."""
+        """Release what was read in vain."""
         if self._batch is None:
             return
         reading, self._batch = self._batch, None
         _release(reading)
 
     def close(self) -> None:
-        """Release what was read, without waiting for what is still being read: Spark's end cuts that short. Idempotent."""
+        """Release what was read, without waiting for an unfinished read: Spark's end cuts that short. Idempotent."""
         reading, self._batch = self._batch, None
         if reading is not None:
             reading.add_done_callback(_release)
@@ -451,5 +453,5 @@ class Prefetch:
 def _release(reading: Future[Batch]) -> None:
     try:
         reading.result().close()
-    except Exception as error:  # noqa: BLE001  # nobody needs it
+    except Exception as error:  # noqa: BLE001  # the batch is not needed
         _log.debug("What was read ahead cannot be released: %s", error)

@@ -31,7 +31,7 @@ from spark_sink.types.trees import Array, Struct, Type, parse_type, type_text
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: Topics whose records say something about the stream; without a schema only the name tells.
+#: Topics whose records describe the stream; without a schema only the name shows that.
 _NOT_ROWS = re.compile(r"__debezium-heartbeat\..*|__debezium\..*-heartbeat\..*")
 
 #: A type of the batch: a name as Spark writes it, or the fields of an object, or what is in an array.
@@ -41,7 +41,7 @@ _NUMBERS = ("BIGINT", "DOUBLE", "FLOAT", "DECIMAL", "INT", "SMALLINT", "TINYINT"
 
 
 def describe(topic: str, payload: Any) -> RecordSchema:
-    """What can be said of a record's value before its batch is known.
+    """Describe a record's value as far as that is possible before its batch is known.
 
     Raises:
         DataError: it is not an object, and so has no columns.
@@ -58,7 +58,7 @@ def describe(topic: str, payload: Any) -> RecordSchema:
 
 
 def kind_of_value(value: Any) -> str:
-    """What tells values without a schema apart that must not share a `RecordSchema`."""
+    """Return a text that differs for values without a schema that must not share a `RecordSchema`."""
     if not isinstance(value, dict):
         return ""
     source = value.get("source")
@@ -70,7 +70,7 @@ def kind_of_value(value: Any) -> str:
 def typed(
     schema: RecordSchema, records: DataFrame, table: Mapping[str, str], chosen: Mapping[str, str], options: TypeOptions
 ) -> RecordSchema:
-    """The schema with columns, after a look at the batch's records.
+    """Return the schema with columns, after reading the kinds of the batch's values.
 
     Args:
         records: with the columns key and value, JSON texts.
@@ -108,7 +108,7 @@ def _seen(schema: RecordSchema, records: DataFrame) -> dict[str, dict[str, Kind]
 
 
 def _both(one: Mapping[str, Kind], other: Mapping[str, Kind]) -> dict[str, Kind]:
-    """Fields of rows before and after a change, in the order of those after."""
+    """Merge fields of rows before and after a change, in the order of those after."""
     merged = {name: kind if kind != "VOID" else one.get(name, kind) for name, kind in other.items()}
     return merged | {name: kind for name, kind in one.items() if name not in merged}
 
@@ -126,7 +126,7 @@ def _columns(fields: Mapping[str, Kind], table: Mapping[str, str], chosen: Mappi
 
 
 def of_known_type(wanted: str, kind: Kind, options: TypeOptions, depth: int = 0) -> ColumnType:
-    """How JSON values are read for a column whose type is known. Fields of objects that the type does not have are told by the batch.
+    """Return how JSON values are read for a column whose type is known. The batch decides the type of further fields of objects.
 
     Args:
         wanted: Spark's name of a type, or a logical type by the name of its Connect schema (``io.debezium.time.MicroTimestamp``,
@@ -172,7 +172,7 @@ def _cast(read: str, to: str) -> ColumnType:
 
 
 def _as_schema(kind: Kind) -> dict[str, Any] | None:
-    """A Connect schema for what a batch has; None for nothing."""
+    """Return a Connect schema for what a batch has; None for nothing."""
     if isinstance(kind, dict):
         fields = [{**schema, "field": name} for name, part in kind.items() if (schema := _as_schema(part)) is not None]
         return {"type": "struct", "fields": fields, "optional": True} if fields else None
@@ -189,7 +189,7 @@ def _as_schema(kind: Kind) -> dict[str, Any] | None:
 
 
 def parse_kind(text: str | None) -> Kind:
-    """What `schema_of_variant_agg` says, such as ``OBJECT<a: BIGINT, b: ARRAY<STRING>>``: a name, a dict of fields, a list of one kind."""
+    """Parse the result of `schema_of_variant_agg`, as ``OBJECT<a: BIGINT, b: ARRAY<STRING>>``: a name, a dict of fields, a list of one."""
     if text is None:
         return "VOID"
     kind, rest = _parse(text)
@@ -214,7 +214,7 @@ def _parse(text: str) -> tuple[Kind, str]:
 
 
 def _name(text: str) -> tuple[str, str]:
-    """A field's name, which is quoted where it is no identifier, and what follows its colon."""
+    """Split off a field's name, which is quoted where it is no identifier, and its colon."""
     if text.startswith("`"):
         found = re.match(r"`((?:[^`]|``)*)`: ", text)
         assert found, text

@@ -43,7 +43,7 @@ class Kind:
     """Records of a batch that share a fingerprint and a routing value.
 
     Attributes:
-        place: of the first of them, in the lowest partition.
+        position: of the first of them, in the lowest partition.
         placeholder: whether the unavailable-value placeholder occurs in some of them.
         truncate: the last truncate among them, if there is one.
         truncates: how many of them are truncates.
@@ -53,7 +53,7 @@ class Kind:
     fingerprint: Fingerprint
     route: str | None
     count: int
-    place: tuple[TopicPartition, int]
+    position: tuple[TopicPartition, int]
     placeholder: bool = False
     truncate: Truncate | None = None
     truncates: int = 0
@@ -61,7 +61,7 @@ class Kind:
 
 
 def summarize(rows: DataFrame, placeholder: str, *, marks: bool = False) -> list[Kind]:
-    """Kinds in order of their first offsets, tombstones last.
+    """Count the kinds of records in a batch, in order of their first offsets, tombstones last.
 
     Args:
         rows: with topic, partition, offset, timestamp, kfp, vfp, value and route (see `changes.Batch`).
@@ -94,7 +94,7 @@ def summarize(rows: DataFrame, placeholder: str, *, marks: bool = False) -> list
 
 
 def kinds(by_partition: Sequence[Row], times: Mapping[tuple[TopicPartition, int], int]) -> list[Kind]:
-    """Kinds out of the aggregates of each partition. Pure.
+    """Put kinds together from the aggregates of each partition. Pure.
 
     Args:
         times: timestamps of the partitions' last truncates.
@@ -122,18 +122,18 @@ def kinds(by_partition: Sequence[Row], times: Mapping[tuple[TopicPartition, int]
         )
         for (fingerprint, route), found in parts.items()
     ]
-    return sorted(made, key=lambda kind: (kind.fingerprint.value is None, kind.fingerprint.topic, kind.place[1]))
+    return sorted(made, key=lambda kind: (kind.fingerprint.value is None, kind.fingerprint.topic, kind.position[1]))
 
 
-def _times(rows: DataFrame, places: Iterable[tuple[TopicPartition, int]]) -> dict[tuple[TopicPartition, int], int]:
-    found = rows.where(at(places)).selectExpr("topic", "partition", "offset", "unix_micros(timestamp) time").collect()
+def _times(rows: DataFrame, positions: Iterable[tuple[TopicPartition, int]]) -> dict[tuple[TopicPartition, int], int]:
+    found = rows.where(at_positions(positions)).selectExpr("topic", "partition", "offset", "unix_micros(timestamp) time").collect()
     return {(TopicPartition(row["topic"], row["partition"]), row["offset"]): row["time"] for row in found}
 
 
-def at(places: Iterable[tuple[TopicPartition, int]]) -> str:
-    """SQL that is true for the records at some places; there must be one."""
+def at_positions(positions: Iterable[tuple[TopicPartition, int]]) -> str:
+    """Return SQL that is true for the records at the given positions, of which there must be one."""
     offsets: dict[TopicPartition, list[str]] = {}
-    for tp, offset in sorted(places):
+    for tp, offset in sorted(positions):
         offsets.setdefault(tp, []).append(str(offset))
     parts = [
         f"(`topic` = {literal(tp.topic)} AND `partition` = {tp.partition} AND `offset` IN ({', '.join(o)}))" for tp, o in offsets.items()
@@ -142,6 +142,6 @@ def at(places: Iterable[tuple[TopicPartition, int]]) -> str:
 
 
 def _has_placeholder(column: str, placeholder: str) -> str:
-    """SQL: whether the placeholder occurs in a JSON text, as text or as base64 of its bytes."""
+    """Return SQL: whether the placeholder occurs in a JSON text, as text or as base64 of its bytes."""
     encoded = base64.b64encode(placeholder.encode()).decode()
     return f"coalesce(contains({column}, {literal(placeholder)}) OR contains({column}, {literal(encoded)}), false)"

@@ -30,20 +30,20 @@ _CLASS_PATH = "spark.driver.extraClassPath"
 
 
 def path(libraries: str) -> Path:
-    """Where the archive for this Java, this pyspark and these libraries (``spark.jars``) is, or would be."""
+    """Return the path of the archive for this Java, this pyspark and these libraries (``spark.jars``)."""
     of = "\n".join((os.path.realpath(jars.java()), str(jars.pyspark_home()), libraries))
     return jars.cache_directory() / "archives" / f"spark-{hashlib.sha256(of.encode()).hexdigest()[:12]}.jsa"
 
 
 def use(settings: Mapping[str, str]) -> dict[str, str]:
-    """Settings of a context with those that let its JVM use the archive, where there is one and nothing else is asked for."""
+    """Add the settings that let a context's JVM use the archive, where there is one and nothing else is configured."""
     libraries = settings.get("spark.jars", "")
     if not settings["spark.master"].startswith("local") or _CLASS_PATH in settings or not libraries:
         return dict(settings)
     archive = path(libraries)
     if not archive.is_file():
         return dict(settings)
-    # Of an archive that does not suit the JVM shall say nothing: it only costs its profit.
+    # The JVM must not report an archive that it cannot use: that only costs the time it would save.
     return _with(settings, f"-XX:SharedArchiveFile={archive} -Xshare:auto -Xlog:cds*=off", libraries)
 
 
@@ -53,7 +53,7 @@ def _with(settings: Mapping[str, str], options: str, libraries: str) -> dict[str
 
 
 def make() -> Path:
-    """Start a JVM, do once what a sink does, and have the JVM write its classes into the archive's place when it ends.
+    """Start a JVM, do once what a sink does, and have the JVM write its classes to the archive's path when it ends.
 
     Raises:
         ConfigError: Spark or Java is missing.
@@ -78,12 +78,12 @@ def make() -> Path:
     return target
 
 
-def _exercise(spark: SparkSession, place: Path) -> None:
-    """What loads the classes that a sink needs: each format's tables, a key's last event, JSON, and Kafka's clients."""
+def _exercise(spark: SparkSession, directory: Path) -> None:
+    """Load the classes that a sink needs: each format's tables, a key's last event, JSON, and Kafka's clients."""
     conf = {
         "spark.sql.catalog.archive": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.archive.type": "hadoop",
-        "spark.sql.catalog.archive.warehouse": str(place / "iceberg"),
+        "spark.sql.catalog.archive.warehouse": str(directory / "iceberg"),
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "2",
@@ -96,7 +96,7 @@ def _exercise(spark: SparkSession, place: Path) -> None:
     parsed.selectExpr("r.k", "r.v", "row_number() OVER (PARTITION BY r.k ORDER BY id DESC) n").where("n = 1").createOrReplaceTempView(
         "archive_rows"
     )
-    tables = {"archive.x.t": "iceberg", f"delta.`{place / 'delta'}`": "delta"}
+    tables = {"archive.x.t": "iceberg", f"delta.`{directory / 'delta'}`": "delta"}
     spark.sql("CREATE NAMESPACE archive.x")
     for table, format_ in tables.items():
         mode = "'write.merge.mode' = 'merge-on-read'" if format_ == "iceberg" else "'delta.enableDeletionVectors' = 'true'"
@@ -109,13 +109,13 @@ def _exercise(spark: SparkSession, place: Path) -> None:
         spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('a' = 'b')")
         spark.table(table).collect()
     spark.sql("SELECT * FROM archive.x.t.refs").collect()
-    spark.sql(f"DESCRIBE HISTORY delta.`{place / 'delta'}`").collect()
-    nobody = {
+    spark.sql(f"DESCRIBE HISTORY delta.`{directory / 'delta'}`").collect()
+    unreachable = {
         "kafka.bootstrap.servers": "127.0.0.1:1",
         "subscribe": "t",
         "kafka.request.timeout.ms": "500",
         "kafka.default.api.timeout.ms": "900",
     }
-    with contextlib.suppress(Exception):  # nobody answers, but the client has been loaded
-        spark.read.format("kafka").options(**nobody).load().collect()
+    with contextlib.suppress(Exception):  # there is no broker, but the client has been loaded
+        spark.read.format("kafka").options(**unreachable).load().collect()
     parsed.unpersist()

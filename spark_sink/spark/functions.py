@@ -36,7 +36,7 @@ def register(spark: SparkSession, config: SinkConfig) -> None:
 
 
 def to_texts(values: pyarrow.Array) -> pyarrow.Array:
-    """Convert arrays of WKBs for `WKT_UDF`. A failure is returned, not raised: Spark also calls this for rows that nobody asks for."""
+    """Convert arrays of WKBs for `WKT_UDF`. A failure is returned, not raised: Spark also calls this for rows that it does not need."""
     import pyarrow as pa
 
     type_ = pa.struct([("texts", pa.list_(pa.string())), ("problem", pa.string())])
@@ -79,11 +79,11 @@ _POINT, _LINES, _RINGS = 1, (2, 8), (3, 17)
 _Z, _M, _SRID = 0x80000000, 0x40000000, 0x20000000
 
 #: Collections within collections: PostGIS reads no more (`lwin_wkb.c`, LW_PARSER_MAX_DEPTH), and Python's stack is not endless.
-_MOST_NESTED = 200
+_MAX_NESTED = 200
 
 
 def wkt(wkb: bytes) -> str:
-    """The text of a geometry.
+    """Return the text of a geometry.
 
     Numbers are the shortest that read back as the same double, whole ones without a fraction. A point without coordinates is, as PostGIS
     writes it, one whose coordinates are all NaN.
@@ -117,15 +117,15 @@ class _Text:
 
 
 class _Reader:
-    """Reads from a place in bytes; `struct.error` says that they have ended."""
+    """Reads geometries from bytes; `struct.error` means that they have ended."""
 
     def __init__(self, wkb: bytes) -> None:
         self._wkb = wkb
         self.place = 0
 
     def geometry(self, depth: int = 0) -> _Text:
-        if depth > _MOST_NESTED:
-            raise DataError(f"the geometry is nested more than {_MOST_NESTED} deep")
+        if depth > _MAX_NESTED:
+            raise DataError(f"the geometry is nested more than {_MAX_NESTED} deep")
         mark = self._take("B")[0]
         if mark > 1:
             raise DataError(f"the geometry begins with {mark}, and not with 0 or 1 for the order of its bytes")
@@ -168,7 +168,7 @@ class _Reader:
         return member.body
 
     def _at_most(self, count: int, size: int) -> int:
-        """A count of things of at least so many bytes, lest a broken one be counted to."""
+        """Return a count of things of at least the given size; raise struct.error if the bytes cannot hold them."""
         if count * size > len(self._wkb) - self.place:
             raise struct.error
         return count

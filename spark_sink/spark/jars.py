@@ -1,6 +1,6 @@
 """Java libraries from Maven Central, fetched once into a directory by the Ivy that ships inside pyspark.
 
-A directory is complete or absent: libraries are gathered beside it and moved into place at the end, so two processes that start at
+A directory is complete or absent: libraries are gathered next to it and moved into place at the end, so two processes that start at
 once, or a download that breaks off, leave nothing half done. Nothing here starts Spark.
 """
 
@@ -55,20 +55,20 @@ OLDEST_JAVA = 17
 
 
 def cache_directory() -> Path:
-    """Where resolved libraries are kept: ``$CONNECT_PY_CACHE``, else ``connect-py`` under the user's cache directory."""
+    """Return the directory of resolved libraries: ``$CONNECT_PY_CACHE``, else ``connect-py`` under the user's cache directory."""
     if named := os.environ.get("CONNECT_PY_CACHE"):
         return Path(named)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "connect-py"
 
 
 def cached(coordinates: Sequence[str], name: str) -> Path:
-    """A directory of the cache whose name changes with the coordinates."""
+    """Return a directory of the cache whose name changes with the coordinates."""
     digest = hashlib.sha256("\n".join(sorted(coordinates)).encode()).hexdigest()[:12]
     return cache_directory() / "jars" / f"{name}-{digest}"
 
 
 def pyspark_home() -> Path:
-    """Where pyspark is installed, found without importing it.
+    """Return where pyspark is installed, found without importing it.
 
     Raises:
         ConfigError: it is not installed.
@@ -81,7 +81,7 @@ def pyspark_home() -> Path:
 
 @functools.cache
 def java() -> str:
-    """The java command of ``JAVA_HOME`` or the path.
+    """Return the java command of ``JAVA_HOME`` or the path.
 
     Raises:
         ConfigError: there is none, or it is older than Spark needs.
@@ -99,7 +99,7 @@ def java() -> str:
 
 
 def resolve(coordinates: Iterable[str], target: Path, excludes: Iterable[str] = (), *, transitive: bool = False) -> list[Path]:
-    """The jars of Maven coordinates, in a directory that is made on the first call and reused ever after.
+    """Return the jars of Maven coordinates, in a directory that is made on the first call and reused afterwards.
 
     Args:
         coordinates: ``group:artifact:version`` each.
@@ -135,7 +135,7 @@ def verify(coordinates: Iterable[str], directory: Path) -> None:
     """Compare the libraries that have a known checksum with it.
 
     Raises:
-        FatalTaskError: one is another.
+        FatalTaskError: a checksum differs.
     """
     for coordinate in coordinates:
         group, artifact, version = _parts(coordinate, 3)
@@ -153,7 +153,7 @@ def verify(coordinates: Iterable[str], directory: Path) -> None:
 
 @contextlib.contextmanager
 def _one_at_a_time() -> Iterator[None]:
-    """Several tasks may begin at once on a new machine, and Ivy's cache takes one process at a time."""
+    """Hold a lock: several tasks may start at once on a new machine, and Ivy's cache allows one process at a time."""
     cache_directory().mkdir(parents=True, exist_ok=True)
     with (cache_directory() / "jars.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -181,8 +181,8 @@ def _download(coordinates: list[str], excludes: list[str], transitive: bool, scr
         raise RetriableError(f"Maven Central gave no complete answer within {RESOLVE_TIMEOUT_SECONDS:.0f} s.") from None
     found = list((scratch / "jars").glob("*.jar"))
     if done.returncode or len(found) < len(coordinates):
-        told = "\n".join(line for line in (done.stdout + done.stderr).splitlines() if line.strip())[-2000:]
-        raise RetriableError(f"Not all of {', '.join(coordinates)} could be had from Maven Central; nothing was kept. Ivy said:\n{told}")
+        output = "\n".join(line for line in (done.stdout + done.stderr).splitlines() if line.strip())[-2000:]
+        raise RetriableError(f"Not all of {', '.join(coordinates)} could be had from Maven Central; nothing was kept. Ivy said:\n{output}")
 
 
 def _module(coordinates: list[str], excludes: list[str], transitive: bool) -> str:

@@ -36,7 +36,7 @@ _JVM_END_SECONDS = 15.0
 
 #: For a driver that does the work itself and lives long. Both compilers: once they are done, after some million events, an event takes
 #: 34 µs of CPU instead of 57; for short lives `-XX:TieredStopAtLevel=1` in the user's own options takes the second away, which costs 30 s
-#: of CPU instead of 18 until the first rows are in a table. The collector that takes the least CPU: nobody waits for a pause of 100 ms.
+#: of CPU instead of 18 until the first rows are in a table. The collector that takes the least CPU: a pause of 100 ms does no harm.
 _LOCAL_JVM_OPTIONS = ("-XX:+UseParallelGC", "-XX:ReservedCodeCacheSize=256m")
 #: A JVM does not start with two collectors: one that was chosen elsewhere stays.
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
@@ -89,7 +89,7 @@ class Jvm:
         self._process: subprocess.Popen[bytes] | None = getattr(self._gateway, "proc", None)
 
     def ended(self, wait_seconds: float = 0.0) -> str | None:
-        """How its process ended, in words; None while it lives. A failed call may be ahead of the process's end by some milliseconds."""
+        """Return how its process ended, in words; None while it lives. A call may fail some milliseconds before the process ends."""
         if self._process is None:
             return None
         try:
@@ -102,14 +102,14 @@ class Jvm:
         return f"killed by {name}" + (", which is what the kernel does when memory is short" if -code == signal.SIGKILL else "")
 
     def is_stopped(self) -> bool:
-        """Whether the context has stopped by itself, or the JVM does not answer."""
+        """Return whether the context has stopped, or the JVM does not answer."""
         try:
             return bool(self.session.sparkContext._jsc.sc().isStopped())
         except Exception:  # noqa: BLE001  # py4j raises many kinds when the JVM is gone
             return True
 
     def stop(self, seconds: float = _JVM_END_SECONDS) -> None:
-        """Stop the context and end the process, so that the next start gets a new one; it is killed when it takes longer than that."""
+        """Stop the context and end the process, so that the next start gets a new one; kill it when that takes longer than `seconds`."""
         from pyspark import SparkContext
 
         with contextlib.suppress(Exception):  # of a dead JVM
@@ -126,7 +126,7 @@ class Jvm:
 
 
 def start(settings: Mapping[str, str], name: str) -> Jvm:
-    """A new JVM with a context of some settings.
+    """Start a new JVM with a context of the given settings.
 
     Spark would put each setting into the JVM's command line, which every user of the machine can read. They go by a file that only this
     user can read and that is gone when the context has started; only options of the JVM itself are in its command line.
@@ -170,13 +170,13 @@ def start(settings: Mapping[str, str], name: str) -> Jvm:
 
 
 def _write_properties(file: Path, settings: Mapping[str, str]) -> None:
-    """Write a file of Java's properties that nobody else can read."""
+    """Write a file of Java's properties that no other user can read."""
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
         out.writelines(f"{escape_property(key)}={escape_property(value)}\n" for key, value in settings.items())
 
 
 def escape_property(text: str) -> str:
-    """A key or a value as `java.util.Properties` reads it back; Spark cuts blanks off the ends of values."""
+    """Escape a key or a value for `java.util.Properties`; Spark strips blanks from the ends of values."""
     escaped = "".join(_ESCAPES.get(character) or character for character in text)
     return "".join(character if " " < character < "\x7f" else _unicode(character) for character in escaped)
 
@@ -187,7 +187,7 @@ def _unicode(character: str) -> str:
 
 
 def _end(process: subprocess.Popen[bytes], seconds: float) -> None:
-    """The gateway's server ends with its input; one that does not is killed, because it holds ports and memory."""
+    """Close the input of the gateway's server, which ends it; kill it if it does not end, because it holds ports and memory."""
     with contextlib.suppress(OSError):
         if process.stdin is not None:
             process.stdin.close()
@@ -199,7 +199,7 @@ def _end(process: subprocess.Popen[bytes], seconds: float) -> None:
 
 
 def local_options(more: str, environment: Mapping[str, str]) -> list[str]:
-    """Options for a driver that does the work itself, beside the user's own and those of the environment."""
+    """Return options for a driver that does the work itself, in addition to the user's own and those of the environment."""
     chosen = " ".join([more, *(environment.get(name, "") for name in _ELSEWHERE)])
     return [option for option in _LOCAL_JVM_OPTIONS if not (_COLLECTOR.search(option) and _COLLECTOR.search(chosen))]
 
@@ -209,18 +209,18 @@ _LOCK = "lock"
 
 
 class Scratch:
-    """This process's; `remove` gives it back."""
+    """This process's directory; `remove` deletes it."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        # The file has its name only when it is locked, so nobody takes the directory of a process that is about to lock it.
+        # The file has its name only when it is locked, so no process removes the directory of another that is about to lock it.
         self._lock = os.open(self.path / f".{_LOCK}", os.O_RDWR | os.O_CREAT, 0o600)
-        with contextlib.suppress(OSError):  # a file system without locks: nobody else will remove it
+        with contextlib.suppress(OSError):  # a file system without locks: no other process will remove it
             fcntl.flock(self._lock, fcntl.LOCK_EX)
             (self.path / f".{_LOCK}").rename(self.path / _LOCK)
 
     def remove(self) -> None:
-        """With all that is in it. Idempotent."""
+        """Remove the directory with all that is in it. Idempotent."""
         if self._lock >= 0:
             shutil.rmtree(self.path, ignore_errors=True)
             os.close(self._lock)

@@ -47,10 +47,10 @@ _shared: _Shared | None = None
 
 
 class TaskSession:
-    """One task's session. `close` gives up its share of what carries it.
+    """One task's session. `close` releases its share of the context.
 
     Args:
-        ended: answers why Spark cannot be used any more, or None; it may take so many seconds to find out.
+        ended: returns why Spark cannot be used any more, or None, and may take the given seconds to find out.
     """
 
     def __init__(self, spark: SparkSession, release: Callable[[], None], ended: Callable[[float], str | None]) -> None:
@@ -66,24 +66,24 @@ class TaskSession:
         return self._spark
 
     def ended(self) -> str | None:
-        """How Spark ended, in words; None while it lives. Costs nothing."""
+        """Return how Spark ended, in words; None while it lives. Costs nothing."""
         return self._ended(0.0)
 
     def ended_by(self, error: BaseException) -> str | None:
-        """As `ended`, after a failure, whose cause that may be: looks more closely."""
+        """Return how Spark ended after a failure that this may have caused; waits a little to find out."""
         if is_session_lost(error):
             return "the Spark Connect server does not know the session any more; it was restarted, or has closed it"
         return self._ended(_SEEN_SECONDS)
 
     def close(self) -> None:
-        """Idempotent; the last one of a process stops Spark."""
+        """Release the session; the last one of a process stops Spark. Idempotent."""
         if self._spark is not None:
             self._spark = None
             self._release()
 
 
 def open_session(config: SinkConfig, name: str, kafka: Mapping[str, str] = MappingProxyType({})) -> TaskSession:
-    """A session for a task; starts Spark if this process has none yet, which takes some seconds.
+    """Open a session for a task; start Spark if this process has none yet, which takes some seconds.
 
     Args:
         name: shown as the application's name.
@@ -104,7 +104,7 @@ def open_session(config: SinkConfig, name: str, kafka: Mapping[str, str] = Mappi
 
 
 def prepare(spark: SparkSession, config: SinkConfig) -> None:
-    """Make a new session one of a configuration's."""
+    """Give a new session the settings and functions of a configuration."""
     for key, value in session_settings(config).items():
         spark.conf.set(key, value)
     functions.register(spark, config)
@@ -154,7 +154,7 @@ def _ended(running: jvm.Jvm, seconds: float) -> str | None:
 
 
 def parallelism(spark: SparkSession) -> int:
-    """How many Spark tasks run at once, as far as it is known; asked anew because executors come and go."""
+    """Return how many Spark tasks run at once, as far as it is known; queried each time because executors come and go."""
     try:
         return int(spark.sparkContext.defaultParallelism)
     except AttributeError:  # over Spark Connect
@@ -176,7 +176,7 @@ class SessionStartup:
 
     @property
     def seconds(self) -> float:
-        """Since the beginning."""
+        """Seconds since the start began."""
         return time.monotonic() - self._began
 
     def _run(self) -> None:
@@ -186,7 +186,7 @@ class SessionStartup:
             self._session.set_exception(error)
 
     def result(self, seconds: float) -> TaskSession | None:
-        """The session, or None when it is not there after so many seconds. Raises what opening it raised."""
+        """Return the session, or None when it is not open after the given seconds. Raise what opening it raised."""
         try:
             return self._session.result(seconds)
         except TimeoutError:
@@ -195,7 +195,7 @@ class SessionStartup:
             return None
 
     def abandon(self) -> None:
-        """Nobody waits any more: the session is closed as soon as it is there."""
+        """Close the session as soon as it is open: it is no longer needed."""
         self._session.add_done_callback(lambda done: done.result().close() if done.exception() is None else None)
 
 
@@ -213,7 +213,7 @@ _SESSION_LOST = ("INVALID_HANDLE.SESSION_CLOSED", "INVALID_HANDLE.SESSION_CHANGE
 
 
 def connect_remote(config: SinkConfig) -> SparkSession:
-    """A session of its own on the server of ``lakehouse.spark.remote``.
+    """Open a session on the server of ``lakehouse.spark.remote``.
 
     Raises:
         ConfigError: the client's libraries are missing, this process has a Spark of its own, or settings are not a session's.
@@ -262,7 +262,7 @@ def _is_installed(module: str) -> bool:
 
 
 def is_session_lost(error: BaseException) -> bool:
-    """Whether a failure says that the server no longer knows the session."""
+    """Return whether a failure says that the server no longer knows the session."""
     return any(text in str(error) for text in _SESSION_LOST)
 
 
@@ -273,5 +273,5 @@ def close_remote(session: SparkSession) -> None:
 
 
 def address(url: str) -> str:
-    """A server's address without the parameters, which may hold a token."""
+    """Return a server's address without the parameters, which may hold a token."""
     return re.sub(r";.*$", "", url)

@@ -1,4 +1,4 @@
-"""Settings of Spark that a configuration asks for: of the context, which all tasks of a process share, and of a task's own session."""
+"""Settings of Spark that a configuration needs: of the context, which all tasks of a process share, and of a task's own session."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _JVM_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOption
 
 
 def context_settings(config: SinkConfig, kafka: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
-    """Settings that all tasks of a process share.
+    """Return the settings that all tasks of a process share.
 
     Args:
         kafka: the worker's settings of Kafka's client. Its addresses of tokens are the only ones from which the JVM may fetch them.
@@ -50,7 +50,7 @@ def context_settings(config: SinkConfig, kafka: Mapping[str, str] = MappingProxy
         "spark.ui.enabled": "false" if master.startswith("local") else "true",
         "spark.ui.showConsoleProgress": "false",
         # A merge into a Delta table takes a hundred classes of generated code, and Spark keeps a hundred of all: every batch would make
-        # them anew, and the JVM would begin again to compile them.
+        # them again, and the JVM would compile them again.
         "spark.sql.codegen.cache.maxEntries": "1000",
         # Tables that are written at once share the cores: a small one does not wait for the jobs of a large one.
         "spark.scheduler.mode": "FAIR",
@@ -66,7 +66,7 @@ def context_settings(config: SinkConfig, kafka: Mapping[str, str] = MappingProxy
 
 
 def session_settings(config: SinkConfig) -> dict[str, str]:
-    """Settings of one task's session.
+    """Return the settings of one task's session.
 
     The time zone and ANSI mode are not the user's to choose: conversions rely on them. Neither is the substitution of variables: Spark
     replaces ``${env:X}`` in a statement before it parses it, also within quotes, and records name columns and comments.
@@ -120,5 +120,5 @@ def _is_local(config: SinkConfig) -> bool:
 
 
 def of_session(key: str) -> bool:
-    """Whether a session can have a setting of its own."""
+    """Return whether a session can have a setting of its own."""
     return key.startswith(_SESSION_PREFIX) and key not in _CONTEXT_SQL

@@ -22,7 +22,7 @@ from spark_sink.types.columns import literal, quote
 #: The column that keeps the position in tables ordered by it.
 POSITION = "__position"
 
-#: Fields of the source block that positions are made of, by what tells whose block it is.
+#: Fields of the source block that positions are made of, by connector.
 _POSTGRES, _MYSQL, _SQLSERVER, _ORACLE = (
     ("sequence", "lsn"),
     ("file", "pos", "row"),
@@ -35,7 +35,7 @@ _POSITION_WIDTH = 20
 
 
 def order_of(config: SinkConfig) -> str | None:
-    """The column that decides which event of a key is the last; None when the log does."""
+    """Return the column that decides which event of a key is the last; None when the log does."""
     ordering = config["tables.ordering"]
     if ordering == "log" or config["tables.write-mode"] != "upsert":
         return None
@@ -43,12 +43,12 @@ def order_of(config: SinkConfig) -> str | None:
 
 
 def wants_position(config: SinkConfig) -> bool:
-    """Whether rows need their position."""
+    """Return whether rows need their position."""
     return "position" in config["tables.metadata-columns"] or order_of(config) == POSITION
 
 
 def source_fields(schema: RecordSchema) -> tuple[str, ...]:
-    """Fields of the source block to be read, as texts, for `position_sql`."""
+    """Return the fields of the source block to be read, as texts, for `position_sql`."""
     has = schema.source_fields
     if "file" in has and "pos" in has:
         wanted: tuple[str, ...] = _MYSQL
@@ -66,7 +66,7 @@ def source_fields(schema: RecordSchema) -> tuple[str, ...]:
 
 
 def position_sql(schema: RecordSchema, operation: str, config: SinkConfig) -> str:
-    """The position of a record, over the columns that `spark_sink.sql.decode` has parsed (`v`) and Kafka's own."""
+    """Return SQL of a record's position, over the parsed value (`v`) and Kafka's own columns."""
     fields = source_fields(schema) if schema.form is Form.ENVELOPE else ()
     of = {name: f"CAST(v.`source`.{quote(name)} AS STRING)" for name in fields}
     if "file" in of:
@@ -124,11 +124,11 @@ _OF_CHANGELOG = ("op", "ts_ms", "source.ts_ms", "topic", "partition", "offset")
 #: Fields of the source block that metadata columns are made of, as text.
 _TEXTS_OF_SOURCE = {"txid": ("txId", "gtid", "tx_id"), "snapshot": ("snapshot",)}
 
-_PLACE = ("`topic`", "`partition`", "`offset`", "`timestamp`")
+_KAFKA_COLUMNS = ("`topic`", "`partition`", "`offset`", "`timestamp`")
 
 
 def metadata_columns(config: SinkConfig) -> dict[str, str]:
-    """Metadata columns of every table and their types."""
+    """Return the metadata columns of every table and their types."""
     return dict(METADATA[name] for name in _metadata_names(config))
 
 
@@ -145,15 +145,15 @@ def _metadata_names(config: SinkConfig) -> tuple[str, ...]:
 
 
 def problems_sql(schema: RecordSchema, route: Mapping[str, str], config: SinkConfig) -> list[list[str]]:
-    """Select lists as those of `decode_sql`, to columns topic, partition, offset and `problem`: why a record cannot be decoded, or NULL."""
+    """Return select lists like `decode_sql`'s, to topic, partition, offset and `problem`: why a record cannot be decoded, or NULL."""
     deleted_row = not schema.has_whole_keys or config["tables.write-mode"] == "append"
     checks, _ = _checks(schema, route)
     cases = " ".join(f"WHEN {condition} THEN {literal(why)}" for condition, why in checks)
-    return [_parse(schema, config, deleted_row=deleted_row), [*_PLACE[:3], f"CASE {cases} END problem"]]
+    return [_parse(schema, config, deleted_row=deleted_row), [*_KAFKA_COLUMNS[:3], f"CASE {cases} END problem"]]
 
 
 def decode_sql(schema: RecordSchema, route: Mapping[str, str], config: SinkConfig) -> list[list[str]]:
-    """Select lists to apply one after the other to columns topic, partition, offset, timestamp, key and value (JSON texts).
+    """Return select lists to apply one after the other to columns topic, partition, offset, timestamp, key and value (JSON texts).
 
     Args:
         route: fields of the source block that all records must share, since they chose the table.
@@ -163,7 +163,7 @@ def decode_sql(schema: RecordSchema, route: Mapping[str, str], config: SinkConfi
 
 
 def _parse(schema: RecordSchema, config: SinkConfig, *, deleted_row: bool) -> list[str]:
-    steps = [*_PLACE]
+    steps = [*_KAFKA_COLUMNS]
     if schema.of_key:
         steps.append(_from_json("key", {column.field: column.type.read for column in schema.of_key}, "k"))
     if schema.form is Form.TOMBSTONE:
@@ -196,7 +196,7 @@ def _more_of_source(schema: RecordSchema, config: SinkConfig) -> list[str]:
 
 
 def _value_columns(schema: RecordSchema) -> list[Column]:
-    """Columns that are read from the value: with none of the key's, unless every column is (an object needs a field)."""
+    """Return the columns that are read from the value: none of the key's, unless every column is one (an object needs a field)."""
     return [column for column in schema.columns if not column.of_key] or list(schema.columns)
 
 
@@ -214,8 +214,8 @@ def _row(schema: RecordSchema, route: Mapping[str, str], config: SinkConfig, *, 
     steps = [f"{_operation(schema, route)} `$op`", "`partition` `$partition`", "`offset` `$offset`", f"{time} `$time`"]
     for column in schema.columns:
         of_key = column.of_key
-        place = row if schema.document and not of_key else f"{'k' if of_key else row}.{quote(column.field)}"
-        value = column.type.convert(place) if row or of_key else "NULL"
+        field = row if schema.document and not of_key else f"{'k' if of_key else row}.{quote(column.field)}"
+        value = column.type.convert(field) if row or of_key else "NULL"
         steps.append(
             f"CAST({value} AS {column.type.spark}) {quote(column.name)}" if not column.type.same else f"{value} {quote(column.name)}"
         )
@@ -263,14 +263,14 @@ def _plain_operation(schema: RecordSchema) -> str:
 
 
 def _operation(schema: RecordSchema, route: Mapping[str, str]) -> str:
-    """The operation, after every check of the record."""
+    """Return SQL of the operation, after every check of the record."""
     checks, operation = _checks(schema, route)
     cases = " ".join(f"WHEN {condition} THEN {_bad(why)}" for condition, why in checks)
     return f"CASE {cases} ELSE {operation} END"
 
 
 def _checks(schema: RecordSchema, route: Mapping[str, str]) -> tuple[list[tuple[str, str]], str]:
-    """Conditions under which a record is broken, each with what is wrong then, and the operation."""
+    """Return the conditions under which a record is broken, each with what is wrong then, and the operation."""
     checks: list[tuple[str, str]] = []
     if schema.of_key:
         checks.append((f"k IS NULL OR k.{_CORRUPT} IS NOT NULL", "the key is not what its schema says"))
@@ -296,5 +296,5 @@ def _checks(schema: RecordSchema, route: Mapping[str, str]) -> tuple[list[tuple[
 
 
 def _bad(why: str) -> str:
-    place = "`topic`, ' partition ', `partition`, ' offset ', `offset`"
-    return f"raise_error(concat('{BAD_RECORD}topic ', {place}, {literal(': ' + why)}))"
+    position = "`topic`, ' partition ', `partition`, ' offset ', `offset`"
+    return f"raise_error(concat('{BAD_RECORD}topic ', {position}, {literal(': ' + why)}))"

@@ -45,16 +45,16 @@ class Evolution:
 
 
 def wider(one: str, other: str) -> str | None:
-    """The type that holds values of both without loss by the changes that both formats allow, or None.
+    """Return the type that holds values of both without loss by the changes that both formats allow, or None.
 
-    Its fields are in the order of `one`, with those that only `other` has behind them.
+    Its fields are in the order of `one`, followed by those that only `other` has.
     """
     found = merged(parse_type(one), parse_type(other), _wider)
     return None if found is None else type_text(found)
 
 
 def in_order_of(table: Mapping[str, str], types: Mapping[str, str]) -> dict[str, str]:
-    """Types of a batch's columns, where those with parts have the fields of the table's, in the table's order: so they are written."""
+    """Return a batch's types as they are written: types with parts have all fields of the table's, in the table's order."""
     return {name: wider(table[name], type_) or type_ if "<" in type_ and name in table else type_ for name, type_ in types.items()}
 
 
@@ -70,7 +70,7 @@ def _wider(one: str, other: str) -> str | None:
 
 
 def plain(type_: str) -> str:
-    """A type's text in one spelling."""
+    """Normalise a type's text to one spelling."""
     return type_.replace("`", "").replace(" ", "").lower()
 
 
@@ -82,14 +82,14 @@ def _decimal(type_: str) -> tuple[int, int] | None:
 def plan_evolution(
     table: str, has: Mapping[str, str], wanted: Mapping[str, str], *, enabled: bool, nulls: AbstractSet[str] = frozenset()
 ) -> Evolution:
-    """Compare a table's columns with a batch's; both are types by column, in order.
+    """Compare a table's columns with a batch's, and return the changes that the table needs; both are types by column, in order.
 
     Args:
         enabled: whether the table may be changed.
         nulls: columns of the table that are NOT NULL, and may be null in the batch.
 
     Raises:
-        FatalTaskError: the difference cannot or may not be mended; nothing was changed or written.
+        FatalTaskError: the difference cannot or must not be removed; nothing was changed or written.
     """
     folded = {name.lower(): name for name in has}
     added: dict[Path, str] = {}
@@ -126,7 +126,7 @@ def plan_evolution(
 
 
 def _changes(path: Path, old: Type, new: Type) -> Iterator[tuple[Path, Type, bool]]:
-    """Parts in which a type differs from one that it was merged from: the path, the new type, and whether the part is new altogether."""
+    """Yield the parts in which a type differs from one that it was merged from: the path, the new type, and whether the part is new."""
     match old, new:
         case Struct(), Struct():
             for name, part in new.fields.items():
@@ -143,7 +143,7 @@ def _changes(path: Path, old: Type, new: Type) -> Iterator[tuple[Path, Type, boo
 
 
 def _conflicts(path: Path, one: Type, other: Type) -> Iterator[tuple[Path, Type, Type]]:
-    """Parts that have no common type."""
+    """Yield parts that have no common type."""
     match one, other:
         case Struct(), Struct():
             for name in one.fields.keys() & other.fields.keys():
@@ -161,7 +161,7 @@ class Rules:
     """What may change, and what is done about the rest.
 
     Attributes:
-        behavior: see the property.
+        behavior: the value of ``lakehouse.tables.schema-change.behavior``.
         adds: whether columns may be added.
         widens: whether columns' types may be widened.
     """
@@ -172,20 +172,20 @@ class Rules:
 
     @classmethod
     def of(cls, config: SinkConfig) -> Rules:
-        """A table's, from its configuration; without evolve-schema-enabled every difference is an error."""
+        """Read a table's rules from its configuration; without evolve-schema-enabled every difference is an error."""
         if not config["tables.evolve-schema-enabled"]:
             return cls("exception")
         return cls(config["tables.schema-change.behavior"], allows(config, "add.column"), allows(config, "alter.column.type"))
 
 
 def allows(config: SinkConfig, kind: str) -> bool:
-    """Whether the two lists of schema changes let a kind through."""
+    """Return whether the two lists of schema changes allow a kind."""
     included, excluded = config["tables.include.schema.changes"], config["tables.exclude.schema.changes"]
     return (not included or kind in included) and kind not in (excluded or ())
 
 
 def adapt_schema(schema: RecordSchema, table: Mapping[str, str], seen: MutableMapping[str, str], rules: Rules) -> RecordSchema:
-    """How records of a schema are to be read for a table.
+    """Return how records of a schema are to be read for a table.
 
     Args:
         table: types by column, as the table has them; empty while there is none.
@@ -218,7 +218,7 @@ def _adapted(column: Column, table: Mapping[str, str], seen: MutableMapping[str,
 
 
 def _fitted(given: Type, known: Type, rules: Rules, *, there: bool, depth: int = 0) -> tuple[Type, Expression] | None:
-    """What a type becomes to go with a known one, and SQL from one to the other; None when the rules have nothing for it.
+    """Return what a type becomes to fit a known one, and SQL from one to the other; None when the rules have nothing for it.
 
     Args:
         there: whether the table has the known type, and not only the batch.
@@ -246,7 +246,7 @@ def _fitted(given: Type, known: Type, rules: Rules, *, there: bool, depth: int =
 
 
 def _fitted_struct(given: Struct, known: Struct, rules: Rules, *, there: bool, depth: int) -> tuple[Type, Expression] | None:
-    """Fields are taken as columns are: left out, cast, or given another name."""
+    """Treat fields as columns: leave them out, cast them, or give them another name."""
     fields: dict[str, Type] = {}
     parts: list[tuple[str, str, Expression]] = []
     for name, type_ in given.fields.items():
@@ -274,7 +274,7 @@ def _fitted_struct(given: Struct, known: Struct, rules: Rules, *, there: bool, d
 
 
 def _converted(type_: ColumnType, to: str, convert: Expression) -> ColumnType:
-    """A value that does not fit raises, and so is a bad record."""
+    """Return the type with a further conversion; a value that does not fit raises, and so is a bad record."""
     return ColumnType(type_.read, to, lambda value: convert(type_.convert(value)))
 
 

@@ -31,12 +31,12 @@ class Shape:
         unknown: columns that may hold no known value in some rows.
         several_partitions: whether a key might come from more than one topic partition.
         soft: whether a delete keeps the row and its values.
-        unavailable: a column that takes the names of unknown columns, in a table that keeps every event.
-        order: the column whose highest value makes an event the last of its key; without one the place in the log does.
-        expires: a column of times, and the age in milliseconds at which rows go that are not written.
+        unavailable: a column that holds the names of unknown columns, in a table that keeps every event.
+        order: the column whose highest value makes an event the last of its key; without one the position in the log does.
+        expires: a column of times, and the age in milliseconds at which rows that are not written are removed.
         versions: whether rows are versions, closed and opened by a chain of events (`spark_sink.sql.merge`).
         required_keys: key columns that are null in no row.
-        unseen: by topic, the offset at which a snapshot of all rows began: those that have not been written since go.
+        unseen: by topic, the offset at which a snapshot of all rows began: rows that have not been written since are removed.
     """
 
     keys: tuple[str, ...]
@@ -60,12 +60,12 @@ CLOSES = "`$closes`"
 
 
 def unknown_flag(column: str) -> str:
-    """Name of the flag that says a column's value is unknown."""
+    """Return the name of the flag that says a column's value is unknown."""
     return f"$unknown:{column}"
 
 
 def unify(frame: DataFrame, shape: Shape, unavailable: Mapping[str, str], types: Mapping[str, str] | None = None) -> DataFrame:
-    """A decoded frame in the table's shape: all columns, in order, in the merged types, with flags for what is unknown.
+    """Bring a decoded frame into the table's shape: all columns, in order, in the merged types, with flags for what is unknown.
 
     Args:
         unavailable: SQL by column that is true where it has the placeholder (`spark_sink.write.apply`).
@@ -95,7 +95,7 @@ def unify(frame: DataFrame, shape: Shape, unavailable: Mapping[str, str], types:
 
 
 def keep_last_events(frame: DataFrame, shape: Shape) -> DataFrame:
-    """The last event of every key: columns of `shape`, its flags, `$op`. By the shape's order, else by that of the log.
+    """Keep the last event of every key: columns of `shape`, its flags, `$op`. By the shape's order, else by that of the log.
 
     Within a partition the offset alone decides. A key that occurs in several partitions (a topic was expanded) takes the event with the
     latest record timestamp, then the highest partition.
@@ -120,7 +120,7 @@ _SEQUENCE = "`$sequence`"
 
 
 def _first_of_all(shape: Shape) -> str:
-    """Deletes whose row before the change does not hold the ordering column are taken in the log's order, behind all others."""
+    """Return SQL: whether a delete's row lacks the ordering column; such deletes come after all others, in the log's order."""
     return f"(`$op` = 'd' AND {quote(shape.order or '')} IS NULL)"
 
 
@@ -166,7 +166,7 @@ def _with_known_values(frame: DataFrame, shape: Shape, by: Sequence[str]) -> Dat
 
 
 def merge_sql(table: str, source: str, shape: Shape, truncate: str | None = None) -> str:
-    """MERGE of reduced rows into a table; both names are quoted already.
+    """Return the MERGE of reduced rows into a table; both names are quoted already.
 
     Keys that may be null are matched null-safe; columns are named on both sides; an unknown value leaves what the table has.
 
@@ -205,7 +205,7 @@ def merge_sql(table: str, source: str, shape: Shape, truncate: str | None = None
 
 
 def unseen(of: Mapping[str, int], row: str = "") -> str:
-    """SQL: whether a row was written before the snapshot of its topic began; `row` is its alias and a point."""
+    """Return SQL: whether a row was written before the snapshot of its topic began; `row` is its alias and a point."""
     return " OR ".join(f"({row}`__topic` = {literal(topic)} AND {row}`__offset` < {start})" for topic, start in sorted(of.items()))
 
 
@@ -215,7 +215,7 @@ def _unseen_sql(shape: Shape) -> str:
 
 
 def _not_older(column: str) -> str:
-    """Whether the table's row is not of a later event; of a row or an event without the column nothing is known, and the event counts."""
+    """Return SQL: whether the table's row is not of a later event. Without the column in either of them the event counts."""
     return f"coalesce(s.{quote(column)} >= t.{quote(column)}, true)"
 
 
@@ -230,7 +230,7 @@ def _versions_sql(table: str, source: str, shape: Shape) -> str:
 
 
 def _same_key(shape: Shape) -> str:
-    """Of null-safe equality Spark makes two conditions, neither of which is the key, so rows parted by it would be shuffled once more."""
+    """Return SQL: whether keys are equal. Of null-safe equality Spark makes two conditions, neither of them the key, and shuffles again."""
     return " AND ".join(f"t.{quote(key)} {'=' if key in shape.required_keys else '<=>'} s.{quote(key)}" for key in shape.keys)
 
 
@@ -244,7 +244,7 @@ _MARKED = f"AND NOT coalesce({_DELETED}, false) THEN UPDATE SET {_DELETED} = tru
 
 
 def overwrite_sql(table: str, source: str, columns: Sequence[str], stored: Sequence[str]) -> str:
-    """INSERT of rows in place of all that the table has. With `stored` columns the rows that it has are kept, marked as deleted."""
+    """Return an INSERT that replaces all rows of the table. With `stored` columns the old rows are kept, marked as deleted."""
     if not stored:
         return append_sql(table, source, columns).replace("INSERT INTO", "INSERT OVERWRITE", 1)
     new = ", ".join(quote(name) if name in columns else f"NULL {quote(name)}" for name in stored)
@@ -254,12 +254,12 @@ def overwrite_sql(table: str, source: str, columns: Sequence[str], stored: Seque
 
 
 def append_sql(table: str, source: str, columns: Sequence[str]) -> str:
-    """INSERT of rows; columns are named on both sides."""
+    """Return the INSERT of rows; columns are named on both sides."""
     return f"INSERT INTO {table} ({', '.join(quote(name) for name in columns)}) {_checked(source, columns)}"
 
 
 def _checked(source: str, columns: Sequence[str]) -> str:
-    """The rows of a view, with `$op` evaluated for each, which raises for broken ones.
+    """Select the rows of a view, with `$op` evaluated for each, which raises for broken ones.
 
     A condition would do so too, but Spark moves it below the decoding and then parses every record twice.
     """
@@ -268,7 +268,7 @@ def _checked(source: str, columns: Sequence[str]) -> str:
 
 
 def chain_versions(frame: DataFrame, shape: Shape, current: DataFrame | None) -> DataFrame:
-    """Closing and opening rows out of decoded events: `$closes`, `$op` and the columns of `shape`.
+    """Return closing and opening rows for decoded events: `$closes`, `$op` and the columns of `shape`.
 
     Args:
         frame: with `$op`, `$partition`, `$offset`, `$time` (the event's, in the source) and the columns of `shape` without the version's.
@@ -291,7 +291,7 @@ def chain_versions(frame: DataFrame, shape: Shape, current: DataFrame | None) ->
 
 
 def _filled(frame: DataFrame, shape: Shape, current: DataFrame | None, by_key: str) -> DataFrame:
-    """Unknown values replaced by the newest known one of the key since its last delete: in the batch, else in the table."""
+    """Replace unknown values by the newest known one of the key since its last delete: in the batch, else in the table."""
     frame = frame.selectExpr("*", f"count(IF(`$op` = 'd', 1, NULL)) {by_key} `$life`")
     in_life = by_key.replace("PARTITION BY ", "PARTITION BY `$life`, ")
     known = {

@@ -20,7 +20,7 @@ from typing import Any
 from connect_py.errors import DataError
 from spark_sink.types.columns import ColumnType, SchemaJson, TypeOptions, column_name, column_type, literal, logical_type
 
-#: Schemas of records that say something about the stream and are no rows (names as Debezium 3.6 writes them).
+#: Schemas of records that describe the stream and are not rows (names as Debezium 3.6 writes them).
 NOT_ROWS = re.compile(
     r"io\.debezium\.connector\.\w+\.(Heartbeat|TransactionMetadataValue|SchemaChangeValue|MessageValue|Notification)|io\.debezium\.notification\..*"
 )
@@ -31,7 +31,7 @@ MAX_DEPTH = 32
 
 
 class Form(enum.Enum):
-    """What a record's value is."""
+    """The form of a record's value."""
 
     ENVELOPE = "envelope"
     FLAT = "flat"
@@ -59,9 +59,9 @@ class RecordSchema:
         keys: columns that identify a row: the record key's, unless others were chosen; empty when there are none.
         columns: of the row, keys included, in the order of the schema.
         source_fields: fields of the source block, empty without one.
-        extras: fields of the value beside the row that are there: ts_ms, __op, __deleted …
-        untyped: ``key`` and ``value`` where these have no schema, so that a batch's records tell their columns (`decoding.schemaless`).
-        document: whether an envelope's row is one JSON text, as MongoDB's connector writes it (`spark_sink.sql.record_schema`).
+        extras: fields that the value has in addition to the row: ts_ms, __op, __deleted …
+        untyped: ``key`` and ``value`` where these have no schema, so that a batch's records decide their columns (`read.schemaless`).
+        document: whether an envelope's row is one JSON text, as MongoDB's connector writes it.
         operation: of a flattened record, the path of the field that says what happened; empty for Debezium's own (`__op`).
     """
 
@@ -81,12 +81,12 @@ class RecordSchema:
 
     @property
     def has_whole_keys(self) -> bool:
-        """Whether the record's key is enough to find the row of a delete."""
+        """Whether the record's key is sufficient to find the row of a delete."""
         return bool(self.keys) and all(column.of_key for column in self.keys)
 
 
 def parse_head(head: str | None) -> SchemaJson | None:
-    """The schema out of a record's text up to its payload, ``{"schema":…``; None for no key, a tombstone or a null schema.
+    """Parse the schema of a record's text up to its payload, ``{"schema":…``; None for no key, a tombstone or a null schema.
 
     Raises:
         DataError: the text is not the beginning of JSON with a schema.
@@ -106,7 +106,7 @@ def parse_head(head: str | None) -> SchemaJson | None:
 
 
 def _check_schema(schema: object, depth: int) -> None:
-    """That all parts of a schema are there and of the kinds that JsonConverter writes. Raises DataError."""
+    """Check that a schema has all parts, of the kinds that JsonConverter writes. Raise DataError if not."""
     if depth > MAX_DEPTH:
         raise _too_deep()
     if not isinstance(schema, dict) or not isinstance(schema.get("type"), str):
@@ -134,7 +134,7 @@ _PARTS = {"array": ("items",), "map": ("keys", "values")}
 
 
 def read_schemas(key: SchemaJson | None, value: SchemaJson | None, *, tombstone: bool, options: TypeOptions) -> RecordSchema:
-    """What a pair of schemas means.
+    """Return what a pair of schemas means.
 
     Args:
         tombstone: the record's value is null (not its payload: the whole value).
@@ -175,7 +175,7 @@ def read_schemas(key: SchemaJson | None, value: SchemaJson | None, *, tombstone:
 
 
 def _with_keys(keys: tuple[Column, ...], columns: tuple[Column, ...]) -> tuple[Column, ...]:
-    """The row's columns, in which a key column is the record key's: that one is there for deletes too, and wins where both differ."""
+    """Return the row's columns, with the record key's in place of the row's own: deletes have these too, and they win where both differ."""
     by_name = {column.name: column for column in keys}
     names = {column.name for column in columns}
     return tuple(by_name.get(column.name, column) for column in columns) + tuple(key for key in keys if key.name not in names)
@@ -208,12 +208,12 @@ _LOOKS_OTHERWISE = r'(?s)^([0-9a-f]{24}|true|false|null|[-0-9{\["].*|)$'
 
 
 def has_documents(fields: Mapping[str, Any]) -> bool:
-    """Whether an envelope of these fields holds documents."""
+    """Return whether an envelope of these fields holds documents."""
     return "collection" in {field["field"] for field in fields["source"].get("fields", ())} and fields["after"].get("type") == "string"
 
 
 def document_id_type() -> ColumnType:
-    """Of a key's `id`."""
+    """Return the type of a key's `id`."""
 
     def convert(value: str) -> str:
         text = f"get_json_object(concat('{{\"id\":', {value}, '}}'), '$.id')"
@@ -225,7 +225,7 @@ def document_id_type() -> ColumnType:
 
 
 def document_type(options: TypeOptions) -> ColumnType:
-    """Of a document."""
+    """Return the type of a document."""
     found = logical_type("io.debezium.data.Json", options)
     assert found is not None
     return found

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TableState:
-    """A table as it is now.
+    """A table's current state.
 
     Attributes:
         columns: types by column, in order, as Spark writes them, with names of fields quoted.
@@ -48,7 +48,7 @@ class TableState:
 
 @dataclass(frozen=True)
 class Writer:
-    """Who writes.
+    """The task that writes.
 
     Attributes:
         epoch: when the task started, milliseconds since 1970. Of two tasks of a connector that are alive at once the older one gives way;
@@ -68,9 +68,9 @@ class Extent:
         generation: how often this connector's offsets in it have been altered or reset.
         data_files: of its newest state.
         size_bytes: of these files.
-        delete_files: beside them, where the format has such.
+        delete_files: in addition to them, where the format has such files.
         snapshots: states that are kept, where the format counts them.
-        small_files: data files that a compaction would take because of their size, where the format tells sizes.
+        small_files: data files that a compaction would rewrite because of their size, where the format reports sizes.
         activity: of commits since the table was first loaded, this task's and others'.
     """
 
@@ -104,14 +104,14 @@ class Tables(Protocol):
     """The tables of one catalog, for one connector."""
 
     def load(self, name: TableName, *, claim: bool = False) -> TableState | None:
-        """The table, or None when it does not exist. The watermark is read from the table's own commits.
+        """Return the table, or None when it does not exist. The watermark is read from the table's own commits.
 
         Args:
-            claim: take the table over from whoever wrote it last, as a task does once, when it starts.
+            claim: take the table over from its last writer, as a task does once, when it starts.
 
         Raises:
             FatalTaskError: a younger task of the connector writes it, or its offsets were altered since this task started.
-            Behind: it has been set back; the next call answers with what it has.
+            Behind: it has been set back; the next call returns what it has.
         """
         ...
 
@@ -146,7 +146,7 @@ class Tables(Protocol):
         ...
 
     def note(self, name: TableName, watermark: Watermark) -> None:
-        """Remember that the table has everything up to a watermark, of which nothing had to be written. The table must have been loaded."""
+        """Store that the table has everything up to a watermark, of which nothing had to be written. The table must have been loaded."""
         ...
 
     def alter(self, name: TableName, watermark: Watermark) -> None:
@@ -154,19 +154,19 @@ class Tables(Protocol):
         ...
 
     def rows(self, name: TableName) -> DataFrame:
-        """What a table holds."""
+        """Return what a table holds."""
         ...
 
     def written(self) -> dict[TableName, Watermark]:
-        """All tables that hold a watermark of this connector."""
+        """Return all tables that hold a watermark of this connector."""
         ...
 
     def maintain(self, name: TableName, policy: MaintenancePolicy) -> None:
-        """Compact a table and remove what nothing refers to any more. The watermark survives; the table must have been loaded."""
+        """Compact a table and remove what nothing references any more. The watermark survives; the table must have been loaded."""
         ...
 
     def extent(self, name: TableName, target_file_size: int) -> Extent | None:
-        """What a table that was loaded or written consists of; None when nothing is known of it.
+        """Return what a table that was loaded or written consists of; None when nothing is known of it.
 
         Args:
             target_file_size: of compaction, in bytes.
@@ -179,19 +179,19 @@ class Tables(Protocol):
 
 
 class Ledger:
-    """One task's: who it is, and the watermark up to which it has seen each table."""
+    """What one task knows: its identity, and the watermark up to which it has seen each table."""
 
     def __init__(self, writer: Writer) -> None:
         self.writer = writer
         self._reached: dict[TableName, Watermark] = {}
 
     def claim(self, epoch: int) -> None:
-        """At a task's start: become younger than whoever wrote a table, also where the clock of this machine is behind."""
+        """Become younger than a table's last writer, at a task's start, even if the clock of this machine is slow."""
         if epoch >= self.writer.epoch:
             self.writer = Writer(self.writer.connector, self.writer.task, epoch + 1)
 
     def found(self, name: TableName, watermark: Watermark, epoch: int) -> None:
-        """A table was read; `epoch` is of the task that wrote its watermark.
+        """Note that a table was read; `epoch` is of the task that wrote its watermark.
 
         Raises:
             FatalTaskError: that task is younger than this one.
@@ -208,23 +208,23 @@ class Ledger:
         self._reached[name] = watermark
 
     def missing(self, name: TableName) -> None:
-        """A table is not there. Raises Behind if it was."""
+        """Note that a table does not exist. Raise Behind if it did."""
         self.found(name, Watermark(), 0)
         del self._reached[name]
 
     def reached(self, name: TableName, watermark: Watermark) -> None:
-        """This task has committed."""
+        """Note that this task has committed."""
         self._reached[name] = watermark
 
     def changed_by(self, name: TableName, epoch: int) -> ConnectError:
-        """The error for a table that changed between the reading of its watermark and the commit; `epoch` is of its newest writer."""
+        """Return the error for a table that changed between the reading of its watermark and the commit; `epoch` is its newest writer's."""
         if epoch > self.writer.epoch:
             return task_replaced(str(name), self.writer)
         return Conflict(f"Table {name} was changed by others while a batch was being written; nothing of it was written.")
 
 
 def task_replaced(table: str, writer: Writer) -> FatalTaskError:
-    """The error of a task that is no longer its connector's."""
+    """Return the error of a task that another one has replaced."""
     return FatalTaskError(
         f"Table {table} is written by a younger task of connector {writer.connector}, or its offsets were altered. This one has been "
         "replaced and ends; nothing of its batch was written."
@@ -232,7 +232,7 @@ def task_replaced(table: str, writer: Writer) -> FatalTaskError:
 
 
 def state_of(fields: Sequence[StructField], watermark: Watermark) -> TableState:
-    """A table's state out of its schema as Spark has it."""
+    """Return a table's state from its schema in Spark."""
     columns = {field.name: type_text(_type_tree(field.dataType)) for field in fields}
     return TableState(columns, watermark, frozenset(field.name for field in fields if not field.nullable))
 
@@ -252,7 +252,7 @@ def _type_tree(type_: DataType) -> Type:
 
 
 def evolution_sql(table: str, evolution: Evolution) -> Iterator[str]:
-    """Statements that change a table, which is quoted already, one for each kind of change and column."""
+    """Yield statements that change a table, whose name is quoted already, one for each kind of change and column."""
     if evolution.added:
         columns = ", ".join(f"{path_sql(path)} {type_}" for path, type_ in evolution.added.items())
         yield f"ALTER TABLE {table} ADD COLUMNS ({columns})"
@@ -263,7 +263,7 @@ def evolution_sql(table: str, evolution: Evolution) -> Iterator[str]:
 
 
 def tables_of_catalog(spark: SparkSession, catalog: str) -> list[TableName]:
-    """All tables of a catalog, of any format; temporary views are none."""
+    """Return all tables of a catalog, of any format, without temporary views."""
     found: list[TableName] = []
     for namespace in [row[0] for row in spark.sql(f"SHOW NAMESPACES IN {quote(catalog)}").collect()]:
         parts = tuple(namespace.split("."))

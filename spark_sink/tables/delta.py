@@ -37,7 +37,7 @@ _APP_ID = "spark.databricks.delta.write.txnAppId"
 _VERSION = "spark.databricks.delta.write.txnVersion"
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
-#: Properties of tables that the sink creates; `lakehouse.tables.auto-create-props.*` wins. Deletes are noted beside the data files.
+#: Properties of tables that the sink creates; `lakehouse.tables.auto-create-props.*` wins. Deletes are noted next to the data files.
 _NEW_TABLE = {"delta.enableDeletionVectors": "true"}
 
 #: Delta turns this into a table feature that readers must know, so a table gets it with the first column that needs it.
@@ -90,7 +90,6 @@ class DeltaTables:
         self._counted: dict[TableName, int] = {}  # the newest version that is in it, or was there before
 
     def load(self, name: TableName, *, claim: bool = False) -> TableState | None:
-        """See `Tables.load`."""
         from pyspark.errors import AnalysisException
 
         try:
@@ -115,7 +114,7 @@ class DeltaTables:
         return state_of(fields, known.applied.watermark)
 
     def _has_version(self, name: TableName, version: int) -> bool:
-        """Whether a version exists, which costs a listing and no job (`VERSION AS OF` is checked when a query is analysed)."""
+        """Return whether a version exists, which costs a listing and no job (`VERSION AS OF` is checked when a query is analysed)."""
         from pyspark.errors import AnalysisException
 
         try:
@@ -141,8 +140,8 @@ class DeltaTables:
         for row in rows:
             time, restored = _EPOCH + datetime.timedelta(microseconds=row["time"]), None
             if row["operation"] == "RESTORE":
-                version, moment = row["p"].get("version"), row["p"].get("timestamp")
-                restored = int(version) if version is not None else datetime.datetime.fromisoformat(moment).replace(tzinfo=datetime.UTC)
+                version, time_text = row["p"].get("version"), row["p"].get("timestamp")
+                restored = int(version) if version is not None else datetime.datetime.fromisoformat(time_text).replace(tzinfo=datetime.UTC)
             replaces = row["operation"].startswith(("CREATE OR REPLACE TABLE", "REPLACE TABLE"))
             found.append(Commit(row["version"], time, parse_metadata(row["userMetadata"]), restored, replaces))
         return found
@@ -153,7 +152,6 @@ class DeltaTables:
     def create(
         self, name: TableName, columns: Mapping[str, str], required: frozenset[str], comments: Mapping[str, str], layout: Layout
     ) -> TableState:
-        """See `Tables.create`."""
         if self._root is None and name.parts[:-1]:
             self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {'.'.join(quote(part) for part in (self._catalog, *name.parts[:-1]))}")
         lines = [
@@ -171,7 +169,6 @@ class DeltaTables:
         return TableState(dict(columns), Watermark())
 
     def evolve(self, name: TableName, evolution: Evolution) -> None:
-        """See `Tables.evolve`."""
         table = self._quoted(name)
         added = set().union(*(leaves(parse_type(type_)) for type_ in evolution.added.values()))
         properties = {f"delta.feature.{feature}": "supported" for type_, feature in _FEATURES.items() if type_ in added}
@@ -183,11 +180,9 @@ class DeltaTables:
             self._spark.sql(statement)
 
     def merge(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
-        """See `Tables.merge`."""
         self._commit(name, lambda table: merge_sql(table, view, shape, truncate), watermark)
 
     def append(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
-        """See `Tables.append`."""
         columns = list(shape.types)
 
         def statement(table: str) -> str:
@@ -199,19 +194,15 @@ class DeltaTables:
         self._commit(name, statement, watermark)
 
     def empty(self, name: TableName, watermark: Watermark, *, soft: bool) -> None:
-        """See `Tables.empty`."""
         self._commit(name, lambda table: _on_all_rows(table, soft=soft), watermark)
 
     def note(self, name: TableName, watermark: Watermark) -> None:
-        """See `Tables.note`."""
         self._commit(name, _nothing, watermark)
 
     def alter(self, name: TableName, watermark: Watermark) -> None:
-        """See `Tables.alter`."""
         self._commit(name, _nothing, watermark, raise_generation=True)
 
     def maintain(self, name: TableName, policy: MaintenancePolicy) -> None:
-        """See `Tables.maintain`."""
         self._keep(name, self._known[name])
         key = "spark.databricks.delta.optimize.maxFileSize"
         self._spark.conf.set(key, str(policy.target_file_size))
@@ -222,7 +213,7 @@ class DeltaTables:
         self._spark.sql(f"VACUUM {self._quoted(name)} RETAIN {policy.vacuum_hours} HOURS").collect()
 
     def extent(self, name: TableName, target_file_size: int) -> Extent | None:
-        """See `Tables.extent`. Delta tells no sizes of single files."""
+        # Delta reports no sizes of single files.
         if (known := self._known.get(name)) is None:
             return None
         self._count(name, known)
@@ -250,15 +241,12 @@ class DeltaTables:
         self._counted[name] = max(counted, rows[0]["version"])
 
     def forget(self) -> None:
-        """See `Tables.forget`."""
         self._known.clear()
 
     def rows(self, name: TableName) -> DataFrame:
-        """See `Tables.rows`."""
         return self._spark.table(self._quoted(name))
 
     def written(self) -> dict[TableName, Watermark]:
-        """See `Tables.written`."""
         found = {name: self._read(name).applied.watermark for name in self._names()}
         return {name: watermark for name, watermark in found.items() if watermark.offsets}
 
@@ -292,7 +280,7 @@ class DeltaTables:
         self._ledger.reached(name, watermark)
 
     def _commit_of(self, name: TableName, commit_id: str) -> tuple[int, datetime.datetime] | None:
-        """Version and time of a commit that has just been made, or None; others may have come after it."""
+        """Return version and time of a commit that has just been made, or None; others may have followed it."""
         for limit in (1, _HISTORY):
             for commit in self._history(name, limit):
                 if commit.metadata.get("kafka.connect.commit-id") == commit_id:
@@ -316,7 +304,7 @@ class DeltaTables:
 
     @contextlib.contextmanager
     def _identity(self, applied: Applied, commit_id: str) -> Iterator[None]:
-        """Settings by which the next commit of this session is this connector's; removed again, lest another table's commit has them."""
+        """Mark the next commit of this session as the connector's; the settings are removed so that no other table's commit has them."""
         writer = self._ledger.writer
         more = {"kafka.connect.commit-id": commit_id, "kafka.connect.task-id": f"{writer.connector}-{writer.task}"}
         conf = self._spark.conf
@@ -342,19 +330,19 @@ def _laid_out(layout: Layout) -> str:
 
 
 def _nothing(table: str) -> str:
-    """A commit without rows, for what it carries."""
+    """Return a commit without rows, for what it carries."""
     return f"INSERT INTO {table} SELECT * FROM {table} LIMIT 0"
 
 
 def _on_all_rows(table: str, *, soft: bool) -> str:
-    """A MERGE, because a DELETE or UPDATE that finds no row commits nothing."""
+    """Return a MERGE of all rows, because a DELETE or UPDATE that finds no row commits nothing."""
     deleted = f"t.{quote('__deleted')}"
     change = f"AND NOT coalesce({deleted}, false) THEN UPDATE SET {deleted} = true" if soft else "THEN DELETE"
     return f"MERGE INTO {table} t USING (SELECT 1 one WHERE false) s ON false WHEN NOT MATCHED BY SOURCE {change}"
 
 
 def _under(spark: SparkSession, root: str) -> list[TableName]:
-    """Tables below a directory, up to four levels deep, by the names of their logs' files; nothing of these is read."""
+    """Return the tables below a directory, up to four levels deep, by the names of their logs' files, which are not read."""
     from pyspark.errors import AnalysisException
 
     found: set[TableName] = set()

@@ -41,7 +41,7 @@ _SNAPSHOT_PROPERTY = "spark.sql.iceberg.snapshot-property."
 #: Properties of tables that the sink creates; `lakehouse.tables.auto-create-props.*` wins.
 _NEW_TABLE = {
     "format-version": "2",
-    # A small batch rewrites no data files: deletes are noted beside them.
+    # A small batch rewrites no data files: deletes are noted next to them.
     "write.merge.mode": "merge-on-read",
     "write.update.mode": "merge-on-read",
     "write.delete.mode": "merge-on-read",
@@ -97,7 +97,6 @@ class IcebergTables:
         self._counted: dict[TableName, frozenset[int]] = {}  # snapshots that are in it, or were there before
 
     def load(self, name: TableName, *, claim: bool = False) -> TableState | None:
-        """See `Tables.load`."""
         from pyspark.errors import AnalysisException
 
         try:
@@ -135,7 +134,7 @@ class IcebergTables:
         return _Known(head, newest_stored(head, by_id, properties, self._connector))
 
     def _mend(self, name: TableName, known: _Known, refs: Mapping[str, int]) -> None:
-        """After a kill: the property follows the snapshots, then branches that wait for nothing go."""
+        """Repair a table after a kill: copy the snapshots' watermark into the property, then drop branches that wait for nothing."""
         if not known.stored.in_property and known.stored.watermark.offsets:
             self._keep(name, known)
         for branch in refs:
@@ -145,7 +144,6 @@ class IcebergTables:
     def create(
         self, name: TableName, columns: Mapping[str, str], required: frozenset[str], comments: Mapping[str, str], layout: Layout
     ) -> TableState:
-        """See `Tables.create`."""
         if name.parts[:-1]:
             namespace = ".".join(quote(part) for part in (self._catalog, *name.parts[:-1]))
             self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
@@ -176,7 +174,6 @@ class IcebergTables:
         return TableState(dict(columns), Watermark())
 
     def evolve(self, name: TableName, evolution: Evolution) -> None:
-        """See `Tables.evolve`."""
         if _has_variant(evolution.added):
             rows = self._spark.sql(f"SHOW TBLPROPERTIES {self._quoted(name)}").collect()
             version = next((int(row["value"]) for row in rows if row["key"] == "format-version"), 1)
@@ -189,40 +186,34 @@ class IcebergTables:
             self._spark.sql(statement)
 
     def merge(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
-        """See `Tables.merge`."""
         self._commit(name, lambda table: [*_first(table, truncate), merge_sql(table, view, shape)], watermark)
 
     def append(self, name: TableName, view: str, shape: Shape, watermark: Watermark, truncate: str | None = None) -> None:
-        """See `Tables.append`."""
         self._commit(name, lambda table: [*_first(table, truncate), append_sql(table, view, list(shape.types))], watermark)
 
     def empty(self, name: TableName, watermark: Watermark, *, soft: bool) -> None:
-        """See `Tables.empty`."""
         self._commit(name, lambda table: [*_first(table, "soft" if soft else "apply"), _nothing(table)], watermark)
 
     def note(self, name: TableName, watermark: Watermark) -> None:
-        """See `Tables.note`."""
         known = self._known[name]
         self._known[name] = _Known(known.head, replace(known.stored, watermark=watermark))
         self._keep(name, self._known[name])
         self._ledger.reached(name, watermark)
 
     def alter(self, name: TableName, watermark: Watermark) -> None:
-        """See `Tables.alter`."""
         self._commit(name, lambda table: [_nothing(table)], watermark, raise_generation=True)
 
     def rows(self, name: TableName) -> DataFrame:
-        """See `Tables.rows`."""
         branch = self._head_of(name)
         version = f" VERSION AS OF {literal(branch)}" if branch in self._refs(name) else ""
         return self._spark.sql(f"SELECT * FROM {self._quoted(name)}{version}")
 
     def _head_of(self, name: TableName) -> str:
-        """The branch that holds a table's rows."""
+        """Return the branch that holds a table's rows."""
         return self._branch_of(name) or "main"
 
     def written(self) -> dict[TableName, Watermark]:
-        """See `Tables.written`. Every commit copies the watermark into a property, so properties are enough."""
+        # Every commit copies the watermark into a property, so properties are enough.
         found: dict[TableName, Watermark] = {}
         for name in tables_of_catalog(self._spark, self._catalog):
             properties = self._spark.sql(f"SHOW TBLPROPERTIES {self._quoted(name)}").collect()
@@ -232,7 +223,7 @@ class IcebergTables:
         return found
 
     def maintain(self, name: TableName, policy: MaintenancePolicy) -> None:
-        """See `Tables.maintain`. Every commit has copied the watermark into a property, so no snapshot is needed for it."""
+        # Every commit has copied the watermark into a property, so no snapshot is needed for it.
         table = f"table => {literal('.'.join(quote(part) for part in name.parts))}"
         files = f"'target-file-size-bytes', '{policy.target_file_size}', 'delete-file-threshold', '1'"
         now = datetime.datetime.now(datetime.UTC)
@@ -250,7 +241,7 @@ class IcebergTables:
             self._spark.sql(f"CALL {quote(self._catalog)}.system.{call}").collect()
 
     def extent(self, name: TableName, target_file_size: int) -> Extent | None:
-        """See `Tables.extent`. The newest snapshot's summary has the sums of all."""
+        # The newest snapshot's summary has the sums of all.
         if (known := self._known.get(name)) is None:
             return None
         head = self._refs(name).get(self._head_of(name))  # maintenance moves it without a batch
@@ -275,7 +266,6 @@ class IcebergTables:
         return int(self._spark.sql(f"{files} WHERE content = 0 AND file_size_in_bytes < {size}").collect()[0]["n"])
 
     def forget(self) -> None:
-        """See `Tables.forget`."""
         self._known.clear()
 
     def _commit(
@@ -315,7 +305,7 @@ class IcebergTables:
         self._drop(name, branch)
 
     def _publish(self, name: TableName, branch: str) -> int:
-        """Make the branch's rows the table's; the new head."""
+        """Make the branch's rows the table's, and return the new head."""
         table = ".".join(quote(part) for part in name.parts)
         moved = self._spark.sql(
             f"CALL {quote(self._catalog)}.system.fast_forward(table => {literal(table)}, branch => {literal(self._head_of(name))}, "
@@ -324,14 +314,14 @@ class IcebergTables:
         return int(moved.collect()[0]["updated_ref"])
 
     def _published(self, name: TableName, branch: str) -> int | None:
-        """The table's head if it is the branch's, although publishing that failed; None when it is not, or cannot be asked for."""
+        """Return the table's head if it is the branch's although publishing failed; None when it is not, or cannot be read."""
         with contextlib.suppress(Exception):  # what failed is the error to show
             refs = self._refs(name)
             return refs.get(branch) if refs.get(branch) == refs.get(self._head_of(name)) else None
         return None
 
     def _moved(self, name: TableName, head: int | None) -> ConnectError | None:
-        """The error if the table is no longer at `head`: the task ends when a younger one of the same connector changed it."""
+        """Return the error if the table is no longer at `head`: the task ends when a younger one of its connector changed it."""
         now = self._refs(name).get(self._head_of(name))
         return None if now == head else self._ledger.changed_by(name, self._read(name, now).stored.epoch)
 
@@ -349,7 +339,7 @@ class IcebergTables:
 
     @contextlib.contextmanager
     def _identity(self, watermark: Watermark, generation: int) -> Iterator[None]:
-        """Settings by which the next commit of this session carries the watermark; removed again, lest another table's commit has them."""
+        """Give the next commit of this session the watermark, by settings that are removed so that no other table's commit has them."""
         writer = self._ledger.writer
         identity = {
             self._offsets_key: watermark.to_json(),
@@ -373,7 +363,7 @@ class IcebergTables:
 
 
 def _has_variant(types: Mapping[tuple[str, ...], str] | Mapping[str, str], *, within: bool = False) -> bool:
-    """Whether a column is VARIANT or has one in it; `within`: only those that have."""
+    """Return whether a column is VARIANT or contains one; `within`: only whether one contains it."""
     found: Iterable[tuple[tuple[str, ...] | str, str]] = types.items()
     return any(
         "variant" in leaves(parse_type(type_)) and (not within or type_ != "variant" or (isinstance(path, tuple) and len(path) > 1))
@@ -382,7 +372,7 @@ def _has_variant(types: Mapping[tuple[str, ...], str] | Mapping[str, str], *, wi
 
 
 def _nothing(table: str) -> str:
-    """A commit without rows, for what its summary says."""
+    """Return a commit without rows, for what its summary says."""
     return f"INSERT INTO {table} SELECT * FROM {table} LIMIT 0"
 
 

@@ -1,6 +1,6 @@
 """When a table is due for compaction and clean-up. Pure; the task's thread asks between two batches, and `Tables.maintain` does it.
 
-A table's turn comes after so many of its commits. It is put off while the sink has more to catch up with than
+A table's turn comes after a number of its commits. It is postponed while the sink has more to catch up with than
 `lakehouse.maintenance.max-lag`, and outside of the hours of `lakehouse.maintenance.window`. Its failure is logged and costs nothing but the
 turn: no batch waits for it to succeed.
 """
@@ -27,7 +27,7 @@ class MaintenancePolicy:
 
     @classmethod
     def of(cls, config: SinkConfig) -> MaintenancePolicy:
-        """A configuration's."""
+        """Read the policy of a configuration."""
         return cls(
             config["maintenance.target-file-size-bytes"],
             config["maintenance.expire-snapshots.older-than-ms"],
@@ -47,11 +47,11 @@ class MaintenanceSchedule:
         self._commits: Counter[TableName] = Counter()
 
     def committed(self, table: TableName) -> None:
-        """A table has one commit more."""
+        """Count a commit of a table."""
         self._commits[table] += 1
 
     def due(self, lag: int, now: datetime.datetime) -> TableName | None:
-        """The table whose turn it is, at most one; it starts to count anew. `now` in UTC."""
+        """Return the table whose turn it is, if any, and restart its count. `now` in UTC."""
         if self._every is None or lag > self._max_lag or not self._window[0] <= _minutes(now, self._window) < self._window[1]:
             return None
         table, commits = max(self._commits.items(), key=lambda item: item[1], default=(None, 0))
@@ -62,7 +62,7 @@ class MaintenanceSchedule:
 
 
 def window(text: str | None) -> tuple[int, int]:
-    """``HH:MM-HH:MM`` in minutes since midnight; one that passes midnight ends beyond 24 hours.
+    """Parse ``HH:MM-HH:MM`` into minutes since midnight; a window that passes midnight ends beyond 24 hours.
 
     Raises:
         ValueError: the text is not of that form.

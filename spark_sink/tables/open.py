@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def open_tables(spark: SparkSession, config: SinkConfig, writer: Writer) -> Tables:
-    """The tables of the configuration's catalog."""
+    """Return the tables of the configuration's catalog."""
     if config["format"] == "delta":
         return DeltaTables(spark, config["catalog"], config["delta.root"], writer, config.table_properties)
     return IcebergTables(

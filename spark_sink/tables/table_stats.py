@@ -14,7 +14,7 @@ from spark_sink.routing import TableName
 
 @dataclass(frozen=True)
 class Activity:
-    """Of some commits together.
+    """What some commits have done together.
 
     Attributes:
         files_added: data files.
@@ -43,7 +43,7 @@ _DELTA_MERGED = ("numTargetRowsInserted", "numTargetRowsMatchedUpdated")
 
 
 def line_of(head: int | None, parents: Mapping[int, int | None]) -> list[int]:
-    """Snapshots from the newest back to the first that is left."""
+    """Return snapshots from the newest back to the first that is left."""
     line = [head] if head is not None and head in parents else []
     while line and (parent := parents[line[-1]]) is not None and parent in parents:
         line.append(parent)
@@ -53,7 +53,7 @@ def line_of(head: int | None, parents: Mapping[int, int | None]) -> list[int]:
 def activity_of_snapshots(
     head: int | None, snapshots: Mapping[int, tuple[int | None, Mapping[str, str]]], seen: Collection[int], epoch: int
 ) -> Activity:
-    """Of an Iceberg table's snapshots that its head comes from and that were not seen before.
+    """Return the activity of an Iceberg table's snapshots that its head descends from and that were not seen before.
 
     Args:
         snapshots: parent and summary by id.
@@ -69,7 +69,7 @@ def _activity_of_summary(summary: Mapping[str, str], epoch: int) -> Activity:
 
 
 def activity_of_metrics(metrics: Mapping[str, str], *, is_ours: bool) -> Activity:
-    """Of a Delta commit."""
+    """Return the activity of a Delta commit."""
     return Activity(_sum(_DELTA_ADDED, metrics), _sum(_DELTA_REMOVED, metrics), _sum(_DELTA_MERGED, metrics) if is_ours else 0)
 
 
@@ -77,23 +77,23 @@ def _sum(names: Collection[str], of: Mapping[str, str]) -> int:
     return sum(int(of.get(name) or 0) for name in names)
 
 
-#: After a look the next one waits for so many times what it took.
+#: After a query the next one waits for its duration times this.
 _REST_FACTOR = 49
 
 
 class StatsSchedule:
-    """Tables that have changed since they were looked at."""
+    """Tables that have changed since they were last queried."""
 
     def __init__(self) -> None:
         self._changed: dict[TableName, None] = {}
         self._next = 0.0
 
     def committed(self, table: TableName) -> None:
-        """A table has changed."""
+        """Note that a table has changed."""
         self._changed.setdefault(table)
 
     def due(self, now: float) -> TableName | None:
-        """The table whose turn it is; `now` in seconds."""
+        """Return the table whose turn it is; `now` in seconds."""
         if now < self._next or not self._changed:
             return None
         table = next(iter(self._changed))
@@ -101,5 +101,5 @@ class StatsSchedule:
         return table
 
     def took(self, seconds: float, now: float) -> None:
-        """A look has ended."""
+        """Note that a query took the given time."""
         self._next = now + _REST_FACTOR * seconds

@@ -19,7 +19,7 @@ from connect_py.api.record import TopicPartition
 from connect_py.errors import FatalTaskError
 from spark_sink.types.columns import literal
 
-#: Of `Watermark.snapshots`: none is under way. Once there, a partition's entry stays, lest an older one be taken for it.
+#: Of `Watermark.snapshots`: none is under way. Once there, a partition's entry stays, so that an older one is not taken for it.
 NO_SNAPSHOT = -1
 
 
@@ -36,7 +36,7 @@ class Watermark:
 
     @classmethod
     def parse(cls, text: str | None, snapshots: str | None = None) -> Watermark:
-        """From the JSON forms, ``{"topic": {"0": 17}}``.
+        """Parse the JSON forms, ``{"topic": {"0": 17}}``.
 
         Raises:
             FatalTaskError: a text is not of that form; someone else wrote it, and guessing could lose or repeat records.
@@ -44,30 +44,30 @@ class Watermark:
         return cls(_parse_offsets(text), _parse_offsets(snapshots))
 
     def to_json(self) -> str:
-        """The JSON form, sorted, so that equal watermarks have equal texts."""
+        """Return the JSON form, sorted, so that equal watermarks have equal texts."""
         return _offsets_json(self.offsets)
 
     def snapshots_json(self) -> str:
-        """The JSON form of the snapshots."""
+        """Return the JSON form of the snapshots."""
         return _offsets_json(self.snapshots)
 
     def advanced(self, offsets: Mapping[TopicPartition, int]) -> Watermark:
-        """Partition by partition the higher of both; a partition that `offsets` lacks is not forgotten."""
+        """Return the higher of both, partition by partition; a partition that `offsets` lacks is kept."""
         advanced = {tp: max(self.offsets.get(tp, 0), offsets.get(tp, 0)) for tp in {*self.offsets, *offsets}}
         return Watermark(advanced, self.snapshots)
 
     def merged(self, other: Watermark) -> Watermark:
-        """As `advanced`, of two that tell of the same rows: the snapshot of a partition is that of whoever knows more of it."""
+        """Merge with a watermark of the same rows, as `advanced` does: the one that is further in a partition has its snapshot."""
         ahead = {tp for tp, offset in other.offsets.items() if offset >= self.offsets.get(tp, 0)}
         snapshots = {**self.snapshots, **{tp: begun for tp, begun in other.snapshots.items() if tp in ahead}}
         return Watermark(self.advanced(other.offsets).offsets, snapshots)
 
     def covers(self, ranges: Mapping[TopicPartition, tuple[int, int]]) -> bool:
-        """Whether every offset of the ranges [start, end) has been applied."""
+        """Return whether every offset of the ranges [start, end) has been applied."""
         return all(self.offsets.get(tp, 0) >= end for tp, (_, end) in ranges.items())
 
     def condition(self, ranges: Mapping[TopicPartition, tuple[int, int]]) -> str | None:
-        """SQL that is true for rows of the ranges still to be applied, over columns topic, partition and offset; None when all are."""
+        """Return SQL that is true for rows of the ranges still to be applied, over topic, partition and offset; None when all are."""
         applied = [
             f"(`topic` = {literal(tp.topic)} AND `partition` = {tp.partition} AND `offset` < {self.offsets[tp]})"
             for tp, (start, _) in sorted(ranges.items())
@@ -116,7 +116,7 @@ class Stored:
 def newest_stored(
     head: int | None, snapshots: Mapping[int, tuple[int | None, Mapping[str, str]]], properties: Mapping[str, str], connector: str
 ) -> Stored:
-    """The watermark that counts.
+    """Return the watermark that counts.
 
     Of the snapshots it is the first with one, from the head through its ancestors. The property can be ahead of it (records that change
     nothing; snapshots that have expired) and counts partition by partition if so, unless it was written for a snapshot that the table was
@@ -160,9 +160,9 @@ class Commit:
     """One line of a table's history.
 
     Attributes:
-        restored: the version that a RESTORE brought back, or the moment whose version it brought back.
+        restored: the version that a RESTORE brought back, or the time whose version it brought back.
         metadata: the commit's user metadata, if it is a JSON object.
-        replaces: whether it put another table in place of what was there (CREATE OR REPLACE); the log goes on, the rows are gone.
+        replaces: whether it put another table in place of what was there (CREATE OR REPLACE); the log continues, the rows are gone.
         time: when it was made, UTC.
     """
 
@@ -191,7 +191,7 @@ class Applied:
 
 
 def parse_metadata(text: str | None) -> Mapping[str, Any]:
-    """Commits of others carry any text, or none."""
+    """Parse a commit's metadata; those of other writers carry any text, or none."""
     try:
         found = json.loads(text or "{}")
     except ValueError:
@@ -200,7 +200,7 @@ def parse_metadata(text: str | None) -> Mapping[str, Any]:
 
 
 def metadata_json(connector: str, applied: Applied, more: Mapping[str, str]) -> str:
-    """What a commit carries; the inverse of `newest_commit` for one commit."""
+    """Return what a commit carries; the inverse of `newest_commit` for one commit."""
     own = {
         f"kafka.connect.offsets.{connector}": json.loads(applied.watermark.to_json()),
         "kafka.connect.sequence": applied.sequence,
@@ -213,7 +213,7 @@ def metadata_json(connector: str, applied: Applied, more: Mapping[str, str]) -> 
 
 
 def newest_commit(history: Iterable[Commit], properties: Mapping[str, str], connector: str) -> tuple[Applied, bool]:
-    """The watermark that counts: of the newest commit with one that has not been rolled back or replaced, else the table property's.
+    """Return the watermark that counts: the newest commit's that was not rolled back or replaced, else the table property's.
 
     Args:
         history: newest first.

@@ -38,7 +38,7 @@ class TypeOptions:
         time_mode: ``iso-string`` or ``micros``.
         timestamp_type: of Connect's own Timestamp: ``timestamp`` or ``timestamp_ntz``.
         decimals_numeric: records hold decimals as JSON numbers (``decimal.format=NUMERIC``), not base64.
-        infinity: of dates and timestamps: ``null``, ``clamp`` (to the first or last moment of the years 1 to 9999) or ``fail``.
+        infinity: of dates and timestamps: ``null``, ``clamp`` (to the first or last instant of the years 1 to 9999) or ``fail``.
         variable_decimal: ``string``, ``double`` or ``decimal(p,s)``, for decimals that each have a scale of their own.
         overflow: of decimals that no column holds: ``string``, ``double`` or ``fail``.
         json: ``string`` or ``variant``.
@@ -82,22 +82,22 @@ class ColumnType:
 
 
 def quote(name: str) -> str:
-    """An SQL identifier."""
+    """Quote an SQL identifier."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def literal(text: str) -> str:
-    """An SQL string literal."""
+    """Quote an SQL string literal."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def column_name(field: str) -> str:
-    """A table's column for a record's field: a reserved name gets a trailing underscore."""
+    """Return a table's column for a record's field: a reserved name gets a trailing underscore."""
     return field + "_" if field.lower() in RESERVED_NAMES else field
 
 
 def column_type(schema: SchemaJson, options: TypeOptions, depth: int = 0) -> ColumnType:
-    """How values of a schema are read and stored.
+    """Return how values of a schema are read and stored.
 
     Args:
         depth: nesting of arrays and maps around the value; keeps names of lambda variables apart.
@@ -142,12 +142,12 @@ def _type_of(schema: SchemaJson, options: TypeOptions, depth: int) -> ColumnType
 
 
 def as_is(value: str) -> str:
-    """The value as it was read."""
+    """Return the value as it was read."""
     return value
 
 
 def logical_type(name: str, options: TypeOptions) -> ColumnType | None:
-    """How values of a logical type are read, by its schema's name; Decimal's with its precision and scale: ``…Decimal(10,2)``."""
+    """Return how values of a logical type are read, by its schema's name; Decimal's with precision and scale: ``…Decimal(10,2)``."""
     if found := re.fullmatch(r"org\.apache\.kafka\.connect\.data\.Decimal\((\d+),\s*(\d+)\)", name):
         return _decimal({"parameters": {"connect.decimal.precision": found[1], "scale": found[2]}}, options)
     return _LOGICAL[name](options) if name in _LOGICAL else None
@@ -172,7 +172,7 @@ _PLAIN = {
 
 
 def array_type(element: ColumnType, depth: int) -> ColumnType:
-    """An array of values of a type; `depth` as of `column_type`."""
+    """Return an array of values of a type; `depth` as of `column_type`."""
     if element.same:
         return ColumnType(f"array<{element.read}>", f"array<{element.spark}>", as_is)
     item = f"e{depth}"
@@ -190,7 +190,7 @@ def _map(entry: ColumnType, depth: int) -> ColumnType:
 
 
 def struct_type(fields: Mapping[str, ColumnType]) -> ColumnType:
-    """A struct of values of types by field."""
+    """Return a struct of values of types by field."""
     read = "struct<" + ",".join(f"{quote(name)}:{field.read}" for name, field in fields.items()) + ">"
     spark = "struct<" + ",".join(f"{quote(name)}:{field.spark}" for name, field in fields.items()) + ">"
     if all(field.same for field in fields.values()):
@@ -250,7 +250,7 @@ def _variable_scale(options: TypeOptions) -> ColumnType:
 
 
 def _bits(length: int) -> ColumnType:
-    """Little endian. A column of more than 63 bits stays binary, and one whose number is not known."""
+    """Return the type of little-endian bits. A column of more than 63 bits, or of an unknown number, stays binary."""
     if not 0 < length < 64:
         return ColumnType("binary", "binary", as_is)
     digits = "concat_ws('', reverse(regexp_extract_all(hex({0}), '..', 0)))"
@@ -262,7 +262,7 @@ def _json(options: TypeOptions) -> ColumnType:
 
 
 def variant(options: TypeOptions) -> ColumnType:
-    """JSON text as VARIANT; the placeholder, which is none, as a text."""
+    """Return JSON text as VARIANT; the placeholder, which is not JSON, as a text."""
     placeholder, text = literal(options.placeholder), literal(json.dumps(options.placeholder))
     return ColumnType("string", "variant", lambda value: f"parse_json(IF({value} = {placeholder}, {text}, {value}))")
 
@@ -277,14 +277,14 @@ _INFINITE_DAYS = ((-2147472692, -622191234), (-2147472691, -625821272))
 
 
 def _bounded(value: str, infinite: tuple[tuple[int, ...], tuple[int, ...]], spark: str, otherwise: str, options: TypeOptions) -> str:
-    """SQL of a date or timestamp in which some numbers stand for the end and the beginning of time."""
+    """Return SQL of a date or timestamp in which some numbers stand for infinity and minus infinity."""
     last, first = _ends(spark, options)
     after, before = (f"{value} IN ({', '.join(map(str, numbers))})" for numbers in infinite)
     return f"CASE WHEN {after} THEN {last} WHEN {before} THEN {first} ELSE {otherwise} END"
 
 
 def _ends(spark: str, options: TypeOptions) -> tuple[str, str]:
-    """What infinity and minus infinity become."""
+    """Return what infinity and minus infinity become."""
     match options.infinity:
         case "clamp":
             time = ("", "") if spark == "date" else (" 23:59:59.999999", " 00:00:00")
@@ -302,9 +302,9 @@ def _floor(value: str, divisor: int) -> str:
 
 def _instant(to_micros: Expression, spark: str) -> Callable[[TypeOptions], ColumnType]:
     def convert(value: str, options: TypeOptions) -> str:
-        moment = f"timestamp_micros({to_micros(value)})"
-        moment = moment if spark == "timestamp" else f"CAST({moment} AS TIMESTAMP_NTZ)"
-        return _bounded(value, _INFINITE, spark, moment, options)
+        instant = f"timestamp_micros({to_micros(value)})"
+        instant = instant if spark == "timestamp" else f"CAST({instant} AS TIMESTAMP_NTZ)"
+        return _bounded(value, _INFINITE, spark, instant, options)
 
     return lambda options: ColumnType("bigint", spark, lambda value: convert(value, options))
 
@@ -398,7 +398,7 @@ _GROUP = 1_000_000_000
 
 
 def scaled_decimal(value: str, precision: int, scale: int) -> str:
-    """A binary as DECIMAL(precision, scale); precision is at most `MAX_PRECISION`. A number that is too large raises."""
+    """Return a binary as DECIMAL(precision, scale); precision is at most `MAX_PRECISION`. A number that is too large raises."""
     unscaled = f"CAST({_narrow_decimal(value)} AS decimal({precision},0))" if precision <= 18 else wide_decimal(value)
     if scale == 0:
         return f"CAST({unscaled} AS decimal({precision},0))"
@@ -409,12 +409,12 @@ def scaled_decimal(value: str, precision: int, scale: int) -> str:
 
 
 def decimal_text(value: str, scale: str) -> str:
-    """A binary of any length as text without an exponent (java.math.BigDecimal.toPlainString); `scale` is an SQL expression."""
+    """Return a binary of any length as text without an exponent (java.math.BigDecimal.toPlainString); `scale` is an SQL expression."""
     return f"IF(length({value}) <= {_SURE_BYTES}, {_plain_text(wide_decimal(value), scale)}, {_long_decimal_text(value, scale)})"
 
 
 def wide_decimal(value: str) -> str:
-    """Up to sixteen bytes as DECIMAL(38,0). Negative numbers go through their complement, 0 - ~v - 1, so that no step leaves 38 digits.
+    """Return up to sixteen bytes as DECIMAL(38,0). Negative numbers go through their complement, 0 - ~v - 1: no step leaves 38 digits.
 
     Spark's unary minus and abs round to 34 digits (Scala's default context; found with 4.1.3), so neither is used here or below.
     """
@@ -425,13 +425,13 @@ def wide_decimal(value: str) -> str:
 
 
 def _magnitude(value: str) -> str:
-    """Hexadecimal digits of a number, of negative ones of their complement."""
+    """Return the hexadecimal digits of a number; of a negative one those of its complement."""
     digits = f"hex({value})"
     return f"IF({digits} >= '8', translate({digits}, '0123456789ABCDEF', 'FEDCBA9876543210'), {digits})"
 
 
 def _narrow_decimal(value: str) -> str:
-    """Up to eight bytes as BIGINT: the sign's nibble fills the left, and `conv` to base -10 reads 64 bits as a signed number."""
+    """Return up to eight bytes as BIGINT: the sign's nibble fills the left, and `conv` to base -10 reads 64 bits as signed."""
     digits = f"hex({value})"
     padded = f"lpad({digits}, 16, IF({digits} >= '8', 'F', '0'))"
     return _at_most(value, 8, f"CAST(conv({padded}, 16, -10) AS BIGINT)")
@@ -443,7 +443,7 @@ def _at_most(value: str, size: int, then: str) -> str:
 
 
 def _plain_text(unscaled: str, scale: str) -> str:
-    """Text of unscaled × 10^-scale without an exponent; both are SQL expressions, the first a decimal."""
+    """Return the text of unscaled × 10^-scale without an exponent; both are SQL expressions, the first a decimal."""
     digits = f"trim(LEADING '-' FROM CAST({unscaled} AS STRING))"
     return _pointed(digits, f"{unscaled} < 0", scale)
 
@@ -457,8 +457,11 @@ def _pointed(digits: str, negative: str, scale: str) -> str:
 
 
 def _long_decimal_text(value: str, scale: str) -> str:
-    """Groups of nine decimal digits, the lowest first, each step multiplied by 65536 and the next two bytes added; at a negative number's
-    end one more, since its complement lacks one."""
+    """Return a long number's text.
+
+    It is computed in groups of nine decimal digits, the lowest first: each step multiplies by 65536 and adds the next two bytes. At the end
+    of a negative number one is added, since its complement lacks one.
+    """
     negative = f"hex({value}) >= '8'"
     padded = f"lpad({_magnitude(value)}, length({value}) * 2 + 2 * (length({value}) % 2), '0')"
     pairs = f"transform(sequence(1, length({padded}), 4), i -> struct(65536L m, CAST(conv(substring({padded}, i, 4), 16, 10) AS BIGINT) a))"
@@ -479,12 +482,12 @@ def _long_decimal_text(value: str, scale: str) -> str:
 #: Of the type's most significant byte (`liblwgeom.h.in`, WKBSRIDFLAG 0x20000000).
 _HAS_SRID = 32
 
-#: A session's function from an array of WKBs to their texts and, when there are none, why (`spark_sink.spark.functions`).
+#: A session's function from an array of WKBs to their texts, or to why there are none (`spark_sink.spark.functions`).
 WKT_UDF = "connect_py_wkt"
 
 
 def ewkb_sql(value: str) -> str:
-    """SQL of a struct of wkb and srid as one binary; without a srid it is the WKB."""
+    """Return SQL of a struct of wkb and srid as one binary; without a srid it is the WKB."""
     digits = f"hex({value}.`wkb`)"
     little, srid = f"{digits} LIKE '01%'", f"lpad(hex({value}.`srid`), 8, '0')"
     flags = f"CAST(conv(IF({little}, substr({digits}, 9, 2), substr({digits}, 3, 2)), 16, 10) AS INT)"
@@ -499,13 +502,13 @@ def ewkb_sql(value: str) -> str:
 
 
 def wkt_sql(value: str) -> str:
-    """SQL of a struct with wkb as well-known text; what is no geometry raises."""
+    """Return SQL of a struct with wkb as well-known text; what is no geometry raises."""
     lacks = f"{value} IS NOT NULL AND {value}.`wkb` IS NULL"
     return f"IF({lacks}, raise_error('a geometry has no wkb'), {_geometry_texts(f'array({value}.`wkb`)')}[0])"
 
 
 def wkts_sql(value: str) -> str:
-    """As `wkt_sql`, of an array of such structs, as an array."""
+    """Return SQL of an array of structs with wkb as an array of well-known texts."""
     lacks = f"exists({value}, g -> g IS NOT NULL AND g.`wkb` IS NULL)"
     return f"IF({lacks}, raise_error('a geometry has no wkb'), {_geometry_texts(f'transform({value}, g -> g.`wkb`)')})"
 

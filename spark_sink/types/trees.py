@@ -1,6 +1,6 @@
 """Types with parts: structs, arrays and maps as trees, read from Spark's texts of types and written back. Pure.
 
-Spark casts structs by the place of their fields and refuses those of another length, so values go from one struct to another by the names
+Spark casts structs by the order of their fields and refuses those of another length, so values go from one struct to another by the names
 of their fields (`conformed`).
 """
 
@@ -44,7 +44,7 @@ Path: TypeAlias = tuple[str, ...]
 
 
 def parse_type(text: str) -> Type:
-    """The tree of a type as Spark writes it; names of fields may be quoted.
+    """Parse a type as Spark writes it; names of fields may be quoted.
 
     Raises:
         ValueError: it is no type.
@@ -56,7 +56,7 @@ def parse_type(text: str) -> Type:
 
 
 def type_text(type_: Type) -> str:
-    """A type for SQL, with names of fields quoted; the inverse of `parse_type`."""
+    """Return a type for SQL, with names of fields quoted; the inverse of `parse_type`."""
     match type_:
         case Struct(fields):
             return "struct<" + ",".join(f"{quote(name)}:{type_text(part)}" for name, part in fields.items()) + ">"
@@ -69,7 +69,7 @@ def type_text(type_: Type) -> str:
 
 
 def leaves(type_: Type) -> set[str]:
-    """The types without parts that a type is made of."""
+    """Return the types without parts that a type is made of."""
     match type_:
         case Struct(fields):
             return set().union(*map(leaves, fields.values()))
@@ -82,15 +82,15 @@ def leaves(type_: Type) -> set[str]:
 
 
 def path_sql(path: Path) -> str:
-    """A path for ALTER TABLE."""
+    """Return a path for ALTER TABLE."""
     return ".".join(quote(name) for name in path)
 
 
 def merged(one: Type, other: Type, common: Callable[[str, str], str | None]) -> Type | None:
-    """The type that has all parts of both, in the order of the first; None when a part that both have has no common type.
+    """Return the type that has all parts of both, in the order of the first; None when a part of both has no common type.
 
     Args:
-        common: of two types without parts.
+        common: returns the common type of two types without parts, or None.
     """
     match one, other:
         case Struct(), Struct():
@@ -114,7 +114,7 @@ def merged(one: Type, other: Type, common: Callable[[str, str], str | None]) -> 
 
 
 def conformed(value: str, have: Type, want: Type, depth: int = 0) -> str:
-    """SQL of a value in another type of the same kind: fields go by their names, and one that is not there is null.
+    """Return SQL of a value in another type of the same kind: fields go by their names, and a missing one is null.
 
     Args:
         depth: nesting of arrays and maps around the value; keeps names of lambda variables apart.
@@ -140,7 +140,7 @@ def conformed(value: str, have: Type, want: Type, depth: int = 0) -> str:
 
 
 def struct_sql(value: str, parts: Mapping[str, str]) -> str:
-    """SQL of a struct made of expressions by field; null where the value that they come from is null."""
+    """Return SQL of a struct made of expressions by field; null where the value that they come from is null."""
     return f"IF({value} IS NULL, NULL, named_struct({', '.join(f'{literal(name)}, {part}' for name, part in parts.items())}))"
 
 
@@ -175,7 +175,7 @@ def _closed(rest: str) -> str:
 
 
 def _name(text: str) -> tuple[str, str]:
-    """A field's name and the text of its type."""
+    """Split a text into a field's name and the text of its type."""
     found = re.match(r"`((?:[^`]|``)*)`\s*:?\s*", text) or re.match(r"([^:<>,`]+?)\s*:\s*", text)
     if not found:
         raise ValueError(f"a field's name is missing before {text or 'the end of the type'}")

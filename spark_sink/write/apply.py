@@ -68,7 +68,7 @@ def apply_table(
     """Bring one table up to date with a batch, in one commit that also stores how far it has got.
 
     Args:
-        counting: is shown what is written.
+        counting: counts what is written.
 
     Returns:
         False when the table had everything already, and nothing was written.
@@ -155,7 +155,7 @@ def apply_table(
 
 
 def _adapted(groups: Sequence[Group], state: TableState | None, config: SinkConfig) -> list[Group]:
-    """The groups, read as the table's rules for changes of the schema say."""
+    """Return the groups, read as the table's rules for changes of the schema require."""
     rules = Rules.of(config) if state is not None or config["tables.evolve-schema-enabled"] else Rules("exception")
     table = {} if state is None else state.columns
     seen = dict(table)
@@ -163,7 +163,7 @@ def _adapted(groups: Sequence[Group], state: TableState | None, config: SinkConf
 
 
 def _evolution(change: TableChange, rows: Sequence[Group], shape: Shape, state: TableState, config: SinkConfig) -> Evolution:
-    """What must change in the table. A column that may be null from now on, or that events no longer have, loses its NOT NULL."""
+    """Return what must change in the table. A column that may now be null, or that events no longer have, loses its NOT NULL."""
     rules = Rules.of(config)
     enabled = rules.behavior != "exception"
     nulls = {name for name in state.required - set(shape.keys) if not all(_is_required(name, group.schema.columns) for group in rows)}
@@ -177,12 +177,12 @@ def _evolution(change: TableChange, rows: Sequence[Group], shape: Shape, state: 
 
 
 def _has_all(groups: Sequence[Group], batch: Batch, condition: str | None, config: SinkConfig) -> bool:
-    """Whether a table that is repeated a batch has all records of it, although it has not been told of the batch's end."""
+    """Return whether a table has all records of a repeated batch, although it has not stored the batch's end."""
     return condition is not None and not any(batch.records(group, condition, config).limit(1).collect() for group in groups)
 
 
 def _truncate(change: TableChange, state: TableState | None, config: SinkConfig) -> Truncate | None:
-    """The last truncate that has not been applied yet, and must be."""
+    """Return the last truncate that has not been applied yet, and must be."""
     mode = config["tables.truncate-mode"]
     applied = {} if state is None else state.watermark.offsets
     found = [
@@ -205,7 +205,7 @@ def _truncate(change: TableChange, state: TableState | None, config: SinkConfig)
 
 
 def _wanted(groups: Sequence[Group], truncate: Truncate | None, config: SinkConfig) -> str | None:
-    """SQL: rows that an upsert table takes; None for all. Of other partitions' records those count that are younger than the truncate.
+    """Return SQL: rows that an upsert table accepts; None for all. Of other partitions those count that are younger than the truncate.
 
     Spark moves a condition below the decoding and then parses every record twice, so there is one only when it is needed.
     """
@@ -278,12 +278,12 @@ def _shape(change: TableChange, groups: Sequence[Group], config: SinkConfig) -> 
 
 
 def _puts(shape: Shape) -> str | None:
-    """SQL: of which events of a table with an order of its own a row is written, unless the table has a later one."""
+    """Return SQL: which events of a table with an order of its own write a row, unless the table has a later one."""
     return None if shape.order is None else "true" if shape.soft else "`$op` <> 'd'"
 
 
 def _order(change: TableChange, types: Mapping[str, str], key: Sequence[str], config: SinkConfig) -> str | None:
-    """The column that says which event of a key is the last. Raises FatalTaskError: the records do not have it."""
+    """Return the column that says which event of a key is the last. Raise FatalTaskError if the records do not have it."""
     name = order_of(config)
     if name is None or not key:
         return None
@@ -326,7 +326,7 @@ _TOMBSTONES_VIEW = "connect_py_tombstones"
 
 
 def remembers_deletes(shape: Shape, config: SinkConfig) -> bool:
-    """Whether a table's deletes must be remembered."""
+    """Return whether a table's deletes must be remembered."""
     return shape.order == POSITION and config["tables.delete-mode"] == "hard" and not shape.versions
 
 
@@ -340,7 +340,7 @@ def without_late_events(
     tables: Tables,
     config: SinkConfig,
 ) -> DataFrame:
-    """Remember the deletes among reduced rows; the rows that are not older than a delete of their key, this batch's or an earlier one's.
+    """Remember the deletes among reduced rows, and return the rows that are not older than a delete of their key, in any batch.
 
     Args:
         deletes: those among the rows, in a frame that may be looked at more than once.
@@ -384,13 +384,13 @@ _DISGUISED = ("array<int>", "array<bigint>", "array<string>")
 
 
 def placeholder_conditions(group: Group, placeholder: str) -> dict[str, str]:
-    """SQL by column that is true where a group's decoded row has the placeholder; of columns that cannot have it there is none."""
+    """Return SQL by column that is true where a group's decoded row has the placeholder; columns that cannot have it are left out."""
     found = {column.name: placeholder_condition(column, placeholder) for column in group.schema.columns} if group.placeholder else {}
     return {name: sql for name, sql in found.items() if sql is not None}
 
 
 def placeholder_condition(column: Column, placeholder: str) -> str | None:
-    """As `placeholder_conditions`, for one column."""
+    """Return SQL that is true where a column has the placeholder; None if it cannot have it."""
     name, read, text = quote(column.name), column.type.read, literal(placeholder)
     if column.type.spark == "variant":
         return f"coalesce(CAST({name} AS STRING) = {text}, false)" if read == "string" else None
@@ -404,7 +404,7 @@ def placeholder_condition(column: Column, placeholder: str) -> str | None:
 
 
 def note_placeholder(group: Group, batch: Batch, config: SinkConfig) -> Group:
-    """The group, with the placeholder noted that only those see who know the columns' types."""
+    """Return the group with the placeholder noted where only the columns' types reveal it."""
     if group.placeholder or group.schema.form not in (Form.ENVELOPE, Form.FLAT):
         return group
     if not any(column.type.read in _DISGUISED for column in group.schema.columns):
@@ -429,5 +429,5 @@ def _placeholder_forms(read: str, placeholder: str) -> list[str]:
 
 
 def _placeholder_uuid(name: str) -> str:
-    """Java's `UUID.nameUUIDFromBytes`."""
+    """Return the UUID that Java's `UUID.nameUUIDFromBytes` makes."""
     return str(uuid.UUID(bytes=hashlib.md5(name.encode(), usedforsecurity=False).digest(), version=3))

@@ -41,10 +41,10 @@ _log = logging.getLogger("io.github.connectpy.spark.SparkLakehouseSinkTask")
 
 
 class Batches:
-    """See the module.
+    """Brings batches into their tables.
 
     Args:
-        committed: told of each table that has changed.
+        committed: called for each table that has changed.
     """
 
     def __init__(
@@ -73,13 +73,13 @@ class Batches:
         """Write what is new to each table.
 
         Args:
-            behind: told of tables that have lost what was applied to them, before that is raised.
+            behind: called for tables that have lost what was applied to them, before that is raised.
 
         Returns:
-            How many tables the batch has rows for.
+            The number of tables that the batch has rows for.
 
         Raises:
-            ConnectError: of the first table that failed; others may have committed, and pass over the same records when they come again.
+            ConnectError: the error of the first table that failed; others may have committed, and skip these records when they come again.
         """
         if bad := problems_of_groups(batch.groups, batch, self._config):
             reject_records(bad, batch, self._reader, self._context, self._config)
@@ -136,7 +136,7 @@ class Batches:
                     self._figures.rejected(len(bad), str(change.table))
 
     def _note(self, ranges: Mapping[TopicPartition, Range]) -> None:
-        """Tell tables of ranges in which nothing was theirs (tombstones after deletes), lest each restart reads these again."""
+        """Store in tables the ranges in which nothing was theirs (tombstones after deletes), so that no restart reads these again."""
         by_table: dict[TableName, dict[TopicPartition, int]] = {}
         for tp, (_, end) in ranges.items():
             for table in routing.of_topic(tp.topic, self._config):
@@ -158,7 +158,7 @@ class Batches:
         ]
 
     def _for_table(self, table: TableName, groups: Sequence[Group], batch: Batch) -> list[Group]:
-        """The groups, with the columns that the table's configuration wants."""
+        """Return the groups, with the columns that the table's configuration chooses."""
         config = self._config.of_table(str(table))
         found: list[Group] = []
         for group in groups:
@@ -183,7 +183,7 @@ Problems = dict[tuple[TopicPartition, int], str]
 
 
 def problems_of_groups(groups: Sequence[Group], batch: Batch, config: SinkConfig) -> Problems:
-    """Records of which the schema, or the want of a table, already says that they are bad."""
+    """Return the records that are bad because of their schema, or because they have no table."""
     found: Problems = {}
     for group in groups:
         if group.problem is not None:
@@ -193,7 +193,7 @@ def problems_of_groups(groups: Sequence[Group], batch: Batch, config: SinkConfig
 
 
 def problems_of_table(groups: Sequence[Group], batch: Batch, ranges: Mapping[TopicPartition, Range], config: SinkConfig) -> Problems:
-    """Records that make the decoding of one table's groups fail."""
+    """Return the records that make the decoding of one table's groups fail."""
     found: Problems = {}
     for group in groups:
         rows = batch.problems(group, None, config).limit(_bound(config)).collect()
@@ -259,7 +259,7 @@ def _bound(config: SinkConfig) -> int:
 
 
 def table_schema(schema: RecordSchema, table: str, config: SinkConfig) -> RecordSchema | None:
-    """A record's schema as a table's configuration wants it; None for tombstones that do not say which row they mean, or say nothing.
+    """Return a record's schema as a table's configuration chooses it; None for tombstones that identify no row, or say nothing.
 
     Raises:
         FatalTaskError: the records do not have a column that is to identify them, or it is excluded.

@@ -53,7 +53,7 @@ class Sessions:
         self.here = cast("SparkSession", _Here(self))
 
     def of_lane(self, number: int) -> SparkSession:
-        """The session for a lane; the first one has the task's own."""
+        """Return the session of a lane; the first one has the task's own."""
         if number == 0:
             return self._own
         made = self._own.newSession()
@@ -61,11 +61,11 @@ class Sessions:
         return made
 
     def use(self, spark: SparkSession) -> None:
-        """From now on this thread's session."""
+        """Set this thread's session."""
         self._of_thread.spark = spark
 
     def of_thread(self) -> SparkSession:
-        """The session of the thread that asks."""
+        """Return the calling thread's session."""
         return cast("SparkSession", getattr(self._of_thread, "spark", self._own))
 
 
@@ -91,10 +91,10 @@ class Work(Generic[T]):
 
 
 class Lane(Protocol):
-    """Somebody who does one work after the other, beside the thread that hands them out."""
+    """Does one work after the other, outside of the thread that hands them out."""
 
     def begin(self, work: Work[Any]) -> None:
-        """Do it; the lane, the result and the error, one of which is None, come into the queue."""
+        """Start a work; the lane, the result and the error, one of which is None, are put into the queue."""
         ...
 
     def cancel(self) -> None:
@@ -102,7 +102,7 @@ class Lane(Protocol):
         ...
 
     def end(self) -> None:
-        """There is nothing more to do."""
+        """End the lane when it is idle."""
         ...
 
 
@@ -128,17 +128,17 @@ class Lanes:
         self._answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
 
     def several(self, works: int) -> bool:
-        """Whether so many works are done by more than one lane."""
+        """Return whether this number of works is done by more than one lane."""
         return min(works, self._most) > 1
 
     def run(self, works: Sequence[Work[T]], done: Callable[[Work[T], T, float], None]) -> list[BaseException]:
         """Do all works, several at once. After one has failed none begins any more; those that are under way are waited for.
 
         Args:
-            done: is told of each work that succeeded, by this thread, with its result and the seconds that it took.
+            done: called by this thread for each work that succeeded, with its result and the seconds that it took.
 
         Returns:
-            What failed, in the order in which it did.
+            The errors, in the order in which they happened.
         """
         waiting, running, errors = deque(works), dict[Lane, _Turn[T]](), list[BaseException]()
         while running or (waiting and not errors):
@@ -166,7 +166,7 @@ class Lanes:
         return errors
 
     def _idle(self, running: Mapping[Lane, object]) -> Lane:
-        """The first that has nothing in hand: a batch that needs one lane only is always the first one's, whose session has read it."""
+        """Return the first idle lane: a batch that needs only one lane always goes to the first, whose session has read it."""
         found = next((lane for lane in self._lanes if lane not in running), None)
         if found is None:
             found = self._open(self._made, self._answers)
@@ -207,7 +207,7 @@ class Lanes:
         return f"Writing {turn.work.name} timed out: it took longer than {bound}."
 
     def close(self) -> None:
-        """Let lanes end when they have nothing in hand. Idempotent."""
+        """Let lanes end when they are idle. Idempotent."""
         lanes, self._lanes = self._lanes, []
         for lane in lanes:
             lane.end()
@@ -238,11 +238,10 @@ class SparkLane:
         _log.debug("Lane %d begins", number)
 
     def begin(self, work: Work[Any]) -> None:
-        """See `Lane.begin`."""
         self._works.put(work)
 
     def cancel(self) -> None:
-        """See `Lane.cancel`. A dead JVM has nothing to cancel."""
+        # A dead JVM has nothing to cancel.
         try:
             if self._is_classic:
                 self._spark.sparkContext.cancelJobGroup(self._group)
@@ -252,7 +251,6 @@ class SparkLane:
             _log.debug("Jobs of lane %d cannot be cancelled: %s", self._number, error)
 
     def end(self) -> None:
-        """See `Lane.end`."""
         self._works.put(None)
 
     def _run(self) -> None:
@@ -267,7 +265,7 @@ class SparkLane:
             self._answers.put((self, result, error))
 
     def _mark(self, name: str) -> None:
-        """Jobs of this thread can be cancelled together, and have their share of the cores beside those of a large table."""
+        """Mark this thread's jobs: they can be cancelled together, and get their share of the cores next to those of a large table."""
         if self._is_classic:
             context = self._spark.sparkContext
             context.setLocalProperty("spark.scheduler.pool", f"lakehouse-table-{self._number}")

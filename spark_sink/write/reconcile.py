@@ -1,4 +1,4 @@
-"""Rows that a whole snapshot of their table did not show: deletes that happened while nobody captured (`lakehouse.snapshot.reconcile`).
+"""Rows that a whole snapshot of their table did not show: deletes that no source captured (`lakehouse.snapshot.reconcile`).
 
 Each row keeps the topic and the offset of the event that wrote it last. A source sends the rows of a table's snapshot between one that is
 marked as the table's first and one that is marked as its last (`source.snapshot`; Debezium's threads wait for each other to keep it so,
@@ -9,7 +9,7 @@ Where the first mark was is stored with the offsets (`Watermark.snapshots`), so 
 nothing: rows that are sent again after a source's restart end with one, and the only row of a table has no other. Of two first marks the
 later counts, since a source that begins a table again reads all of it.
 
-All of this is wrong where records are missing in between, hence `properties.checks.check_reconcile`.
+All of this is wrong where records are missing in between, hence `check_reconcile` of `config.sink_config`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Mark:
 
 
 def follow(begun: int, marks: Iterable[Mark]) -> tuple[int, int | None]:
-    """What the marks of one partition say.
+    """Return what the marks of one partition say.
 
     Args:
         begun: where the snapshot that is under way began, or `NO_SNAPSHOT`.
@@ -54,7 +54,7 @@ def follow(begun: int, marks: Iterable[Mark]) -> tuple[int, int | None]:
 def snapshots_of(
     table: str, groups: Sequence[Group], batch: Batch, condition: str | None, watermark: Watermark, config: SinkConfig
 ) -> tuple[Mapping[TopicPartition, int], dict[str, int]]:
-    """What a batch's records say of snapshots of a table.
+    """Return what a batch's records say of snapshots of a table.
 
     Args:
         condition: SQL that is true for records that the table does not have yet.

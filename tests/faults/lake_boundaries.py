@@ -72,7 +72,7 @@ class Trap:
     def set_in(self, task: SparkLakehouseSinkTask) -> None:
         """Watch a started task; what comes after a step is passed by its caller."""
         tables: Any = task._tables
-        self._around(task._driver, "next", "asked", "planned")
+        self._around(task._trigger, "next", "asked", "planned")
         self._around(task._reader, "read", None, "read")
         self._around(tables, "load", None, "loaded")
         self._around(tables, "create", "creating", "created")

@@ -39,8 +39,8 @@ def die(task: SparkLakehouseSinkTask) -> NoReturn:
     """As when the task's process is killed, but the JVM stays: a streaming query sees that nobody answers its callback."""
     whole: Any = task
     with contextlib.suppress(AttributeError):
-        whole._driver.failed()
-    whole._spark = whole._tables._spark = whole._driver._spark = _Grave()
+        whole._trigger.failed()
+    whole._spark = whole._tables._spark = whole._trigger._spark = _Grave()
     raise Died
 
 

@@ -44,7 +44,7 @@ def test_figures_say_what_the_sink_has_done_to_each_table(lake: Lake) -> None:
     lake.produce(kept, [event("d", 2, {"n": -2, "more": "x"}, {"n": INT, "more": TEXT}, "kept"), (b'{"schema":null,"payload":null}', None)])
     lake.produce(log, [event("u", 1, {"n": 5}, {"n": INT}, "log"), event("u", 1, {"n": 6}, {"n": INT}, "log")])
     lake.drain(task)
-    task._looks.took(0, 0)  # else a look would wait for its share of the time
+    task._stats_schedule.took(0, 0)  # else a look would wait for its share of the time
     for _ in range(2):
         task.step()
 
@@ -71,9 +71,9 @@ def test_figures_say_what_the_sink_has_done_to_each_table(lake: Lake) -> None:
     began = found["valid-through-timestamp-seconds"]
     task.step()
     task._tables.maintain(TableName(("public", "kept")), MaintenancePolicy.of(task._config))
-    task._looks.committed(TableName(("public", "kept")))
+    task._stats_schedule.committed(TableName(("public", "kept")))
     for _ in range(2):
-        task._looks.took(0, 0)
+        task._stats_schedule.took(0, 0)
         task.step()
     found = figures(task, "public.kept")
     assert found["data-files"] == lake.files("kept") == 1
@@ -101,7 +101,7 @@ def test_events_that_are_older_than_their_rows_are_counted_as_stale(lake: Lake) 
         topic, [*late, event("u", 2, {"n": 6}, {"n": INT}), event("d", 3, {"n": 5}, {"n": INT}), event("c", 9, {"n": 1}, {"n": INT})]
     )
     lake.drain(task)
-    task._looks.took(0, 0)
+    task._stats_schedule.took(0, 0)
     task.step()
     assert {row["id"]: row["n"] for row in lake.rows("t")} == {0: 5, 1: 5, 2: 6, 9: 1}
     assert figures(task, "public.t")["records-stale-total"] == 2, "of each key the newest event of the batch is compared"

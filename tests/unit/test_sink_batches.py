@@ -29,7 +29,7 @@ def test_partitions_of_a_kind_are_added_up_and_its_place_is_in_the_lowest() -> N
     rows = [counted("a", 1, 7, 8, 30, 5, placeholder=True), counted("a", 0, 7, 8, 12, 90), counted("a", 0, 7, None, 2, 3)]
     rows_kind, tombstones = kinds(rows, {})
     assert rows_kind.fingerprint == Fingerprint("a", 7, 8)
-    assert (rows_kind.count, rows_kind.place, rows_kind.placeholder) == (42, (A0, 90), True)
+    assert (rows_kind.count, rows_kind.position, rows_kind.placeholder) == (42, (A0, 90), True)
     assert tombstones.fingerprint.value is None, "tombstones come last, however early their offset"
 
 
