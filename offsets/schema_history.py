@@ -2,6 +2,8 @@
 
 Records are JSON objects; what they mean is the connector's. A write returns when Kafka holds the record: the offset behind a statement may
 be stored only then.
+
+JSON over several lines as Jackson's `DefaultPrettyPrinter` writes it, the form of the schema history (`DocumentWriter.java`).
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping
+from json.encoder import encode_basestring
 from typing import Any
 
 import orjson
@@ -20,9 +23,36 @@ from connect_py.kafka.admin import KafkaAdmin
 from connect_py.kafka.client_log import ClientLog
 from connect_py.kafka.producer import connect_now, delivery_error, error_text
 from connect_py.kafka.settings import ClientKind, librdkafka_config
-from offsets.pretty_json import pretty_json
 
 log = logging.getLogger(__name__)
+
+
+_WORDS = {None: "null", True: "true", False: "false"}
+
+
+def pretty_json(value: Mapping[str, Any]) -> bytes:
+    """An object's text: two blanks a level of objects, elements of lists on one line. Raises TypeError: a value has no JSON form."""
+    return _written(dict(value), "\n").encode()
+
+
+def _written(value: Any, line: str) -> str:
+    """Args:
+    line: the line break with the indentation of the object around.
+    """
+    if isinstance(value, str):
+        return encode_basestring(value)
+    if value is None or isinstance(value, bool):
+        return _WORDS[value]
+    if isinstance(value, dict):
+        if not value:
+            return "{ }"
+        deeper = line + "  "
+        fields = [f"{encode_basestring(name)} : {_written(item, deeper)}" for name, item in value.items()]
+        return "{" + deeper + ("," + deeper).join(fields) + line + "}"
+    if isinstance(value, list | tuple):
+        return "[ " + ", ".join([_written(item, line) for item in value]) + " ]" if value else "[ ]"
+    return orjson.dumps(value).decode()
+
 
 #: As the reference creates it: nothing may ever be dropped.
 SETTINGS = {"cleanup.policy": "delete", "retention.ms": str((1 << 63) - 1), "retention.bytes": "-1"}

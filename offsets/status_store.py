@@ -6,25 +6,252 @@ once; one that failed for a passing reason is sent again unless a newer report a
 Which of two workers that report RUNNING has the work is told by a number that each start of a worker raises, in a header that Kafka
 Connect passes over: the one that started later, wherever their records lie. A worker without the number (Java's) is always the later one.
 The lock guards the cache; the log's reader thread fills it.
+
+Records of the status topic (`KafkaStatusBackingStore.java`) and the rules on which report wins. Pure.
+
+`version` came with Kafka 4.2 (KIP-891) and is always written, null when it isn't known; older records have none.
+
+The status topic's records, folded: what is known of connectors, tasks and topics. Pure; not thread-safe.
+
+How every status store answers: from the reports that it has read, behind a lock that any thread may take.
 """
 
 from __future__ import annotations
 
 import logging
 import math
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from connect_py.api.storage import Status
 from connect_py.errors import ConnectError, DataError, RetriableError
 from connect_py.kafka.admin import KafkaAdmin
 from connect_py.kafka.shared_log import LogRecord
-from offsets import status_records as records
-from offsets.status_lookups import StatusLookups
-from offsets.topic_log import TopicLog
-from offsets.topics import STATUS_TOPIC
+from offsets.keys import decode_json, encode_json
+from offsets.topics import STATUS_TOPIC, TopicLog
 
 log = logging.getLogger(__name__)
+
+
+CONNECTOR = "status-connector-"
+TASK = "status-task-"
+TOPIC = "status-topic-"
+TOPIC_SEPARATOR = ":connector-"
+
+STATES = frozenset({"UNASSIGNED", "RUNNING", "PAUSED", "FAILED", "RESTARTING", "STOPPED", "DESTROYED"})
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorKey:
+    """Whose status a record holds: a connector's."""
+
+    connector: str
+
+    def encode(self) -> bytes:
+        """The record's key."""
+        return (CONNECTOR + self.connector).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class TaskKey:
+    """Whose status a record holds: a task's."""
+
+    connector: str
+    task: int
+
+    def encode(self) -> bytes:
+        """The record's key."""
+        return f"{TASK}{self.connector}-{self.task}".encode()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicKey:
+    """A topic that a connector uses."""
+
+    connector: str
+    topic: str
+
+    def encode(self) -> bytes:
+        """The record's key."""
+        return f"{TOPIC}{self.topic}{TOPIC_SEPARATOR}{self.connector}".encode()
+
+
+StatusKey = ConnectorKey | TaskKey
+
+
+def parse_key(key: bytes | None) -> ConnectorKey | TaskKey | TopicKey:
+    """What a record is about. Raises DataError."""
+    try:
+        name = (key or b"").decode()
+    except UnicodeDecodeError:
+        raise DataError("Discarding status record with a key that is no UTF-8") from None
+    if name.startswith(CONNECTOR) and len(name) > len(CONNECTOR):
+        return ConnectorKey(name[len(CONNECTOR) :])
+    if name.startswith(TASK):
+        connector, _, number = name[len(TASK) :].rpartition("-")
+        if connector and number.isascii() and number.isdigit():
+            return TaskKey(connector, int(number))
+    if name.startswith(TOPIC):
+        # topic names hold no colon, connector names may
+        topic, colon, connector = name[len(TOPIC) :].partition(TOPIC_SEPARATOR)
+        if colon and topic and connector:
+            return TopicKey(connector, topic)
+    raise DataError(f"Discarding record with invalid key {name}")
+
+
+def encode_status(status: Status) -> bytes | None:
+    """A status record's value; DESTROYED is a tombstone."""
+    if status.state == "DESTROYED":
+        return None
+    fields: dict[str, object] = {
+        "state": status.state,
+        "trace": status.trace,
+        "worker_id": status.worker_id,
+        "generation": status.generation,
+        "version": status.version,
+    }
+    if status.restarts is not None:  # not Connect's, which passes over what it does not know
+        fields["restarts"] = status.restarts
+    return encode_json(fields)
+
+
+def decode_status(value: bytes) -> Status:
+    """A status from a record's value. Raises DataError."""
+    found = decode_json(value)
+    if not isinstance(found, dict) or found.get("state") not in STATES:
+        raise DataError("Failed to deserialize status: no known state")
+    worker_id, generation = found.get("worker_id"), found.get("generation")
+    if not isinstance(worker_id, str) or not isinstance(generation, int):
+        raise DataError("Failed to deserialize status: worker_id or generation is missing")
+    restarts = found.get("restarts")
+    return Status(
+        found["state"],
+        worker_id,
+        generation,
+        _optional(found, "trace"),
+        _optional(found, "version"),
+        restarts if isinstance(restarts, dict) else None,
+    )
+
+
+def encode_topic(connector: str, task: int, topic: str, discovered_ms: int) -> bytes:
+    """Value of a topic record."""
+    return encode_json({"topic": {"name": topic, "connector": connector, "task": task, "discoverTimestamp": discovered_ms}})
+
+
+def check_topic(value: bytes) -> None:
+    """Raises DataError for a value that is no topic record."""
+    found = decode_json(value)
+    if not isinstance(found, dict) or not isinstance(found.get("topic"), dict):
+        raise DataError("Failed to deserialize topic status")
+
+
+def may_write_safely(known: Status | None, status: Status) -> bool:
+    """Whether a "safe" report (UNASSIGNED, FAILED) may go out, or gives way to a newer one of another worker."""
+    return known is None or known.worker_id == status.worker_id or known.generation <= status.generation
+
+
+def is_stale(known: Status | None, status: Status) -> bool:
+    """Whether a read task report must be ignored: UNASSIGNED of a worker that lost the task to one that already runs it."""
+    return status.state == "UNASSIGNED" and known is not None and known.state == "RUNNING" and known.generation >= status.generation
+
+
+def _optional(found: dict[str, Any], name: str) -> str | None:
+    value = found.get(name)
+    return value if isinstance(value, str) else None
+
+
+class StatusCache:
+    """Last accepted report of everything.
+
+    Attributes:
+        connectors: by name.
+        tasks: by connector, then number.
+        topics: used topics by connector, in the order of their discovery.
+    """
+
+    def __init__(self) -> None:
+        self.connectors: dict[str, Status] = {}
+        self.tasks: dict[str, dict[int, Status]] = {}
+        self.topics: dict[str, dict[str, None]] = {}
+
+    def known(self, key: StatusKey) -> Status | None:
+        """The report about a connector or task."""
+        if isinstance(key, ConnectorKey):
+            return self.connectors.get(key.connector)
+        return self.tasks.get(key.connector, {}).get(key.task)
+
+    def apply(self, key: bytes | None, value: bytes | None) -> None:
+        """Take the next record. Raises DataError for one that means nothing; it is skipped."""
+        place = parse_key(key)
+        match place:
+            case TopicKey(connector, topic):
+                self._topic(connector, topic, value)
+            case ConnectorKey(connector):
+                if value is None:
+                    # as Connect's cache does, a connector's tombstone takes its tasks' entries along
+                    self.connectors.pop(connector, None)
+                    self.tasks.pop(connector, None)
+                else:
+                    self.connectors[connector] = decode_status(value)
+            case TaskKey(connector, task):
+                self._task(connector, task, value)
+
+    def _topic(self, connector: str, topic: str, value: bytes | None) -> None:
+        if value is None:
+            self.topics.get(connector, {}).pop(topic, None)
+        else:
+            check_topic(value)
+            self.topics.setdefault(connector, {})[topic] = None
+
+    def _task(self, connector: str, task: int, value: bytes | None) -> None:
+        if value is None:
+            self.tasks.get(connector, {}).pop(task, None)
+            return
+        status = decode_status(value)
+        if not is_stale(self.tasks.get(connector, {}).get(task), status):
+            self.tasks.setdefault(connector, {})[task] = status
+
+
+class StatusLookups:
+    """The reading half of `StatusStore`, for any thread.
+
+    Attributes:
+        _cache: written by the store that inherits this, under `_lock`.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._cache = StatusCache()
+
+    def connectors(self) -> list[str]:
+        """Connectors with a status."""
+        with self._lock:
+            return list(self._cache.connectors)
+
+    def connector(self, name: str) -> Status | None:
+        """A connector's last report."""
+        with self._lock:
+            return self._cache.connectors.get(name)
+
+    def task(self, connector: str, task: int) -> Status | None:
+        """A task's last report."""
+        with self._lock:
+            return self._cache.tasks.get(connector, {}).get(task)
+
+    def tasks(self, connector: str) -> Mapping[int, Status]:
+        """Last reports of a connector's tasks, by number."""
+        with self._lock:
+            return dict(sorted(self._cache.tasks.get(connector, {}).items()))
+
+    def topics(self, connector: str) -> Sequence[str]:
+        """Topics that the connector has used since they were last reset."""
+        with self._lock:
+            return list(self._cache.topics.get(connector, ()))
+
 
 #: The header with the number of a worker's start.
 START_HEADER = "connect-py.start"
@@ -81,39 +308,39 @@ class KafkaStatusStore(StatusLookups):
 
     def put_connector(self, name: str, status: Status, *, safe: bool = False) -> None:
         """Report; `safe` gives way to a newer report of another worker."""
-        self._put(records.ConnectorKey(name), status, safe)
+        self._put(ConnectorKey(name), status, safe)
 
     def put_task(self, connector: str, task: int, status: Status, *, safe: bool = False) -> None:
         """Report; `safe` gives way to a newer report of another worker."""
-        self._put(records.TaskKey(connector, task), status, safe)
+        self._put(TaskKey(connector, task), status, safe)
 
     def delete_connector(self, name: str) -> None:
         """Forget a connector's state."""
-        self._send(records.ConnectorKey(name).encode(), None)
+        self._send(ConnectorKey(name).encode(), None)
 
     def delete_task(self, connector: str, task: int) -> None:
         """Forget a task's state."""
-        self._send(records.TaskKey(connector, task).encode(), None)
+        self._send(TaskKey(connector, task).encode(), None)
 
     def put_topic(self, connector: str, task: int, topic: str) -> None:
         """Note that a task uses a topic, with the present time; a known one is left as it is."""
         with self._lock:
             if topic in self._cache.topics.get(connector, ()):
                 return
-        value = records.encode_topic(connector, task, topic, time.time_ns() // 1_000_000)
-        self._send(records.TopicKey(connector, topic).encode(), value)
+        value = encode_topic(connector, task, topic, time.time_ns() // 1_000_000)
+        self._send(TopicKey(connector, topic).encode(), value)
 
     def delete_topics(self, connector: str) -> None:
         """Forget the topics that the connector has used."""
         for topic in self.topics(connector):
-            self._send(records.TopicKey(connector, topic).encode(), None)
+            self._send(TopicKey(connector, topic).encode(), None)
 
-    def _put(self, key: records.StatusKey, status: Status, safe: bool) -> None:
+    def _put(self, key: StatusKey, status: Status, safe: bool) -> None:
         if safe:
             with self._lock:
-                if not records.may_write_safely(self._cache.known(key), status):
+                if not may_write_safely(self._cache.known(key), status):
                     return
-        self._send(key.encode(), records.encode_status(status))
+        self._send(key.encode(), encode_status(status))
 
     def _send(self, key: bytes, value: bytes | None) -> None:
         with self._lock:
@@ -150,9 +377,9 @@ class KafkaStatusStore(StatusLookups):
     def _look_for_others(self, key: bytes | None, value: bytes | None, start: float) -> None:
         """RUNNING is what only a living worker says; one that has just been replaced may still say its last words."""
         try:
-            if value is None or isinstance(records.parse_key(key), records.TopicKey):
+            if value is None or isinstance(parse_key(key), TopicKey):
                 return
-            status = records.decode_status(value)
+            status = decode_status(value)
         except DataError:
             return
         if status.state != "RUNNING" or status.worker_id == self._worker_id or self._worker_id is None:

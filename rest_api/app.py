@@ -14,20 +14,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from connect_py.herder.base import Herder
-from rest_api.access import AccessLog
+from rest_api.compat import JaxRs, ResponseHeaders
 from rest_api.config import RestConfig
-from rest_api.cors import Cors
-from rest_api.deadline import Deadline
-from rest_api.docs_page import docs_page
-from rest_api.errors import CONNECT_ERRORS, container_error, error_response, on_connect_error
-from rest_api.gate import WAITING_REQUESTS
-from rest_api.jaxrs import JaxRs
-from rest_api.openapi import describe
-from rest_api.origins import Origins
-from rest_api.response_headers import ResponseHeaders
+from rest_api.middleware import AccessLog, Cors, Origins
+from rest_api.models import CONNECT_ERRORS, container_error, error_response, on_connect_error
+from rest_api.openapi import describe, docs_page
 from rest_api.routes import all_routes
-from rest_api.routes.loggers import logger_routes
-from rest_api.routes.metrics import metrics_routes
+from rest_api.routes.worker import logger_routes, metrics_routes
+from rest_api.waiting import WAITING_REQUESTS, Deadline
 
 
 def create_app(herder: Herder, config: RestConfig | None = None) -> FastAPI:

@@ -11,9 +11,9 @@ from connect_py.herder.base import REQUEST_TIMEOUT_SECONDS
 from connect_py.log.levels import PROCESS, Loggers
 from rest_api import basic_auth
 from rest_api.basic_auth import BasicAuth
+from rest_api.compat import HeaderRule, parse_rules
 from rest_api.listeners import Listener, parse_listeners
-from rest_api.origins import ALLOWED_HOSTS
-from rest_api.response_headers import HeaderRule, parse_rules
+from rest_api.middleware import ALLOWED_HOSTS
 
 #: Far above any configuration (Kafka refuses records over 1 MiB by default) and any usual list of offsets; keeps one client from
 #: filling the worker's memory.

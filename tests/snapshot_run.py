@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 
 from connect_py.errors import RetriableError
-from connectors.engine.notification.events import IncrementalEvents, Notification
+from connectors.engine.notifications import IncrementalEvents, Notification
 from connectors.engine.snapshot.incremental.contract import Chunk, SnapshotHooks, UnknownCollectionError, Watermarks
 from connectors.engine.snapshot.incremental.java_object import JavaValue
 from connectors.engine.snapshot.incremental.machine import IncrementalSnapshot

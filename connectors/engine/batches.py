@@ -1,6 +1,39 @@
-"""How much is read before its records go to Kafka."""
+"""Batches: how much is read before its records go to Kafka, and the rows that wait for the next batch."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+
+from connect_py.api.record import EncodedRow
+
+
+class PendingRows:
+    """One list, owned by the task's thread. The stream appends to the same list, so that all rows keep the order in which they were made.
+
+    Attributes:
+        rows: so far; a new list after every `take`.
+        beside: how many of them are not the stream's own.
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[EncodedRow] = []
+        self.beside = 0
+
+    def add(self, row: EncodedRow) -> None:
+        """Append one row that is not the stream's."""
+        self.rows.append(row)
+        self.beside += 1
+
+    def extend(self, rows: Sequence[EncodedRow]) -> None:
+        """Append rows that are not the stream's."""
+        self.rows += rows
+        self.beside += len(rows)
+
+    def take(self) -> list[EncodedRow]:
+        """The rows for a batch."""
+        rows, self.rows, self.beside = self.rows, [], 0
+        return rows
+
 
 #: A batch ends at whichever comes first; 4 MB keeps a task small when rows are large, 2,000 rows make the work around a batch negligible.
 MAX_ROWS = 2_000

@@ -1,13 +1,19 @@
-"""The change event's envelope: schemas, and the parts of its JSON that many rows share.
+"""The change event's envelope (`io.debezium.data.Envelope`): schemas, the parts of its JSON that many rows share, the fields of the
+`source` block that all relational connectors have, and the records of a row whose key an update changed.
 
-Rules: debezium-common.md §1.1 and §1.2, `io.debezium.data.Envelope`. A value's payload is `{"before":…,"after":…,"source":…,` followed by
-what `tail` gives; all three timestamps of a tail come from one instant.
+A value's payload is `{"before":…,"after":…,"source":…,` followed by what `tail` returns; all three timestamps of a tail come from one
+instant. A connector's source block has the common fields first and its own after them; its JSON text is built from parts that are rendered
+once.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from connect_py.api import Route
+from connect_py.api.record import EncodedRow, KeyText
 from connect_py.data import Schema, Type
-from connect_py.data.schema import INT64, OPTIONAL_INT64, STRING, struct
+from connect_py.data.schema import INT64, OPTIONAL_INT64, OPTIONAL_STRING, STRING, struct
 
 #: Position and order of an event inside its transaction; its name is not subject to name adjustment.
 TRANSACTION_SCHEMA = struct(
@@ -60,3 +66,61 @@ def tail(op: str, now_ns: int, transaction: bytes = b"null") -> bytes:
         now_ns // 1_000,
         now_ns,
     )
+
+
+#: Whether, and where in a snapshot, a row was read. Unset while streaming, which reads as the default.
+SNAPSHOT_SCHEMA = Schema(
+    Type.STRING,
+    optional=True,
+    name="io.debezium.data.Enum",
+    version=1,
+    parameters=(("allowed", "true,first,first_in_data_collection,last_in_data_collection,last,false,incremental"),),
+    default="false",
+)
+
+
+def source_schema(connector: str, more: list[tuple[str, Schema]]) -> Schema:
+    """Schema of a connector's block; `more` are its own fields, after the common ones."""
+    return struct(
+        [
+            ("version", STRING),
+            ("connector", STRING),
+            ("name", STRING),
+            ("ts_ms", INT64),
+            ("snapshot", SNAPSHOT_SCHEMA),
+            ("db", STRING),
+            ("sequence", OPTIONAL_STRING),
+            ("ts_us", OPTIONAL_INT64),
+            ("ts_ns", OPTIONAL_INT64),
+            *more,
+        ],
+        name=f"io.debezium.connector.{connector}.Source",
+        version=1,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MovedRows:
+    """Makes them.
+
+    Attributes:
+        tombstones: whether a delete is followed by a null value.
+        headers: of all records.
+    """
+
+    tombstones: bool
+    headers: tuple[tuple[str, str], ...]
+
+    def delete(self, rows: list[EncodedRow], route: Route, new_key: str, key: bytes | None, value: bytes) -> None:
+        """Append the old row's. `new_key` is JSON text without schema, decimals as numbers."""
+        to = self._route(route, "__debezium.newkey", new_key)
+        rows.append((to, key, value))
+        if self.tombstones:
+            rows.append((to, key, None))
+
+    def create(self, rows: list[EncodedRow], route: Route, old_key: str, key: bytes | None, value: bytes) -> None:
+        """Append the new row's; see `delete`."""
+        rows.append((self._route(route, "__debezium.oldkey", old_key), key, value))
+
+    def _route(self, route: Route, name: str, key: str) -> Route:
+        return Route(route.topic, route.key_schema, route.value_schema, ((name, KeyText(key)), *self.headers))

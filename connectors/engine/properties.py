@@ -1,20 +1,25 @@
-"""Properties of connectors and their checks, with Debezium's texts (debezium-common §18; `io.debezium.config.Field`).
+"""Properties of connectors: what one is, its checks with Debezium's texts (`io.debezium.config.Field`), the order in which configuration
+definitions list them (`CommonConnectorConfig.CONFIG_DEFINITION`), and which are accepted without effect.
 
-A check is a function of the property's text and the whole configuration that gives a problem, several, or None. `validate` wraps each problem as
-``The '<property>' value is invalid: <problem>``.
+A check is a function of the property's text and the whole configuration that returns a problem, several, or None. `validate` wraps each
+problem as ``The '<property>' value is invalid: <problem>``.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from connect_py.api import ConfigDef, ConfigKey, ConfigType, ConfigValue, Importance, Width
 from connect_py.api.config import parse_value
 from connect_py.errors import ConfigError
-from connectors.engine.relational.filters import parse_regexes
-from connectors.engine.relational.keys import KeyRules
+from connectors.engine.relational.tables import KeyRules, parse_regexes
+
+log = logging.getLogger(__name__)
+
 
 Config = Mapping[str, str | None]
 Check = Callable[[str | None, Config], "str | tuple[str, ...] | None"]
@@ -354,3 +359,127 @@ def needed_when(other: str, value: str) -> Check:
         return f"{other}.custom.name cannot be empty when {other} '{value}' is defined"
 
     return check
+
+
+DELIVERY: Final = (
+    "event.processing.failure.handling.mode",
+    "max.batch.size",
+    "max.queue.size",
+    "poll.interval.ms",
+    "max.queue.size.in.bytes",
+    "provide.transaction.metadata",
+)
+
+SNAPSHOTS: Final = (
+    "snapshot.delay.ms",
+    "streaming.delay.ms",
+    "snapshot.include.collection.list",
+    "snapshot.fetch.size",
+    "snapshot.max.threads",
+    "snapshot.max.threads.multiplier",
+    "legacy.snapshot.max.threads",
+    "internal.legacy.snapshot.max.threads",
+    "snapshot.mode.custom.name",
+    "snapshot.mode.configuration.based.snapshot.data",
+    "snapshot.mode.configuration.based.snapshot.schema",
+    "snapshot.mode.configuration.based.start.stream",
+    "snapshot.mode.configuration.based.snapshot.on.schema.error",
+    "snapshot.mode.configuration.based.snapshot.on.data.error",
+    "retriable.restart.connector.wait.ms",
+    "query.fetch.size",
+    "errors.max.retries",
+    "incremental.snapshot.watermarking.strategy",
+    "internal.log.position.check.enable",
+    "internal.advanced.metrics.enable",
+    "connection.validation.timeout.ms",
+    "executor.shutdown.timeout.ms",
+    "openlineage.integration.enabled",
+    "openlineage.integration.config.file.path",
+    "openlineage.integration.job.namespace",
+    "openlineage.integration.job.description",
+    "openlineage.integration.job.tags",
+    "openlineage.integration.job.owners",
+    "openlineage.integration.dataset.kafka.bootstrap.servers",
+    "extended.headers.enabled",
+    "guardrail.collections.max",
+    "guardrail.collections.limit.action",
+    "custom.sanitize.pattern",
+    "statistics.metrics.enabled",
+)
+
+RECORDS: Final = (
+    "converters",
+    "post.processors",
+    "tombstones.on.delete",
+    "heartbeat.interval.ms",
+    "heartbeat.topics.prefix",
+    "signal.data.collection",
+    "signal.poll.interval.ms",
+    "signal.enabled.channels",
+    "topic.naming.strategy",
+    "notification.enabled.channels",
+    "notification.sink.topic.name",
+    "transaction.metadata.factory",
+    "custom.metric.tags",
+)
+
+COLUMN_RULES: Final = (
+    "message.key.columns",
+    "snapshot.select.statement.overrides",
+    "column.mask.hash.([^.]+).with.salt.(.+)",
+    "column.mask.with.(d+).chars",
+    "column.truncate.to.(d+).chars",
+)
+
+SOURCE_TYPES: Final = (
+    "include.schema.comments",
+    "column.propagate.source.type",
+    "datatype.propagate.source.type",
+    "internal.snapshot.scan.all.columns.force",
+    "snapshot.tables.order.by.row.count",
+    "heartbeat.action.query",
+)
+
+
+#: By name: whether a task warns of a value other than the default, and why the property has no effect.
+WithoutEffect = Mapping[str, tuple[bool, str]]
+
+CLASS: Final = "it names a Java class, which cannot be loaded"
+_NO_LINEAGE = "no lineage is reported to OpenLineage"
+_QUEUE = "rows go from the socket to the producer without a queue; a batch ends after 2,000 rows or 4 MB"
+#: Of the connectors of relational databases.
+COMMON_WITHOUT_EFFECT: Final[WithoutEffect] = {
+    "internal.legacy.snapshot.max.threads": (False, "tables are cut into chunks; legacy.snapshot.max.threads changes that"),
+    "internal.advanced.metrics.enable": (False, "what can be measured is measured once a batch, which costs nothing"),
+    "internal.snapshot.scan.all.columns.force": (False, "structures are read of the tables that count"),
+    "openlineage.integration.enabled": (True, _NO_LINEAGE),
+    "openlineage.integration.config.file.path": (False, _NO_LINEAGE),
+    "openlineage.integration.job.namespace": (False, _NO_LINEAGE),
+    "openlineage.integration.job.description": (False, _NO_LINEAGE),
+    "openlineage.integration.job.tags": (False, _NO_LINEAGE),
+    "openlineage.integration.job.owners": (False, _NO_LINEAGE),
+    "openlineage.integration.dataset.kafka.bootstrap.servers": (False, _NO_LINEAGE),
+    "memory.management.schemas.class": (True, CLASS),
+    "memory.management.tables.class": (True, CLASS),
+    "sourceinfo.struct.maker": (True, CLASS),
+    "transaction.metadata.factory": (True, CLASS),
+    "max.batch.size": (False, _QUEUE),
+    "max.queue.size.in.bytes": (False, _QUEUE),
+    "executor.shutdown.timeout.ms": (False, "there are no executors; task.shutdown.graceful.timeout.ms of the worker bounds a stop"),
+    "statistics.metrics.enabled": (False, "latencies are measured once a batch, which costs nothing"),
+    "custom.metric.tags": (True, "figures are labelled with connector, task and server"),
+    "snapshot.query.mode.custom.name": (False, "snapshot.query.mode=custom is refused"),
+    "snapshot.locking.mode.custom.name": (False, "snapshot.locking.mode=custom is refused"),
+    "incremental.snapshot.allow.schema.changes": (False, "a change of structure inside of a chunk always makes it be read again"),
+    "heartbeat.topics.prefix": (True, "as in Debezium; topic.heartbeat.prefix names the topic"),
+    "topic.cache.size": (False, "names of topics are made once a structure"),
+}
+
+
+def warn_of_unused(unused: WithoutEffect, properties: Mapping[str, Property], present: Config) -> None:
+    """Nobody shall wait for what a property does not do."""
+    for name, (warns, why) in unused.items():
+        text = present.get(name)
+        default = properties[name].key.default if name in properties else None
+        if warns and text and text.strip().lower() != str(default or "").lower():
+            log.warning("%s=%s has no effect: %s", name, text, why)

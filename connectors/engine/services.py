@@ -32,21 +32,17 @@ from typing import Any, Generic, TypeVar
 from connect_py.api import SourceTaskContext
 from connect_py.api.record import EncodedRow
 from connect_py.errors import ConfigError, ConnectError, RetriableError
+from connectors.engine.batches import PendingRows
 from connectors.engine.config import ParsedConfig
-from connectors.engine.heartbeat import Heartbeat
-from connectors.engine.notification.channels import Notifier, open_notification_channels
-from connectors.engine.notification.events import IncrementalEvents, InitialEvents
-from connectors.engine.pending import PendingRows
-from connectors.engine.signal.actions import BlockingRequest, require_snapshot, require_stop, standard_actions
-from connectors.engine.signal.channels import SignalInbox
-from connectors.engine.signal.open_channels import open_channels, takes_rest
-from connectors.engine.signal.processor import Action, SignalProcessor
+from connectors.engine.metadata_records import Heartbeat, TransactionMonitor
+from connectors.engine.notifications import IncrementalEvents, InitialEvents, Notifier, open_notification_channels
+from connectors.engine.signal.actions import Action, BlockingRequest, SignalProcessor, require_snapshot, require_stop, standard_actions
+from connectors.engine.signal.channels import SignalInbox, open_channels, takes_rest
 from connectors.engine.signal.records import SignalRecord
 from connectors.engine.snapshot.incremental.contract import ChunkReader, SnapshotHooks, Watermarks
 from connectors.engine.snapshot.incremental.machine import IncrementalSnapshot
 from connectors.engine.snapshot.new_tables import NewTables
 from connectors.engine.topic_naming import TopicNaming
-from connectors.engine.transactions import TransactionMonitor
 
 log = logging.getLogger(__name__)
 

@@ -1,11 +1,11 @@
-"""What the tasks of all databases share: a state machine that `poll` drives, on the runtime's one thread.
+"""What the tasks of all databases share: a state machine that `poll` drives, on the runtime's one thread; its retries; headers of records.
 
     CONNECT ──> SNAPSHOT ──> STREAMING          any of them ──(passing failure)──> CONNECT, after a pause
         └───────────────────────^ └──> DONE     (modes that do not stream)
                     ^──(a signal)──┘
 
 There is no thread and no queue between a socket and the producer, so memory is bounded by a batch and a slow Kafka slows reading. A
-connector's task says what each state does; it keeps the offset of the last batch that was given out, and after a failure goes on from it,
+connector's task says what each state does; it keeps the offset of the last batch that was returned, and after a failure resumes from it,
 exactly as a new process would from the stored one.
 """
 
@@ -13,25 +13,129 @@ from __future__ import annotations
 
 import enum
 import logging
+import os
 import threading
 import time
+import uuid
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from connect_py.api import EncodedBatch, MetricGroup, SourceOffset, SourcePartition, SourceTask, SourceTaskContext
 from connect_py.api.record import EncodedRow
-from connect_py.errors import ConnectError, RetriableError
+from connect_py.errors import ConnectError, FatalTaskError, RetriableError
 from connectors.engine.config import ParsedConfig
-from connectors.engine.headers import context_headers, new_run_id
 from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
 from connectors.engine.plugins.post_processors import PostProcessors
-from connectors.engine.retry import Backoff, Outage
 from connectors.engine.services import Beside, Fields
 from connectors.engine.signal.actions import BlockingRequest
 from connectors.engine.snapshot.incremental.contract import SnapshotHooks
 
 log = logging.getLogger(__name__)
+
+
+def new_run_id() -> str:
+    """A random UUID of version 7 (RFC 9562 §5.7): one a start of a task, sorting by time."""
+    milliseconds = time.time_ns() // 1_000_000
+    random = int.from_bytes(os.urandom(10), "big")
+    value = milliseconds << 80 | random & ((1 << 80) - 1)
+    value = value & ~(0xF << 76) | 0x7 << 76
+    value = value & ~(0x3 << 62) | 0x2 << 62
+    return str(uuid.UUID(int=value))
+
+
+def context_headers(logical_name: str, task: int, connector_name: str, run_id: str) -> tuple[tuple[str, str], ...]:
+    """The four headers, in Debezium's order.
+
+    Args:
+        logical_name: `topic.prefix`.
+        connector_name: the short name of the kind of connector, such as ``postgresql``.
+    """
+    return (
+        ("__debezium.context.connectorLogicalName", logical_name),
+        ("__debezium.context.taskId", str(task)),
+        ("__debezium.context.connectorName", connector_name),
+        ("__debezium.context.runId", run_id),
+    )
+
+
+#: A predecessor that was killed frees its slot within a fraction of a second, a restarting server answers within a few.
+FIRST_PAUSE_SECONDS = 0.2
+
+
+class Backoff:
+    """Pauses that double from FIRST_PAUSE_SECONDS up to a longest one; only attempts after a longest pause count.
+
+    Args:
+        longest: in seconds.
+        attempts: how many to make at the longest pause, -1 for any number, 0 for none at all.
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, longest: float, attempts: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._longest = longest
+        self._attempts = attempts
+        self._clock = clock
+        self.reset()
+
+    def reset(self) -> None:
+        """All is well again."""
+        self._pause = min(FIRST_PAUSE_SECONDS, self._longest)
+        self._counted = 0
+        self._until = 0.0
+
+    def next(self, error: Exception) -> float:
+        """Plan the next attempt after a failure; returns the pause in seconds.
+
+        Raises:
+            FatalTaskError: there is none left; its text is the failure's.
+        """
+        if self._attempts == 0:
+            raise FatalTaskError(f"{error} (no further attempt is allowed)") from error
+        pause = self._pause
+        if pause >= self._longest:
+            self._counted += 1
+            if 0 < self._attempts < self._counted:
+                raise FatalTaskError(f"{error} (given up after {self._attempts} attempts {self._longest:g} s apart)") from error
+        self._pause = min(pause * 2, self._longest)
+        self._until = self._clock() + pause
+        return pause
+
+    def seconds_left(self) -> float:
+        """Until the next attempt is due; 0 when it is."""
+        return max(0.0, self._until - self._clock()) if self._until else 0.0
+
+
+#: An outage that goes on says so again after this time.
+REPEAT_SECONDS = 300.0
+
+
+class Outage:
+    """Which failures of a series are worth a line in the log: the first of its kind, and one now and then.
+
+    Args:
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._text = ""
+        self._until = 0.0
+        self._count = 0
+
+    def is_news(self, text: str) -> bool:
+        """Note a failure. Returns whether to tell of it."""
+        self._count += 1
+        if text == self._text and self._clock() < self._until:
+            return False
+        self._text, self._until = text, self._clock() + REPEAT_SECONDS
+        return True
+
+    def end(self) -> int:
+        """All is well again. Returns how many failures there were."""
+        count, self._count, self._text = self._count, 0, ""
+        return count
+
 
 #: A poll that finds nothing returns after this, so that the runtime can see to commits and stops.
 IDLE_SECONDS = 0.3

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from connect_py.errors import ConfigError
-from connectors.engine.relational.filters import NameFilter, compile_java_regex, parse_regexes
+from connectors.engine.relational.tables import NameFilter, compile_java_regex, parse_regexes
 
 #: The server's own databases are never captured, whatever lists say.
 SYSTEM_DATABASES: Final = frozenset({"admin", "config", "local"})

@@ -12,8 +12,7 @@ from connect_py.converters.json_schema import schema_to_json
 from connect_py.converters.json_write import quote
 from connect_py.data import Schema, Type
 from connect_py.data.schema import INT32, OPTIONAL_INT64, OPTIONAL_STRING, STRING, array, struct
-from connectors.engine.envelope import TRANSACTION_SCHEMA
-from connectors.engine.source_info import source_schema
+from connectors.engine.envelope import TRANSACTION_SCHEMA, source_schema
 from connectors.engine.topic_naming import TopicNaming
 from connectors.mongodb.capture import split_namespace
 from connectors.mongodb.config import CONNECTOR, MongoConfig

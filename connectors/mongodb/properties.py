@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from connectors.engine.config import COMMON
-from connectors.engine.layout import DELIVERY, RECORDS, SNAPSHOTS
 from connectors.engine.properties import (
+    DELIVERY,
     HIGH,
     LIST,
     LOW,
     MED,
+    RECORDS,
+    SNAPSHOTS,
     WL,
     WM,
     WS,

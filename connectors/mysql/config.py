@@ -16,17 +16,13 @@ from connect_py.api import Password
 from connect_py.api.config import ConfigType, ConfigValue, parse_value
 from connect_py.errors import ConfigError, FatalTaskError
 from connectors.engine.config import OLD_NAMES, ParsedConfig, skipped_operations, with_defaults, with_present_mode, with_present_names
-from connectors.engine.plugins.checks import add_problems, plugin_problems
 from connectors.engine.plugins.custom_converters import CustomConverters
-from connectors.engine.plugins.reselect import Reselect
-from connectors.engine.properties import Config, validate
+from connectors.engine.plugins.post_processors import Reselect, add_problems, plugin_problems
+from connectors.engine.properties import Config, validate, warn_of_unused
 from connectors.engine.relational.column_rules import ColumnRules
-from connectors.engine.relational.filters import NameFilter, TableFilters, parse_regexes
-from connectors.engine.relational.keys import KeyRules
-from connectors.engine.relational.table import TableId
+from connectors.engine.relational.tables import KeyRules, NameFilter, TableFilters, TableId, parse_regexes
 from connectors.engine.snapshot.modes import SnapshotMode, StoredPosition, custom
 from connectors.engine.topic_naming import DATABASE_STRATEGY
-from connectors.engine.without_effect import warn_of_unused
 from connectors.mysql.properties import EXTENSIONS, MARIADB_PROPERTIES, PROPERTIES, UNLISTED, WITHOUT_EFFECT, properties_of
 from connectors.mysql.types.base import ValueOptions
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from connectors.engine.relational.table import TableId
+from connectors.engine.relational.tables import TableId
 
 _SYNONYMS: Final = {
     "INT1": "TINYINT",

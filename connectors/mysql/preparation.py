@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from connect_py.errors import FatalTaskError
-from connectors.engine.relational.table import TableId
+from connectors.engine.relational.tables import TableId
 from connectors.engine.snapshot.modes import StoredPosition
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.position.offset import MySqlOffset

@@ -5,12 +5,18 @@ from __future__ import annotations
 from typing import Final
 
 from connectors.engine.config import COMMON, OWN, UNLISTED_NAMES
-from connectors.engine.layout import COLUMN_RULES, DELIVERY, RECORDS, SNAPSHOTS, SOURCE_TYPES
 from connectors.engine.properties import (
+    CLASS,
+    COLUMN_RULES,
+    COMMON_WITHOUT_EFFECT,
+    DELIVERY,
     HIGH,
     LIST,
     LOW,
     MED,
+    RECORDS,
+    SNAPSHOTS,
+    SOURCE_TYPES,
     WL,
     WM,
     WS,
@@ -22,6 +28,7 @@ from connectors.engine.properties import (
     P,
     Property,
     S,
+    WithoutEffect,
     arrange,
     is_boolean,
     is_class_name,
@@ -36,7 +43,6 @@ from connectors.engine.properties import (
     regexes,
     required,
 )
-from connectors.engine.without_effect import CLASS, COMMON_WITHOUT_EFFECT, WithoutEffect
 
 _STORAGE = "io.debezium.relational.ConcurrentMapTableMappingStorage"
 

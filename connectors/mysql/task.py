@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from connect_py.api import EncodedBatch, SourceOffset, SourcePartition, SourceTaskContext
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
-from connectors.engine.relational.filters import compile_java_regex
+from connectors.engine.relational.tables import compile_java_regex
 from connectors.engine.signal.actions import BlockingRequest
 from connectors.engine.snapshot.incremental.contract import BusyError
 from connectors.engine.task import IDLE_SECONDS, DatabaseTask, State

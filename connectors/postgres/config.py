@@ -11,16 +11,12 @@ from connect_py.api import ConfigType, ConfigValue, Password
 from connect_py.api.config import parse_value
 from connect_py.errors import ConfigError
 from connectors.engine.config import OLD_NAMES, ParsedConfig, skipped_operations, with_defaults, with_present_mode, with_present_names
-from connectors.engine.plugins.checks import add_problems, plugin_problems
 from connectors.engine.plugins.custom_converters import CustomConverters
-from connectors.engine.plugins.reselect import Reselect
-from connectors.engine.properties import Config, validate
+from connectors.engine.plugins.post_processors import Reselect, add_problems, plugin_problems
+from connectors.engine.properties import Config, validate, warn_of_unused
 from connectors.engine.relational.column_rules import ColumnRules
-from connectors.engine.relational.filters import NameFilter, TableFilters
-from connectors.engine.relational.keys import KeyRules
-from connectors.engine.relational.table import TableId
+from connectors.engine.relational.tables import KeyRules, NameFilter, TableFilters, TableId
 from connectors.engine.snapshot.modes import MODES, SnapshotMode, configuration_based, custom
-from connectors.engine.without_effect import warn_of_unused
 from connectors.postgres.properties import EXTENSIONS, PROPERTIES, UNLISTED, WITHOUT_EFFECT
 from connectors.postgres.server.settings import ConnectionSettings
 from connectors.postgres.types.columns import ValueOptions

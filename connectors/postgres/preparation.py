@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from connect_py.errors import FatalTaskError
-from connectors.engine.relational.table import TableId
+from connectors.engine.relational.tables import TableId
 from connectors.engine.snapshot.modes import StoredPosition
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.errors import ServerError, translate

@@ -8,12 +8,18 @@ from pathlib import Path
 from typing import Final
 
 from connectors.engine.config import COMMON, OWN, UNLISTED_NAMES
-from connectors.engine.layout import COLUMN_RULES, DELIVERY, RECORDS, SNAPSHOTS, SOURCE_TYPES
 from connectors.engine.properties import (
+    CLASS,
+    COLUMN_RULES,
+    COMMON_WITHOUT_EFFECT,
+    DELIVERY,
     HIGH,
     LIST,
     LOW,
     MED,
+    RECORDS,
+    SNAPSHOTS,
+    SOURCE_TYPES,
     WL,
     WM,
     WS,
@@ -25,6 +31,7 @@ from connectors.engine.properties import (
     N,
     P,
     S,
+    WithoutEffect,
     arrange,
     is_boolean,
     is_int,
@@ -37,7 +44,6 @@ from connectors.engine.properties import (
     regexes,
     required,
 )
-from connectors.engine.without_effect import CLASS, COMMON_WITHOUT_EFFECT, WithoutEffect
 
 _SLOT_NAME = re.compile(r"[a-z0-9_]{1,63}")
 _IDENTITY_ENTRY = r"^\s*([^\s:]+):(DEFAULT|FULL|NOTHING|INDEX [^:]+)\s*$"

@@ -15,9 +15,9 @@ from connect_py.api import ConvertedColumn, Route
 from connect_py.api.record import JsonEncoding
 from connect_py.errors import RetriableError
 from connectors.engine.encode.plan import ColumnPlan
-from connectors.engine.plugins.reselect import Fill, NotReadError, Reselect
+from connectors.engine.plugins.post_processors import Fill, NotReadError, Reselect
 from connectors.engine.relational.column_rules import ColumnFacts
-from connectors.engine.relational.table import Table, TableId
+from connectors.engine.relational.tables import Table, TableId
 from connectors.engine.topic_naming import TopicNaming
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.encode.source_info import SOURCE_SCHEMA, SourceBlock

@@ -15,11 +15,10 @@ from dataclasses import replace
 
 from connect_py.api import EncodedBatch, MetricGroup, SourceOffset, SourcePartition, SourceTaskContext
 from connect_py.errors import ConnectError, RetriableError
-from connectors.engine.relational.table import TableId
-from connectors.engine.retry import Backoff
+from connectors.engine.relational.tables import TableId
 from connectors.engine.signal.actions import BlockingRequest
 from connectors.engine.snapshot.modes import SnapshotMode
-from connectors.engine.task import IDLE_SECONDS, DatabaseTask, State
+from connectors.engine.task import IDLE_SECONDS, Backoff, DatabaseTask, State
 from connectors.postgres.config import parse_config
 from connectors.postgres.errors import ServerError, translate
 from connectors.postgres.position.offset import PostgresOffset, acknowledged_lsn, format_lsn

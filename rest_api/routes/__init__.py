@@ -6,17 +6,12 @@ from fastapi import APIRouter
 
 from connect_py.herder.base import Herder
 from rest_api.config import RestConfig
-from rest_api.rooms import checks
-from rest_api.routes.connectors import connector_routes
+from rest_api.routes.connectors import connector_routes, offset_routes, task_routes, topic_routes
 from rest_api.routes.internal import internal_routes
-from rest_api.routes.loggers import logger_routes
-from rest_api.routes.metrics import metrics_routes
-from rest_api.routes.offsets import offset_routes
 from rest_api.routes.plugins import plugin_routes
-from rest_api.routes.root import root_routes
 from rest_api.routes.signals import signal_routes
-from rest_api.routes.tasks import task_routes
-from rest_api.routes.topics import topic_routes
+from rest_api.routes.worker import logger_routes, metrics_routes, root_routes
+from rest_api.waiting import checks
 
 
 def all_routes(herder: Herder, config: RestConfig) -> list[APIRouter]:

@@ -1,4 +1,6 @@
-"""Connectors: create, read, configure, delete, and their life (`ConnectorsResource.java`, `HerderRequestHandler.java`)."""
+"""Connectors: create, read, configure, delete, their life, their tasks, the topics they use (KIP-558) and their offsets (KIP-875)
+(`ConnectorsResource.java`, `HerderRequestHandler.java`, `ConnectorOffsets.java`).
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,12 @@ from starlette.responses import Response
 
 from connect_py.api.storage import TargetState
 from connect_py.errors import BadRequestError, NotFoundError
-from connect_py.herder.base import ConnectorInfo, Herder
+from connect_py.herder.base import ConnectorInfo, Herder, OffsetEntry
 from rest_api import models
-from rest_api.body import RawBody, config_map, parse_config, parse_object
 from rest_api.models import Json, json_response
-from rest_api.openapi import CONFIG_BODY, CREATE_BODY
-from rest_api.params import Connector, Flag, first, is_true, java_trim
-from rest_api.rooms import Room
+from rest_api.openapi import CONFIG_BODY, CREATE_BODY, OFFSETS_BODY
+from rest_api.request import Connector, Flag, RawBody, Task, config_map, first, is_true, java_trim, parse_config, parse_object
+from rest_api.waiting import Room
 
 #: initial_state of KIP-980, by its texts.
 _INITIAL_STATES = {"RUNNING": TargetState.STARTED, "PAUSED": TargetState.PAUSED, "STOPPED": TargetState.STOPPED}
@@ -159,3 +160,82 @@ def _created(request: Request, info: ConnectorInfo) -> Response:
     base = f"{request.url.scheme}://{request.url.netloc}"
     name = quote(info.name, safe="!$&'()*+,=:@")
     return json_response(models.connector_info(info), 201, {"location": f"{base}/connectors/{name}"})
+
+
+def task_routes(herder: Herder) -> APIRouter:
+    """`/connectors/{connector}/tasks`."""
+    router = APIRouter(tags=["tasks"])
+
+    @router.get("/connectors/{connector}/tasks", summary="Tasks with their configurations")
+    def tasks(connector: Connector) -> Response:
+        return json_response([models.task_info(connector, info) for info in herder.task_infos(connector)])
+
+    @router.get("/connectors/{connector}/tasks/{task}/status", summary="A task's state")
+    def status(connector: Connector, task: Task) -> Response:
+        return json_response(models.task_state(task, herder.task_status(connector, task)))
+
+    @router.post("/connectors/{connector}/tasks/{task}/restart", summary="Restart one task", status_code=204)
+    def restart(connector: Connector, task: Task) -> Response:
+        herder.restart_task(connector, task)
+        return Response(status_code=204)
+
+    return router
+
+
+def topic_routes(herder: Herder) -> APIRouter:
+    """`/connectors/{connector}/topics`."""
+    router = APIRouter(tags=["topics"])
+
+    @router.get("/connectors/{connector}/topics", summary="Topics used since the connector was made or the list was reset")
+    def topics(connector: Connector) -> Response:
+        return json_response({connector: {"topics": list(herder.topics(connector))}})
+
+    @router.put("/connectors/{connector}/topics/reset", summary="Empty that list", status_code=202)
+    def reset(connector: Connector) -> Response:
+        herder.reset_topics(connector)
+        return Response(status_code=202)
+
+    return router
+
+
+def offset_routes(herder: Herder) -> APIRouter:
+    """`/connectors/{connector}/offsets`."""
+    router = APIRouter(tags=["offsets"])
+
+    @router.get("/connectors/{connector}/offsets", summary="Where the connector is: source offsets, or a sink's consumer group")
+    def offsets(connector: Connector) -> Response:
+        return json_response(models.offsets(herder.offsets(connector)))
+
+    @router.patch(
+        "/connectors/{connector}/offsets",
+        summary="Set offsets of a stopped connector; a null offset removes one",
+        openapi_extra=OFFSETS_BODY,
+    )
+    def alter(connector: Connector, body: RawBody) -> Response:
+        return json_response({"message": herder.alter_offsets(connector, _entries(body))})
+
+    @router.delete("/connectors/{connector}/offsets", summary="Forget all offsets of a stopped connector")
+    def reset(connector: Connector) -> Response:
+        return json_response({"message": herder.reset_offsets(connector)})
+
+    return router
+
+
+def _entries(body: bytes) -> list[OffsetEntry]:
+    """Raises BadRequestError."""
+    entries: Any = parse_object(body, ("offsets",), numbers_as_text=False).get("offsets")
+    if not entries:
+        raise BadRequestError("Partitions / offsets need to be provided for an alter offsets request")
+    if not isinstance(entries, list):
+        raise BadRequestError('"offsets" must be a JSON array of objects with "partition" and "offset".')
+    return [_entry(entry) for entry in entries]
+
+
+def _entry(entry: Any) -> OffsetEntry:
+    if not isinstance(entry, dict) or not entry.keys() <= {"partition", "offset"}:
+        raise BadRequestError('Each of "offsets" must be a JSON object with "partition" and "offset", and nothing else.')
+    partition, offset = entry.get("partition"), entry.get("offset")
+    for name, part in (("partition", partition), ("offset", offset)):
+        if part is not None and not isinstance(part, dict):
+            raise BadRequestError(f'"{name}" must be a JSON object or null.')
+    return partition, offset

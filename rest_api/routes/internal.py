@@ -15,8 +15,7 @@ from starlette.responses import Response
 from connect_py.errors import BadRequestError
 from connect_py.herder.base import Herder
 from connect_py.herder.session_key import InternalSignature
-from rest_api.body import config_map, parse, read_body
-from rest_api.params import Connector
+from rest_api.request import Connector, config_map, parse, read_body
 
 #: `InternalRequestSignature.java`
 _MAC, _ALGORITHM = "x-connect-authorization", "x-connect-request-signature-algorithm"

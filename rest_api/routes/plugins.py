@@ -11,11 +11,10 @@ from starlette.responses import Response
 from connect_py.errors import BadRequestError
 from connect_py.herder.base import Herder
 from rest_api import models
-from rest_api.body import RawBody, parse_config
 from rest_api.models import json_response
 from rest_api.openapi import CONFIG_BODY
-from rest_api.params import Flag, Plugin, first, is_true
-from rest_api.rooms import Room
+from rest_api.request import Flag, Plugin, RawBody, first, is_true, parse_config
+from rest_api.waiting import Room
 
 _CONNECTORS = ("source", "sink")
 

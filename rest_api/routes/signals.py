@@ -11,10 +11,9 @@ from starlette.responses import Response
 from connect_py.errors import BadRequestError
 from connect_py.herder.base import Herder
 from connect_py.herder.signals import KEPT
-from rest_api.body import RawBody, parse_object
 from rest_api.models import json_response
 from rest_api.openapi import SIGNAL_BODY
-from rest_api.params import Connector, first
+from rest_api.request import Connector, RawBody, first, parse_object
 
 _FIELDS = ("id", "type", "data", "additional-data")
 _SHOWN = 100

@@ -10,7 +10,7 @@ import pytest
 
 from connect_py.api.storage import ConfigStore, RestartRequest, TargetState
 from offsets.config_store import KafkaConfigStore
-from offsets.memory import MemoryConfigStore
+from offsets.local_stores import MemoryConfigStore
 from tests.fix_kafka import Kafka
 
 

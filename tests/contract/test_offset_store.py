@@ -12,10 +12,8 @@ import pytest
 
 from connect_py.api.storage import OffsetStore, OffsetWriter
 from connect_py.errors import DataError
-from offsets.file_store import FileOffsetStore
-from offsets.memory import DirectOffsetWriter, MemoryOffsetStore
-from offsets.offset_store import KafkaOffsetStore
-from offsets.writer import TaskOffsetWriter
+from offsets.local_stores import DirectOffsetWriter, FileOffsetStore, MemoryOffsetStore
+from offsets.offset_store import KafkaOffsetStore, TaskOffsetWriter
 from tests.fix_kafka import Kafka
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from connect_py.api.storage import Status
-from offsets.memory import MemoryStatusStore
+from offsets.local_stores import MemoryStatusStore
 from offsets.status_store import KafkaStatusStore
 from tests.fix_kafka import Kafka
 

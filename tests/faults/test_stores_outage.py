@@ -16,11 +16,10 @@ from connect_py.app.services.process import Service, is_listening, wait_until
 from connect_py.errors import ConnectError
 from connect_py.kafka.admin import KafkaAdmin
 from connect_py.kafka.client import internal_properties
-from offsets import config_store, topic_log
+from offsets import config_store, topics
 from offsets.config_store import KafkaConfigStore
-from offsets.offset_store import KafkaOffsetStore
+from offsets.offset_store import KafkaOffsetStore, TaskOffsetWriter
 from offsets.status_store import KafkaStatusStore
-from offsets.writer import TaskOffsetWriter
 from tests.contract.test_config_store import Listener
 
 pytestmark = [pytest.mark.services, pytest.mark.timeout(180)]
@@ -61,7 +60,7 @@ def test_what_was_put_while_the_broker_was_away_arrives_when_it_is_back(broker: 
         **{f"{kind}.storage.topic": kind for kind in ("config", "offset", "status")},
         **{f"{kind}.storage.replication.factor": "1" for kind in ("config", "offset", "status")},
     }
-    monkeypatch.setattr(topic_log, "READ_WRITE_SECONDS", 3.0)
+    monkeypatch.setattr(topics, "READ_WRITE_SECONDS", 3.0)
     monkeypatch.setattr(config_store, "READ_WRITE_SECONDS", 3.0)
     admin = KafkaAdmin(internal_properties(worker, "shared-admin"), timeout=3.0)
     listener = Listener()

@@ -11,7 +11,7 @@ import pymysql
 import pytest
 
 from connect_py.app.services.mysql import MySqlAddress
-from connectors.engine.relational.table import TableId
+from connectors.engine.relational.tables import TableId
 from connectors.mysql.ddl.statements import apply
 from connectors.mysql.model import MyColumn, Tables
 from connectors.mysql.server.connection import quote_name

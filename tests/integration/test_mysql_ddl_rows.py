@@ -18,7 +18,7 @@ import pytest
 
 from connect_py.api import JsonEncoding
 from connect_py.app.services.mysql import MySqlAddress
-from connectors.engine.relational.table import TableId
+from connectors.engine.relational.tables import TableId
 from connectors.engine.snapshot.initial.run import Marker
 from connectors.mysql.config import parse_config
 from connectors.mysql.ddl.statements import apply

@@ -14,7 +14,7 @@ import pytest
 
 from connect_py.app.services.postgres import PostgresAddress
 from connect_py.errors import ConfigError
-from connectors.engine.signal import processor
+from connectors.engine.signal import actions
 from connectors.engine.signal.records import Signal
 from connectors.engine.snapshot import modes
 from tests.fix_postgres import postgres_source
@@ -145,7 +145,7 @@ def test_a_package_adds_a_signal(
     postgres: PostgresAddress, database: str, tag: str, connection: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Signal] = []
-    monkeypatch.setattr(processor, "extensions", lambda group: [FakeEntry("refresh-cache", seen.append)])
+    monkeypatch.setattr(actions, "extensions", lambda group: [FakeEntry("refresh-cache", seen.append)])
     connection.execute("CREATE TABLE signal (id varchar(64) PRIMARY KEY, type varchar(32), data varchar(2048))")
     with start(postgres, database, tag, signal_data_collection="public.signal") as task:
         connection.execute("INSERT INTO signal VALUES ('1', 'refresh-cache', '{\"of\": \"t\"}')")

@@ -17,10 +17,9 @@ from connect_py.kafka.admin import KafkaAdmin
 from connect_py.kafka.client import internal_properties
 from connect_py.kafka.shared_log import KafkaLog, LogRecord
 from offsets.config_store import KafkaConfigStore
-from offsets.offset_store import KafkaOffsetStore
+from offsets.offset_store import KafkaOffsetStore, TaskOffsetWriter
 from offsets.schema_history import KafkaSchemaHistory
 from offsets.status_store import KafkaStatusStore
-from offsets.writer import TaskOffsetWriter
 from tests.contract.test_config_store import Listener
 from tests.fix_kafka import Kafka
 

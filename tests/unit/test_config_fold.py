@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from connect_py.api.storage import ClusterConfig, RestartRequest, TargetState
 from connect_py.errors import DataError
-from offsets.config_records import (
+from offsets.config_store import (
     Change,
     ConfigFold,
     Notice,

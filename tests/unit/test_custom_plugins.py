@@ -17,9 +17,8 @@ from connect_py.data import Schema, Struct, Type
 from connect_py.data.schema import struct
 from connect_py.errors import ConfigError, DataError
 from connectors.engine.plugins.custom_converters import CustomConverters
-from connectors.engine.plugins.post_processors import PostProcessors
-from connectors.engine.plugins.reselect import Reselect
-from connectors.engine.relational.table import Table, TableId
+from connectors.engine.plugins.post_processors import PostProcessors, Reselect
+from connectors.engine.relational.tables import Table, TableId
 from connectors.mysql.types.custom import JdbcSinkDataTypesConverter, TinyIntOneToBooleanConverter
 from connectors.postgres.config import parse_config, validate_config
 from connectors.postgres.tables import CapturedTable, TableFactory

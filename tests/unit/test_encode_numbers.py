@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from connectors.engine.encode.numbers import BASE64_OF_VARIABLE, PAIRS, base64_of_integer
+from connectors.engine.encode.values import BASE64_OF_VARIABLE, PAIRS, base64_of_integer
 
 BOUNDS = [0, 0x7F, 0x80, 0x7FFF, 0x8000, 0x7FFFFF, 0x800000, 0x7FFFFFFF, 0x80000000, 1 << 63, 1 << 200]
 

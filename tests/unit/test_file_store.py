@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from connect_py.errors import ConfigError, ConnectError
-from offsets.file_store import FileOffsetStore
+from offsets.local_stores import FileOffsetStore
 
 
 def store(path: Path) -> FileOffsetStore:

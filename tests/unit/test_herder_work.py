@@ -16,7 +16,7 @@ from connect_py.errors import BadRequestError, ConflictError, RetriableError
 from connect_py.herder.assignment import SoleWorker
 from connect_py.herder.distributed import DistributedHerder
 from connect_py.plugins.registry import Plugins
-from offsets.memory import MemoryConfigStore, MemoryOffsetStore, MemoryStatusStore
+from offsets.local_stores import MemoryConfigStore, MemoryOffsetStore, MemoryStatusStore
 from tests.waiting import eventually
 
 CLASS = "test.Scripted"

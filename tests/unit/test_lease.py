@@ -16,7 +16,7 @@ from connect_py.errors import RetriableError
 from connect_py.herder.assignment import Takeover
 from connect_py.task import lease
 from connect_py.task.lease import Leases, lease_seconds, now
-from offsets.memory import MemoryStatusStore
+from offsets.local_stores import MemoryStatusStore
 from tests.waiting import eventually, let_time_pass
 
 LEASED = """

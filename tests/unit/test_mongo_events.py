@@ -13,8 +13,8 @@ from bson import Timestamp
 
 from connect_py.api import JsonEncoding
 from connect_py.errors import ConfigError, FatalTaskError, RetriableError
+from connectors.engine.batches import PendingRows
 from connectors.engine.metrics import StreamingMetrics
-from connectors.engine.pending import PendingRows
 from connectors.mongodb.collection import CollectionFactory
 from connectors.mongodb.config import parse_config
 from connectors.mongodb.position.offset import MongoOffset, ResumeToken

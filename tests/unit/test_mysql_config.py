@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from connect_py.errors import ConfigError, DataError
-from connectors.engine.relational.table import TableId
+from connectors.engine.relational.tables import TableId
 from connectors.engine.snapshot.incremental.java_object import JavaValue
 from connectors.engine.topic_naming import TopicNaming
 from connectors.mysql.config import parse_config

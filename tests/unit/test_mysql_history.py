@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from connect_py.errors import DataError
-from connectors.engine.relational.table import TableId
+from connectors.engine.relational.tables import TableId
 from connectors.mysql.ddl.statements import apply
 from connectors.mysql.model import Tables
 from connectors.mysql.schema.history import HistoryFold, HistoryRecord, apply_changes, parse_id, quoted_id

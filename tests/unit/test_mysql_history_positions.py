@@ -9,7 +9,7 @@ import pytest
 
 from connectors.mysql.position.offset import MySqlOffset
 from connectors.mysql.schema.history import is_at_or_before
-from offsets.pretty_json import pretty_json
+from offsets.schema_history import pretty_json
 
 A = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 B = "00000000-0000-0000-0000-00000000000b"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from connect_py.errors import ConfigError, FatalTaskError
-from connectors.engine.relational.table import TableId
+from connectors.engine.relational.tables import TableId
 from connectors.mysql.config import parse_config, validate_config
 from connectors.mysql.connector import MariaDbConnector, MySqlConnector
 from connectors.mysql.preparation import check_number

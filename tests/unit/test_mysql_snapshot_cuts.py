@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from connectors.engine.relational.table import TableId
+from connectors.engine.relational.tables import TableId
 from connectors.engine.snapshot.initial.progress import FIELD, Chunk, KeyRange
 from connectors.mysql.model import MyColumn, MyTable
 from connectors.mysql.position.offset import MySqlOffset

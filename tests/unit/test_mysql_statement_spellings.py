@@ -1,6 +1,6 @@
 """Spellings of statements that the reference cannot read, or reads into wrong columns; parity holds all others."""
 
-from connectors.engine.relational.table import TableId
+from connectors.engine.relational.tables import TableId
 from connectors.mysql.ddl.statement_text import normalised
 from connectors.mysql.ddl.statements import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, apply
 from connectors.mysql.model import MyTable, Tables

@@ -8,9 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connect_py.errors import ConfigError
-from connectors.engine.relational.filters import NameFilter, TableFilters, parse_regexes
-from connectors.engine.relational.keys import ENTRY, KeyRules
-from connectors.engine.relational.table import Table, TableId
+from connectors.engine.relational.tables import ENTRY, KeyRules, NameFilter, Table, TableFilters, TableId, parse_regexes
 
 
 class Named:

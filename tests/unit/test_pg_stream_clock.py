@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from connectors.engine.pending import PendingRows
+from connectors.engine.batches import PendingRows
 from connectors.postgres.errors import ServerError
 from connectors.postgres.position.offset import PostgresOffset
 from connectors.postgres.position.stream_position import StreamPosition

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from connect_py.api import JsonEncoding
-from connectors.engine.relational.table import Table, TableId
+from connectors.engine.relational.tables import Table, TableId
 from connectors.postgres.config import parse_config
 from connectors.postgres.stream.opening import is_changed
 from connectors.postgres.stream.pgoutput import Relation, RelationColumn

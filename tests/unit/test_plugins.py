@@ -19,7 +19,7 @@ from connect_py.host.connectors import ConnectorHost
 from connect_py.plugins.registry import PluginEntry, Plugins, discover
 from connect_py.plugins.versions import VersionNotFoundError, compare_versions, parse_requirement
 from connect_py.task.chain import converter, transform_steps
-from offsets.memory import MemoryStatusStore
+from offsets.local_stores import MemoryStatusStore
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 ROUTER = "org.apache.kafka.connect.transforms.RegexRouter"

@@ -15,12 +15,12 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 
 from connect_py.app.services.memory_herder import MemoryHerder
 from connect_py.errors import ConfigError
-from rest_api import RestConfig, Server, create_admin_app, create_app, protocol
-from rest_api import body as body_module
+from rest_api import RestConfig, Server, create_admin_app, create_app
+from rest_api import request as body_module
+from rest_api import server as protocol
 from rest_api.basic_auth import EXTENSION, BasicAuth, jaas_path, parse_jaas
-from rest_api.gate import Gate
-from rest_api.listeners import parse_listeners
-from rest_api.tls import openssl_cipher
+from rest_api.listeners import openssl_cipher, parse_listeners
+from rest_api.waiting import Gate
 from tests.certificates import Identity
 
 PASSWORD = "pass-of-the-store"

@@ -13,9 +13,9 @@ from connect_py.errors import ConfigError, ConflictError, ConnectError
 from connect_py.herder.base import Health
 from connect_py.log.levels import Loggers
 from rest_api import RestConfig, Server, create_app, serve
-from rest_api.errors import ENDING
-from rest_api.gate import Gate
 from rest_api.listeners import parse_listeners
+from rest_api.models import ENDING
+from rest_api.waiting import Gate
 
 CONFIG = {"connector.class": CLASS, "topic": "lines", "tasks.max": "2"}
 JSON = {"Content-Type": "application/json"}

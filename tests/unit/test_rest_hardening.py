@@ -20,9 +20,8 @@ from connect_py.app.services.memory_herder import MemoryHerder
 from connect_py.errors import ConfigError
 from connect_py.herder.base import ConfigInfos
 from rest_api import RestConfig, Server, create_admin_app, create_app
-from rest_api.basic_auth import BasicAuth
-from rest_api.logins import BURST, Logins, hashed
-from rest_api.rooms import CHECKS
+from rest_api.basic_auth import BURST, BasicAuth, Logins, hashed
+from rest_api.waiting import CHECKS
 
 Start = Callable[..., int]
 

@@ -24,7 +24,7 @@ from connect_py.host.process import Exited, TaskProcess, spawn
 from connect_py.host.tasks import TaskHost, TaskSpec
 from connect_py.task.control import TaskControl
 from connect_py.task.main import _Channel
-from offsets.memory import MemoryStatusStore
+from offsets.local_stores import MemoryStatusStore
 from tests import waiting
 
 #: Speaks the protocol of `connect_py.task.main` without a connector.

@@ -13,9 +13,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from connect_py.errors import ConfigError, RetriableError
-from connectors.engine.signal.actions import BlockingRequest, require_snapshot, require_stop, standard_actions
+from connectors.engine.signal.actions import BlockingRequest, SignalProcessor, require_snapshot, require_stop, standard_actions
 from connectors.engine.signal.channels import FileChannel
-from connectors.engine.signal.processor import SignalProcessor
 from connectors.engine.signal.records import SignalRecord, parse_document
 from connectors.engine.snapshot.incremental.machine import MOST_LOSSES
 from tests.snapshot_run import Run, Table

@@ -22,7 +22,7 @@ METADATA = "importlib.metadata"
     ],
 )
 def test_a_source_task_is_spared_what_its_configuration_may_not_need(task: str, spared: list[str]) -> None:
-    imports = f"import connect_py.app.commands.task, connect_py.task.source, connect_py.task.chain, offsets.writer, {task}"
+    imports = f"import connect_py.app.commands.task, connect_py.task.source, connect_py.task.chain, offsets.offset_store, {task}"
     found = f"import sys\nprint(*[name for name in {spared} if name in sys.modules])"
     out = subprocess.run([sys.executable, "-c", f"{imports}\n{found}"], capture_output=True, text=True, check=True)
     assert out.stdout.split() == []

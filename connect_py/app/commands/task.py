@@ -11,7 +11,7 @@ from connect_py.task.main import main as task_main
 
 #: What most tasks need. What only some need (registries, SQLAlchemy, Spark) takes long to import or much memory, and stays with them.
 _PRELOADED = (
-    "offsets.writer",
+    "offsets.offset_store",
     "connect_py.kafka.admin",
     "connect_py.kafka.consumer",
     "connect_py.converters.json_converter",
@@ -37,6 +37,6 @@ def task(arguments: Sequence[str], _usage: str) -> int:
 
 
 def _offset_writer(worker: Mapping[str, str], connector: str, task: int) -> OffsetWriter:
-    from offsets.writer import TaskOffsetWriter
+    from offsets.offset_store import TaskOffsetWriter
 
     return TaskOffsetWriter(worker, connector, task)

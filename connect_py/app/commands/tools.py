@@ -26,7 +26,7 @@ def password(arguments: Sequence[str], usage: str) -> int:
 
 
 def _print(chosen: argparse.Namespace) -> int:
-    from rest_api.logins import hashed
+    from rest_api.basic_auth import hashed
 
     given = getpass.getpass(f"Password of {chosen.user}: ") if sys.stdin.isatty() else sys.stdin.readline().rstrip("\r\n")
     if not given:

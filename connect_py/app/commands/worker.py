@@ -94,8 +94,8 @@ def _run(build: _Build, properties: Mapping[str, str], connector_files: Sequence
     from connect_py.config.worker_warnings import worker_warnings
     from rest_api.app import create_admin_app, create_app, create_metrics_app
     from rest_api.config import RestConfig
-    from rest_api.gate import Gate
     from rest_api.server import Server
+    from rest_api.waiting import Gate
 
     starting, stop, is_deaf = threading.Event(), threading.Event(), threading.Event()
     starting.set()
@@ -234,8 +234,7 @@ def _standalone(worker: WorkerConfig, worker_id: str) -> DistributedHerder:
     from connect_py.herder.standalone import StandaloneHerder
     from connect_py.kafka.admin import KafkaAdmin
     from connect_py.kafka.client import internal_properties
-    from offsets.file_store import FileOffsetStore
-    from offsets.memory import MemoryConfigStore, MemoryStatusStore
+    from offsets.local_stores import FileOffsetStore, MemoryConfigStore, MemoryStatusStore
 
     admin = KafkaAdmin(internal_properties(worker.raw, "shared-admin"))
     return StandaloneHerder(

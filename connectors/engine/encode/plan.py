@@ -1,15 +1,16 @@
-"""How one column's text becomes JSON text: the part of the writer that a connector's value conversions provide (performance.md §6.1).
+"""How one column's text becomes JSON text: the part of the writer that a connector's value conversions provide.
 
-Every reader (COPY text, pgoutput text) hands over a column's text as a str, and a `ColumnPlan` says what to write for it. `convert` is the
-authority: any text the server may send. `quick` is a Python expression for the usual texts, pasted into the table's generated function so
-that no call is made for a column; it must give exactly what `convert` gives, or raise, in which case the row takes the careful way.
+Every reader (COPY text, pgoutput text, binlog) hands over a column's text as a str, and a `ColumnPlan` says what to write for it. `convert`
+is the authority: any text the server may send. `quick` is a Python expression for the usual texts, pasted into the table's generated
+function so that no call is made for a column; it must give exactly what `convert` gives, or raise, in which case the row takes the careful
+way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from connect_py.data import Schema
 
@@ -104,3 +105,17 @@ class ColumnPlan:
     def of_key(self) -> ColumnPlan:
         """The plan by which keys show the column."""
         return self.in_key or self
+
+
+class Unchanged:
+    """A value that an update did not touch and the source did not send."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "UNCHANGED"
+
+
+UNCHANGED: Final = Unchanged()
+#: A column's text, None for NULL.
+Text = str | None | Unchanged

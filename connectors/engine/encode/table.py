@@ -18,13 +18,11 @@ from connect_py.converters.json_write import quote
 from connect_py.data import Schema
 from connect_py.data.schema import STRING
 from connectors.engine import envelope
-from connectors.engine.encode.fused import FusedSource, fused_text, wanted_forms
-from connectors.engine.encode.fused_rows import FusedRows
+from connectors.engine.encode.fused import FusedRows, FusedSource, fused_text, wanted_forms
 from connectors.engine.encode.generate import RowPlan, source_text
 from connectors.engine.encode.names import Names
-from connectors.engine.encode.plan import ColumnPlan, Stored
+from connectors.engine.encode.plan import UNCHANGED, ColumnPlan, Stored, Text
 from connectors.engine.encode.slow import Encoded, Slow, null_text, plain_size, quick_quote
-from connectors.engine.encode.texts import UNCHANGED, Text
 
 _BEFORE = b'"before":null,"after":'
 

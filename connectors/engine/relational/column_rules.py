@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from connect_py.converters.json_write import WriteOptions, encode_value, quote
 from connect_py.data import Type
 from connect_py.errors import ConfigError
-from connectors.engine.encode.numbers import base64_of_bytes
 from connectors.engine.encode.plan import ColumnPlan, Convert
-from connectors.engine.relational.filters import matches_any, parse_regexes
+from connectors.engine.encode.values import base64_of_bytes
+from connectors.engine.relational.tables import matches_any, parse_regexes
 
 #: The longest text that Java's serialisation writes with two bytes of length.
 _SHORT_UTF = 0xFFFF

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from connect_py.api import JsonEncoding
 from connect_py.api.record import EncodedRow
 from connectors.engine.metrics import SnapshotMetrics
-from connectors.engine.notification.events import InitialEvents
+from connectors.engine.notifications import InitialEvents
 from connectors.engine.snapshot.initial.plan import NEVER_CUT, ChunkPlan, chunk_rows
 from connectors.engine.snapshot.initial.progress import Chunk, SnapshotProgress
 from connectors.engine.snapshot.initial.run import ChunkedSnapshot, SnapshotReading, SnapshotRun

@@ -26,11 +26,11 @@ from pymongo.errors import PyMongoError
 from connect_py.api.record import EncodedRow
 from connect_py.converters.json_write import quote
 from connect_py.errors import FatalTaskError
+from connectors.engine.batches import PendingRows
+from connectors.engine.metadata_records import TransactionMonitor
 from connectors.engine.metrics import StreamingMetrics
-from connectors.engine.pending import PendingRows
 from connectors.engine.signal.records import SignalRecord, inserted
 from connectors.engine.snapshot.incremental.contract import CLOSE, OPEN, Watermarks
-from connectors.engine.transactions import TransactionMonitor
 from connectors.mongodb.capture import Capture, split_namespace
 from connectors.mongodb.collection import Collection, CollectionFactory
 from connectors.mongodb.config import MongoConfig

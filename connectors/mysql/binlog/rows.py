@@ -15,7 +15,7 @@ from typing import Any
 
 from connect_py.data.java_text import double_text, float_text
 from connectors.engine.encode.names import Names
-from connectors.engine.encode.texts import UNCHANGED, Text
+from connectors.engine.encode.plan import UNCHANGED, Text
 from connectors.mysql.binlog import values
 from connectors.mysql.binlog.charsets import decoder
 from connectors.mysql.binlog.codes import ColumnType, MalformedEventError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from connectors.engine.relational.table import TableId
+from connectors.engine.relational.tables import TableId
 from connectors.mysql.ddl.lexer import NAME_CHARACTER, DdlError, Reader, tokens_of, without_surroundings
 from connectors.mysql.ddl.tables import alter_table, create_table, read_key_columns
 from connectors.mysql.model import Change, Tables, with_unique_key

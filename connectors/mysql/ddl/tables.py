@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from connectors.engine.relational.table import TableId
+from connectors.engine.relational.tables import TableId
 from connectors.mysql.ddl.columns import read_default, read_definition
 from connectors.mysql.ddl.lexer import DdlError, Reader
 from connectors.mysql.model import Change, MyColumn, MyTable, Tables, placed, with_key, with_unique_key

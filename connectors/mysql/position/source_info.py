@@ -5,7 +5,7 @@ from __future__ import annotations
 from connect_py.converters.json_write import quote
 from connect_py.data import Schema
 from connect_py.data.schema import INT32, INT64, OPTIONAL_INT64, OPTIONAL_STRING, STRING
-from connectors.engine.source_info import source_schema
+from connectors.engine.envelope import source_schema
 
 
 def block_schema(connector: str) -> Schema:

@@ -15,12 +15,11 @@ from dataclasses import dataclass, replace
 from connect_py.api import ConvertedColumn, Route
 from connect_py.api.record import JsonEncoding
 from connect_py.errors import DataError
-from connectors.engine.encode.plan import ColumnPlan
+from connectors.engine.encode.plan import ColumnPlan, Text
 from connectors.engine.encode.table import TableEncoder
-from connectors.engine.encode.texts import Text
-from connectors.engine.plugins.reselect import Fill, NotReadError, Reselect
+from connectors.engine.plugins.post_processors import Fill, NotReadError, Reselect
 from connectors.engine.relational.column_rules import ColumnFacts
-from connectors.engine.relational.table import Table, TableId
+from connectors.engine.relational.tables import Table, TableId
 from connectors.engine.topic_naming import TopicNaming
 from connectors.mysql.binlog.rows import Meaning
 from connectors.mysql.config import MySqlConfig

@@ -16,7 +16,7 @@ from connect_py.converters.json_schema import schema_to_json
 from connect_py.converters.json_write import WriteOptions, payload_writer
 from connect_py.data import Schema, Type
 from connect_py.data.schema import INT32, INT64, OPTIONAL_STRING, STRING, Struct, array, struct
-from connectors.engine.relational.table import TableId
+from connectors.engine.relational.tables import TableId
 from connectors.mysql.ddl.lexer import without_surroundings
 from connectors.mysql.model import Change
 from connectors.mysql.schema.history import quoted_id, table_to_json

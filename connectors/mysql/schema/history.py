@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 
 from connect_py.errors import DataError
-from connectors.engine.relational.table import TableId
+from connectors.engine.relational.tables import TableId
 from connectors.mysql.ddl.lexer import DdlError
 from connectors.mysql.ddl.statements import apply, concerned_table
 from connectors.mysql.model import Change, MyColumn, MyTable, Tables

@@ -15,8 +15,7 @@ from typing import Any
 
 from connect_py.api.record import EncodedRow
 from connect_py.errors import DataError
-from connectors.engine.relational.filters import matches_any
-from connectors.engine.relational.table import TableId
+from connectors.engine.relational.tables import TableId, matches_any
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.ddl.lexer import DdlError
 from connectors.mysql.ddl.statement_text import normalised, without_settings

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from connect_py.errors import ConnectError, FatalTaskError
-from connectors.engine.relational.table import TableId
+from connectors.engine.relational.tables import TableId
 from connectors.engine.snapshot.incremental.contract import BusyError, UnknownCollectionError
 from connectors.mysql import errors
 from connectors.mysql.binlog.charsets import decoder

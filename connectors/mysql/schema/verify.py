@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 from connect_py.errors import ConnectError, DataError
-from connectors.engine.relational.table import TableId
+from connectors.engine.relational.tables import TableId
 from connectors.mysql.binlog.client import BinlogClient
 from connectors.mysql.binlog.events import Heartbeat, Query, Rotate
 from connectors.mysql.config import Heartbeats, MySqlConfig

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from connect_py.errors import FatalTaskError, RetriableError
-from connectors.engine.relational.table import TableId
+from connectors.engine.relational.tables import TableId
 from connectors.mysql import errors
 from connectors.mysql.config import MySqlConfig
 from connectors.mysql.errors import LostConnectionError, ServerError

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from connect_py.errors import FatalTaskError
-from connectors.engine.relational.table import TableId
+from connectors.engine.relational.tables import TableId
 from connectors.mysql.config import SYSTEM_DATABASES, MySqlConfig
 from connectors.mysql.errors import LostConnectionError, ServerError
 from connectors.mysql.position.gtid import GtidSet, MariadbGtidSet, Transactions, covers, parse_transactions, read_sources, starting_set

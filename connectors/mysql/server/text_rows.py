@@ -18,8 +18,7 @@ from io import StringIO
 
 from connectors.engine.encode.fused import FusedSource, Single
 from connectors.engine.encode.names import Names
-from connectors.engine.encode.plan import Stored
-from connectors.engine.encode.texts import Text
+from connectors.engine.encode.plan import Stored, Text
 
 #: Texts of a row, one a column.
 TextRow = tuple[Text, ...]

@@ -15,8 +15,8 @@ from typing import Any
 
 from connect_py.api.record import EncodedRow
 from connectors.engine.metrics import SnapshotMetrics
-from connectors.engine.notification.events import InitialEvents
-from connectors.engine.relational.table import TableId
+from connectors.engine.notifications import InitialEvents
+from connectors.engine.relational.tables import TableId
 from connectors.engine.snapshot.initial.progress import Chunk
 from connectors.engine.snapshot.initial.run import ChunkedSnapshot, whole_tables
 from connectors.engine.stored_offsets import BLOCKING

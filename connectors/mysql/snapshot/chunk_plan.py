@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from connect_py.errors import DataError
-from connectors.engine.relational.table import TableId
+from connectors.engine.relational.tables import TableId
 from connectors.engine.snapshot.chunks import Key, KeyColumn, SqlDialect, range_sql
 from connectors.engine.snapshot.initial.progress import WHOLE, Chunk, KeyRange
 from connectors.mysql.model import MyTable

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 from connect_py.api.record import EncodedRow
 from connect_py.errors import ConfigError
-from connectors.engine.encode.texts import Text
+from connectors.engine.encode.plan import Text
 from connectors.engine.envelope import tail
-from connectors.engine.relational.table import Table, TableId
+from connectors.engine.relational.tables import Table, TableId
 from connectors.engine.snapshot.chunks import ChunkQuery, KeyColumn, SqlDialect, order_sql, where_sql
 from connectors.engine.snapshot.incremental.contract import BusyError, Chunk, NoKeyError, UnknownCollectionError
 from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from connect_py.api.record import EncodedRow
 from connect_py.errors import ConnectError
-from connectors.engine.relational.table import TableId
+from connectors.engine.relational.tables import TableId
 from connectors.engine.snapshot.current_rows import PRESENT
 from connectors.engine.snapshot.incremental.contract import BusyError
 from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection

@@ -30,8 +30,8 @@ from dataclasses import replace
 from connect_py.api import JsonEncoding
 from connect_py.api.record import EncodedRow
 from connectors.engine.metrics import SnapshotMetrics
-from connectors.engine.notification.events import InitialEvents
-from connectors.engine.relational.table import TableId
+from connectors.engine.notifications import InitialEvents
+from connectors.engine.relational.tables import TableId
 from connectors.engine.snapshot.initial.progress import SnapshotProgress
 from connectors.engine.stored_offsets import INITIAL
 from connectors.mysql.config import MySqlConfig

@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from connect_py.api.record import EncodedRow
 from connect_py.errors import DataError
 from connectors.engine.batches import MAX_BYTES, rows_together
-from connectors.engine.encode.fused_rows import FusedRows
+from connectors.engine.encode.fused import FusedRows
 from connectors.engine.envelope import tail
 from connectors.engine.snapshot.initial.run import Marker
 from connectors.mysql.position.offset import EventPosition

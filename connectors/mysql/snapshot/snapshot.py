@@ -24,8 +24,8 @@ from connect_py.api import JsonEncoding
 from connect_py.api.record import EncodedRow
 from connectors.engine.batches import MAX_ROWS
 from connectors.engine.metrics import SnapshotMetrics
-from connectors.engine.notification.events import InitialEvents
-from connectors.engine.relational.table import TableId
+from connectors.engine.notifications import InitialEvents
+from connectors.engine.relational.tables import TableId
 from connectors.engine.snapshot.initial.plan import ChunkPlan, by_rows, chunk_rows
 from connectors.engine.snapshot.initial.progress import Chunk, SnapshotProgress
 from connectors.engine.snapshot.initial.run import ChunkedSnapshot, SnapshotReading, SnapshotRun

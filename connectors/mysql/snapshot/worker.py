@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from connect_py.api import JsonEncoding
-from connectors.engine.relational.table import TableId
+from connectors.engine.relational.tables import TableId
 from connectors.engine.snapshot.parallel import worker
 from connectors.mysql.config import MySqlConfig, parse_config
 from connectors.mysql.model import MyColumn, MyTable

@@ -19,16 +19,15 @@ from dataclasses import dataclass, replace
 
 from connect_py.api.record import EncodedRow
 from connect_py.errors import FatalTaskError
-from connectors.engine.encode.fused_rows import FusedRows
+from connectors.engine.encode.fused import FusedRows
+from connectors.engine.encode.plan import UNCHANGED, Text
 from connectors.engine.encode.slow import Encoded
-from connectors.engine.encode.texts import UNCHANGED, Text
-from connectors.engine.envelope import tail
+from connectors.engine.envelope import MovedRows, tail
+from connectors.engine.metadata_records import TransactionMonitor
 from connectors.engine.metrics import StreamingMetrics
-from connectors.engine.moved_rows import MovedRows
-from connectors.engine.plugins.reselect import Fill
-from connectors.engine.relational.table import TableId
+from connectors.engine.plugins.post_processors import Fill
+from connectors.engine.relational.tables import TableId
 from connectors.engine.signal.records import SignalRecord, deleted, inserted
-from connectors.engine.transactions import TransactionMonitor
 from connectors.mysql.binlog.codes import MalformedEventError
 from connectors.mysql.binlog.events import Header, Rows
 from connectors.mysql.binlog.fused import event_rows

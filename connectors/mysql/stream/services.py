@@ -18,8 +18,8 @@ from connect_py.api import SourceTaskContext
 from connect_py.api.record import EncodedRow
 from connect_py.errors import ConfigError, ConnectError
 from connectors.engine import services
-from connectors.engine.relational.table import TableId
-from connectors.engine.signal.processor import Action
+from connectors.engine.relational.tables import TableId
+from connectors.engine.signal.actions import Action
 from connectors.engine.signal.records import Signal
 from connectors.engine.snapshot.incremental.contract import SnapshotHooks, Watermarks, WrittenWatermarks
 from connectors.mysql.config import MySqlConfig

@@ -17,11 +17,10 @@ from dataclasses import replace
 
 from connect_py.api.record import EncodedRow
 from connect_py.errors import FatalTaskError
-from connectors.engine.batches import MAX_BYTES, MAX_ROWS
+from connectors.engine.batches import MAX_BYTES, MAX_ROWS, PendingRows
+from connectors.engine.metadata_records import TransactionMonitor
 from connectors.engine.metrics import StreamingMetrics
-from connectors.engine.pending import PendingRows
-from connectors.engine.relational.table import TableId
-from connectors.engine.transactions import TransactionMonitor
+from connectors.engine.relational.tables import TableId
 from connectors.mysql.binlog.client import BinlogClient
 from connectors.mysql.binlog.codes import EventType, MalformedEventError
 from connectors.mysql.binlog.events import (

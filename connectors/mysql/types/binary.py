@@ -10,11 +10,17 @@ from connect_py.converters.json_write import quote
 from connect_py.data import Schema, Type
 from connect_py.data.java_text import float_text
 from connect_py.data.schema import BYTES, FLOAT32, STRING, array
-from connectors.engine.encode.numbers import base64_of_bytes
 from connectors.engine.encode.plan import ColumnPlan, Unrepresentable
-from connectors.engine.values.binary import TEXT_OF_BYTES
-from connectors.engine.values.decimals import json_number
-from connectors.engine.values.shapes import EMPTY_COLLECTION, POINT, point_object, spatial_object, spatial_schema
+from connectors.engine.encode.values import (
+    EMPTY_COLLECTION,
+    POINT,
+    TEXT_OF_BYTES,
+    base64_of_bytes,
+    json_number,
+    point_object,
+    spatial_object,
+    spatial_schema,
+)
 from connectors.mysql.model import MyColumn
 from connectors.mysql.types.base import Family, ValueOptions
 

@@ -16,7 +16,7 @@ from connect_py.api import Conversion, ConvertedColumn, CustomConverter
 from connect_py.data import Schema, Type
 from connect_py.errors import ConfigError
 from connectors.engine.encode.plan import StandsForNull
-from connectors.engine.relational.filters import matches_any, parse_regexes
+from connectors.engine.relational.tables import matches_any, parse_regexes
 from connectors.mysql.types.temporal import days_of_date, micros_of_datetime
 
 

@@ -12,8 +12,7 @@ from typing import Final
 from connect_py.data import Schema, Type
 from connect_py.data.schema import DATE, TIME, TIMESTAMP
 from connectors.engine.encode.plan import ColumnPlan, StandsForNull, Stored, Unrepresentable
-from connectors.engine.encode.temporal import days_from_civil
-from connectors.engine.values.iso import iso_date, iso_time, iso_timestamp
+from connectors.engine.encode.values import days_from_civil, iso_date, iso_time, iso_timestamp
 from connectors.mysql.model import MyColumn
 from connectors.mysql.types.base import BoundedCache, Family, ValueOptions
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from connect_py.converters.json_write import quote
 from connect_py.data.schema import OPTIONAL_INT64, OPTIONAL_STRING, STRING
-from connectors.engine.source_info import source_schema
+from connectors.engine.envelope import source_schema
 
 SOURCE_SCHEMA = source_schema(
     "postgresql",

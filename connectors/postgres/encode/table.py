@@ -22,10 +22,10 @@ from connect_py.api.record import EncodedRow
 from connect_py.errors import DataError
 from connectors.engine.encode.generate import RowPlan, Writer, checked_variables, variables
 from connectors.engine.encode.names import Names
+from connectors.engine.encode.plan import UNCHANGED, Text
 from connectors.engine.encode.slow import Encoded
 from connectors.engine.encode.table import TableEncoder
-from connectors.engine.encode.texts import UNCHANGED, Text
-from connectors.engine.plugins.reselect import Fill
+from connectors.engine.plugins.post_processors import Fill
 from connectors.postgres.encode.tuples import MARK, SHORT_MARK, read_copy_line, read_tuple, split_tuple
 
 

@@ -10,7 +10,7 @@ import re
 import struct
 
 from connect_py.errors import DataError
-from connectors.engine.encode.texts import UNCHANGED, Text
+from connectors.engine.encode.plan import UNCHANGED, Text
 
 #: Stands before every value that was sent, in a message of less than 64 KiB: the kind, and the upper half of the length. No text of
 #: PostgreSQL holds NUL, so it stands nowhere else.

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from connectors.engine.relational.table import Table, TableId
+from connectors.engine.relational.tables import Table, TableId
 from connectors.postgres.position.offset import parse_lsn
 from connectors.postgres.server.connection import Connection, placeholders, quote_literal
 from connectors.postgres.types.columns import IDENTITY_DEFAULT, BaseType, PgColumn

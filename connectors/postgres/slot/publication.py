@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection, Sequence
 
 from connect_py.errors import FatalTaskError, noted
-from connectors.engine.relational.table import TableId
+from connectors.engine.relational.tables import TableId
 from connectors.postgres.errors import ServerError, translate
 from connectors.postgres.server.catalog import ServerState
 from connectors.postgres.server.connection import Connection, quote_literal, quote_name

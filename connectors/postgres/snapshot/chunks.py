@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from connect_py.api.record import EncodedRow
 from connect_py.errors import ConfigError, ConnectError
 from connectors.engine.envelope import tail
-from connectors.engine.relational.table import Table, TableId
+from connectors.engine.relational.tables import Table, TableId
 from connectors.engine.signal.records import DEFECTS
 from connectors.engine.snapshot.chunks import ChunkQuery, Key, KeyColumn, SqlDialect, order_sql, range_sql, where_sql
 from connectors.engine.snapshot.incremental.contract import BusyError, Chunk, NoKeyError, UnknownCollectionError

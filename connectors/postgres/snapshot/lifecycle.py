@@ -43,9 +43,8 @@ from dataclasses import replace
 
 from connect_py.api.record import EncodedRow
 from connectors.engine.metrics import SnapshotMetrics
-from connectors.engine.notification.events import InitialEvents
-from connectors.engine.relational.filters import compile_java_regex
-from connectors.engine.relational.table import TableId
+from connectors.engine.notifications import InitialEvents
+from connectors.engine.relational.tables import TableId, compile_java_regex
 from connectors.engine.signal.actions import BlockingRequest
 from connectors.engine.snapshot.initial.progress import SnapshotProgress
 from connectors.engine.stored_offsets import BLOCKING, INITIAL

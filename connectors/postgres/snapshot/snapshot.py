@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 
 from connect_py.api.record import EncodedRow
 from connectors.engine.metrics import SnapshotMetrics
-from connectors.engine.notification.events import InitialEvents
-from connectors.engine.relational.table import TableId
+from connectors.engine.notifications import InitialEvents
+from connectors.engine.relational.tables import TableId
 from connectors.engine.snapshot.chunks import KeyColumn, range_sql
 from connectors.engine.snapshot.initial.plan import NEVER_CUT, ChunkPlan, chunk_rows
 from connectors.engine.snapshot.initial.progress import Chunk, SnapshotProgress

@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 
 from connect_py.api import JsonEncoding
 from connectors.engine.metrics import StreamingMetrics
-from connectors.engine.relational.filters import compile_java_regex
-from connectors.engine.relational.table import Table, TableId
+from connectors.engine.relational.tables import Table, TableId, compile_java_regex
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.errors import ServerError
 from connectors.postgres.position.offset import PostgresOffset, format_lsn

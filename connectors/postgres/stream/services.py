@@ -15,7 +15,7 @@ from typing import Any
 from connect_py.api import SourceTaskContext
 from connect_py.api.record import EncodedRow
 from connectors.engine import services
-from connectors.engine.relational.table import TableId
+from connectors.engine.relational.tables import TableId
 from connectors.engine.snapshot.incremental.contract import SnapshotHooks, Watermarks, WrittenWatermarks
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.errors import ServerError, translate

@@ -21,12 +21,10 @@ from connect_py.converters.json_schema import schema_to_json
 from connect_py.converters.json_write import quote
 from connect_py.data.schema import OPTIONAL_BYTES, OPTIONAL_INT64, OPTIONAL_STRING, STRING, struct
 from connect_py.errors import DataError
-from connectors.engine.batches import MAX_BYTES, MAX_ROWS
-from connectors.engine.envelope import TRANSACTION_SCHEMA, tail
+from connectors.engine.batches import MAX_BYTES, MAX_ROWS, PendingRows
+from connectors.engine.envelope import TRANSACTION_SCHEMA, MovedRows, tail
 from connectors.engine.metrics import StreamingMetrics
-from connectors.engine.moved_rows import MovedRows
-from connectors.engine.pending import PendingRows
-from connectors.engine.relational.filters import NameFilter
+from connectors.engine.relational.tables import NameFilter
 from connectors.postgres.encode.source_info import SOURCE_SCHEMA, SourceBlock
 from connectors.postgres.encode.table import KeyChange
 from connectors.postgres.errors import ServerError

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from connectors.engine.relational.table import TableId
+from connectors.engine.metadata_records import TransactionMonitor
+from connectors.engine.relational.tables import TableId
 from connectors.engine.signal.records import SignalRecord, deleted, inserted
-from connectors.engine.transactions import TransactionMonitor
 from connectors.postgres.encode.table import KeyChange, PostgresEncoder
 from connectors.postgres.encode.tuples import read_tuple
 from connectors.postgres.position.stream_position import StreamPosition

@@ -8,9 +8,8 @@ from functools import cache
 from connect_py.converters.json_write import quote
 from connect_py.data import Schema, Type
 from connect_py.data.schema import BOOLEAN, BYTES, STRING
-from connectors.engine.encode.numbers import base64_of_bytes
 from connectors.engine.encode.plan import ColumnPlan, Unrepresentable
-from connectors.engine.values.binary import TEXT_OF_BYTES
+from connectors.engine.encode.values import TEXT_OF_BYTES, base64_of_bytes
 from connectors.postgres.types.base import Family, RootType, ValueOptions
 
 

@@ -17,8 +17,8 @@ from hashlib import md5
 
 from connect_py.converters.json_write import quote
 from connect_py.data.schema import STRING, array
-from connectors.engine.encode.numbers import base64_of_bytes
 from connectors.engine.encode.plan import ColumnPlan, Convert, Unrepresentable
+from connectors.engine.encode.values import base64_of_bytes
 from connectors.postgres.types import binary, extensions, numbers, temporal, text
 from connectors.postgres.types.base import IDENTITY_DEFAULT, BaseType, Family, PgColumn, RootType, ValueOptions
 from connectors.postgres.types.binary import bytea, placeholder_bytes, unknown

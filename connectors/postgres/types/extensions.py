@@ -9,7 +9,7 @@ from struct import pack, unpack_from
 from connect_py.data.java_text import double_text, float_text
 from connect_py.data.schema import FLOAT32, FLOAT64, INT16, array, map_of, struct
 from connectors.engine.encode.plan import ColumnPlan, Unrepresentable
-from connectors.engine.values.shapes import EMPTY_COLLECTION, POINT, point_object, spatial_object, spatial_schema
+from connectors.engine.encode.values import EMPTY_COLLECTION, POINT, point_object, spatial_object, spatial_schema
 from connectors.postgres.types.base import Family, RootType, ValueOptions
 
 _POINT = re.compile(r"\(([^,()]+),([^,()]+)\)").fullmatch

@@ -12,9 +12,8 @@ from connect_py.converters.json_write import quote
 from connect_py.data import Schema
 from connect_py.data.java_text import double_text, float_text, reformat
 from connect_py.data.schema import BOOLEAN, BYTES, FLOAT32, FLOAT64, INT16, INT32, INT64, STRING, decimal_schema, struct
-from connectors.engine.encode.numbers import base64_of_integer
 from connectors.engine.encode.plan import ColumnPlan, Convert, Unrepresentable
-from connectors.engine.values.decimals import decimal_plan, json_number
+from connectors.engine.encode.values import base64_of_integer, decimal_plan, json_number
 from connectors.postgres.types.base import Family, RootType, ValueOptions
 
 VARIABLE_SCALE_DECIMAL = struct(

@@ -17,8 +17,7 @@ from typing import NamedTuple
 from connect_py.data import Schema, Type
 from connect_py.data.schema import DATE, TIME, TIMESTAMP
 from connectors.engine.encode.plan import ColumnPlan, Unrepresentable
-from connectors.engine.encode.temporal import civil_from_days, days_from_civil
-from connectors.engine.values.iso import iso_date, iso_time, iso_timestamp
+from connectors.engine.encode.values import civil_from_days, days_from_civil, iso_date, iso_time, iso_timestamp
 from connectors.postgres.types.base import Family, RootType, ValueOptions
 
 DATE_INFINITY = {"infinity": -2147472692, "-infinity": -2147472691}

@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from connect_py.errors import ConfigError, ConnectError, RetriableError
-from connectors.engine.notification.events import IncrementalEvents, ScanStatus
+from connectors.engine.notifications import IncrementalEvents, ScanStatus
 from connectors.engine.signal.records import DEFECTS
 from connectors.engine.snapshot.incremental.contract import (
     BusyError,

@@ -28,7 +28,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from connect_py.api.record import EncodedRow
 from connectors.engine.metrics import SnapshotMetrics
-from connectors.engine.notification.events import InitialEvents
+from connectors.engine.notifications import InitialEvents
 from connectors.engine.snapshot.initial.progress import WHOLE, Chunk, SnapshotProgress
 
 log = logging.getLogger(__name__)

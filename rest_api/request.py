@@ -1,19 +1,22 @@
-"""Bodies of requests: JSON, read whole, checked here, so that a client's mistake is a 400 with a sentence.
+"""What a request brings: its body, and the parts of its path and query string by JAX-RS's rules.
 
-The reference answers the same mistakes with a 500 and the text of its JSON library (docs/design.md, decision 6).
+Bodies are JSON, read whole and checked here, so that a client's mistake is a 400 with a sentence. The reference answers the same mistakes
+with a 500 and the text of its JSON library. The functions for parameters are coroutines because others would wait for a thread.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any
+from urllib.parse import unquote
 
-from fastapi import Depends, Request
+from fastapi import Depends, Path, Query, Request
 from starlette.requests import ClientDisconnect
 
-from connect_py.errors import BadRequestError, RestError
+from connect_py.errors import BadRequestError, NotFoundError, RestError
 
 #: Jetty's idle timeout: a client that has sent nothing of its body for so long is not waited for.
 _IDLE_SECONDS = 30.0
@@ -138,3 +141,52 @@ def _config_value(name: str, value: Any, what: str) -> str | None:
 def parse_config(body: bytes) -> dict[str, str | None]:
     """A body that is a configuration. Raises BadRequestError."""
     return config_map(_parse(body, numbers_as_text=True), "The request's body")
+
+
+_INT = range(-(2**31), 2**31)
+_TRIMMED = "".join(map(chr, range(0x21)))
+
+
+def _decode(text: str) -> str:
+    return unquote(text)  # the path is matched in its encoded form, so that a name may hold a slash
+
+
+async def _connector(connector: Annotated[str, Path(description="The connector's name, percent-encoded")]) -> str:
+    return _decode(connector)
+
+
+async def _task(task: Annotated[str, Path(description="The task's number, from 0")]) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]{1,10}", task) or int(task) not in _INT:
+        raise NotFoundError("HTTP 404 Not Found")
+    return int(task)
+
+
+async def _plugin(plugin: Annotated[str, Path(description="A plugin's class name or alias")]) -> str:
+    return _decode(plugin)
+
+
+async def _logger(logger: Annotated[str, Path(description="A logger's name")]) -> str:
+    return _decode(logger)
+
+
+Connector = Annotated[str, Depends(_connector)]
+Task = Annotated[int, Depends(_task)]
+Plugin = Annotated[str, Depends(_plugin)]
+Logger = Annotated[str, Depends(_logger)]
+#: `Boolean.valueOf`: only `true`, in any case, is true; see `is_true`.
+Flag = Annotated[str, Query(description="`true` or anything else for false")]
+
+
+def is_true(text: str) -> bool:
+    """`Boolean.valueOf`."""
+    return text.lower() == "true"
+
+
+def first(request: Request, name: str, default: str) -> str:
+    """The first value of a query parameter: JAX-RS takes it when a parameter comes twice, FastAPI the last one."""
+    return next(iter(request.query_params.getlist(name)), default)
+
+
+def java_trim(text: str) -> str:
+    """`String.trim`: takes away control characters and blanks, and no other white space."""
+    return text.strip(_TRIMMED)

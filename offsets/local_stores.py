@@ -1,22 +1,36 @@
-"""The stores without Kafka: configurations and statuses of a standalone worker, and all of them for tests.
+"""The stores without Kafka: configurations and statuses of a standalone worker in memory, its source offsets in a file
+(`MemoryConfigBackingStore.java`, `MemoryStatusBackingStore.java`, `FileOffsetBackingStore.java`), and all of them in memory for tests.
 
-They keep the same records and fold them with the same rules as their twins on Kafka, so they differ in nothing but durability
-(`MemoryConfigBackingStore.java`, `MemoryStatusBackingStore.java`). Listeners are called on the thread that wrote.
+The stores in memory keep the same records and fold them with the same rules as those on Kafka, so they differ in nothing but durability.
+Listeners are called on the thread that wrote.
+
+Java's offset file is a serialized `HashMap`, which nothing but that class reads; ours is text, one line a source partition, in the format
+of the offsets topic::
+
+    {"format":"connect-py offsets","version":1}
+    ["C",{"filename":"test.txt"}]<TAB>{"position":30}
+
+Keys and values are JSON without raw control characters, so neither holds a tab or a line break. A change writes the whole file next to the
+old one and renames it, so that a crash leaves the one or the other. A missing or empty file is an empty store; any other content is
+refused, because overwriting what cannot be read may lose somebody's offsets.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from connect_py.api.record import SourceOffset, SourcePartition
 from connect_py.api.storage import ClusterConfig, ConfigListener, OffsetStore, RestartRequest, Status, TargetState
-from connect_py.errors import ConnectError
-from offsets import config_records as records
-from offsets import status_records
+from connect_py.errors import ConfigError, ConnectError, DataError
+from offsets import config_store as records
+from offsets import status_store
+from offsets.keys import encode_json
 from offsets.offset_store import OffsetCache, offset_records
-from offsets.status_lookups import StatusLookups
+from offsets.status_store import StatusLookups
 
 
 class MemoryConfigStore:
@@ -103,37 +117,37 @@ class MemoryStatusStore(StatusLookups):
 
     def put_connector(self, name: str, status: Status, *, safe: bool = False) -> None:
         """Report; `safe` gives way to a newer report of another worker."""
-        self._put(status_records.ConnectorKey(name), status, safe)
+        self._put(status_store.ConnectorKey(name), status, safe)
 
     def put_task(self, connector: str, task: int, status: Status, *, safe: bool = False) -> None:
         """Report; `safe` gives way to a newer report of another worker."""
-        self._put(status_records.TaskKey(connector, task), status, safe)
+        self._put(status_store.TaskKey(connector, task), status, safe)
 
     def delete_connector(self, name: str) -> None:
         """Forget a connector's state."""
-        self._apply(status_records.ConnectorKey(name), None)
+        self._apply(status_store.ConnectorKey(name), None)
 
     def delete_task(self, connector: str, task: int) -> None:
         """Forget a task's state."""
-        self._apply(status_records.TaskKey(connector, task), None)
+        self._apply(status_store.TaskKey(connector, task), None)
 
     def put_topic(self, connector: str, task: int, topic: str) -> None:
         """Note that a task uses a topic."""
-        value = status_records.encode_topic(connector, task, topic, time.time_ns() // 1_000_000)
-        self._apply(status_records.TopicKey(connector, topic), value)
+        value = status_store.encode_topic(connector, task, topic, time.time_ns() // 1_000_000)
+        self._apply(status_store.TopicKey(connector, topic), value)
 
     def delete_topics(self, connector: str) -> None:
         """Forget the topics that the connector has used."""
         for topic in self.topics(connector):
-            self._apply(status_records.TopicKey(connector, topic), None)
+            self._apply(status_store.TopicKey(connector, topic), None)
 
-    def _put(self, key: status_records.StatusKey, status: Status, safe: bool) -> None:
+    def _put(self, key: status_store.StatusKey, status: Status, safe: bool) -> None:
         with self._lock:
-            if safe and not status_records.may_write_safely(self._cache.known(key), status):
+            if safe and not status_store.may_write_safely(self._cache.known(key), status):
                 return
-        self._apply(key, status_records.encode_status(status))
+        self._apply(key, status_store.encode_status(status))
 
-    def _apply(self, key: status_records.StatusKey | status_records.TopicKey, value: bytes | None) -> None:
+    def _apply(self, key: status_store.StatusKey | status_store.TopicKey, value: bytes | None) -> None:
         with self._lock:
             self._cache.apply(key.encode(), value)
 
@@ -202,3 +216,96 @@ class DirectOffsetWriter:
     def close(self, timeout: float) -> None:
         """Call what is done."""
         self.serve()
+
+
+FILENAME = "offset.storage.file.filename"
+
+_HEADER = encode_json({"format": "connect-py offsets", "version": 1})
+
+
+class FileOffsetStore:
+    """A `connect_py.api.storage.OffsetStore` in one file; only one worker may use it.
+
+    Args:
+        worker: worker properties, with `offset.storage.file.filename`.
+
+    Raises:
+        ConfigError: no file is named.
+    """
+
+    def __init__(self, worker: Mapping[str, str]) -> None:
+        name = worker.get(FILENAME, "").strip()
+        if not name:
+            raise ConfigError(f'Missing required configuration "{FILENAME}" which has no default value.')
+        self._path = Path(name)
+        self._lock = threading.Lock()
+        self._cache = OffsetCache()
+
+    def start(self) -> None:
+        """Read the file.
+
+        Raises:
+            ConfigError: it holds something else, a Java worker's offsets for instance; it is left as it is.
+        """
+        try:
+            data = self._path.read_bytes()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise ConfigError(f"The offset file '{self._path}' ({FILENAME}) cannot be read: {error.strerror}") from error
+        if not data:
+            return
+        header, *lines = data.rstrip(b"\n").split(b"\n")
+        if header != _HEADER:
+            kind = "was written by a Java worker" if data.startswith(b"\xac\xed") else "is no offset file"
+            raise ConfigError(f"'{self._path}' ({FILENAME}) {kind}; it was left as it is. Name another file, or move this one away.")
+        with self._lock:
+            for number, line in enumerate(lines, 2):
+                key, tab, value = line.partition(b"\t")
+                try:
+                    self._cache.apply(key, value if tab else b"")
+                except DataError as error:
+                    raise ConfigError(f"Line {number} of '{self._path}' ({FILENAME}) is damaged: {error}. It was left as it is.") from error
+
+    def stop(self) -> None:
+        """The file is always complete; there is nothing to close."""
+
+    def refresh(self, timeout: float) -> None:
+        """There is nobody else who writes."""
+
+    def of_connector(self, connector: str) -> list[tuple[SourcePartition, SourceOffset]]:
+        """Everything known of one connector."""
+        with self._lock:
+            return self._cache.of_connector(connector)
+
+    def put(self, connector: str, offsets: Sequence[tuple[SourcePartition, SourceOffset | None]]) -> None:
+        """Store offsets (None forgets one); returns when the file system holds them.
+
+        Raises:
+            DataError: a partition or offset that is no flat map of strings to primitives; nothing was written.
+            ConnectError: the file cannot be written; it holds the offsets before these, and so does the store.
+        """
+        found = offset_records(connector, offsets)
+        if not found:
+            return
+        with self._lock:
+            changed = self._cache.copy()
+            for key, value in found:
+                changed.apply(key, value)
+            self._save(changed)
+            self._cache = changed
+
+    def _save(self, cache: OffsetCache) -> None:
+        lines = [_HEADER, *(key + b"\t" + value for key, value in cache.records())]
+        beside = self._path.with_name(self._path.name + ".new")
+        try:
+            with open(beside, "wb") as file:
+                file.write(b"\n".join(lines) + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(beside, self._path)
+        except OSError as error:
+            raise ConnectError(
+                f"Offsets could not be written to '{self._path}' ({FILENAME}): {error.strerror}. It holds those of the last write that "
+                "succeeded."
+            ) from error

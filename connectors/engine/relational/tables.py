@@ -1,6 +1,8 @@
-"""Which schemas, tables and columns a connector sees (debezium-common §5.1; `io.debezium.relational.{Selectors,RelationalTableFilters}`).
+"""Tables as a relational connector knows them: their names and columns (`io.debezium.relational.{TableId,Table,Column}`), which of them it
+captures (`Selectors`, `RelationalTableFilters`), and which columns make a record's key (`Key.CustomKeyMapper`). Values; nothing of one
+database.
 
-Every list is comma-separated Java regexes that must match a whole name, in any case; a literal comma is written ``\\,``.
+Every list is comma-separated Java regexes that must match a whole name, ignoring case; a literal comma is written ``\\\\,``.
 """
 
 from __future__ import annotations
@@ -8,9 +10,56 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Generic, Protocol, TypeVar
 
 from connect_py.data import java_regex
-from connectors.engine.relational.table import TableId
+from connect_py.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TableId:
+    """A table's name; its text is what filters, statements of users and topic names see: `schema.table`."""
+
+    schema: str
+    table: str
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.table}"
+
+
+class Column(Protocol):
+    """What this package needs to know of a column; a connector's own class says more (its type)."""
+
+    @property
+    def name(self) -> str:
+        """As the server spells it."""
+        ...
+
+
+C = TypeVar("C", bound=Column)
+
+
+@dataclass(frozen=True)
+class Table(Generic[C]):
+    """A table's structure.
+
+    Attributes:
+        columns: in the table's order.
+        key: names of the columns of the primary key, or of the first usable unique index, in key order; empty without one.
+    """
+
+    id: TableId
+    columns: tuple[C, ...]
+    key: tuple[str, ...] = ()
+
+    @cached_property
+    def _by_name(self) -> dict[str, C]:
+        return {column.name: column for column in self.columns}
+
+    def column(self, name: str) -> C | None:
+        """A column by its exact name."""
+        return self._by_name.get(name)
 
 
 def parse_regexes(text: str | None) -> list[re.Pattern[str]]:
@@ -103,3 +152,42 @@ class TableFilters:
         """The tables that notifications of an initial snapshot name as its own: with forced ones, which it does not read, unless
         `snapshot.include.collection.list` leaves them out."""
         return [str(table) for table in captured if self.snapshot(str(table))]
+
+
+#: As Debezium's error shows it.
+ENTRY = r"^\s*([^:]+):([^:,]+(,[^:,]+)*)\s*$"
+#: The same with one way to match: the other takes minutes for a long value of blanks.
+_ENTRY = re.compile(r"([^:]+):([^:,]+(?:,[^:,]+)*)")
+
+
+@dataclass(frozen=True)
+class KeyRules:
+    """`message.key.columns`: for tables that match, these columns in this order instead of the primary key."""
+
+    rules: tuple[tuple[re.Pattern[str], str], ...] = ()
+
+    @classmethod
+    def parse(cls, text: str | None) -> KeyRules:
+        """From ``<table regex>:<column>,<column>;<table regex>:<column>``. Raises ConfigError."""
+        if text is None:
+            return cls()
+        if not text.strip():
+            raise ConfigError("Must not be empty")
+        return cls(tuple(rule for entry in text.split(";") for rule in cls.parse_entry(entry)))
+
+    @staticmethod
+    def parse_entry(entry: str) -> list[tuple[re.Pattern[str], str]]:
+        """One ``<table regex>:<column>,<column>``. Raises ConfigError."""
+        found = _ENTRY.fullmatch(entry)
+        if not found:
+            raise ConfigError(f"{entry} has an invalid format (expecting '{ENTRY}')")
+        table = found[1].lstrip() or found[1][-1]
+        # Debezium joins table and column into one regex, so that a `.` between them is any character
+        return [(compile_java_regex(f"{table}.{column.strip()}"), column) for column in found[2].strip().split(",")]
+
+    def columns(self, table: Table[C]) -> tuple[str, ...]:
+        """Names of the key's columns in key order; empty when records have no key."""
+        chosen: list[str] = []
+        for pattern, _ in self.rules:
+            chosen += [c.name for c in table.columns if c.name not in chosen and pattern.fullmatch(f"{table.id}.{c.name}")]
+        return tuple(chosen) or table.key

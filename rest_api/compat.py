@@ -4,23 +4,32 @@ In this order: a head that is too long (414, 431), a path that cannot be read (4
 that is no JSON (415), an answer that the client would not take (406), a client that may not call (401). OPTIONS is answered here, HEAD is
 served from GET. Paths go on in their encoded form, without a trailing slash and without matrix parameters, so that a connector's name may
 hold anything, a slash too; `params.py` decodes it.
+
+Headers that the worker's owner wants on every answer: `response.http.headers.config`.
+
+It holds rules `[set|add|setDate|addDate] Name:value`, separated by commas; a rule that itself has a comma is put in double quotes
+(`RestServerConfig.java`, Jetty's HeaderFilter). A date is the given number of milliseconds after the answer.
 """
 
 from __future__ import annotations
 
+import csv
 import http
 import re
+import time
 from collections.abc import Iterable
+from dataclasses import dataclass
+from email.utils import formatdate
 from urllib.parse import unquote_to_bytes
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from rest_api.basic_auth import BasicAuth, is_internal
-from rest_api.errors import container_error, error_response
-from rest_api.logins import Logins
+from connect_py.errors import ConfigError
+from rest_api.basic_auth import BasicAuth, Logins, is_internal
+from rest_api.models import container_error, error_response
 
 #: The order in which the reference lists methods (that of a Java hash set).
 _METHODS = ("HEAD", "DELETE", "POST", "GET", "OPTIONS", "PUT", "PATCH")
@@ -31,7 +40,7 @@ _MAX_HEAD_BYTES = 8192
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _BAD_WEIGHT = re.compile(r";\s*q\s*=(?!\s*[01](\.\d*)?\s*($|[,;]))", re.IGNORECASE)
 #: A connector's name may hold a slash, a backslash and a percent sign, which Jetty lets nobody send: what has been created can be stopped.
-_NAME = re.compile(r"(?<=^/connectors/)[^/;]+")
+_CONNECTOR_NAME = re.compile(r"(?<=^/connectors/)[^/;]+")
 _OF_NAMES = re.compile(r"%2f|%5c|%25", re.IGNORECASE)
 #: What Jetty refuses as ambiguous or suspicious.
 _AMBIGUOUS = re.compile(r"%2f|%5c|%25|/(?:%2e|\.)*%2e(?:%2e|\.)*(?=[/;]|$)|/\.\.?;", re.IGNORECASE)
@@ -142,7 +151,7 @@ def _problem(path: str) -> str | None:
         return "The path holds a % that does not begin an escape of two hexadecimal digits."
     if "//" in path:
         return "The path holds an empty segment."
-    if _AMBIGUOUS.search(_NAME.sub(lambda found: _OF_NAMES.sub("", found[0]) or "-", path)):
+    if _AMBIGUOUS.search(_CONNECTOR_NAME.sub(lambda found: _OF_NAMES.sub("", found[0]) or "-", path)):
         return "The path holds an escape (of /, \\, % or a dot) by which it could mean another one."
     try:
         text = unquote_to_bytes(path).decode()
@@ -182,3 +191,70 @@ def _without_body(send: Send) -> Send:
         await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
 
     return headers_only
+
+
+_ACTIONS = ("set", "add", "setDate", "addDate")
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
+
+@dataclass(frozen=True)
+class HeaderRule:
+    """One header of every answer.
+
+    Attributes:
+        replace: whether a header of that name gives way.
+        value: its text; None for a date.
+        millis: of a date, after the answer.
+    """
+
+    name: str
+    replace: bool
+    value: str | None = None
+    millis: int = 0
+
+
+def parse_rules(text: str) -> tuple[HeaderRule, ...]:
+    """The rules of `response.http.headers.config`.
+
+    Raises:
+        ConfigError: one has another form.
+    """
+    rows = csv.reader([text], skipinitialspace=True)
+    return tuple(_rule(part.strip()) for row in rows for part in row if part.strip())
+
+
+def _rule(text: str) -> HeaderRule:
+    action, _, header = text.partition(" ")
+    name, colon, value = (part.strip() for part in header.partition(":"))
+    wrong = f"Invalid value {text} for configuration response.http.headers.config: "
+    if action not in _ACTIONS:
+        raise ConfigError(f"{wrong}a rule begins with one of {', '.join(_ACTIONS)}")
+    if not colon or not _HEADER_NAME.fullmatch(name) or not value.isprintable() or not value.isascii():
+        raise ConfigError(f"{wrong}a rule is an action, a header's name, a colon and a value")
+    if not action.endswith("Date"):
+        return HeaderRule(name, action == "set", value)
+    if not re.fullmatch(r"-?\d+", value):
+        raise ConfigError(f"{wrong}a date is a number of milliseconds from now")
+    return HeaderRule(name, action == "setDate", None, int(value))
+
+
+class ResponseHeaders:
+    """Puts the headers on every answer."""
+
+    def __init__(self, app: ASGIApp, rules: tuple[HeaderRule, ...]) -> None:
+        self._app = app
+        self._rules = rules
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for rule in self._rules:
+                    text = rule.value if rule.value is not None else formatdate(time.time() + rule.millis / 1000, usegmt=True)
+                    if rule.replace:
+                        headers[rule.name] = text
+                    else:
+                        headers.append(rule.name, text)
+            await send(message)
+
+        await self._app(scope, receive, with_headers)
