@@ -20,7 +20,6 @@ from connect_py.api import (
     ConfigKey,
     ConfigType,
     Importance,
-    SinkConnector,
     SinkRecord,
     SinkTask,
     SinkTaskContext,
@@ -29,6 +28,7 @@ from connect_py.api import (
 from connect_py.api.permissions import allowed_file
 from connect_py.data.text import to_text
 from connect_py.errors import ConnectError, FatalTaskError, noted
+from connectors.engine.sink_records import UniformSinkConnector
 from connectors.file.source import FILE, check_file
 
 log = logging.getLogger(__name__)
@@ -106,7 +106,7 @@ class FileStreamSinkTask(SinkTask):
         )
 
 
-class FileStreamSinkConnector(SinkConnector):
+class FileStreamSinkConnector(UniformSinkConnector):
     """As many tasks as are allowed, all for one file."""
 
     java_name = "org.apache.kafka.connect.file.FileStreamSinkConnector"
@@ -115,7 +115,7 @@ class FileStreamSinkConnector(SinkConnector):
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """Properties."""
+        """Return the definition of the properties."""
         return _DEFINITION
 
     def start(self, config: Mapping[str, str]) -> None:
@@ -123,17 +123,9 @@ class FileStreamSinkConnector(SinkConnector):
         _DEFINITION.parse(config)
         self._config = dict(config)
 
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """Return the same configuration for each task."""
-        return [dict(self._config) for _ in range(max_tasks)]
-
     def task_class(self) -> type[SinkTask]:
         """Return the class of its tasks."""
         return FileStreamSinkTask
-
-    def alter_offsets(self, config: Mapping[str, str], offsets: Mapping[tuple[str, int], int | None]) -> bool:
-        """Accept any offsets: the consumer group holds all there is."""
-        return True
 
 
 def _file_error(error: OSError) -> ConnectError:

@@ -185,7 +185,7 @@ class FileStreamSourceConnector(SourceConnector):
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """Properties."""
+        """Return the definition of the properties."""
         return _DEFINITION
 
     def start(self, config: Mapping[str, str]) -> None:

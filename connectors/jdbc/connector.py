@@ -6,23 +6,22 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import ClassVar
 
-from connect_py.api import ConfigDef, SinkConnector, SinkTask
+from connect_py.api import ConfigDef, SinkTask
 from connect_py.api.config import ConfigValue
+from connectors.engine.sink_records import UniformSinkConnector
 from connectors.jdbc.config import DEFINITION, UNLISTED, VERSION, problems
 
 if find_spec("sqlalchemy") is None:  # importing it takes time, which listing the plugins need not
     raise ImportError("SQLAlchemy is not installed", name="sqlalchemy")
 
 
-class JdbcSinkConnector(SinkConnector):
+class JdbcSinkConnector(UniformSinkConnector):
     """Writes change events into tables, by as many tasks as are allowed."""
 
     java_name: ClassVar[str] = "io.debezium.connector.jdbc.JdbcSinkConnector"
     java_task_name: ClassVar[str] = "io.debezium.connector.jdbc.JdbcSinkConnectorTask"
     version: ClassVar[str] = VERSION
     open_prefixes: ClassVar[tuple[str, ...]] = UNLISTED
-
-    _config: Mapping[str, str]
 
     @classmethod
     def config_def(cls) -> ConfigDef:
@@ -38,20 +37,8 @@ class JdbcSinkConnector(SinkConnector):
                 by_name[name].errors.append(message)
         return found
 
-    def start(self, config: Mapping[str, str]) -> None:
-        """Take the configuration; the tasks parse it."""
-        self._config = config
-
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """Return the same configuration for each task."""
-        return [dict(self._config) for _ in range(max_tasks)]
-
     def task_class(self) -> type[SinkTask]:
         """Return the class of its tasks. Raises ImportError: the extra `jdbc` is not installed."""
         from connectors.jdbc.task import JdbcSinkTask
 
         return JdbcSinkTask
-
-    def alter_offsets(self, config: Mapping[str, str], offsets: Mapping[tuple[str, int], int | None]) -> bool:
-        """Accept any offsets: the consumer group holds all there is."""
-        return True

@@ -20,6 +20,7 @@ from sqlalchemy.engine import URL
 
 from connect_py.api import SinkRecord, SinkTask, SinkTaskContext
 from connect_py.errors import ConfigError, ConnectError, DataError, FatalTaskError, RetriableError, noted
+from connectors.engine.sink_records import ErrantRecords
 from connectors.jdbc.config import SinkConfig, parse_config
 from connectors.jdbc.dialects.base import Dialect
 from connectors.jdbc.dialects.mysql import MySqlDialect
@@ -135,7 +136,7 @@ class JdbcSinkTask(SinkTask):
         """Make an engine, which connects with the first records. Raises ConfigError."""
         self._config: SinkConfig = parse_config(config)
         self._context = context
-        self._tolerates = config.get("errors.tolerance", "none").strip().lower() == "all"
+        self._errant = ErrantRecords(config, context)
         self._reader = ChangeReader(self._config)
         self._engine = open_engine(self._config)
 
@@ -203,7 +204,7 @@ class JdbcSinkTask(SinkTask):
             self._writer.write(connection, changes)
         except DataError as error:
             self._undo(connection, changes)
-            if self._context.report_errant_record is None and not self._tolerates:
+            if not self._errant.are_accepted:
                 raise noted(error, _NOTE) from error
             self._write_singly(connection, changes[self._writer.applied :])
         except ConnectError:
@@ -250,11 +251,5 @@ class JdbcSinkTask(SinkTask):
         return noted(error, _NOTE)
 
     def _report(self, record: SinkRecord, error: DataError) -> None:
-        report = self._context.report_errant_record
-        if report is not None:
-            report(record, error)
-        elif self._tolerates:
-            log.warning("A record of %s, partition %d, offset %d, was skipped: %s", record.topic, record.partition, record.offset, error)
-        else:
-            raise error
+        self._errant.report(record, error)
         self._done[id(record)] = record

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from connect_py.api import ConfigDef, ConfigValue, SinkConnector, SinkTask
+from connect_py.api import ConfigDef, ConfigValue, SinkTask
+from connectors.engine.sink_records import UniformSinkConnector
 from connectors.mongodb.config import VERSION
 from connectors.mongodb.sink.config import CONNECTION, DEFINITION
 
 
-class MongoDbSinkConnector(SinkConnector):
+class MongoDbSinkConnector(UniformSinkConnector):
     """Writes change events into collections, by as many tasks as are allowed."""
 
     java_name: ClassVar[str] = "io.debezium.connector.mongodb.MongoDbSinkConnector"
     java_task_name: ClassVar[str] = "io.debezium.connector.mongodb.sink.MongoDbSinkConnectorTask"
     version: ClassVar[str] = VERSION
     open_prefixes: ClassVar[tuple[str, ...]] = ("mongodb.", "truncate.enabled")
-
-    _config: Mapping[str, str]
 
     @classmethod
     def config_def(cls) -> ConfigDef:
@@ -37,20 +36,8 @@ class MongoDbSinkConnector(SinkConnector):
                 next(value for value in found if value.name == CONNECTION).errors.append(problem)
         return found
 
-    def start(self, config: Mapping[str, str]) -> None:
-        """Take the configuration; the tasks parse it, so that a mistake shows in their trace, as in the reference."""
-        self._config = config
-
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """Return the same configuration for each task."""
-        return [dict(self._config) for _ in range(max_tasks)]
-
     def task_class(self) -> type[SinkTask]:
         """Return the class of its tasks."""
         from connectors.mongodb.sink.task import MongoDbSinkTask
 
         return MongoDbSinkTask
-
-    def alter_offsets(self, config: Mapping[str, str], offsets: Mapping[tuple[str, int], int | None]) -> bool:
-        """Accept any offsets: the consumer group holds all there is."""
-        return True

@@ -18,6 +18,7 @@ from pymongo.errors import BulkWriteError, PyMongoError
 
 from connect_py.api import SinkRecord, SinkTask, SinkTaskContext
 from connect_py.errors import DataError, RetriableError, noted
+from connectors.engine.sink_records import ErrantRecords
 from connectors.mongodb.config import parse_config as parse_connection
 from connectors.mongodb.server.connection import PASSING, Client, LostConnectionError, open_client, server_error
 from connectors.mongodb.sink.config import SinkConfig, connection_part, parse_config
@@ -48,7 +49,7 @@ class MongoDbSinkTask(SinkTask):
         """Open a client, which connects when it first writes. Raises ConfigError."""
         self._config: SinkConfig = parse_config(config)
         self._context = context
-        self._tolerates = config.get("errors.tolerance", "none").strip().lower() == "all"
+        self._errant = ErrantRecords(config, context)
         self._client = open_client(parse_connection(connection_part(config, context.connector)))
 
     def put(self, records: Sequence[SinkRecord]) -> None:
@@ -73,7 +74,7 @@ class MongoDbSinkTask(SinkTask):
                 collection = self._config.collection.of(record)
                 found = [] if collection is None else [_model(write) for write in writes_of(record) if self._wants(write, record)]
             except DataError as error:
-                self._report(record, error)
+                self._errant.report(record, error)
                 continue
             for model in found:
                 assert collection is not None
@@ -116,7 +117,7 @@ class MongoDbSinkTask(SinkTask):
         index = int(refusals[0]["index"])
         refused = batch[index]
         reason = f"MongoDB refused a write into {refused.collection}: {refusals[0].get('errmsg')} (error {refusals[0].get('code')})"
-        self._report(refused.record, DataError(reason))
+        self._errant.report(refused.record, DataError(reason))
         return batch[index + 1 :]
 
     def _failure(self, error: PyMongoError) -> Exception:
@@ -126,15 +127,6 @@ class MongoDbSinkTask(SinkTask):
             lost = found if isinstance(found, RetriableError) else LostConnectionError(str(found), found.code, found.reason)
             return noted(lost, "The records come again; offsets stand before them.")
         return found
-
-    def _report(self, record: SinkRecord, error: DataError) -> None:
-        report = self._context.report_errant_record
-        if report is not None:
-            report(record, error)
-        elif self._tolerates:
-            log.warning("A record of %s, partition %d, offset %d, was skipped: %s", record.topic, record.partition, record.offset, error)
-        else:
-            raise error
 
 
 def _model(write: Write) -> _Model:

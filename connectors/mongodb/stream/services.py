@@ -1,4 +1,7 @@
-"""What MongoDB adds to the services of a source: signals, incremental snapshots, transaction metadata. Owned by the task's thread."""
+"""What MongoDB adds to the services of a source (signals, incremental snapshots, transaction metadata). Owned by the task's thread.
+
+Watermarks of an incremental snapshot are documents of the signal collection.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,61 @@ from typing import Any
 from connect_py.api import SourceTaskContext
 from connect_py.api.record import EncodedRow
 from connectors.engine import services
-from connectors.engine.snapshot.incremental.contract import SnapshotHooks
+from connectors.engine.snapshot.incremental.contract import CLOSE, OPEN, SnapshotHooks, Watermarks
 from connectors.engine.snapshot.incremental.offset import PREFIX
+from connectors.mongodb.capture import split_namespace
 from connectors.mongodb.collection import CollectionFactory
 from connectors.mongodb.config import MongoConfig
 from connectors.mongodb.position.offset import MongoOffset
-from connectors.mongodb.server.connection import Client
+from connectors.mongodb.server.connection import Client, translated
 from connectors.mongodb.snapshot.chunks import ChunkRow, MongoChunks
-from connectors.mongodb.stream.stream import SignalCollection, Streaming
+from connectors.mongodb.stream.stream import Streaming
 from connectors.mongodb.values.documents import Documents
 
 #: The field of the offset that lists collections, and what of each entry is not of this connector.
 COLLECTIONS = f"{PREFIX}collections"
 _NO_SURROGATE = f',"{COLLECTIONS}_surrogate_key":null'
+
+
+class SignalCollection(Watermarks):
+    """Documents of the signal collection as watermarks.
+
+    Args:
+        client: returns the task's open client, which is replaced after a reconnect.
+        deletes: ``incremental.snapshot.watermarking.strategy=insert_delete``: the end of a window deletes the document of its begin. The
+            stream cannot be asked for that deletion where the user's pipeline or `skipped.operations` hides deletes, so that the window
+            closes after the stream's next answer, as it does in the reference. It is open as soon as the chunk is there; see
+            `connectors.engine.snapshot.incremental.contract`.
+    """
+
+    def __init__(self, client: Callable[[], Client], namespace: str, *, deletes: bool) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._deletes = deletes
+        self._passed = ""
+        self.open_at_once = deletes
+
+    def low(self, chunk: str) -> None:
+        self._passed = ""
+        self._insert(f"{chunk}-open", OPEN)
+
+    def high(self, chunk: str) -> None:
+        if not self._deletes:
+            self._insert(f"{chunk}-close", CLOSE)
+            return
+        database, collection = split_namespace(self._namespace)
+        with translated(f"Cannot write to the signal collection {self._namespace}"):
+            self._client()[database][collection].delete_one({"_id": f"{chunk}-open"})
+        self._passed = chunk
+
+    def passed(self) -> str:
+        chunk, self._passed = self._passed, ""
+        return chunk
+
+    def _insert(self, id_: str, type_: str) -> None:
+        database, collection = split_namespace(self._namespace)
+        with translated(f"Cannot write to the signal collection {self._namespace}"):
+            self._client()[database][collection].insert_one({"_id": id_, "type": type_, "payload": ""})
 
 
 class MongoServices(services.Beside[ChunkRow]):

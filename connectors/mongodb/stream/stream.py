@@ -30,8 +30,7 @@ from connectors.engine.batches import PendingRows
 from connectors.engine.metadata_records import TransactionMonitor
 from connectors.engine.metrics import StreamingMetrics
 from connectors.engine.signal.records import SignalRecord, inserted
-from connectors.engine.snapshot.incremental.contract import CLOSE, OPEN, Watermarks
-from connectors.mongodb.capture import Capture, split_namespace
+from connectors.mongodb.capture import Capture
 from connectors.mongodb.collection import Collection, CollectionFactory
 from connectors.mongodb.config import MongoConfig
 from connectors.mongodb.position.offset import MongoOffset, ResumeToken
@@ -163,47 +162,6 @@ def signal_of(raw: bytes) -> tuple[str, str, str] | None:
 
 def _shown(value: Any) -> str:
     return _text(bson.encode(value)) if isinstance(value, dict) else "" if value is None else str(value)
-
-
-class SignalCollection(Watermarks):
-    """Documents of the signal collection as watermarks.
-
-    Args:
-        client: returns the task's open client, which is replaced after a reconnect.
-        deletes: ``incremental.snapshot.watermarking.strategy=insert_delete``: the end of a window deletes the document of its begin. The
-            stream cannot be asked for that deletion where the user's pipeline or `skipped.operations` hides deletes, so that the window
-            closes after the stream's next answer, as it does in the reference. It is open as soon as the chunk is there; see
-            `connectors.engine.snapshot.incremental.contract`.
-    """
-
-    def __init__(self, client: Callable[[], Client], namespace: str, *, deletes: bool) -> None:
-        self._client = client
-        self._namespace = namespace
-        self._deletes = deletes
-        self._passed = ""
-        self.open_at_once = deletes
-
-    def low(self, chunk: str) -> None:
-        self._passed = ""
-        self._insert(f"{chunk}-open", OPEN)
-
-    def high(self, chunk: str) -> None:
-        if not self._deletes:
-            self._insert(f"{chunk}-close", CLOSE)
-            return
-        database, collection = split_namespace(self._namespace)
-        with translated(f"Cannot write to the signal collection {self._namespace}"):
-            self._client()[database][collection].delete_one({"_id": f"{chunk}-open"})
-        self._passed = chunk
-
-    def passed(self) -> str:
-        chunk, self._passed = self._passed, ""
-        return chunk
-
-    def _insert(self, id_: str, type_: str) -> None:
-        database, collection = split_namespace(self._namespace)
-        with translated(f"Cannot write to the signal collection {self._namespace}"):
-            self._client()[database][collection].insert_one({"_id": id_, "type": type_, "payload": ""})
 
 
 _OPERATIONS = {"insert": "c", "update": "u", "replace": "u", "delete": "d"}
