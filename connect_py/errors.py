@@ -6,7 +6,7 @@ The class is the decision; the message says what failed, what is still true and 
     ├── ConfigError          a property is missing or wrong; nothing was started
     ├── DataError            one record or value cannot be converted; `errors.tolerance` decides
     ├── RetriableError       the same call may succeed later; the caller waits and repeats it
-    ├── FatalTaskError       the task cannot go on; it becomes FAILED with this text as its trace
+    ├── FatalTaskError       the task cannot continue; it becomes FAILED with this text as its trace
     └── RestError            a request is refused; carries the HTTP status
         ├── BadRequestError      400
         ├── NotFoundError        404

@@ -53,8 +53,8 @@ class Connector(ABC):
         java_name: the name by which configurations know the connector.
         java_task_name: what task configurations show as ``task.class``.
         version: shown by ``GET /connector-plugins`` and in statuses.
-        open_prefixes: beginnings of names that the connector takes beside those of its definition, such as ``driver.``; "" for all names.
-            The worker warns of others.
+        open_prefixes: beginnings of names that the connector accepts in addition to its definition, such as ``driver.``; "" for all
+            names. The worker warns of others.
         client_prefixes: beginnings of names whose rest is a setting of a Kafka client of the connector's own, such as ``mine.kafka.``.
             The worker's policy for client overrides applies to these as to ``consumer.override.``.
     """

@@ -1,4 +1,4 @@
-"""Figures that a task gives of itself, beside those that the runtime counts for every task (KIP-877 is Connect's way to the same end)."""
+"""Figures that a task reports of itself, in addition to those that the runtime counts for every task (KIP-877 is Connect's way)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What the worker's operator allows plugins, beyond what a connector's configuration can ask for.
 
-A connector's configuration comes from whoever may call the REST API; these permissions come from the worker's own properties, which only
+A connector's configuration comes from anyone who may call the REST API; these permissions come from the worker's own properties, which only
 its operator writes. The worker sets them in its own process, where configurations are validated, and each task's process sets them from
 the message that the worker starts it with.
 

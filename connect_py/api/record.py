@@ -57,7 +57,7 @@ class SourceRecord:
 
     Attributes:
         source_partition: the stream that the record belongs to.
-        source_offset: the place from which reading goes on once the record is in Kafka.
+        source_offset: the position from which reading resumes once the record is in Kafka.
         topic: where the record goes.
         partition: the Kafka partition, or None to let the key decide.
         timestamp: epoch milliseconds, or None for the time of sending.
@@ -127,7 +127,7 @@ class EncodedBatch:
     Attributes:
         rows: (route, key, value); a None value is a tombstone.
         source_partition: the stream that all rows belong to.
-        source_offset: the place from which reading goes on once *all* rows are in Kafka. A batch never ends inside one source event.
+        source_offset: the position from which reading resumes once *all* rows are in Kafka. A batch never ends inside one source event.
         is_milestone: whether the offset should be stored without waiting for the next regular commit, because much would have to be read
             again without it.
     """

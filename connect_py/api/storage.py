@@ -25,7 +25,7 @@ class TargetState(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class RestartRequest:
-    """A wish to restart a connector (KIP-745)."""
+    """A request to restart a connector (KIP-745)."""
 
     connector: str
     include_tasks: bool = False

@@ -92,7 +92,7 @@ class SourceTask(ABC):
         """Kafka holds this record now, or never will (`SourceTask.commitRecord`). Override it to acknowledge single messages to a queue.
 
         Called by the task's thread in the order of the acknowledgements, for every `SourceRecord`; rows of an `EncodedBatch` have none.
-        A task that overrides it hears of each record separately, which costs about a tenth of all that a record does. What it raises
+        A task that overrides it is notified of each record separately, which costs about a tenth of all that a record does. What it raises
         is logged.
 
         Args:

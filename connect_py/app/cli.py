@@ -1,6 +1,6 @@
-"""The command ``connect-py``: finds the module of a command and runs it.
+"""Run the command ``connect-py``: find the module of a command and call it.
 
-Modules are imported when their command runs: a task's process starts often and shall not wait for a REST server's imports.
+Modules are imported when their command runs: a task's process starts often and must not wait for a REST server's imports.
 """
 
 from __future__ import annotations

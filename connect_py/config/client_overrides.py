@@ -1,7 +1,7 @@
-"""Which client settings a connector may override (KIP-458, and KIP-1188's allow-list; `connector/policy/*.java`). Pure.
+"""Decide which client settings a connector may override (KIP-458, and KIP-1188's allow-list; `connector/policy/*.java`). Pure.
 
 ``connector.client.config.override.policy`` is All, None, Principal or Allowlist, by alias or Java class name. Kafka's default is All, by
-which whoever may create a connector decides which cluster the worker connects to, with which files and as whom. The default here is
+which anyone who may create a connector decides which cluster the worker connects to, with which files and as whom. The default here is
 Allowlist with `HARMLESS`: everything that tunes a client, and nothing that says where it connects, who it is, or what it reads or loads.
 """
 
@@ -51,7 +51,7 @@ class OverridePolicy:
     Attributes:
         name: as error texts have it.
         allowed: the settings it allows, None for all.
-        is_default: nobody chose it, so its errors say how to choose another.
+        is_default: it was not chosen, so its errors say how to choose another.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Worker properties from environment variables, as the Debezium and the Confluent Connect images take them.
+"""Read worker properties from environment variables, as the Debezium and the Confluent Connect images take them.
 
 Pure: a mapping goes in, properties come out; nothing is read, logged or checked against a server, and no error text holds a value.
 
@@ -12,7 +12,7 @@ Rules, from `connect-base/3.6/docker-entrypoint.sh` of debezium/container-images
 Decided otherwise than in the image:
 
 - A default never overrides a `CONNECT_` variable. The image's script overwrites `CONNECT_GROUP_ID` with its default `GROUP_ID=1`.
-- Without any broker address the image goes on with 0.0.0.0:9092, where no broker can be; here it is an error.
+- Without any broker address the image continues with 0.0.0.0:9092, where no broker can be; here it is an error.
 - `REST_PORT` and `REST_HOST_NAME` become `listeners`: Kafka 3.0 removed `rest.port` and `rest.host.name`, so in
   today's image they do nothing.
 """

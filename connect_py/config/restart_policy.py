@@ -1,9 +1,9 @@
-"""Which failed tasks the worker starts again, when, and what it tells of that. Pure.
+"""Decide which failed tasks the worker restarts and when, and describe that. Pure.
 
 Connect never restarts a task that reported a failure, and neither does this worker unless it is asked to: by
 ``task.restart.policy=on-failure``, in the worker's properties for all connectors or in a connector's configuration for that one. A task
 then stays FAILED, with its trace, for a delay that doubles from one failure to the next; after ``task.restart.max.attempts`` restarts in a
-row it stays so for good. A task that ran for longer than the longest delay begins anew.
+row it stays so for good. A task that ran for longer than the longest delay starts over.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Restarts:
             ran_seconds: how long the task ran before it.
 
         Returns:
-            Seconds until the restart, None when there shall be none.
+            Seconds until the restart, None when there must be none.
         """
         if ran_seconds > self.policy.longest_seconds:
             self.attempts = 0

@@ -1,4 +1,4 @@
-"""Properties that nothing reads, and what was probably meant. Pure.
+"""Find properties that nothing reads, and what was probably meant. Pure.
 
 Connect takes an unknown property without a word, so that one slip of the pen (``tabel.include.list``) changes what a connector does. Here
 it is a warning, never an error: connectors of others read properties that they do not define.

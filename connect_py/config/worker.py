@@ -1,4 +1,4 @@
-"""The worker's own properties (`WorkerConfig.java`, `DistributedConfig.java`, `StandaloneConfig.java` of `connect/runtime`). Pure.
+"""Define and read the worker's own properties (`WorkerConfig.java`, `DistributedConfig.java`, `StandaloneConfig.java`). Pure.
 
 Client settings at the top level and below ``producer.``, ``consumer.``, ``admin.`` are not listed here: `connect_py.kafka.client` composes
 them from the raw properties.

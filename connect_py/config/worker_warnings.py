@@ -1,7 +1,7 @@
-"""What is said at the start about worker properties that are accepted and do nothing, or that nobody knows. Pure.
+"""Warn at the start about worker properties that are accepted and do nothing, or that are unknown. Pure.
 
 A properties file of Kafka Connect is taken as it is, so a property that only means something in a JVM is no error. But it is not passed
-over in silence either: who sets it expects something. docs/configuration.md lists the state of every property.
+over in silence either: you set it because you expect something. docs/configuration.md lists the state of every property.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ def _unchanged(name: str, more: str) -> str:
 
 
 def _avro(name: str, more: str) -> str:
-    """Letters, digits, `_` and what `more` allows; a leading digit is kept behind `_`."""
+    """Letters, digits, `_` and what `more` allows; a leading digit is kept after `_`."""
     text = "".join(c if c.isascii() and (c.isalnum() or c == "_" or (c in more and i > 0)) else "_" for i, c in enumerate(name))
     return "_" + text if text[:1].isdigit() else text
 
@@ -24,7 +24,7 @@ def _avro_unicode(name: str, more: str) -> str:
 
 
 def escaped(character: str) -> str:
-    """A character as its code units in hexadecimal, each behind `_u`."""
+    """A character as its code units in hexadecimal, each after `_u`."""
     return "".join(map(_unit, _units(character)))
 
 

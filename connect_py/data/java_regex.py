@@ -91,7 +91,7 @@ def java_replacement(pattern: re.Pattern[str], replacement: str) -> Callable[[re
 
 
 def _group(pattern: re.Pattern[str], replacement: str, at: int) -> tuple[int, int]:
-    """The group that a reference names, and where the text goes on. Of the digits only those count that still name a group."""
+    """Return the group that a reference names, and the position after it. Of the digits only those count that still name a group."""
     if replacement.startswith("{", at):
         end = replacement.find("}", at)
         name = replacement[at + 1 : end]

@@ -14,7 +14,7 @@ from connect_py.data.schema import Schema, Struct, Type
 def to_text(schema: Schema | None, value: Any) -> str:
     """`String.valueOf(value)`: `Struct{a=1,b=x}` without its null fields, `{a=1}`, `[1, 2]`, `true`, `1.0E10`, `null`.
 
-    Bytes differ on purpose: Java prints an object's address, which tells nobody anything; here it is the text ``[B`` and the length.
+    Bytes differ on purpose: Java prints an object's address, which says nothing; here it is the text ``[B`` and the length.
     """
     match value:
         case None:

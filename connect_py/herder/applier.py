@@ -110,7 +110,7 @@ _PUBLISH_RETRY_SECONDS = (0.25, 60.0)
 
 
 class HerderCore:
-    """See the module. Subclasses add the requests of clients.
+    """Makes what the configuration topic says run on this worker. Subclasses add the requests of clients.
 
     Args:
         admin: asked for offsets of sinks' groups.
@@ -362,7 +362,7 @@ class HerderCore:
         target = snapshot.target_state(name)
         self._pause_or_resume(name, target)
         self._connectors.set_target(name, target)
-        if target is not TargetState.STARTED:  # one that goes on says so itself, when it has its tasks
+        if target is not TargetState.STARTED:  # one that resumes says so itself, when it has its tasks
             log.info("Connector %s is %s", name, target.value.lower())
 
     def _pause_or_resume(self, name: str, target: TargetState) -> None:
@@ -370,7 +370,7 @@ class HerderCore:
             self._tasks.pause(name, target is TargetState.PAUSED)
 
     def _run_tasks(self, name: str) -> None:
-        """Have the connector's tasks run anew, with the newest set of configurations."""
+        """Restart the connector's tasks with the newest set of configurations."""
         snapshot = self._configs.snapshot()
         self._pause_or_resume(name, snapshot.target_state(name))
         numbers = [number for number in snapshot.tasks(name) if self._assignment.owns_task(name, number)]

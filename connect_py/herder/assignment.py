@@ -30,7 +30,7 @@ class Assignment(Protocol):
 
     @property
     def generation(self) -> int:
-        """Of the group; written into statuses."""
+        """Generation of the group; written into statuses."""
         ...
 
     @property
@@ -71,7 +71,7 @@ class SoleWorker:
         self.is_leader = False
 
     def rebalances(self) -> Mapping[str, MetricValue]:
-        """One, at the start, in which nobody had to wait."""
+        """Return one rebalance, at the start, which nothing had to wait for."""
         return {
             "epoch": self.generation,
             "completed-rebalances-total": 1,

@@ -1,4 +1,4 @@
-"""What the REST layer asks of a herder, and the values it gets (`runtime/Herder.java`, `runtime/rest/entities`).
+"""Define what the REST layer asks of a herder, and the values it gets (`runtime/Herder.java`, `runtime/rest/entities`).
 
 Methods block and may be called from any thread; a herder does its own work on its own thread and answers within
 `REQUEST_TIMEOUT_SECONDS` or raises RestError. A refusal is one of the RestError classes; ConfigError means an invalid configuration
@@ -188,7 +188,7 @@ class Herder(Protocol):
         ...
 
     def notifications(self, name: str, since: int | None, limit: int) -> Sequence[Mapping[str, Any]]:
-        """What a connector's tasks have shown, oldest first (ours): the first `limit` behind the number `since`, or the last ones.
+        """What a connector's tasks have shown, oldest first (ours): the first `limit` after the number `since`, or the last ones.
         Raises NotFoundError."""
         ...
 

@@ -1,7 +1,7 @@
-"""What the workers of a cluster ask of each other, and the key that signs it (KIP-507, KIP-618; `distributed/DistributedHerder.java`).
+"""Answer what the workers of a cluster ask of each other, and keep the key that signs it (KIP-507, KIP-618).
 
 The leader keeps a session key on the configuration topic. It answers signed requests only: a Java worker that follows finds here what a
-Java leader would give it, and nobody else can have tasks of his own making started.
+Java leader would give it, and no one else can have tasks of their own making started.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _KEY_CHECK_SECONDS = 60.0
 
 
 class ClusterHerder(HerderCore):
-    """See the module."""
+    """Answers the requests of other workers, and keeps the session key."""
 
     def put_task_configs(
         self, name: str, configs: Callable[[], Sequence[Mapping[str, str | None]]], signature: InternalSignature | None

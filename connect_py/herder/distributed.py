@@ -1,4 +1,4 @@
-"""The distributed herder: clients' requests, answered from the stores or written to them (`distributed/DistributedHerder.java`).
+"""Answer clients' requests from the stores, or write them there: the distributed herder (`distributed/DistributedHerder.java`).
 
 Threads: requests run on the threads of the REST server. Reading and validating need only the stores' snapshots; whatever changes
 something goes through the herder's thread, which has the rest (`connect_py.herder.applier`).
@@ -48,7 +48,7 @@ _TOPICS_RESET_SECONDS = 30.0
 
 
 class DistributedHerder(ClusterHerder):
-    """`connect_py.herder.base.Herder` over the stores; see the module."""
+    """`connect_py.herder.base.Herder` over the stores."""
 
     # -- requests: reading
 
@@ -373,7 +373,7 @@ class DistributedHerder(ClusterHerder):
         return config
 
     def _resolved(self, config: Mapping[str, str]) -> Mapping[str, str]:
-        """A configuration with the values behind its variables. Raises BadRequestError."""
+        """Return a configuration with the values of its variables. Raises BadRequestError."""
         try:
             return self._variables.resolve(config, owner=config.get(NAME)).values
         except ConfigError as error:

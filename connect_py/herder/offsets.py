@@ -1,4 +1,4 @@
-"""Reading, altering and resetting a connector's offsets (KIP-875; `runtime/Worker.java`, `util/SinkUtils.java`).
+"""Read, alter and reset a connector's offsets (KIP-875; `runtime/Worker.java`, `util/SinkUtils.java`).
 
 Source offsets live in the offset store, a sink's in its consumer group. The herder checks that the connector is stopped before it calls
 what changes them. Functions of values but for the stores they are given; run on the thread of the request.

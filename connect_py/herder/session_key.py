@@ -1,6 +1,6 @@
-"""The key by which workers of a cluster sign their requests to each other (KIP-507; `rest/InternalRequestSignature.java`).
+"""Sign the requests of a cluster's workers to each other (KIP-507; `rest/InternalRequestSignature.java`).
 
-The leader makes the key and keeps it on the configuration topic, where the other workers read it. It is made anew when it is older than
+The leader makes the key and keeps it on the configuration topic, where the other workers read it. It is replaced when it is older than
 ``inter.worker.key.ttl.ms``. Requests are signed by an HMAC of their body. Pure but for `new_key`.
 """
 

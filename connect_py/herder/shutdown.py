@@ -1,4 +1,4 @@
-"""How a worker ends: its tasks within their time, then the last states, then the stores, also while Kafka does not answer."""
+"""End a worker: its tasks within their time, then the last states, then the stores, also while Kafka does not answer."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class ShutdownSequence:
         self._configs.stop()
 
     def _flush_statuses(self, seconds: float) -> None:
-        """A worker that ends while Kafka is away has nobody to tell, and has ended in order nevertheless."""
+        """A worker that ends while Kafka is unavailable cannot report it, and has ended in order nevertheless."""
         try:
             self._statuses.flush(min(_LAST_STATES_SECONDS, max(_LEAST_LAST_STATES_SECONDS, seconds)))
         except ConnectError as error:

@@ -71,7 +71,7 @@ KEPT = 1000
 
 
 class Notifications:
-    """See the module. Notifications are numbered; numbers grow over a worker's restarts too, since they begin at the time of its start in
+    """The last notifications of each connector. They are numbered; numbers grow over a worker's restarts too, since they begin at the time of its start in
     microseconds, so that a client that asks for what follows a number never waits for a number that comes again."""
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class Notifications:
             kept.append({"sequence": next(self._numbers), "task": task, **notification})
 
     def of(self, connector: str, since: int | None, limit: int) -> list[dict[str, Any]]:
-        """Those of a connector, oldest first: the first `limit` behind a number, or the last ones."""
+        """Those of a connector, oldest first: the first `limit` after a number, or the last ones."""
         with self._lock:
             kept = list(self._kept.get(connector, ()))
         if since is None:

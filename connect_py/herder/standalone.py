@@ -20,7 +20,7 @@ _TASKS_SECONDS = 10.0
 
 
 class StandaloneHerder(DistributedHerder):
-    """See the module."""
+    """The herder of a standalone worker."""
 
     def put_connector(
         self, name: str, config: Mapping[str, str | None], *, may_replace: bool, state: TargetState | None = None
@@ -54,7 +54,7 @@ class StandaloneHerder(DistributedHerder):
         raise RestError("Kafka Connect in standalone mode does not support exactly-once source connectors.", 500)
 
     def _keep_session_key(self) -> None:
-        """Nobody signs anything."""
+        """Do nothing: there is no other worker whose requests are signed."""
 
     def set_target_state(self, name: str, state: TargetState) -> None:
         """Raises NotFoundError, RestError."""

@@ -1,4 +1,4 @@
-"""The one thread that owns a herder's state. Others post functions to it; it runs them one after the other."""
+"""Run the one thread that owns a herder's state. Others post functions to it; it runs them one after the other."""
 
 from __future__ import annotations
 

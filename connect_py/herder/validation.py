@@ -90,7 +90,7 @@ def validate(
 ) -> ConfigInfos:
     """Check a configuration.
 
-    What is checked has the values behind its variables; what is answered has the variables, and no error repeats a value.
+    What is checked has the values of its variables; what is answered has the variables, and no error repeats a value.
 
     Args:
         worker: the worker's properties, for defaults and for what connectors may override.
@@ -163,7 +163,7 @@ def _passed_on(plugins: Plugins, config: Mapping[str, str | None]) -> set[str]:
 
 
 def _with_variables(infos: ConfigInfos, written: Mapping[str, str | None], resolved: Resolved) -> ConfigInfos:
-    """The answer with the variables where it had what is behind them, and without that in errors and names."""
+    """Return the answer with the variables in place of their values, and without the values in errors and names."""
     redact = redactor(secret for secret in resolved.secrets if len(secret) >= MIN_LENGTH)
     entries: list[Entry] = []
     for key, value in infos.configs:

@@ -1,4 +1,4 @@
-"""The connector instances of this worker (`runtime/WorkerConnector.java`).
+"""Run the connector instances of this worker (`runtime/WorkerConnector.java`).
 
 A connector checks its configuration and divides work; it moves no data, so it lives in the worker's process. Its code may be slow, so it
 runs on a pool: each start is a job that makes an instance, starts it, asks it for its task configurations and posts the outcome to the
@@ -46,9 +46,9 @@ class _Hosted:
     Attributes:
         after: set when the connector's last life has ended, with its `stop`.
         gone: the same of this one.
-        is_retired: another life has begun, or none shall; written by the herder's thread.
+        is_retired: another life has begun, or none will; written by the herder's thread.
         is_dividing: `task_configs` is being asked at the connector's request.
-        divide_again: it shall be asked once more.
+        divide_again: it must be asked once more.
     """
 
     config: Mapping[str, str]
@@ -64,7 +64,7 @@ class _Hosted:
 
 
 class ConnectorHost:
-    """See the module.
+    """Runs the connector instances of this worker.
 
     Args:
         post: runs something on the herder's thread.
@@ -178,7 +178,7 @@ class ConnectorHost:
             return None
 
     def _start(self, name: str, hosted: _Hosted) -> None:
-        """Make an instance, start it and ask it for its tasks; runs on the pool, behind the `_stop` of the connector's last instance."""
+        """Make an instance, start it and ask it for its tasks; runs on the pool, after the `_stop` of the connector's last instance."""
         line_logging.context.set(f"{name}|worker")
         started: Connector | None = None
         try:

@@ -1,4 +1,4 @@
-"""A task's process, as the worker sees it (the protocol is in `connect_py.task.main`).
+"""Start and speak to a task's process from the worker (the protocol is in `connect_py.task.main`).
 
 The process leads a process group of its own, so that Ctrl-C in a terminal reaches only the worker and a kill takes the task's children
 (Spark's JVM) along. It dies by itself when the worker does, because its standard input ends.
@@ -213,7 +213,7 @@ class TaskProcess:
                 os.killpg(self.pid, signal.SIGKILL)
 
     def _read_messages(self) -> None:
-        """Hand on every message, then the end. Whatever ends the reading ends the process too: without a reader nobody would notice how
+        """Hand on every message, then the end. Whatever ends the reading ends the process too: without a reader nothing would notice how
         the task fares."""
         try:
             self._read_each_message()
@@ -235,7 +235,7 @@ class TaskProcess:
                 self._on_event(message)
 
     def _end(self) -> None:
-        """Report the process's end as its last event. One that is alive, but that nobody reads any more, is killed."""
+        """Report the process's end as its last event. One that is alive, but no longer read, is killed."""
         try:
             code = self._process.wait(_ENDING_SECONDS)
         except subprocess.TimeoutExpired:
@@ -250,7 +250,7 @@ class TaskProcess:
                 assert stream is not None
                 stream.close()
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)  # what the task started and left behind
+            os.killpg(self.pid, signal.SIGKILL)  # what the task started and did not end
         self._process.release()
         self._on_event(Exited(code, tuple(self._last_lines)))
 
@@ -264,5 +264,5 @@ class TaskProcess:
                     self._last_lines.append(text)
                     self._forward(text)
                 except Exception:
-                    # a pipe that nobody reads fills up, and then the task hangs in its next line
+                    # a pipe that is not read fills up, and then the task hangs in its next line
                     log.exception("A line that process %d wrote to standard error could not be shown", self.pid)

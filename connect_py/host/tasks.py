@@ -106,7 +106,7 @@ RESTART_DELAYS = (0.5, 1.0, 2.0, 4.0, *[8.0] * 6)
 #: How soon a failed task's process is looked at again that has not ended yet.
 _ENDING_SECONDS = 0.2
 
-#: A process that ran for this long is healthy: its next death begins the delays anew.
+#: A process that ran for this long is healthy: its next death starts the delays over.
 _HEALTHY_SECONDS = 10.0
 
 
@@ -115,7 +115,7 @@ class TaskSpec:
     """A task that should run.
 
     Attributes:
-        incarnation: grows whenever the task is to be started anew, even with the same configuration.
+        incarnation: grows whenever the task is to be restarted, even with the same configuration.
         start: makes the ``start`` message; reads the committed offsets, so it is called when the task's last process is gone.
         policy: whether the task is started again when it reports a failure.
         is_source: whether it reads a source, so that no two processes may run it at once, on whichever worker.
@@ -153,17 +153,17 @@ class _Hosted:
 
 
 class TaskHost:
-    """See the module.
+    """Runs the task processes of this worker.
 
     Args:
         post: runs something on the herder's thread.
-        post_later: the same, after so many seconds.
+        post_later: the same, after this many seconds.
         spawn: starts a process, given its ``start`` message and where its events go.
         store_offsets: keeps offsets that a task reports by its pipe (standalone).
         status: builds a `Status` of this worker.
         max_tasks_of_connector: the worker's ``tasks.max.per.connector``.
         max_tasks: the worker's ``tasks.max.per.worker``.
-        metrics: hears of starts and states, and gets what the tasks report.
+        metrics: is notified of starts and states, and receives what the tasks report.
         notified: gets what a connector's task shows to clients.
         hold: for how many seconds the sources of a connector must not be started yet.
         is_sure: whether this worker knows that its work is its own; what dies meanwhile is not reported.
@@ -208,7 +208,7 @@ class TaskHost:
         self._hosted: dict[TaskId, _Hosted] = {}
         self._closing: float | None = None
 
-    # -- wishes
+    # -- target states
 
     def want(self, connector: str, specs: Mapping[int, TaskSpec]) -> None:
         """These and no other tasks of a connector should run."""
@@ -224,13 +224,13 @@ class TaskHost:
             self._reconcile(task_id)
 
     def pause(self, connector: str, paused: bool) -> None:
-        """All tasks of a connector should rest, or go on."""
+        """Pause or resume all tasks of a connector."""
         (self._paused.add if paused else self._paused.discard)(connector)
         for task_id in [key for key in self._hosted if key[0] == connector]:
             self._reconcile(task_id)
 
     def restart(self, spec: TaskSpec) -> None:
-        """Start one task anew; it shows RESTARTING until it runs."""
+        """Restart one task; it shows RESTARTING until it runs."""
         if self._has_surrendered:
             return
         task_id = spec.connector, spec.task
@@ -239,7 +239,7 @@ class TaskHost:
         self._reconcile(task_id)
 
     def forget_topics(self, connector: str) -> None:
-        """Let the tasks of a connector report their topics anew."""
+        """Have the tasks of a connector report their topics again."""
         for task_id, hosted in self._hosted.items():
             if task_id[0] == connector and hosted.process is not None:
                 hosted.process.send({"type": "forget_topics"})

@@ -1,4 +1,4 @@
-"""Questions and orders to the cluster (`TopicAdmin.java`, `SinkUtils.java`): topics, offsets of logs, consumer groups.
+"""Administer the cluster (`TopicAdmin.java`, `SinkUtils.java`): topics, offsets of logs, consumer groups.
 
 Every method blocks up to the admin's timeout and may be called from any thread. `RetriableError` means that the cluster did not answer.
 """
@@ -182,7 +182,7 @@ class KafkaAdmin:
         return self._list_offsets(partitions, OffsetSpec.earliest())
 
     def end_offsets(self, partitions: Sequence[TopicPartition], *, committed: bool = False) -> dict[TopicPartition, int]:
-        """Next offsets, of all of them; with `committed` those behind the last record that no open transaction holds back.
+        """Next offsets, of all of them; with `committed` those after the last record that no open transaction holds back.
 
         Raises:
             RetriableError: a partition's leader did not answer in time.
@@ -218,7 +218,7 @@ class KafkaAdmin:
             left = self._repeat(f"read the offsets of topic(s) {', '.join(sorted({topic for topic, _ in left}))}", attempt)
             if left:
                 time.sleep(LEADER_WAIT_SECONDS)
-                # the client goes on asking with the leader epoch that it remembers until it reads the metadata again
+                # the client keeps asking with the leader epoch that it remembers until it reads the metadata again
                 self._all_topics()
         return found
 
@@ -273,7 +273,7 @@ class KafkaAdmin:
     def _without(self, group: str, forget: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """Delete the group and give what must be written again: the binding has no call for single partitions (OffsetDelete).
 
-        Between the two calls the group has no offsets; a sink that keeps its own beside its data isn't touched by a crash there.
+        Between the two calls the group has no offsets; a sink that keeps its own next to its data isn't touched by a crash there.
         """
         rest = {partition: offset for partition, offset in self.group_offsets(group).items() if partition not in forget}
         self.delete_group(group)
@@ -292,7 +292,7 @@ class KafkaAdmin:
         """Ask a question, by a new client when an old one got no answer, until the admin's time is over.
 
         Args:
-            attempt: asks once, waiting so many seconds; what it raises besides a lack of an answer is the answer.
+            attempt: asks once, waiting this many seconds; what it raises besides a lack of an answer is the answer.
         """
         deadline = time.monotonic() + self._timeout
         while True:

@@ -1,4 +1,4 @@
-"""Which properties each of a worker's Kafka clients gets (`Worker.java`: base*Configs; the `Kafka*BackingStore`s).
+"""Compose the properties of each of a worker's Kafka clients (`Worker.java`: base*Configs; the `Kafka*BackingStore`s).
 
 Order, later wins: fixed base, the worker's `producer.` / `consumer.` / `admin.` properties, the connector's `producer.override.` /
 `consumer.override.` / `admin.override.`. The worker's own clients (internal topics, shared admin) take its top-level client properties.

@@ -1,9 +1,10 @@
-"""librdkafka's own log lines, quietly: while a broker is away each of a worker's clients repeats the same line several times a second.
+"""Thin out librdkafka's own log lines.
 
-The first line of its kind is passed on, and then one after each of `GAPS` with the number of those left out, whichever client of this
-process they came from: a broker that is away is one event, not one for each client. When it answers again, one line says so; librdkafka
-itself says nothing then, so the clients' statistics are looked at (`BrokerWatch`). What matters to a caller is raised or given to its
-callback, so these lines are warnings at most.
+While a broker is unavailable each of a worker's clients repeats the same line several times a second. The first line of its kind is
+passed on, and then one after each of `GAPS` with the number of those left out, whichever client of this process they came from: a broker
+that is unavailable is one event, not one for each client. When it answers again, one line says so; librdkafka itself says nothing then,
+so the clients' statistics are looked at (`BrokerWatch`). What matters to a caller is raised or given to its callback, so these lines are
+warnings at most.
 """
 
 from __future__ import annotations
@@ -124,6 +125,6 @@ class BrokerWatch:
 
 
 def _is_ordinary(facility: str, level: int, text: str) -> bool:
-    """Connections that brokers close, at rest or for a restart, and a broker that has just started: librdkafka goes on by itself, and
+    """Connections that brokers close, at rest or for a restart, and a broker that has just started: librdkafka continues by itself, and
     what does not pass shows as a refused connection or as the caller's error."""
     return (facility == "FAIL" and level <= logging.INFO) or (facility == "GETPID" and text.endswith("retrying"))

@@ -26,7 +26,7 @@ _Values = dict[str, MetricValue]
 
 
 def statistics_config(take: Callable[[str], None] | None) -> dict[str, object]:
-    """Settings of a client whose statistics shall be taken; none without a taker."""
+    """Settings of a client whose statistics are wanted; none without a reader."""
     return {} if take is None else {"statistics.interval.ms": INTERVAL_MS, "stats_cb": take}
 
 

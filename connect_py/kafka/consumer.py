@@ -127,7 +127,7 @@ class RebalanceListener(Protocol):
 
 
 class GroupConsumer:
-    """See the module.
+    """A member of a consumer group.
 
     Args:
         properties: Java consumer properties, `client.sink_consumer_properties`.
@@ -241,7 +241,7 @@ class GroupConsumer:
         return records
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Fetch nothing of these for now; reading goes on where the last `poll` ended."""
+        """Fetch nothing of these for now; reading resumes where the last `poll` ended."""
         self._client.pause(_places(partitions))
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
@@ -430,7 +430,7 @@ class GroupCommitter:
     def __init__(self, properties: Mapping[str, str], group: str) -> None:
         self.group = group
         config = librdkafka_config(properties, ClientKind.CONSUMER)
-        # nobody polls this client, so librdkafka's lines would pile up in its queue; what goes wrong is raised by the call
+        # this client is never polled, so librdkafka's lines would pile up in its queue; what goes wrong is raised by the call
         config |= {"group.id": group, "enable.auto.commit": False, "log_level": 2}
         # a member's settings, which a client that never joins must not carry
         for name in ("group.instance.id", "group.protocol", "group.remote.assignor"):

@@ -1,7 +1,7 @@
 """The producer of a source task: confluent-kafka's, with Connect's patience when its queue is full.
 
 `send` is the client's own bound method, because it is called for every row and a wrapper costs as much as the call itself (0.5 us a row
-measured with 400-byte rows, delivery callback included). Whoever uses it handles BufferError as `produce` does.
+measured with 400-byte rows, delivery callback included). If you use it, handle BufferError as `produce` does.
 
 Threads: one thread produces and polls; delivery callbacks run on the thread that calls `poll`, `flush`, `wait_for_room` or `close`.
 Memory: librdkafka holds at most `buffer.memory` bytes of rows (8 MiB) and `QUEUE_MESSAGES` rows, whichever is reached first.
@@ -37,10 +37,10 @@ __all__ = [
 DeliveryCallback = Callable[[KafkaError | None, Message], None]
 
 #: librdkafka counts payload bytes only, and a queued row costs about 300 more in its own and our structures. At 10 ms of linger and
-#: 200,000 rows/s some 4,000 rows are under way, so this many never throttle and small rows stay below 15 MiB beside their bytes.
+#: 200,000 rows/s some 4,000 rows are under way, so this many never throttle and small rows stay below 15 MiB in addition to their bytes.
 QUEUE_MESSAGES = 50_000
 
-#: What a new client needs to begin to connect, and how long its first connection is waited for; it goes on to connect by itself.
+#: What a new client needs to begin to connect, and how long its first connection is waited for; it continues to connect by itself.
 _BEGIN_SECONDS = 0.01
 _CONNECT_SECONDS = 0.5
 

@@ -1,4 +1,4 @@
-"""A topic as a shared log that everybody reads whole (`runtime/util/KafkaBasedLog.java`).
+"""Read a topic as a shared log that every worker reads whole (`runtime/util/KafkaBasedLog.java`).
 
 All partitions are assigned without a group, read from their beginning to the end offsets of that moment, then followed. The reader thread
 owns the consumer; it calls `on_record` for every record in order and wakes those who wait for a position. Writers wait on the thread that
@@ -30,10 +30,10 @@ log = logging.getLogger(__name__)
 #: starting quick, and ten empty requests a second cost nothing that can be measured.
 FETCH_WAIT_MS = 100
 
-#: How long the reader waits for records before it looks whether it shall stop.
+#: How long the reader waits for records before it looks whether it must stop.
 POLL_SECONDS = 0.1
 
-#: Records of internal topics are few; these bounds keep a client's buffers small beside the worker's memory budget.
+#: Records of internal topics are few; these bounds keep a client's buffers small compared to the worker's memory budget.
 _SMALL_CONSUMER = {"queued.max.messages.kbytes": 4096, "fetch.wait.max.ms": FETCH_WAIT_MS, "fetch.error.backoff.ms": 100}
 _SMALL_PRODUCER = {"queue.buffering.max.kbytes": 32768, "linger.ms": 0}
 
@@ -99,7 +99,7 @@ class KafkaLog:
         self._partitions: list[TopicPartition] = []
 
     def start(self, timeout: float = 60.0) -> None:
-        """Read to the end offsets of now, then go on following.
+        """Read to the current end offsets, then continue to follow.
 
         Raises:
             ConfigError: a client property that cannot be used.
@@ -134,7 +134,7 @@ class KafkaLog:
         self.read_to_end(max(0.1, deadline - time.monotonic()))
 
     def stop(self) -> None:
-        """Stop following and let go of the clients. What was sent and not acknowledged within two seconds, or by the end of a `flush` that
+        """Stop following and release the clients. What was sent and not acknowledged within two seconds, or by the end of a `flush` that
         failed before, is given up; who waits for it in `write` gets a RetriableError."""
         with self._changed:
             self._stopping = True

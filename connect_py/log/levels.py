@@ -1,4 +1,4 @@
-"""Levels of loggers, read and changed while the worker runs (KIP-495; `runtime/Loggers.java`).
+"""Read and change levels of loggers while the worker runs (KIP-495; `runtime/Loggers.java`).
 
 Java's names are understood: `io.debezium` and its connectors, `org.apache.kafka.connect` and `org.apache.kafka.clients` stand for this
 project's packages, so that the curl line of a Debezium guide does what the guide says. Any thread may call; Python's logging has the lock.
@@ -155,7 +155,7 @@ PROCESS = Loggers()
 
 
 def _targets(name: str) -> tuple[str, ...]:
-    """Python's loggers behind a name: itself, and the packages that a Java name stands for. `root` is Python's root."""
+    """Return Python's loggers of a name: itself, and the packages that a Java name stands for. `root` is Python's root."""
     if name == "root":
         return ("",)
     for prefix, packages in JAVA_NAMES.items():

@@ -1,4 +1,4 @@
-"""What the worker and its tasks say on standard error: one line an event, quiet at INFO, in the form of Connect's default pattern.
+"""Write what the worker and its tasks log on standard error: one line an event, quiet at INFO, in Connect's default pattern.
 
     [2026-03-01 14:03:07,512] INFO Connector inventory runs with 1 task(s) (connect_py.host.connectors:163)
     [2026-03-01 14:03:07,900] INFO [inventory|task-0] Snapshot finished: 1024 rows in 0.2 s (connectors.postgres.snapshot.snapshot:196)

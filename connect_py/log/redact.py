@@ -1,4 +1,4 @@
-"""Takes secrets out of texts that leave the process: traces, logs, error messages. Pure, but for a regular expression of the user's, which
+"""Take secrets out of texts that leave the process: traces, logs, error messages. Pure, but for a regular expression of the user's, which
 `connect_py.log.user_regex` matches.
 
 A secret is the value of a property of type PASSWORD, or of a property whose name says that it is one; the second rule covers client

@@ -1,8 +1,8 @@
-"""Warnings that repeat, thinned out: an outage of a night is twenty lines, not thousands.
+"""Thin out warnings that repeat: an outage of a night is twenty lines, not thousands.
 
 An event of a kind is shown, the next ones are counted, and after 30 s, 1, 2, 5, 10 and then every 30 minutes one is shown again with the
 number of those left out. When a kind that was being counted has not come for a while, one last line says so: an outage has an end in the
-log, too. Kinds are told apart by logger and text, numbers aside. Only WARN is looked at: an ERROR ends
+log, too. A kind is a logger and a text, numbers aside. Only WARN is looked at: an ERROR ends
 something, or is a record that ``errors.log.enable`` wants to see, each.
 """
 

@@ -1,4 +1,4 @@
-"""The text of a failure, in the form that Kafka Connect's tools know (`Throwable.printStackTrace`).
+"""Write a failure as text, in the form that Kafka Connect's tools know (`Throwable.printStackTrace`).
 
 One line a cause, the outermost first, by Java's class names where an error has one; below each, indented by a tab, what this project adds
 (an exception's notes: what is still true, what to do) and where it happened, innermost call first::
@@ -10,7 +10,7 @@ One line a cause, the outermost first, by Java's class names where an error has 
         at connect_py.converters.json_converter.JsonConverter.to_connect_data(json.py:166)
     Caused by: json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)
 
-So whoever takes lines without a tab for the causes, as scripts around Connect do, finds them.
+So scripts around Connect, which take lines without a tab for the causes, find them.
 """
 
 from __future__ import annotations

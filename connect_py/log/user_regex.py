@@ -1,4 +1,4 @@
-"""Matches regular expressions of users in a process of their own, for the worker.
+"""Match regular expressions of users in a process of their own, for the worker.
 
 Python's `re` backtracks and holds the interpreter's lock while it does: `(a+)+$` against forty characters would stop every thread of the
 worker for days, REST API and health included. A task may match what its own connector asks for; the worker serves all of them, so it has

@@ -1,4 +1,4 @@
-"""Metric groups as Prometheus' text, under the names that dashboards of Java workers look for. Pure.
+"""Show metric groups as Prometheus' text, under the names that dashboards of Java workers look for. Pure.
 
 There are two families of names, made by the two usual sets of rules for the JMX exporter:
 
@@ -32,7 +32,7 @@ _ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 
 class Names(enum.Enum):
-    """See the module."""
+    """Families of names."""
 
     KAFKA = "kafka"
     STRIMZI = "strimzi"
@@ -56,7 +56,7 @@ def render(
 
     Args:
         accept: the request's ``Accept`` header: OpenMetrics is given to who asks for it.
-        process: collectors of prometheus-client, such as those of this process; given behind the groups.
+        process: collectors of prometheus-client, such as those of this process; shown after the groups.
     """
     registry = CollectorRegistry(auto_describe=False)
     for collector in process:

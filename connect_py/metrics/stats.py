@@ -1,4 +1,4 @@
-"""Rates, averages and extremes over a moving window, as Kafka's metrics compute them
+"""Compute rates, averages and extremes over a moving window, as Kafka's metrics do
 (`common/metrics/stats/{SampledStat,Rate,Avg,Max}.java`). Pure but for the clock that it is given.
 
 A window of ``metrics.sample.window.ms`` × ``metrics.num.samples`` (30 s × 2) is kept in that many samples; one falls out as a whole, when

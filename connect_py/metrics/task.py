@@ -1,4 +1,4 @@
-"""What one task counts (`WorkerTask.TaskMetricsGroup`, `AbstractWorkerSourceTask.SourceTaskMetricsGroup`,
+"""Count what one task does (`WorkerTask.TaskMetricsGroup`, `AbstractWorkerSourceTask.SourceTaskMetricsGroup`,
 `WorkerSinkTask.SinkTaskMetricsGroup`, `errors/ErrorHandlingMetrics.java`).
 
 The task's thread owns these. Each method is called once for a batch, a commit or a failure; what it costs is about a microsecond.
@@ -169,7 +169,7 @@ class SourceMetrics(TaskMetrics):
         self._transactions: Sampled | None = None
 
     def polled(self, records: int, seconds: float) -> None:
-        """`poll` gave so many records after so long."""
+        """Count what a `poll` returned, and how long it took."""
         self._polled += records
         self._poll_rate.record(records)
         self._poll_ms.record(seconds * 1000)
@@ -182,7 +182,7 @@ class SourceMetrics(TaskMetrics):
         self._active.record(self.active())
 
     def transaction(self, records: int) -> None:
-        """A transaction of so many records was committed (exactly-once delivery)."""
+        """Count a committed transaction with its number of records (exactly-once delivery)."""
         if self._transactions is None:
             self._transactions = self._sampled()
         self._transactions.record(records)
@@ -233,7 +233,7 @@ class SinkMetrics(TaskMetrics):
         self._active.record(self.active())
 
     def put(self, records: int, seconds: float) -> None:
-        """The sink took so many records in that time."""
+        """Count the records that the sink took, and how long it took."""
         self._sent += records
         self._send_rate.record(records)
         self._put_ms.record(seconds * 1000)

@@ -27,7 +27,7 @@ GROUP = ("connect.py", "snapshot-progress")
 
 def snapshot_of(groups: Iterable[MetricGroup]) -> dict[str, Any] | None:
     """``{"state", "rows", "estimated_rows", "tables": [{"table", "state", "rows", "estimated_rows", "rows_per_second", "seconds_left"}]}``;
-    None when no snapshot is told of. What is not known is left out."""
+    None when no snapshot is reported. What is not known is left out."""
     found = next((group for group in groups if (group.domain, group.type) == GROUP), None)
     if found is None:
         return None
@@ -108,7 +108,7 @@ class _Task:
 
 
 class WorkerMetrics:
-    """See the module.
+    """Counts of this worker, and the last reports of its tasks.
 
     Args:
         rebalances: figures of the group's rebalances (`connect-worker-rebalance-metrics`), asked for at each scrape.
@@ -142,7 +142,7 @@ class WorkerMetrics:
     # -- tasks
 
     def task_launched(self, task: TaskId, pid: int | None = None) -> None:
-        """A process of the task begins; what its predecessor told is void."""
+        """A process of the task begins; what its predecessor reported is void."""
         with self._lock:
             status = self._tasks[task].status if task in self._tasks else "unassigned"
             self._tasks[task] = _Task(status, pid)
@@ -213,7 +213,7 @@ class WorkerMetrics:
 
 
 def _tags(domain: str, tags: Mapping[str, str], where: Mapping[str, str]) -> dict[str, str]:
-    """The client of a task is known by its id; everything else is told apart by connector and task."""
+    """The client of a task is known by its id; everything else is identified by connector and task."""
     return dict(tags) if domain in ("kafka.producer", "kafka.consumer") else {**tags, **where}
 
 

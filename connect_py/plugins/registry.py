@@ -64,7 +64,7 @@ class PluginEntry:
 
 def discover(plugin_path: Sequence[str] = ()) -> dict[str, PluginEntry]:
     """Java class name → entry, of everything that is installed."""
-    # a task's process is told of all plugins, and would pay 20 ms of CPU for it
+    # a task's process receives all plugins, and would pay 20 ms of CPU for it
     from importlib.metadata import distributions
 
     found: dict[str, PluginEntry] = {}
@@ -179,7 +179,7 @@ class Plugins:
 
     @classmethod
     def from_message(cls, message: Mapping[str, Mapping[str, str]]) -> Plugins:
-        """`references` again, after they have been JSON: what a task's process is told."""
+        """`references` again, after they have been JSON: what a task's process receives."""
         return cls({name: PluginEntry(**entry) for name, entry in message.items()})
 
     def load(self, java_name: str) -> type[Any]:
@@ -215,7 +215,7 @@ class Plugins:
                 yield name, plugin
 
     def resolve(self, name: str) -> str | None:
-        """The Java class name behind a class name or alias; None when there is none or the alias fits several.
+        """Return the Java class name of a class name or alias; None when there is none or the alias fits several.
 
         Raises:
             ConfigError: a plugin that may be meant cannot be loaded.

@@ -1,4 +1,4 @@
-"""Versions of plugins, and the ranges by which a configuration asks for one (KIP-891; `PluginUtils.connectorVersionRequirement`). Pure.
+"""Compare versions of plugins with the ranges of a configuration (KIP-891; `PluginUtils.connectorVersionRequirement`). Pure.
 
 Kafka Connect reads ranges with Maven's `VersionRange` and compares with its `ComparableVersion`, so ``[4.0,5.0)`` means here what it means
 in a POM: ``[`` and ``]`` include the bound, ``(`` and ``)`` do not, a missing bound is open, and several ranges are joined by commas. A

@@ -101,7 +101,7 @@ class PathProvider(ConfigProvider):
 
 
 class FileConfigProvider(PathProvider):
-    """Reads the file anew each time, so a rotated secret is seen by the next start."""
+    """Read the file each time, so that the next start sees a rotated secret."""
 
     java_name = "org.apache.kafka.common.config.provider.FileConfigProvider"
 

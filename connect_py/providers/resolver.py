@@ -239,10 +239,10 @@ class Later(Protocol):
 
 
 class Reloads:
-    """See the module.
+    """Plans the restarts of connectors whose values expire.
 
     Args:
-        reload: (connector, the configuration that was resolved) → starts it anew, if that is still its configuration.
+        reload: (connector, the configuration that was resolved) → restarts it, if that is still its configuration.
     """
 
     def __init__(self, resolver: Resolver, thread: Later, reload: Callable[[str, Mapping[str, str]], None]) -> None:

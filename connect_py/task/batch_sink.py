@@ -1,4 +1,4 @@
-"""The loop of a sink whose engine reads Kafka itself (`BatchSinkTask`): step, commit what the step reports, wait.
+"""Run a sink whose engine reads Kafka itself (`BatchSinkTask`): step, commit what the step reports, wait.
 
 What a step returns is durable in the tables already, so committing it to the consumer group can only lag behind; a failed commit is
 therefore tried again with the next step and never fails the task. The task's thread runs everything here.

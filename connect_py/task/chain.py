@@ -57,7 +57,7 @@ class Chain:
         worker: the worker's properties, whose converters apply where the connector names none.
         config: the connector's configuration.
         tolerance: decides about records that fail; it must report to `errors`.
-        errors: told which record is under way, and asked for its dead letter.
+        errors: receives the record that is under way, and is asked for its dead letter.
 
     Raises:
         ConfigError: a class or one of its properties is wrong.
@@ -298,7 +298,7 @@ class SinkChain:
         worker: the worker's properties, whose converters apply where the connector names none.
         config: the connector's configuration.
         tolerance: decides about records that fail; it must report to `errors`.
-        errors: told which record is under way.
+        errors: receives the record that is under way.
 
     Raises:
         ConfigError: a class or one of its properties is wrong.

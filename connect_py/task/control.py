@@ -54,7 +54,7 @@ class TaskControl:
 
     @property
     def deadline(self) -> float:
-        """By when (`time.monotonic`) the task must have ended; infinite while nobody asked it to."""
+        """By when (`time.monotonic`) the task must have ended; infinite while it was not asked to."""
         return float("inf") if self._deadline is None else self._deadline
 
     def stop(self, timeout_seconds: float) -> None:
@@ -69,7 +69,7 @@ class TaskControl:
             _call(callback)
 
     def pause(self, paused: bool) -> None:
-        """Ask the task to rest, or to go on."""
+        """Ask the task to pause, or to resume."""
         with self._changed:
             self._paused = paused
             self._changed.notify_all()
@@ -84,7 +84,7 @@ class TaskControl:
             _call(callback)
 
     def forget_topics(self) -> None:
-        """Ask for the topics in use to be reported anew."""
+        """Ask for the topics in use to be reported again."""
         self._forget_topics = True
 
     def take_forget_topics(self) -> bool:

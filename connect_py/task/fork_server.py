@@ -1,4 +1,4 @@
-"""Task processes are forked from one process that has imported what tasks need.
+"""Fork task processes from one process that has imported what tasks need.
 
 A task that starts Python for itself spends 0.35 s of CPU on imports and holds 20 MB or more that no other process shares. A forked one
 starts within milliseconds and shares what was imported. The worker cannot fork itself, because a fork takes only the calling thread along
@@ -9,7 +9,7 @@ request.
        ▲                                                         │                 │ stdin, stdout and stderr: the worker's pipes
        └───────── status socket of each task: "pid 123", at the end "code 0" ──────┘
 
-The server keeps an ended task as a zombie until the worker closes the task's status socket. Until then nobody else can get the task's
+The server keeps an ended task as a zombie until the worker closes the task's status socket. Until then no other process can get the task's
 process id, so the worker may signal its group without hitting a stranger, as it may with a child of its own. When the worker dies, the
 server's control socket ends and the server with it; the tasks notice by themselves. When the server dies, its tasks run on; the worker
 still learns that one ends, but not how, and starts another server for the next task.
@@ -17,7 +17,7 @@ still learns that one ends, but not how, and starts another server for the next 
 Linux only: the end of a task without a server is learned from its pidfd. The standard library's `multiprocessing.forkserver` has the same
 shape, but its processes have no pipes and no process group.
 
-How a forked process shows the name of its task in place of its server's. Imported by every task, so it imports little.
+`show_name` shows the name of a forked process's task in place of its server's. Every task imports this module, so it imports little.
 """
 
 from __future__ import annotations

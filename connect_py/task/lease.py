@@ -1,4 +1,4 @@
-"""How long a source task may go on without a word from its worker: no two processes read the same source for Kafka.
+"""Limit how long a source task runs without a message from its worker, so that no two processes read the same source for Kafka.
 
 A task is a process of its own. It would run on when its worker hangs, and a worker that is frozen with all its tasks (SIGSTOP, a paused
 container, a machine asleep) would send what it has in hand when it wakes, after newer changes that another worker has sent meanwhile. So a
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 #: Lines sent in the time of one lease: some may be late.
 _LINES_PER_LEASE = 5
 
-#: A worker that was not heard of by itself for so many lines has slept.
+#: A worker that did not run for the time of this many lines has slept.
 _SLEPT_LINES = 2.5
 
 #: How long a worker that has slept reads at a time to find out whether its work is still its own.
@@ -47,7 +47,7 @@ def now() -> float:
 
 
 def session_seconds(worker: Mapping[str, str]) -> float:
-    """How long a worker that is not heard of keeps its work: ``session.timeout.ms``. Raises ConfigError."""
+    """How long a silent worker keeps its work: ``session.timeout.ms``. Raises ConfigError."""
     return _milliseconds(worker, "session.timeout.ms", _DEFAULT_SESSION_MS) / 1000
 
 

@@ -1,4 +1,4 @@
-"""The inside of a task's process.
+"""Run a task's process from the inside.
 
 The worker starts it (`connect_py.host.process`), sends one ``start`` message on its standard input and then commands; the process
 answers on what was its standard output. Both are JSON, one message a line:
@@ -157,7 +157,7 @@ def _obey(message: Mapping[str, Any], control: TaskControl, pipe_writer: PipeOff
 
 
 def _with_values(plugins: Plugins, start: Mapping[str, Any]) -> dict[str, Any]:
-    """The start message with the values behind the variables of its configurations. Raises ConfigError."""
+    """Return the start message with the values of the variables in its configurations. Raises ConfigError."""
     resolver = Resolver.from_worker(start["worker"], plugins.load)
     try:
         return {**start, **{part: resolver.resolve(start[part]).values for part in ("config", "task_config")}}

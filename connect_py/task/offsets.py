@@ -61,11 +61,11 @@ class SubmittedRecords:
         self._committable: dict[_Key, Submission] = {}
 
     def submit(self, partition: SourcePartition, offset: SourceOffset) -> Submission:
-        """Note rows before they are sent; whoever sends them takes 1 from `held` when the last one is handed over.
+        """Note rows before they are sent; the sender takes 1 from `held` when the last one is handed over.
 
         Args:
             partition: the source partition; it must not be changed afterwards.
-            offset: the place from which reading goes on once all rows are in Kafka.
+            offset: the position from which reading resumes once all rows are in Kafka.
         """
         if self._last is None or self._last[0] is not partition:
             self._last = (partition, self._queues.setdefault(tuple(partition.items()), deque()))
@@ -136,7 +136,7 @@ class OffsetCommitter:
         self._begin()
 
     def serve(self) -> None:
-        """Let a commit go on; to be called often. Raises ConnectError, from the task's `offsets_committed`."""
+        """Let a commit progress; to be called often. Raises ConnectError, from the task's `offsets_committed`."""
         if self._writing is not None:
             self._writer.serve(0.0)
             self._tell_task()

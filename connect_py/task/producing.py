@@ -53,13 +53,13 @@ class RecordProducer(Protocol):
 #: As long as the linger that it stands for.
 EVERY_SECONDS = 0.01
 
-#: So many records in that time, or so many bytes as the last of each poll says, are a mass, which fills batches.
+#: This many records in that time, or this many bytes as the last of each poll says, are a mass, which fills batches.
 MASS_ROWS = 500
 MASS_BYTES = 500_000
 
 
 class HoldingProducer(Protocol):
-    """See `connect_py.kafka.producer.Producer`."""
+    """What the policy asks of a producer (`connect_py.kafka.producer.Producer`)."""
 
     @property
     def holds_back(self) -> bool: ...

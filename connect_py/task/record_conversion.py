@@ -1,4 +1,4 @@
-"""A sink's converters and transforms in a form that travels: what a sink that reads Kafka elsewhere opens there (`RecordConversion`).
+"""Take a sink's converters and transforms to where a sink reads Kafka elsewhere, and open them there (`RecordConversion`).
 
 Properties of a converter that the connector does not name (``value.converter.schemas.enable`` without ``value.converter``) are added to the
 worker's; ordinary sinks, which the worker reads for, leave them out as Kafka Connect does.
@@ -59,19 +59,16 @@ class WorkerConversion:
 
     @property
     def converters(self) -> Mapping[str, Mapping[str, str]]:
-        """See `RecordConversion.converters`."""
         sides = {side: f"{side}.converter" for side in _SIDES}
         return {side: {"class": self.config[key], **with_prefix(self.config, f"{key}.")} for side, key in sides.items()}
 
     @functools.cached_property
     def transforms(self) -> Sequence[str]:
-        """See `RecordConversion.transforms`."""
         steps = transform_steps(Plugins(self.references), self.config)
         close_steps(steps)
         return tuple(step.name for step in steps)
 
     def open(self) -> WorkerReader:
-        """See `RecordConversion.open`."""
         return WorkerReader(Plugins(self.references), self.config)
 
 
@@ -94,7 +91,6 @@ class WorkerReader:
         value: bytes | None,
         headers: Sequence[tuple[str, bytes | None]],
     ) -> SinkRecord | None:
-        """See `RecordReader.read`."""
         key_schema, key_data = self._key.to_connect_data(topic, key)
         value_schema, value_data = self._value.to_connect_data(topic, value)
         found: list[Header] = []
@@ -109,5 +105,4 @@ class WorkerReader:
         return record
 
     def close(self) -> None:
-        """See `RecordReader.close`."""
         close_steps(self._steps)

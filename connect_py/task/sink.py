@@ -1,4 +1,4 @@
-"""The loop of a sink task: consume, convert and transform, put, commit (`runtime/WorkerSinkTask.java`).
+"""Run a sink task: consume, convert and transform, put, commit (`runtime/WorkerSinkTask.java`).
 
 Rule: an offset is committed only when `put` took every record before it, `pre_commit` agreed, and every dead letter before it is in Kafka.
 A partition leaves the task only after that was tried once more (`on_revoked`); what then is not committed is read again by the next owner.
@@ -27,7 +27,7 @@ from connect_py.task.sink_commit import CommittingConsumer, SinkCommits
 
 log = logging.getLogger(__name__)
 
-#: The longest single wait for records: how soon a wish of the worker is noticed.
+#: The longest single wait for records: how soon a command of the worker is noticed.
 _SLICE_SECONDS = 0.2
 
 _FIRST_RETRY_SECONDS = 1.0

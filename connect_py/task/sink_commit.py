@@ -1,7 +1,7 @@
-"""When a sink task's offsets are committed, and what becomes of a commit (`WorkerSinkTask.commitOffsets`).
+"""Commit a sink task's offsets (`WorkerSinkTask.commitOffsets`).
 
 A commit while the task runs is asynchronous: it begins when it is due or asked for, its answer comes with a later `poll` of the consumer,
-and one without an answer counts as failed after a time; a late answer is passed over. When partitions go, the commit is awaited.
+and one without an answer counts as failed after a time; a late answer is ignored. When partitions go, the commit is awaited.
 
 Order when they go, as in Connect: `pre_commit`, `close`, commit. A sink that fails to close what it has written keeps its old offsets.
 
@@ -39,7 +39,7 @@ class CommittingConsumer(Protocol):
 
 
 class SinkCommits:
-    """See the module.
+    """Commits the offsets of one sink task.
 
     Args:
         errors: whose dead letters must be in Kafka before an offset passes them.
@@ -48,7 +48,7 @@ class SinkCommits:
 
     Attributes:
         offsets: what was taken and what is committed.
-        is_wanted: whether the next commit shall come at once.
+        is_wanted: whether the next commit must come at once.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class SinkCommits:
             False when the task refused: the consumer stands at the committed offsets again.
 
         Raises:
-            FatalTaskError: the task cannot go on.
+            FatalTaskError: the task cannot continue.
         """
         now = time.monotonic()
         if self._under_way is not None and now >= self.deadline:
@@ -110,7 +110,7 @@ class SinkCommits:
     def commit_for_good(self, partitions: Sequence[TopicPartition], close: Callable[[], None], *, in_time: bool = False) -> None:
         """Partitions go: have the task make durable what it took, close them, commit and wait for it.
 
-        A failure to commit is logged: the records after the last commit are read again by whoever comes next.
+        A failure to commit is logged: the records after the last commit are read again by the next owner.
 
         Args:
             in_time: keep to the task's deadline, because the task ends.

@@ -1,4 +1,4 @@
-"""Which offsets of a sink task may be committed (`WorkerSinkTask.commitOffsets`). Pure.
+"""Decide which offsets of a sink task may be committed (`WorkerSinkTask.commitOffsets`). Pure.
 
 For each assigned partition two offsets are known: the next one after what `put` took, and the last committed one. One thread owns a
 `SinkOffsets`: the task's.

@@ -1,9 +1,9 @@
-"""The loop of a source task: poll, transform and convert, produce, note what was submitted, commit offsets.
+"""Run a source task: poll, transform and convert, produce, note what was submitted, commit offsets.
 
 After `runtime/AbstractWorkerSourceTask.java`, with two differences. Rows that the connector has serialised itself (`EncodedBatch`) go to
 the producer untouched when the chain allows it; that loop is this project's hot path, and everything in it is a local name because each
 attribute look-up costs 20 ns a row. And a retriable failure of `poll` is repeated with a growing delay up to 5 s, because a database
-that is away need not be asked a thousand times a second.
+that is unavailable need not be asked a thousand times a second.
 
 The task's thread runs everything here, delivery callbacks too (they run inside the producer's `poll`).
 """
@@ -411,7 +411,7 @@ class SourceTaskLoop:
 
 
 def commits_records(task: SourceTask) -> bool:
-    """Whether a task wants to hear of each record that Kafka acknowledges; a report of each costs a tenth of all that a row does."""
+    """Whether a task wants to be notified of each record that Kafka acknowledges; a report of each costs a tenth of all that a row does."""
     return type(task).commit_record is not SourceTask.commit_record
 
 

@@ -1,4 +1,4 @@
-"""Topics that a source task creates before its first record goes there (KIP-158; `util/TopicCreation.java`, `TopicCreationGroup.java`).
+"""Create the topics of a source task before its first record goes there (KIP-158; `util/TopicCreation.java`, `TopicCreationGroup.java`).
 
 Active when the worker allows it and the connector has any ``topic.creation.`` property; otherwise the broker's own auto-creation decides.
 A topic that exists is never touched. The first group in ``topic.creation.groups`` whose ``include`` matches and whose ``exclude`` does not

@@ -83,7 +83,7 @@ class SourceRun:
         self.stop()
 
     def take(self, count: int, *, seconds: float = 30.0) -> list[SourceRecord]:
-        """Poll the tasks in turn until there are so many records; each is checked. What they gave beyond the number is not lost: it comes
+        """Poll the tasks in turn until there are this many records; each is checked. What they gave beyond the number is not lost: it comes
         first in the next `take`.
 
         Raises:
@@ -107,7 +107,7 @@ class SourceRun:
     def commit(self) -> None:
         """Say that Kafka holds every record taken, and the offsets topic the offset of the last one of each source partition.
 
-        The tasks hear of both, by `SourceTask.commit_record` and `SourceTask.offsets_committed`.
+        The tasks are notified of both, by `SourceTask.commit_record` and `SourceTask.offsets_committed`.
         """
         newest = {tuple(sorted(r.source_partition.items())): (r.source_partition, r.source_offset) for r in self._taken}
         known = {tuple(sorted(partition.items())): (partition, offset) for partition, offset in self.offsets}
@@ -184,7 +184,7 @@ class _SourceContext:
         return self._offsets.get(tuple(sorted(partition.items())))
 
     def notify(self, notification: Mapping[str, Any]) -> None:
-        """Nobody looks."""
+        """Ignore it."""
 
 
 def _decoded(batch: EncodedBatch) -> list[SourceRecord]:

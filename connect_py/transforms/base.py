@@ -1,4 +1,4 @@
-"""What all transforms share: their configuration, the side of the record that they work on, and what they require of it.
+"""Share what all transforms have: their configuration, the side of the record that they work on, and what they require of it.
 
 Transforms are used from their task's thread. They change no record, value or schema in place: a record may be tried again.
 """
@@ -202,7 +202,7 @@ def non_null(name: str, value: Any) -> None:
 def valid_regex(name: str, value: Any) -> None:
     """A Java regex (`util/RegexValidator.java`)."""
     if value is None:
-        # the reference's own words, beside those that say that a value is missing
+        # the reference's own words, next to those that say that a value is missing
         raise invalid(name, None, 'Invalid regex: Cannot invoke "String.isEmpty()" because "this.pattern" is null')
     try:
         compile_java_regex(value)

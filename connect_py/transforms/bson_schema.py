@@ -1,4 +1,4 @@
-"""Schemas and structs of MongoDB's documents (`io.debezium.connector.mongodb.transforms.MongoDataConverter`; mongodb.md §11).
+"""Infer schemas and make structs of MongoDB's documents (`io.debezium.connector.mongodb.transforms.MongoDataConverter`).
 
 A document names its fields itself, so each has a schema of its own. What counts as one type in an array, and which of several nested
 documents gives the schema, is decided as in the reference, whose ways show in the schemas that consumers have registered.

@@ -1,4 +1,4 @@
-"""Extended JSON as typed values: what `BsonDocument.parse` makes of the texts in MongoDB's change events.
+"""Read extended JSON as typed values: what `BsonDocument.parse` makes of the texts in MongoDB's change events.
 
 Documents are dicts, arrays lists, every other value a `Bson`. All forms that a connector writes are read (strict, canonical, relaxed); the
 shell's own syntax is not. No driver is needed: a worker that only transforms does not have one.

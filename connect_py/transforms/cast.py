@@ -1,4 +1,4 @@
-"""Values or fields in another type (`org.apache.kafka.connect.transforms.Cast`)."""
+"""Cast values or fields to another type (`org.apache.kafka.connect.transforms.Cast`)."""
 
 from __future__ import annotations
 
@@ -155,13 +155,13 @@ class Cast(OneSide):
 
 
 class CastKey(Cast):
-    """Of keys."""
+    """Work on the record's key."""
 
     java_name, on_key = f"{KAFKA}Cast$Key", True
 
 
 class CastValue(Cast):
-    """Of values."""
+    """Work on the record's value."""
 
     java_name = f"{KAFKA}Cast$Value"
 

@@ -1,4 +1,4 @@
-"""Conditions and expressions in CEL, the Common Expression Language (https://cel.dev), over records.
+"""Evaluate conditions and expressions in CEL, the Common Expression Language (https://cel.dev), over records.
 
 CEL has no loops, no functions of its own making and no way out of itself, so an expression from a configuration cannot reach the worker.
 What could still cost time, macros over lists inside one another, is bounded when an expression is compiled.

@@ -1,4 +1,4 @@
-"""Which columns a change touched (`io.debezium.transforms.ExtractChangedRecordState`; debezium-common §16.2)."""
+"""Name the columns that a change touched (`io.debezium.transforms.ExtractChangedRecordState`)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Date and time patterns (`java.text.SimpleDateFormat`), in UTC and in English, on the proleptic Gregorian calendar.
+"""Read and write date and time patterns (`java.text.SimpleDateFormat`), in UTC and in English, on the proleptic Gregorian calendar.
 
 Parsing is lenient, as Java's default is: month 13 is the next January, a number takes all digits that follow unless the next field is a
-number too, and a text may go on behind what the pattern describes. Week years, weeks and days of a week can be written, not read; zones
+number too, and a text may continue after what the pattern describes. Week years, weeks and days of a week can be written, not read; zones
 are read as offsets, UTC, GMT or Z, not by other names.
 """
 
@@ -89,7 +89,7 @@ class DateFormat:
         return DataError(f"Could not parse timestamp: value ({text}) does not match pattern ({self.pattern})")
 
     def _read(self, token: _Token, text: str, at: int, parts: dict[str, int], is_abutting: bool) -> int | None:
-        """Read one field into `parts`; the position behind it, or None when it is not there."""
+        """Read one field into `parts`; return the position after it, or None when it is not there."""
         letter, width = token.letter, token.width
         if letter in "ML" and width >= 3:
             return _read_name(_MONTHS, text, at, lambda index: parts.__setitem__("month", index + 1))
@@ -149,7 +149,7 @@ def _tokens(pattern: str) -> list[_Token]:
 
 
 def _quoted(pattern: str, at: int) -> tuple[str, int]:
-    """A quoted literal and where the pattern goes on; two quotes are one."""
+    """Return a quoted literal and the position after it; two quotes are one."""
     if pattern.startswith("''", at):
         return "'", at + 2
     text = ""
@@ -233,7 +233,7 @@ _WRITERS: Mapping[str, Callable[[datetime.datetime, int], str]] = {
 
 
 def _read_name(names: tuple[str, ...], text: str, at: int, take: Callable[[int], None]) -> int | None:
-    """The longest name, or its first three letters, in any case."""
+    """Match the longest name, or its first three characters, in any case."""
     rest = text[at:].lower()
     for index, name in enumerate(names):
         for form in (name, name[:3]):

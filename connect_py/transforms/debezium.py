@@ -1,4 +1,4 @@
-"""What Debezium's transforms share: how their properties are checked, what a change event is, and typed access to its parts.
+"""Share what Debezium's transforms have: how their properties are checked, what a change event is, and typed access to its parts.
 
 Debezium lists its properties without their rules, so `validate` and POST only find values of the wrong type; the rules are applied when
 the task starts (`io.debezium.transforms.SmtManager#validate`). The same here, so that answers are the same.

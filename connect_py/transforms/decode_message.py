@@ -1,4 +1,4 @@
-"""Logical decoding messages with JSON content as change events (`DecodeLogicalDecodingMessageContent`; debezium-common §16.2)."""
+"""Turn logical decoding messages with JSON content into change events (`DecodeLogicalDecodingMessageContent`)."""
 
 from __future__ import annotations
 

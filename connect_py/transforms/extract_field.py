@@ -1,4 +1,4 @@
-"""One field in place of the whole (`org.apache.kafka.connect.transforms.ExtractField`)."""
+"""Put one field in place of the whole (`org.apache.kafka.connect.transforms.ExtractField`)."""
 
 from __future__ import annotations
 
@@ -86,13 +86,13 @@ class ExtractField(OneSide):
 
 
 class ExtractFieldKey(ExtractField):
-    """Of keys."""
+    """Work on the record's key."""
 
     java_name, on_key = f"{KAFKA}ExtractField$Key", True
 
 
 class ExtractFieldValue(ExtractField):
-    """Of values."""
+    """Work on the record's value."""
 
     java_name = f"{KAFKA}ExtractField$Value"
 
@@ -123,7 +123,7 @@ def parse_path(path: str) -> list[str]:
 
 
 def _quoted_step(path: str, opening: int) -> tuple[str, int]:
-    """The name that begins at a backtick, and where the path goes on behind its dot."""
+    """Return the name that begins at a backtick, and the position after its dot."""
     name = ""
     start = at = opening + 1
     while True:

@@ -1,4 +1,4 @@
-"""MongoDB's change events as plain documents (`io.debezium.connector.mongodb.transforms.ExtractNewDocumentState`; mongodb.md §11)."""
+"""Turn MongoDB's change events into plain documents (`io.debezium.connector.mongodb.transforms.ExtractNewDocumentState`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Change events as plain rows (`io.debezium.transforms.ExtractNewRecordState`; debezium-common §16.1)."""
+"""Turn change events into plain rows (`io.debezium.transforms.ExtractNewRecordState`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nested fields as fields of one struct (`org.apache.kafka.connect.transforms.Flatten`)."""
+"""Flatten nested fields into one struct (`org.apache.kafka.connect.transforms.Flatten`)."""
 
 from __future__ import annotations
 
@@ -91,12 +91,12 @@ def _values(schema: Schema, value: Struct | None) -> Iterator[Any]:
 
 
 class FlattenKey(Flatten):
-    """Of keys."""
+    """Work on the record's key."""
 
     java_name, on_key = f"{KAFKA}Flatten$Key", True
 
 
 class FlattenValue(Flatten):
-    """Of values."""
+    """Work on the record's value."""
 
     java_name = f"{KAFKA}Flatten$Value"

@@ -68,7 +68,7 @@ def _type_of(wkb: bytes) -> int:
 
 
 class _Swapper:
-    """Walks a geometry and exchanges coordinates in place; each method takes a position and gives the one behind."""
+    """Walk a geometry and exchange coordinates in place; each method takes a position and returns the one after it."""
 
     def __init__(self, data: bytearray) -> None:
         self._data = data

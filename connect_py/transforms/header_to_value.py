@@ -1,4 +1,4 @@
-"""Headers as fields of the value (`io.debezium.transforms.HeaderToValue`; debezium-common §16.2)."""
+"""Put headers into fields of the value (`io.debezium.transforms.HeaderToValue`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Headers added, removed, and taken from fields (`org.apache.kafka.connect.transforms.{InsertHeader,DropHeaders,HeaderFrom}`)."""
+"""Add headers, remove them, and take them from fields (`org.apache.kafka.connect.transforms.{InsertHeader,DropHeaders,HeaderFrom}`)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class InsertHeader(Plugin):
         self._header = Header(config["header"], value, schema)
 
     def apply(self, record: AnyRecord) -> AnyRecord:
-        """The record with the header behind the others."""
+        """Return the record with the header after the others."""
         return replace(record, headers=[*record.headers, self._header])
 
 
@@ -119,7 +119,7 @@ class HeaderFrom(OneSide):
         self._plans: SchemaCache[_Plan] = SchemaCache(self._plan, 16)
 
     def apply(self, record: AnyRecord) -> AnyRecord:
-        """The record with the headers behind the others. Raises DataError for a null, or a field that the schema does not have."""
+        """Return the record with the headers after the others. Raises DataError for a null, or a field that the schema does not have."""
         schema, value = self.schema_of(record), self.value_of(record)
         if schema is None:
             found = require_map(value, self._purpose)
@@ -145,12 +145,12 @@ class HeaderFrom(OneSide):
 
 
 class HeaderFromKey(HeaderFrom):
-    """Of keys."""
+    """Work on the record's key."""
 
     java_name, on_key = f"{KAFKA}HeaderFrom$Key", True
 
 
 class HeaderFromValue(HeaderFrom):
-    """Of values."""
+    """Work on the record's value."""
 
     java_name = f"{KAFKA}HeaderFrom$Value"

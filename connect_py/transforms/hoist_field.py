@@ -1,4 +1,4 @@
-"""A value into a field of its own (`org.apache.kafka.connect.transforms.HoistField`)."""
+"""Put a value into a field of its own (`org.apache.kafka.connect.transforms.HoistField`)."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class HoistField(OneSide):
 
 
 class HoistFieldKey(HoistField):
-    """Of keys."""
+    """Work on the record's key."""
 
     java_name, on_key = f"{KAFKA}HoistField$Key", True
 
 
 class HoistFieldValue(HoistField):
-    """Of values."""
+    """Work on the record's value."""
 
     java_name = f"{KAFKA}HoistField$Value"

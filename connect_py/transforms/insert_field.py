@@ -1,4 +1,4 @@
-"""Fields of the record's metadata, or of a fixed text (`org.apache.kafka.connect.transforms.InsertField`)."""
+"""Insert fields with the record's metadata or a fixed text (`org.apache.kafka.connect.transforms.InsertField`)."""
 
 from __future__ import annotations
 

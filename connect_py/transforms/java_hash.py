@@ -1,4 +1,4 @@
-"""Hashes that Java gives to values, so that what is spread by them lands where a Java worker puts it.
+"""Hash values as Java does, so that what is spread by hash lands where a Java worker puts it.
 
 `java_hash` is `Object#hashCode` of a field's value; `murmur_hash` is `org.infinispan.commons.hash.MurmurHash3#hash` as Debezium uses it,
 the first 32 bits of MurmurHash3 x64 with seed 9001. Results are signed 32-bit integers.

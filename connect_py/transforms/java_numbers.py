@@ -1,4 +1,4 @@
-"""Numbers as Java converts them: narrowing keeps the low bits of integers, and floats stop at the ends of the integers."""
+"""Convert numbers as Java does: narrowing keeps the low bits of integers, and floats stop at the ends of the integers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON texts as structs, their schemas inferred (`io.debezium.transforms.outbox.JsonSchemaData`).
+"""Turn JSON texts into structs of inferred schemas (`io.debezium.transforms.outbox.JsonSchemaData`).
 
 Everything is optional; whole numbers are INT32 or INT64 by their size, others FLOAT64; objects are structs named by their path; an
 array has one kind of element, and objects inside one array share a struct with the fields of all.

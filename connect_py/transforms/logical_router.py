@@ -1,4 +1,4 @@
-"""Several tables into one topic (`io.debezium.transforms.ByLogicalTableRouter`; debezium-common §16.2)."""
+"""Route several tables into one topic (`io.debezium.transforms.ByLogicalTableRouter`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values hidden (`org.apache.kafka.connect.transforms.MaskField`)."""
+"""Mask values (`org.apache.kafka.connect.transforms.MaskField`)."""
 
 from __future__ import annotations
 
@@ -108,12 +108,12 @@ def _replaced(value: Any, schema: Schema | None, replacement: str) -> Any:
 
 
 class MaskFieldKey(MaskField):
-    """Of keys."""
+    """Work on the record's key."""
 
     java_name, on_key = f"{KAFKA}MaskField$Key", True
 
 
 class MaskFieldValue(MaskField):
-    """Of values."""
+    """Work on the record's value."""
 
     java_name = f"{KAFKA}MaskField$Value"

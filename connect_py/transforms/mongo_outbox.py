@@ -1,4 +1,4 @@
-"""Documents of an outbox collection as messages (`io.debezium.connector.mongodb.transforms.outbox.MongoEventRouter`; mongodb.md §12)."""
+"""Turn documents of an outbox collection into messages (`io.debezium.connector.mongodb.transforms.outbox.MongoEventRouter`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of an outbox table as messages (`io.debezium.transforms.outbox.EventRouter`; debezium-common §16.2)."""
+"""Turn rows of an outbox table into messages (`io.debezium.transforms.outbox.EventRouter`)."""
 
 from __future__ import annotations
 

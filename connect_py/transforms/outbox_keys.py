@@ -1,4 +1,4 @@
-"""Properties of the outbox event router (`EventRouterConfigDefinition.java`)."""
+"""Define the properties of the outbox event router (`EventRouterConfigDefinition.java`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partitions by fields of the change event (`io.debezium.transforms.partitions.PartitionRouting`; debezium-common §16.2)."""
+"""Choose the partition by fields of the change event (`io.debezium.transforms.partitions.PartitionRouting`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of a snapshot as insertions (`io.debezium.connector.mysql.transforms.ReadToInsertEvent`)."""
+"""Turn rows of a snapshot into insertions (`io.debezium.connector.mysql.transforms.ReadToInsertEvent`)."""
 
 from __future__ import annotations
 

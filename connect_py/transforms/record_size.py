@@ -1,4 +1,4 @@
-"""Large columns cut so that an event keeps a size (`io.debezium.transforms.EnforceRecordSize`; debezium-common §16.2)."""
+"""Cut large columns so that an event keeps within a size (`io.debezium.transforms.EnforceRecordSize`)."""
 
 from __future__ import annotations
 

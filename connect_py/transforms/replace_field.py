@@ -1,4 +1,4 @@
-"""Fields left out, picked or renamed (`org.apache.kafka.connect.transforms.ReplaceField`)."""
+"""Leave out, pick or rename fields (`org.apache.kafka.connect.transforms.ReplaceField`)."""
 
 from __future__ import annotations
 
@@ -111,12 +111,12 @@ class ReplaceField(OneSide):
 
 
 class ReplaceFieldKey(ReplaceField):
-    """Of keys."""
+    """Work on the record's key."""
 
     java_name, on_key = f"{KAFKA}ReplaceField$Key", True
 
 
 class ReplaceFieldValue(ReplaceField):
-    """Of values."""
+    """Work on the record's value."""
 
     java_name = f"{KAFKA}ReplaceField$Value"

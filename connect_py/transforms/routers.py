@@ -1,4 +1,4 @@
-"""Other topics (`org.apache.kafka.connect.transforms.{RegexRouter,TimestampRouter}`)."""
+"""Rename topics (`org.apache.kafka.connect.transforms.{RegexRouter,TimestampRouter}`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schema changes of some kinds dropped (`io.debezium.transforms.SchemaChangeEventFilter`; debezium-common §16.2)."""
+"""Drop some kinds of schema changes (`io.debezium.transforms.SchemaChangeEventFilter`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another name or version of a schema (`org.apache.kafka.connect.transforms.SetSchemaMetadata`)."""
+"""Give a schema another name or version (`org.apache.kafka.connect.transforms.SetSchemaMetadata`)."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class SetSchemaMetadata(OneSide):
 
 
 class SetSchemaMetadataKey(SetSchemaMetadata):
-    """Of keys."""
+    """Work on the record's key."""
 
     java_name, on_key = f"{KAFKA}SetSchemaMetadata$Key", True
 
 
 class SetSchemaMetadataValue(SetSchemaMetadata):
-    """Of values."""
+    """Work on the record's value."""
 
     java_name = f"{KAFKA}SetSchemaMetadata$Value"

@@ -1,4 +1,4 @@
-"""The table's columns inside the event (`io.debezium.transforms.ExtractSchemaToNewRecord`; debezium-common §16.2)."""
+"""Put the table's columns into the event (`io.debezium.transforms.ExtractSchemaToNewRecord`)."""
 
 from __future__ import annotations
 

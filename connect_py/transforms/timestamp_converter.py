@@ -1,4 +1,4 @@
-"""Times in another form (`org.apache.kafka.connect.transforms.TimestampConverter`)."""
+"""Convert times to another form (`org.apache.kafka.connect.transforms.TimestampConverter`)."""
 
 from __future__ import annotations
 
@@ -187,12 +187,12 @@ def _quotient(value: int, divisor: int) -> int:
 
 
 class TimestampConverterKey(TimestampConverter):
-    """Of keys."""
+    """Work on the record's key."""
 
     java_name, on_key = f"{KAFKA}TimestampConverter$Key", True
 
 
 class TimestampConverterValue(TimestampConverter):
-    """Of values."""
+    """Work on the record's value."""
 
     java_name = f"{KAFKA}TimestampConverter$Value"

@@ -1,4 +1,4 @@
-"""Times of change events in another zone (`io.debezium.transforms.TimezoneConverter`; debezium-common §16.2)."""
+"""Move times of change events to another zone (`io.debezium.transforms.TimezoneConverter`)."""
 
 from __future__ import annotations
 

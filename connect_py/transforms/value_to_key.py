@@ -1,4 +1,4 @@
-"""A key made of fields of the value (`org.apache.kafka.connect.transforms.ValueToKey`)."""
+"""Make a key of fields of the value (`org.apache.kafka.connect.transforms.ValueToKey`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors as JSON texts (`io.debezium.transforms.VectorToJsonConverter`; debezium-common §16.2)."""
+"""Turn vectors into JSON texts (`io.debezium.transforms.VectorToJsonConverter`)."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def _print(chosen: argparse.Namespace) -> int:
 
 
 def spark_archive(arguments: Sequence[str], usage: str) -> int:
-    """See the module's text; returns the exit code."""
+    """Make the archive; returns the exit code."""
     if arguments:
         print(f"connect-py spark-archive takes no arguments\n\n{usage}", file=sys.stderr, end="")
         return 1

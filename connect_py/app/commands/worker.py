@@ -102,7 +102,7 @@ def _run(build: _Build, properties: Mapping[str, str], connector_files: Sequence
 
     def end(_number: int, _frame: object) -> None:
         stop.set()
-        if starting.is_set():  # nobody waits for the event yet, and a cluster that does not answer is waited for a minute
+        if starting.is_set():  # nothing waits for the event yet, and a cluster that does not answer is waited for a minute
             starting.clear()
             raise SystemExit(0)
 
@@ -160,7 +160,7 @@ def _run(build: _Build, properties: Mapping[str, str], connector_files: Sequence
 
 
 def _with_values(properties: Mapping[str, str], definition: ConfigDef) -> Mapping[str, str]:
-    """The worker's properties with the values behind their variables (`config.providers`)."""
+    """Return the worker's properties with the values of their variables (`config.providers`)."""
     from connect_py.api.config import ConfigType, parse_value
     from connect_py.providers.resolver import PROVIDERS, resolve_worker_properties
 

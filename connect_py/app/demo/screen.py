@@ -65,7 +65,7 @@ class Screen:
 
     @contextmanager
     def working(self, text: str) -> Iterator[None]:
-        """Show that a long step goes on, with its seconds; the line vanishes from a terminal at the end."""
+        """Show that a long step is under way, with its seconds; the line vanishes from a terminal at the end."""
         finished = threading.Event()
         ticker = threading.Thread(target=self._tick, args=(text, finished), daemon=True)
         ticker.start()

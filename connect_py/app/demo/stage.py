@@ -90,7 +90,7 @@ class Stage:
         return bool(self._started)
 
     def stop(self, *, keep_folder: bool = False) -> None:
-        """Stop all servers, the worker first, and delete the data; also the folder with the logs, unless it shall be kept."""
+        """Stop all servers, the worker first, and delete the data; also the folder with the logs, unless it is to be kept."""
         while self._started:
             service, with_signal = self._started.pop()
             service.stop(with_signal=with_signal)

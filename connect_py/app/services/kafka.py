@@ -27,7 +27,7 @@ Progress = Callable[[str], None]
 
 
 def silent(line: str) -> None:
-    """Progress that nobody reads."""
+    """Report no progress."""
 
 
 def kafka_jars(progress: Progress = silent) -> Path:
@@ -35,7 +35,7 @@ def kafka_jars(progress: Progress = silent) -> Path:
 
     Raises:
         ConfigError: no Java, or no pyspark, whose Ivy does the work.
-        RetriableError: Maven Central does not answer; nothing was left behind.
+        RetriableError: Maven Central does not answer; nothing was kept.
     """
     folder = cached(KAFKA_JARS, "kafka")
     if not folder.is_dir():

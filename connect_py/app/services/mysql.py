@@ -192,7 +192,7 @@ class MySqlServer(OwnServer):
 
         Args:
             folder: for data and log.
-            options: of `mysqld`, behind ours; they are given to the first initialisation too.
+            options: of `mysqld`, after ours; they are given to the first initialisation too.
 
         Raises:
             ServiceError: there is no server for this machine, or it does not start.
@@ -218,7 +218,7 @@ def _new_data(server: tuple[str, ...], options: tuple[str, ...]) -> Path:
 
 
 def as_root() -> list[str]:
-    """The servers refuse to run as root unless they are told to."""
+    """Return the option without which the servers refuse to run as root."""
     return ["--user=root"] if os.geteuid() == 0 else []
 
 
@@ -267,7 +267,7 @@ class MariaDbServer(OwnServer):
 
         Args:
             folder: for data and log.
-            options: of `mariadbd`, behind ours.
+            options: of `mariadbd`, after ours.
             version: one of `SUITES`, the environment's or the oldest without it; a server that the environment names is taken whatever
                 it is.
 

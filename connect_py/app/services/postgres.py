@@ -169,7 +169,7 @@ def _readable_binaries(binaries: Path, user: str | None) -> Path:
     copy = Path(tempfile.gettempdir()) / f"connect-py-postgres-{version}"
     if not copy.exists():
         folder = Path(tempfile.mkdtemp(prefix=f"{copy.name}-"))
-        # the wheel keeps its libraries beside the package, and the programs look for them there: the copy has the same places
+        # the wheel keeps its libraries next to the package, and the programs look for them there: the copy has the same places
         shutil.copytree(install, folder / install.parent.name / install.name, symlinks=True)
         libraries = install.parent.with_name(install.parent.name + ".libs")
         if libraries.is_dir():

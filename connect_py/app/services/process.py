@@ -4,7 +4,7 @@ A service must not outlive the process that wanted it, even when that one is kil
 `Guard`: a small process that holds the pids of the services and the reading end of a pipe. When the pipe breaks it terminates
 what is left. A guard works on every POSIX system and does not depend on which thread started the service, as PR_SET_PDEATHSIG does.
 
-The guard's pipe and the table of services belong to whoever calls; nothing here is thread-safe.
+The guard's pipe and the table of services belong to the caller; nothing here is thread-safe.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def started_at(pid: int) -> str:
 
 
 class Guard:
-    """Terminates this process's services when this process is gone. See the module docstring."""
+    """Terminate this process's services when this process is gone."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None

@@ -162,7 +162,7 @@ class Worker:
         return found
 
     def wait_for(self, name: str, state: str, tasks: int = 1, seconds: float = 60) -> dict[str, Any]:
-        """Wait until so many tasks are in a state (UNASSIGNED, RUNNING, FAILED …); returns the status.
+        """Wait until this many tasks are in a state (UNASSIGNED, RUNNING, FAILED …); returns the status.
 
         Raises:
             ServiceError: they were not in time; the text holds the last status.

@@ -89,7 +89,7 @@ class CountIndex(Scratch):
         super().__init__("CREATE TABLE rows (k BLOB PRIMARY KEY, there INT DEFAULT 0, here INT DEFAULT 0) WITHOUT ROWID")
 
     def add_to_table(self, rows: Iterable[tuple[bytes, int]]) -> None:
-        """Digests of rows that the table has so many times more."""
+        """Digests of rows of which the table has more copies, by the number of them."""
         self._add("INSERT INTO rows (k, here) VALUES (?, ?) ON CONFLICT (k) DO UPDATE SET here = here + excluded.here", rows)
 
     def add_to_source(self, rows: Iterable[tuple[bytes, int]]) -> None:

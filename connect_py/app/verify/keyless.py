@@ -112,7 +112,7 @@ class KeylessComparison:
         return here in states or bool(more and here > min(states))
 
     def _unaccounted(self) -> int:
-        """How many rows the table has more, or less, than the source's and those from before updates; beside those that are missing."""
+        """Count the rows that the table has beyond the source's and those from before updates, without those that are missing."""
         if not (self._outcome.updates and self._extras_count) or self._outcome.unwatched:
             return 0
         missing = sum(max(0, min(states) - self._here[row]) for row, states in self._suspects.items())

@@ -165,17 +165,14 @@ class _IcebergTable:
         self._table: Any = None
 
     def refresh(self) -> bool:
-        """See `LakeTable`."""
         with _translated(f"Table {self._name} cannot be loaded"):
             self._table = self._load(self._name.parts)
         return self._table is not None
 
     def columns(self) -> pa.Schema:
-        """See `LakeTable`."""
         return self._table.schema().as_arrow()
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """See `LakeTable`."""
         with _translated(f"Table {self._name} cannot be read"):
             scan = self._table.scan(selected_fields=tuple(columns))
             if self._branch:
@@ -201,7 +198,6 @@ class _DeltaLakeTable:
         self._table: Any = None
 
     def refresh(self) -> bool:
-        """See `LakeTable`."""
         from deltalake import DeltaTable
         from deltalake.exceptions import TableNotFoundError
 
@@ -213,11 +209,9 @@ class _DeltaLakeTable:
         return self._table is not None
 
     def columns(self) -> pa.Schema:
-        """See `LakeTable`."""
         return pa.schema(self._table.schema().to_arrow())
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """See `LakeTable`."""
         from deltalake import QueryBuilder
 
         listed = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)

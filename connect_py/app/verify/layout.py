@@ -40,7 +40,7 @@ class Column:
     Attributes:
         name: as the table has it, or would have it.
         places: the columns of the table that hold its values; of two the first one that is not null. A column whose type has changed
-            goes on beside the old one, as `<name>__<type>`. Empty where the table lacks it.
+            continues next to the old one, as `<name>__<type>`. Empty where the table lacks it.
         type: of the first place.
     """
 
@@ -50,7 +50,7 @@ class Column:
 
 
 class Layout:
-    """See the module.
+    """The columns to compare, and both sides' rows in normal form.
 
     Args:
         types: the table's columns.

@@ -40,7 +40,7 @@ def id_of(key: Struct) -> Struct:
 
 
 def document_of(text: Any) -> Struct:
-    """The row beside the key."""
+    """Return the row without the key."""
     return Struct(_ROW, [text])
 
 
@@ -61,7 +61,7 @@ RANGE_ROWS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """Rows of a table behind `after` up to `until`."""
+    """Read rows of a table after `after` up to `until`."""
 
     table: str
     after: StoredKey | None
@@ -78,7 +78,7 @@ class SourceRow:
 
 
 class SourceTables:
-    """Tables behind a source connector's configuration; used by one thread, and closed by its owner.
+    """The tables of a source connector's configuration; used by one thread, and closed by its owner.
 
     Args:
         sink: the sink's configuration, whose transforms follow the source's.
@@ -95,7 +95,7 @@ class SourceTables:
         #: Whether rows of one table have different columns, as documents do.
         self.columns_vary = "mongodb" in config.get("connector.class", "").lower()
         self._readers: dict[Route, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {}
-        #: JsonConverter, unless it is told otherwise, writes a column's default where the column is null.
+        #: JsonConverter, unless configured otherwise, writes a column's default where the column is null.
         self.fills_nulls = config.get("value.converter.replace.null.with.default", "true").strip().lower() == "true"
 
     def names(self) -> list[str]:
@@ -130,7 +130,7 @@ class SourceTables:
         return next(self._decoded(rows), None)
 
     def whole(self, name: str) -> Generator[list[SourceRow]]:
-        """All rows of one moment, in no order, some at a time; needs no key. Whoever does not read to the end closes it."""
+        """Read all rows of one consistent snapshot, in no order, some at a time; needs no key. Close it if you do not read to the end."""
         with contextlib.closing(self._tables.scan(name)) as parts:
             for rows in parts:
                 yield list(self._decoded(rows))

@@ -1,6 +1,6 @@
 """Avro schemas as a tree (`org.apache.avro.Schema`): read from a registry's text, and written as Avro's Java library prints them.
 
-The printed text matters: a registry finds an id by it, so a worker that took over from a Java worker goes on with the same ids.
+The printed text matters: a registry finds an id by it, so a worker that took over from a Java worker keeps the same ids.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def time_text(millis: Any) -> str:
 
 
 def extension_name(name: str) -> str:
-    """An attribute's name: `iodebezium` and the letters and digits of the field's name."""
+    """An attribute's name: `iodebezium` and the alphanumeric characters of the field's name."""
     return "iodebezium" + "".join(c for c in name if c.isascii() and c.isalnum())
 
 

@@ -451,7 +451,7 @@ def _is_proto2_optional(field: Any) -> bool:
 
 
 def _is_synthetic(oneof: Any) -> bool:
-    """The oneof that proto3's `optional` hides behind."""
+    """Return the oneof that stands for proto3's `optional`."""
     return len(oneof.fields) == 1 and oneof.name == f"_{oneof.fields[0].name}"
 
 

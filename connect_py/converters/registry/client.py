@@ -45,7 +45,7 @@ class RegistrySchema(NamedTuple):
 
 
 class Registry:
-    """One registry, behind one or more addresses.
+    """One registry at one or more addresses.
 
     Args:
         values: parsed properties, see `config.KEYS`.

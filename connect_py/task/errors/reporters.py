@@ -169,7 +169,7 @@ _PRODUCES = "org.apache.kafka.connect.runtime.WorkerSourceTask"
 
 
 class SendErrorHandler:
-    """See the module.
+    """Decides what happens to records that Kafka refuses.
 
     Attributes:
         failure: what the task fails with; None while nothing has failed it.

@@ -1,4 +1,4 @@
-"""What becomes of a record that cannot be transformed or converted (`runtime/errors/RetryWithToleranceOperator.java`).
+"""Decide what happens to a record that cannot be transformed or converted (`runtime/errors/RetryWithToleranceOperator.java`).
 
 Retriable failures are repeated after 300 ms × 2ⁿ until ``errors.retry.timeout`` is over; anything else in a transform or a converter, and
 what is left of a retriable one, is tolerated (the record is skipped) with ``errors.tolerance=all`` and fails the task otherwise.
@@ -39,7 +39,7 @@ class Tolerance:
     Args:
         config: the connector's configuration.
         wait: sleeps that many seconds or less; True means that the task is to stop.
-        reports: told of every failure before the record is skipped or the task fails.
+        reports: receives every failure before the record is skipped or the task fails.
         metrics: where failures are counted.
         now: monotonic seconds.
     """
