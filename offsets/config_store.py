@@ -140,7 +140,7 @@ class ConfigFold:
         self._target_states: dict[str, TargetState] = {}
         self._task_counts: dict[str, int] = {}
         self._task_configs: dict[tuple[str, int], Mapping[str, str]] = {}
-        self._most_tasks: dict[str, int] = {}
+        self._max_tasks: dict[str, int] = {}
         self._deferred: dict[str, dict[int, Mapping[str, str]]] = {}
         self._inconsistent: set[str] = set()
         self._applied: dict[str, Mapping[str, str]] = {}
@@ -155,7 +155,7 @@ class ConfigFold:
             target_states=dict(self._target_states),
             task_counts=dict(self._task_counts),
             task_configs=dict(self._task_configs),
-            most_tasks=dict(self._most_tasks),
+            max_tasks=dict(self._max_tasks),
             inconsistent=frozenset(self._inconsistent),
             applied=dict(self._applied),
             task_count_records=dict(self._task_count_records),
@@ -227,7 +227,7 @@ class ConfigFold:
     def _remove(self, connector: str) -> None:
         self._connectors.pop(connector, None)
         self._task_counts.pop(connector, None)
-        self._most_tasks.pop(connector, None)
+        self._max_tasks.pop(connector, None)
         self._forget_tasks(connector, 0)
         self._deferred.pop(connector, None)
         self._applied.pop(connector, None)
@@ -254,7 +254,7 @@ class ConfigFold:
         if all(number in deferred for number in range(count)):
             self._task_configs |= {(connector, number): deferred[number] for number in range(count)}
             self._forget_tasks(connector, count)
-            self._most_tasks[connector] = max(count, self._most_tasks.get(connector, 0))
+            self._max_tasks[connector] = max(count, self._max_tasks.get(connector, 0))
             self._inconsistent.discard(connector)
             self._applied[connector] = config
         else:

@@ -42,7 +42,7 @@ class ClusterConfig:
         target_states: of connectors that have one on record; the rest are STARTED.
         task_counts: number of tasks by the connector's last commit record.
         task_configs: (connector, task) → configuration, of the last *complete* set.
-        most_tasks: number of tasks of the connector's largest complete set so far.
+        max_tasks: number of tasks of the connector's largest complete set so far.
         inconsistent: connectors whose last task set was incomplete; they have no tasks until the next full set.
         applied: the connector configuration in force when the last task set was committed.
         task_count_records: number of tasks by the connector's last fencing record (`tasks-fencing-C`).
@@ -54,7 +54,7 @@ class ClusterConfig:
     target_states: Mapping[str, TargetState] = field(default_factory=dict)
     task_counts: Mapping[str, int] = field(default_factory=dict)
     task_configs: Mapping[tuple[str, int], Mapping[str, str]] = field(default_factory=dict)
-    most_tasks: Mapping[str, int] = field(default_factory=dict)
+    max_tasks: Mapping[str, int] = field(default_factory=dict)
     inconsistent: frozenset[str] = frozenset()
     applied: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     task_count_records: Mapping[str, int] = field(default_factory=dict)

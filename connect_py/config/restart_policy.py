@@ -55,10 +55,10 @@ class RestartPolicy:
     """What a connector's tasks may expect.
 
     Attributes:
-        most: restarts in a row; -1 for no end, 0 for none at all.
+        max_restarts: restarts in a row; -1 for no end, 0 for none at all.
     """
 
-    most: int = 0
+    max_restarts: int = 0
     first_seconds: float = 1.0
     longest_seconds: float = 60.0
 
@@ -74,7 +74,7 @@ class RestartPolicy:
     @property
     def is_on(self) -> bool:
         """Whether any restart is allowed."""
-        return self.most != 0
+        return self.max_restarts != 0
 
 
 @dataclass
@@ -104,7 +104,7 @@ class Restarts:
             self.attempts = 0
         self._history.append({"at": _text(now), "failure": what})
         self._next = None
-        if not self.policy.is_on or 0 <= self.policy.most <= self.attempts:
+        if not self.policy.is_on or 0 <= self.policy.max_restarts <= self.attempts:
             return None
         # two to the thirtieth times any delay is longer than any longest delay, and a float still
         delay = min(self.policy.longest_seconds, self.policy.first_seconds * 2.0 ** min(self.attempts, 30))
@@ -123,7 +123,7 @@ class Restarts:
         return {
             "policy": ON_FAILURE,
             "attempts": self.attempts,
-            "max_attempts": self.policy.most,
+            "max_attempts": self.policy.max_restarts,
             "next_at": None if self._next is None else _text(self._next),
             "history": list(self._history),
         }

@@ -45,7 +45,7 @@ def unknown_sentence(what: str, name: str, known: Iterable[str]) -> str:
 
 
 #: Each takes half a millisecond to find the name that was meant, and a line in the log.
-_MOST = 100
+_MAX_WARNINGS = 100
 
 
 def unknown_properties(connector: type[Connector], config: Config, known: Collection[str]) -> list[str]:
@@ -62,8 +62,8 @@ def unknown_properties(connector: type[Connector], config: Config, known: Collec
     is_source = not issubclass(connector, SinkConnector)
     sentences = [f"The property '{name}' has no effect yet: {why}." for name, why in _NO_EFFECT.items() if is_source and config.get(name)]
     for name in config:
-        if len(sentences) >= _MOST:
-            sentences.append(f"No more names are looked at: {_MOST} properties are not known.")
+        if len(sentences) >= _MAX_WARNINGS:
+            sentences.append(f"No more names are looked at: {_MAX_WARNINGS} properties are not known.")
             break
         if name in names or name.startswith(open_prefixes) or any(pattern.fullmatch(name) for pattern in patterns):
             continue

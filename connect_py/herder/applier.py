@@ -189,7 +189,7 @@ class HerderCore:
             hold=self._takeover.held,
             is_sure=self._takeover.is_sure,
         )
-        self._ending = ShutdownSequence(
+        self._shutdown = ShutdownSequence(
             self._thread,
             self._connectors,
             self._tasks,
@@ -222,11 +222,11 @@ class HerderCore:
 
     def begin_stop(self) -> None:
         """Ask the tasks to end within ``task.shutdown.graceful.timeout.ms``. Requests are answered until `stop`, which waits for them."""
-        self._ending.begin()
+        self._shutdown.begin()
 
     def stop(self) -> None:
         """Stop everything within ``task.shutdown.graceful.timeout.ms`` and report it UNASSIGNED. Called after a failed `start`, too."""
-        self._ending.finish(self._pool)
+        self._shutdown.finish(self._pool)
         self._launcher.close()
         if self._leases is not None:
             self._leases.stop()
@@ -348,7 +348,7 @@ class HerderCore:
             known.forget(name)
         self._connectors.remove(name)
         self._publications.pop(name, None)
-        self._tasks.want(name, {})
+        self._tasks.set_tasks(name, {})
         self._tasks.pause(name, False)
         self._statuses.delete_connector(name)
         self._statuses.delete_topics(name)
@@ -374,7 +374,7 @@ class HerderCore:
         snapshot = self._configs.snapshot()
         self._pause_or_resume(name, snapshot.target_state(name))
         numbers = [number for number in snapshot.tasks(name) if self._assignment.owns_task(name, number)]
-        self._tasks.want(name, {number: self._spec(snapshot, name, number) for number in numbers})
+        self._tasks.set_tasks(name, {number: self._spec(snapshot, name, number) for number in numbers})
 
     def _spec(self, snapshot: ClusterConfig, name: str, number: int) -> TaskSpec:
         config, task_config = snapshot.connectors.get(name, {}), snapshot.task_configs.get((name, number), {})

@@ -248,7 +248,7 @@ class DistributedHerder(ClusterHerder):
             snapshot = self._configs.snapshot()
             if name not in snapshot.connectors:
                 raise NotFoundError(f"Unknown connector: {name}")
-            if task not in snapshot.tasks(name) and 0 <= task < snapshot.most_tasks.get(name, 0):
+            if task not in snapshot.tasks(name) and 0 <= task < snapshot.max_tasks.get(name, 0):
                 # the reference asks the task's owner, and finds none
                 raise ConflictError(
                     "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway."

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 #: all; the least when the tasks took all of their time. With the tasks' five seconds (the default) that is less than eight, and
 #: orchestrators kill after ten.
 _LAST_STATES_SECONDS = 5.0
-_LEAST_LAST_STATES_SECONDS = 1.5
+_MIN_LAST_STATES_SECONDS = 1.5
 
 #: How long a worker that ends lets the herder's thread finish what it is at, such as a write to Kafka.
 _BUSY_SECONDS = 1.5
@@ -75,7 +75,7 @@ class ShutdownSequence:
             self.begin()
             assert self._deadline is not None
             self._stop_work(self._deadline)
-            self._flush_statuses(self._deadline + _LEAST_LAST_STATES_SECONDS - time.monotonic())
+            self._flush_statuses(self._deadline + _MIN_LAST_STATES_SECONDS - time.monotonic())
         pool.shutdown(wait=False, cancel_futures=True)
         if self._unblocking is not None:
             self._unblocking.join()
@@ -96,7 +96,7 @@ class ShutdownSequence:
     def _flush_statuses(self, seconds: float) -> None:
         """A worker that ends while Kafka is unavailable cannot report it, and has ended in order nevertheless."""
         try:
-            self._statuses.flush(min(_LAST_STATES_SECONDS, max(_LEAST_LAST_STATES_SECONDS, seconds)))
+            self._statuses.flush(min(_LAST_STATES_SECONDS, max(_MIN_LAST_STATES_SECONDS, seconds)))
         except ConnectError as error:
             log.warning(
                 "The last states could not be written: until a worker of the group starts again, they show what ran before. %s", error

@@ -71,8 +71,11 @@ KEPT = 1000
 
 
 class Notifications:
-    """The last notifications of each connector. They are numbered; numbers grow over a worker's restarts too, since they begin at the time of its start in
-    microseconds, so that a client that asks for what follows a number never waits for a number that comes again."""
+    """Keeps the last notifications of each connector.
+
+    They are numbered. Numbers grow over a worker's restarts too, since they begin at the time of its start in microseconds, so that a
+    client that asks for what follows a number never waits for a number that comes again.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

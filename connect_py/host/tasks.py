@@ -210,7 +210,7 @@ class TaskHost:
 
     # -- target states
 
-    def want(self, connector: str, specs: Mapping[int, TaskSpec]) -> None:
+    def set_tasks(self, connector: str, specs: Mapping[int, TaskSpec]) -> None:
         """These and no other tasks of a connector should run."""
         if self._has_surrendered:
             return

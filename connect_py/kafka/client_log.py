@@ -25,7 +25,7 @@ REPEAT_SECONDS = 30.0
 GAPS = (REPEAT_SECONDS, 60.0, 120.0, 300.0, 600.0, 1800.0)
 
 #: More kinds than a process ever has; a text that holds a varying word must not grow the table for ever.
-_MOST_KINDS = 200
+_MAX_KINDS = 200
 
 #: `[thrd:main]: GroupCoordinator: host:9092/1: Connect to … failed: Connection refused (after 0ms in state CONNECT)`
 _ABOUT_A_BROKER = re.compile(r"(?:\w+: )?(?P<broker>\S+?:\d+)(?:/\w+)?: (?P<what>.*?)(?: \(after .*\))?", re.DOTALL)
@@ -51,7 +51,7 @@ class Repeats:
             if shown and now - last < GAPS[min(shown, len(GAPS)) - 1]:
                 self._seen[kind] = (last, hidden + 1, shown)
                 return None
-            if len(self._seen) >= _MOST_KINDS:
+            if len(self._seen) >= _MAX_KINDS:
                 self._seen.clear()
             self._seen[kind] = (now, 0, shown + 1)
             return hidden

@@ -199,7 +199,7 @@ class Producer:
 
 
 def connect_now(client: _Client, topic: str) -> None:
-    """Have a new client connected before the first record, or wait for that for a moment.
+    """Connect a new client, waiting up to half a second, so that the first record is not delayed by librdkafka's idempotence timer.
 
     An idempotent client that is given a record in its first milliseconds sends it half a second later, or a whole one
     (`rd_kafka_idemp_pid_timer_restart` of librdkafka); after this 0.05 s have passed.

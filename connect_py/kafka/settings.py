@@ -45,7 +45,7 @@ _WORDS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     "producer": {"acks": ("all", "-1", "0", "1"), "compression.type": ("none", "gzip", "snappy", "lz4", "zstd")},
     "consumer": {"isolation.level": ("read_committed", "read_uncommitted")},
 }
-_LEAST: Final[Mapping[str, Mapping[str, int]]] = {
+_MINIMUMS: Final[Mapping[str, Mapping[str, int]]] = {
     "producer": {
         "batch.size": 0,
         "buffer.memory": 0,
@@ -74,7 +74,7 @@ def refused_value(client: str, name: str, value: str) -> str | None:
     words = _WORDS.get(client, {}).get(name)
     if words is not None and text not in words:
         return f"Invalid value {text} for configuration {name}: String must be one of: {', '.join(words)}"
-    least = _LEAST.get(client, {}).get(name)
+    least = _MINIMUMS.get(client, {}).get(name)
     if least is not None and text.removeprefix("-").isdecimal() and int(text) < least:
         return f"Invalid value {text} for configuration {name}: Value must be at least {least}"
     return None

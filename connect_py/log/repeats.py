@@ -27,7 +27,7 @@ QUIET_SECONDS = 60.0
 _LOOK_SECONDS = 5.0
 
 #: More kinds than a process ever has; a text with a varying word must not grow the table for ever.
-_MOST_KINDS = 500
+_MAX_KINDS = 500
 
 #: These count for themselves.
 _EXEMPT = frozenset({"connect_py.kafka.librdkafka"})
@@ -101,7 +101,7 @@ class RepeatFilter(logging.Filter):
         with self._lock:
             kind = self._kinds.get(key)
             if kind is None or kind.is_over(now):
-                if len(self._kinds) >= _MOST_KINDS:
+                if len(self._kinds) >= _MAX_KINDS:
                     self._kinds.clear()
                 self._kinds[key] = Kind(now, now, now)
                 return True

@@ -20,7 +20,7 @@ import traceback
 from connect_py.errors import DataError
 
 #: A recursion that ran away has a thousand calls, all alike.
-_MOST_CALLS = 50
+_MAX_CALLS = 50
 
 
 def trace_of(error: BaseException) -> str:
@@ -72,5 +72,5 @@ def _calls(error: BaseException) -> list[str]:
         code = frame.f_code
         calls.append(f"{frame.f_globals.get('__name__', '?')}.{code.co_qualname}({code.co_filename.rpartition('/')[2]}:{line})")
     calls.reverse()
-    left = len(calls) - _MOST_CALLS
-    return [*calls[:_MOST_CALLS], f"... {left} more"] if left > 0 else calls
+    left = len(calls) - _MAX_CALLS
+    return [*calls[:_MAX_CALLS], f"... {left} more"] if left > 0 else calls

@@ -45,14 +45,14 @@ class MetricSettings:
 
 
 class _Sample:
-    __slots__ = ("count", "last", "least", "most", "started", "total")
+    __slots__ = ("count", "last", "maximum", "minimum", "started", "total")
 
     def __init__(self, started: float) -> None:
         self.started = self.last = started
         self.total = 0.0
         self.count = 0
-        self.least = math.inf
-        self.most = -math.inf
+        self.minimum = math.inf
+        self.maximum = -math.inf
 
 
 class Sampled:
@@ -75,8 +75,8 @@ class Sampled:
         sample.last = now
         sample.total += value
         sample.count += 1
-        sample.least = min(sample.least, value)
-        sample.most = max(sample.most, value)
+        sample.minimum = min(sample.minimum, value)
+        sample.maximum = max(sample.maximum, value)
 
     @property
     def rate(self) -> float:
@@ -99,14 +99,14 @@ class Sampled:
         return sum(sample.total for sample in live) / count if count else math.nan
 
     @property
-    def most(self) -> float:
+    def maximum(self) -> float:
         """NaN when nothing was measured."""
-        return max((sample.most for sample in self._live(self._clock())), default=math.nan)
+        return max((sample.maximum for sample in self._live(self._clock())), default=math.nan)
 
     @property
-    def least(self) -> float:
+    def minimum(self) -> float:
         """NaN when nothing was measured."""
-        return min((sample.least for sample in self._live(self._clock())), default=math.nan)
+        return min((sample.minimum for sample in self._live(self._clock())), default=math.nan)
 
     def _live(self, now: float) -> list[_Sample]:
         oldest = now - self._settings.window_seconds * self._settings.samples

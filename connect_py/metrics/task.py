@@ -142,12 +142,12 @@ class TaskMetrics:
         values = {
             "running-ratio": spent["running"] / whole,
             "pause-ratio": spent["paused"] / whole,
-            "offset-commit-max-time-ms": self._commit_ms.most,
+            "offset-commit-max-time-ms": self._commit_ms.maximum,
             "offset-commit-avg-time-ms": self._commit_ms.average,
             # Frequencies.java: without an attempt in the window both are 0
             "offset-commit-success-percentage": share if share == share else 0.0,
             "offset-commit-failure-percentage": 1 - share if share == share else 0.0,
-            "batch-size-max": self._batches.most,
+            "batch-size-max": self._batches.maximum,
             "batch-size-avg": self._batches.average,
         }
         return MetricGroup(_DOMAIN, "connector-task-metrics", {}, values)
@@ -194,15 +194,15 @@ class SourceMetrics(TaskMetrics):
             "source-record-write-total": self._written,
             "source-record-write-rate": self._write_rate.rate,
             "source-record-active-count": self.active(),
-            "source-record-active-count-max": self._active.most,
+            "source-record-active-count-max": self._active.maximum,
             "source-record-active-count-avg": self._active.average,
-            "poll-batch-max-time-ms": self._poll_ms.most,
+            "poll-batch-max-time-ms": self._poll_ms.maximum,
             "poll-batch-avg-time-ms": self._poll_ms.average,
         }
         if self._transactions is not None:
             values |= {
-                "transaction-size-min": self._transactions.least,
-                "transaction-size-max": self._transactions.most,
+                "transaction-size-min": self._transactions.minimum,
+                "transaction-size-max": self._transactions.maximum,
                 "transaction-size-avg": self._transactions.average,
             }
         return [MetricGroup(_DOMAIN, "source-task-metrics", {}, values)]
@@ -262,7 +262,7 @@ class SinkMetrics(TaskMetrics):
             "sink-record-send-total": self._sent,
             "sink-record-send-rate": self._send_rate.rate,
             "sink-record-active-count": self.active(),
-            "sink-record-active-count-max": self._active.most,
+            "sink-record-active-count-max": self._active.maximum,
             "sink-record-active-count-avg": self._active.average,
             "partition-count": self.partitions(),
             "offset-commit-seq-no": self._commits_begun,
@@ -270,7 +270,7 @@ class SinkMetrics(TaskMetrics):
             "offset-commit-completion-rate": self._complete_rate.rate,
             "offset-commit-skip-total": self._skipped,
             "offset-commit-skip-rate": self._skip_rate.rate,
-            "put-batch-max-time-ms": self._put_ms.most,
+            "put-batch-max-time-ms": self._put_ms.maximum,
             "put-batch-avg-time-ms": self._put_ms.average,
         }
         return [MetricGroup(_DOMAIN, "sink-task-metrics", {}, values)]

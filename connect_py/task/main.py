@@ -127,7 +127,7 @@ def _read_commands(commands: BinaryIO, control: TaskControl, pipe_writer: PipeOf
         for line in commands:
             if not line.endswith(b"\n"):
                 break  # the worker was killed while it wrote
-            _obey(orjson.loads(line), control, pipe_writer, lease)
+            _run_command(orjson.loads(line), control, pipe_writer, lease)
     except Exception:
         log.exception("The worker's commands cannot be read any longer; the task's process ends, and the worker starts another")
     finally:
@@ -136,7 +136,7 @@ def _read_commands(commands: BinaryIO, control: TaskControl, pipe_writer: PipeOf
         os._exit(1)
 
 
-def _obey(message: Mapping[str, Any], control: TaskControl, pipe_writer: PipeOffsetWriter, lease: LeaseTimer) -> None:
+def _run_command(message: Mapping[str, Any], control: TaskControl, pipe_writer: PipeOffsetWriter, lease: LeaseTimer) -> None:
     match message["type"]:
         case "pause":
             control.pause(True)

@@ -82,7 +82,7 @@ class FlushPolicy:
         self._begin(float("-inf"))
 
     def sent(self, batch: EncodedBatch | Sequence[SourceRecord]) -> None:
-        """A poll's records were handed to the producer."""
+        """Send now or later, after a poll's records were handed to the producer."""
         rows = batch.rows if isinstance(batch, EncodedBatch) else batch
         if not rows or not self._producer.holds_back:
             return
@@ -95,18 +95,18 @@ class FlushPolicy:
         if self._rows >= MASS_ROWS or self._bytes >= MASS_BYTES:
             if left <= 0:
                 self._begin(now)
-            self._come_back_in(EVERY_SECONDS)
+            self._poll_again_in(EVERY_SECONDS)
         elif left > 0 and self._patience is not None:
-            self._come_back_in(left)
+            self._poll_again_in(left)
         else:
             self._send()
 
-    def nothing_came(self) -> None:
-        """A poll brought nothing."""
+    def on_idle(self) -> None:
+        """Send what waits: a poll brought nothing."""
         if self._is_waiting:
             self._send()
 
-    def _come_back_in(self, seconds: float) -> None:
+    def _poll_again_in(self, seconds: float) -> None:
         if self._patience is not None:
             self._task.patience = min(seconds, self._patience)
 

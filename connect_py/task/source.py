@@ -57,7 +57,7 @@ class SourceTaskLoop:
     Args:
         ensure_topic: called before the first record of each topic; may create it.
         delivery_error: turns what a delivery callback got, with topic and size, into an error.
-        refusals: decides about records that Kafka refuses.
+        send_errors: decides about records that Kafka refuses.
         flush_timeout_seconds: how long the last commit of a failed task may take.
         metrics: where polls and writes are counted.
     """
@@ -71,7 +71,7 @@ class SourceTaskLoop:
         offsets: OffsetCommitter,
         control: TaskControl,
         report: Report,
-        refusals: SendErrorHandler,
+        send_errors: SendErrorHandler,
         *,
         ensure_topic: Callable[[str], None] = lambda topic: None,
         delivery_error: Callable[[Any, str, int], ConnectError],
@@ -88,7 +88,7 @@ class SourceTaskLoop:
         self._ensure_topic = ensure_topic
         self._delivery_error = delivery_error
         self._flush_timeout = flush_timeout_seconds
-        self._refusals = refusals
+        self._send_errors = send_errors
         self._is_over = False
         self._commits_records = commits_records(task)
         self._retry_delay = 0.0
@@ -96,7 +96,7 @@ class SourceTaskLoop:
         self._unreported: list[tuple[str, Submission]] = []
         self._await_until = 0.0
         self._metrics = metrics or SourceMetrics()
-        self._linger = FlushPolicy(task, producer)
+        self._flush_policy = FlushPolicy(task, producer)
 
     def run(self, config: Mapping[str, str], context: SourceContext) -> None:
         """Start the task, run it until it is asked to stop, commit, close.
@@ -130,7 +130,7 @@ class SourceTaskLoop:
         self._serve()
         batch = self._poll()
         if batch is None:
-            self._linger.nothing_came()
+            self._flush_policy.on_idle()
             return
         if isinstance(batch, EncodedBatch):
             if self._chain.is_passthrough:
@@ -139,7 +139,7 @@ class SourceTaskLoop:
                 self._send_decoded(batch)
         else:
             self._metrics.written(sum(map(self._send_record, batch)))
-        self._linger.sent(batch)
+        self._flush_policy.sent(batch)
         if self._unreported:
             self._await_new_topics()
 
@@ -290,7 +290,7 @@ class SourceTaskLoop:
                 )
                 return
             except RefusedRecordError as error:
-                if self._refusals.take(error, submission, produced, record) and record is not None:
+                if self._send_errors.handle(error, submission, produced, record) and record is not None:
                     self._commit_record(record, None)
                 self._raise_failure()
                 return
@@ -300,8 +300,8 @@ class SourceTaskLoop:
                 self._while_waiting()
 
     def _send_letters(self) -> None:
-        while self._refusals.letters:
-            letter, submission, record = self._refusals.letters.popleft()
+        while self._send_errors.letters:
+            letter, submission, record = self._send_errors.letters.popleft()
             self._produce(letter, submission, record)
             submission.held -= 1
 
@@ -310,7 +310,7 @@ class SourceTaskLoop:
             if not self._is_over:
                 topic, key, value = message.topic(), message.key(), message.value()
                 cause = self._delivery_error(error, topic, len(message))
-                skipped = self._refusals.take(cause, submission, Produced(topic, None, None, key, value, None, is_dead_letter), record)
+                skipped = self._send_errors.handle(cause, submission, Produced(topic, None, None, key, value, None, is_dead_letter), record)
                 if skipped and record is not None:
                     self._commit_record(record, None)
 
@@ -331,8 +331,8 @@ class SourceTaskLoop:
                 log.exception("The task's commit_record failed; the record's offset is committed nevertheless")
 
     def _raise_failure(self) -> None:
-        if self._refusals.failure is not None:
-            raise self._refusals.failure
+        if self._send_errors.failure is not None:
+            raise self._send_errors.failure
 
     def _while_waiting(self) -> None:
         """Called about once a second while the producer has no room. Raises what ended the wait."""
@@ -369,7 +369,7 @@ class SourceTaskLoop:
                 raise
             log.exception("The last commit failed; the offsets stay where they were")
             return
-        if not failed and self._refusals.failure is None and not (stored and self._submitted.is_idle()):
+        if not failed and self._send_errors.failure is None and not (stored and self._submitted.is_idle()):
             log.warning("Not everything was acknowledged in time: what Kafka did not confirm is read again after the restart.")
         if not failed:
             self._raise_failure()
@@ -407,7 +407,7 @@ class SourceTaskLoop:
         self._unreported = []
 
     def _await_new_topics(self) -> None:
-        self._empty(lambda: self._refusals.failure is None and time.monotonic() < self._await_until and not self._control.is_stopping)
+        self._empty(lambda: self._send_errors.failure is None and time.monotonic() < self._await_until and not self._control.is_stopping)
 
 
 def commits_records(task: SourceTask) -> bool:

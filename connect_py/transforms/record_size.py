@@ -51,20 +51,20 @@ class EnforceRecordSize(DebeziumTransform):
     )
 
     def use(self, config: Mapping[str, Any]) -> None:
-        self._most, self._ratio, self._least = config["max.bytes"], config["compression.ratio"], config["min.field.size"]
-        if self._most <= 0:
-            raise invalid("max.bytes", self._most, "Must be a positive integer")
+        self._max_bytes, self._ratio, self._min_field_size = config["max.bytes"], config["compression.ratio"], config["min.field.size"]
+        if self._max_bytes <= 0:
+            raise invalid("max.bytes", self._max_bytes, "Must be a positive integer")
         if self._ratio <= 0:
             raise invalid("compression.ratio", self._ratio, "Must be a positive number")
-        if self._least < 0:
-            raise invalid("min.field.size", self._least, "Must be non-negative")
+        if self._min_field_size < 0:
+            raise invalid("min.field.size", self._min_field_size, "Must be non-negative")
 
     def apply(self, record: AnyRecord) -> AnyRecord:
         """The record, cut where it is too large; one of a sink, and one whose value is no struct, is left alone."""
         if not isinstance(record, SourceRecord) or not isinstance(record.value, Struct):
             return record
         size = math.ceil(_record_size(record) * self._ratio)
-        if size <= self._most:
+        if size <= self._max_bytes:
             return record
         sides = {side: self._large(struct_of(record.value, side)) for side in ("before", "after")}
         total = sum(sum(sizes.values()) for sizes in sides.values())
@@ -73,7 +73,7 @@ class EnforceRecordSize(DebeziumTransform):
         values = list(record.value.values)
         for side, sizes in sides.items():
             weight = sum(sizes.values())
-            excess = math.ceil(weight / total * (size - self._most))
+            excess = math.ceil(weight / total * (size - self._max_bytes))
             part = struct_of(record.value, side)
             if part is not None and sizes and excess > 0:
                 values[record.value.schema.index_of(side)] = _cut(part, sizes, weight, excess)
@@ -84,7 +84,7 @@ class EnforceRecordSize(DebeziumTransform):
         if part is None:
             return {}
         values = (part[field.name] for field in part.schema.fields)
-        return {i: len(value) for i, value in enumerate(values) if isinstance(value, str | bytes) and len(value) > self._least}
+        return {i: len(value) for i, value in enumerate(values) if isinstance(value, str | bytes) and len(value) > self._min_field_size}
 
 
 def _cut(part: Struct, sizes: dict[int, int], weight: int, excess: int) -> Struct:

@@ -88,14 +88,14 @@ def test_a_rate_covers_the_last_two_samples_and_falls_to_nothing(clock: Clock) -
 
 def test_averages_and_extremes_forget_what_is_older_than_the_window(clock: Clock) -> None:
     sampled = Sampled(MetricSettings(10, 2), clock)
-    assert math.isnan(sampled.average) and math.isnan(sampled.most) and math.isnan(sampled.least)
+    assert math.isnan(sampled.average) and math.isnan(sampled.maximum) and math.isnan(sampled.minimum)
     sampled.record(100)
     clock.now += 10
     sampled.record(1)
     sampled.record(3)
-    assert (sampled.least, sampled.average, sampled.most) == (1, 104 / 3, 100)
+    assert (sampled.minimum, sampled.average, sampled.maximum) == (1, 104 / 3, 100)
     clock.now += 10
-    assert (sampled.least, sampled.average, sampled.most) == (1, 2, 3)
+    assert (sampled.minimum, sampled.average, sampled.maximum) == (1, 2, 3)
 
 
 def test_windows_are_the_workers() -> None:

@@ -137,7 +137,7 @@ class Hosted:
 
     def want(self, *tasks: int, incarnation: int = 1, **start: Any) -> None:
         specs = {n: self.spec(n, incarnation, **start) for n in tasks}
-        self.thread.call(lambda: self.host.want("c", specs))
+        self.thread.call(lambda: self.host.set_tasks("c", specs))
 
     def spec(self, task: int, incarnation: int, policy: RestartPolicy | None = None, *, is_source: bool = False, **start: Any) -> TaskSpec:
         def message(paused: bool) -> dict[str, Any]:
@@ -194,7 +194,7 @@ def test_a_source_that_is_held_back_can_be_given_up(hosted: Hosted) -> None:
 
 
 def test_a_worker_that_lost_its_work_kills_its_sources_ends_its_sinks_and_reports_nothing_more(hosted: Hosted) -> None:
-    hosted.thread.call(lambda: hosted.host.want("c", {0: hosted.spec(0, 1, is_source=True), 1: hosted.spec(1, 1)}))
+    hosted.thread.call(lambda: hosted.host.set_tasks("c", {0: hosted.spec(0, 1, is_source=True), 1: hosted.spec(1, 1)}))
     hosted.await_state("RUNNING", 0)
     hosted.await_state("RUNNING", 1)
     reported = list(hosted.statuses.reported)
@@ -296,7 +296,7 @@ def test_a_task_that_does_not_stop_in_time_is_killed_with_its_children(hosted: H
 def test_closing_reports_unassigned_but_leaves_a_failure_visible(hosted: Hosted) -> None:
     hosted.want(0)
     hosted.thread.call(
-        lambda: hosted.host.want("d", {0: TaskSpec("d", 0, 9, None, lambda paused: {"type": "start", "paused": False, "fail": True})})
+        lambda: hosted.host.set_tasks("d", {0: TaskSpec("d", 0, 9, None, lambda paused: {"type": "start", "paused": False, "fail": True})})
     )
     hosted.await_state("RUNNING")
     eventually(lambda: (status := hosted.statuses.task("d", 0)) and status.state == "FAILED")

@@ -46,26 +46,26 @@ def test_the_first_handful_after_a_pause_is_sent_at_once(clock: list[float]) -> 
 
 def test_handfuls_close_together_go_together_when_a_poll_ends_without_more(clock: list[float]) -> None:
     task, producer = Task(0.3), Hurries()
-    linger = FlushPolicy(task, producer)
-    linger.sent(rows(1))
+    policy = FlushPolicy(task, producer)
+    policy.sent(rows(1))
     clock[0] += 0.004
-    linger.sent(rows(1))
+    policy.sent(rows(1))
     assert producer.times == 1
     assert task.patience == pytest.approx(EVERY_SECONDS - 0.004)
     clock[0] += 0.003
-    linger.sent(rows(1))
+    policy.sent(rows(1))
     assert task.patience == pytest.approx(EVERY_SECONDS - 0.007)
-    linger.nothing_came()
+    policy.on_idle()
     assert (producer.times, task.patience) == (2, 0.3)
-    linger.nothing_came()
+    policy.on_idle()
     assert producer.times == 2
 
 
 def test_handfuls_without_an_end_are_sent_every_now_and_then(clock: list[float]) -> None:
     producer = Hurries()
-    linger = FlushPolicy(Task(0.3), producer)
+    policy = FlushPolicy(Task(0.3), producer)
     for _ in range(1000):
-        linger.sent(rows(3))
+        policy.sent(rows(3))
         clock[0] += 0.001
     assert 90 <= producer.times <= 100
 
@@ -73,40 +73,40 @@ def test_handfuls_without_an_end_are_sent_every_now_and_then(clock: list[float])
 @pytest.mark.parametrize("mass", [rows(MASS_ROWS), rows(10, MASS_BYTES // 10), [SourceRecord({}, {}, "t")] * MASS_ROWS])
 def test_a_mass_fills_batches_and_what_is_left_of_it_is_sent_soon(clock: list[float], mass: EncodedBatch | list[SourceRecord]) -> None:
     task, producer = Task(0.3), Hurries()
-    linger = FlushPolicy(task, producer)
+    policy = FlushPolicy(task, producer)
     for _ in range(3):
-        linger.sent(mass)
+        policy.sent(mass)
     assert (producer.times, task.patience) == (0, EVERY_SECONDS)
-    linger.nothing_came()
+    policy.on_idle()
     assert (producer.times, task.patience) == (1, 0.3)
 
 
 def test_many_handfuls_are_a_mass_too(clock: list[float]) -> None:
     task, producer = Task(0.3), Hurries()
-    linger = FlushPolicy(task, producer)
-    linger.sent(rows(1))
+    policy = FlushPolicy(task, producer)
+    policy.sent(rows(1))
     for _ in range(1000):
         clock[0] += 0.001
-        linger.sent(rows(MASS_ROWS // 4))
+        policy.sent(rows(MASS_ROWS // 4))
     assert (producer.times, task.patience) == (1, EVERY_SECONDS)
-    linger.nothing_came()
+    policy.on_idle()
     assert (producer.times, task.patience) == (2, 0.3)
 
 
 def test_a_task_that_waits_as_it_likes_has_every_handful_sent_at_once(clock: list[float]) -> None:
     task, producer = Task(None), Hurries()
-    linger = FlushPolicy(task, producer)
+    policy = FlushPolicy(task, producer)
     for _ in range(3):
-        linger.sent([SourceRecord({}, {}, "t")])
+        policy.sent([SourceRecord({}, {}, "t")])
     assert (producer.times, task.patience) == (3, None)
 
 
 def test_a_batch_of_offsets_only_and_a_linger_of_the_users_change_nothing(clock: list[float]) -> None:
     task, producer = Task(0.3), Hurries()
-    linger = FlushPolicy(task, producer)
-    linger.sent(rows(0))
-    linger.nothing_came()
+    policy = FlushPolicy(task, producer)
+    policy.sent(rows(0))
+    policy.on_idle()
     producer.holds_back = False
-    linger.sent(rows(1))
-    linger.nothing_came()
+    policy.sent(rows(1))
+    policy.on_idle()
     assert (producer.times, task.patience) == (0, 0.3)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _RESERVED = frozenset({"_file", "_pos", "_partition", "_spec_id", "_deleted", "_row_id", "_last_updated_sequence_number"})
 
 #: Transforms may make a schema for each record.
-_MOST_SCHEMAS = 1000
+_MAX_SCHEMAS = 1000
 
 #: Values of the key's columns, and of all compared ones, each in the order of their names.
 Normal = tuple[tuple[Any, ...], tuple[Any, ...]]
@@ -133,7 +133,7 @@ class Layout:
         key = row.key.schema if row.key is not None else None
         known = self._known.get((id(key), id(row.row.schema)))
         if known is None:
-            if len(self._known) >= _MOST_SCHEMAS:
+            if len(self._known) >= _MAX_SCHEMAS:
                 self._known.clear()
             # the schemas are kept with it, so that no other one gets their ids
             known = self._known[id(key), id(row.row.schema)] = key, row.row.schema, self._reader(row)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 #: Why keys are not looked at again when there are more of them: each takes some 300 bytes.
-_MOST_SUSPECTS = 100_000
+_MAX_SUSPECTS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class Patience:
 
     wait: float = 120.0
     pause: float = 5.0
-    suspects: int = _MOST_SUSPECTS
+    suspects: int = _MAX_SUSPECTS
     shown: int = 20
 
 

@@ -182,7 +182,7 @@ class SendErrorHandler:
         self._tolerance = tolerance
         self._errors = errors
 
-    def take(self, cause: ConnectError, submission: Submission, produced: Produced, record: SourceRecord | None = None) -> bool:
+    def handle(self, cause: ConnectError, submission: Submission, produced: Produced, record: SourceRecord | None = None) -> bool:
         """Kafka refused what was produced.
 
         Args:
