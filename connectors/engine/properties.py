@@ -24,8 +24,8 @@ log = logging.getLogger(__name__)
 Config = Mapping[str, str | None]
 Check = Callable[[str | None, Config], "str | tuple[str, ...] | None"]
 
-# Shorthands for tables of properties: types, importances, widths.
-B, C, I, L, LIST, P, S = (  # noqa: E741
+# Shorthands for tables of properties: types and importances.
+BOOLEAN, CLASS_NAME, INT, LONG, LIST, PASSWORD, STRING = (
     ConfigType.BOOLEAN,
     ConfigType.CLASS,
     ConfigType.INT,
@@ -35,7 +35,6 @@ B, C, I, L, LIST, P, S = (  # noqa: E741
     ConfigType.STRING,
 )
 HIGH, MED, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
-N, WS, WM, WL = Width.NONE, Width.SHORT, Width.MEDIUM, Width.LONG
 
 _CLASS_NAME = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*")
 #: What no part of a name may be (`javax.lang.model.SourceVersion.isName`).
