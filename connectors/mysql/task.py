@@ -15,7 +15,6 @@ from connectors.engine.relational.tables import compile_java_regex
 from connectors.engine.signal.actions import BlockingRequest
 from connectors.engine.snapshot.incremental.contract import BusyError
 from connectors.engine.task import IDLE_SECONDS, DatabaseTask, State
-from connectors.mysql.binlog.client import BinlogClient
 from connectors.mysql.config import MySqlMode, parse_config
 from connectors.mysql.errors import PurgedPositionError
 from connectors.mysql.position.gtid import MariadbGtidSet
@@ -26,6 +25,7 @@ from connectors.mysql.schema.captured import CapturedTables, Reselector, TableFa
 from connectors.mysql.schema.changes_topic import SchemaChangeRecords
 from connectors.mysql.schema.schema import Schema
 from connectors.mysql.server import queries
+from connectors.mysql.server.binlog_client import BinlogClient
 from connectors.mysql.server.connection import Connection
 from connectors.mysql.snapshot.blocking import BlockingSnapshot
 from connectors.mysql.snapshot.resume import ResumedSnapshot

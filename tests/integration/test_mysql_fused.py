@@ -16,13 +16,13 @@ from connect_py.api import JsonEncoding, Password
 from connect_py.app.services.mysql import MySqlAddress
 from connect_py.errors import ConnectError
 from connectors.engine.envelope import tail
-from connectors.mysql.binlog.client import BinlogClient
 from connectors.mysql.binlog.events import Query, Rows
 from connectors.mysql.binlog.table_map import TableMap
 from connectors.mysql.config import ConnectionSettings, parse_config
 from connectors.mysql.ddl.statements import apply
 from connectors.mysql.model import Tables
 from connectors.mysql.schema.captured import CapturedTable, CapturedTables, TableFactory
+from connectors.mysql.server.binlog_client import BinlogClient
 from connectors.mysql.server.connection import Connection
 from connectors.mysql.snapshot.rows import PacketRows
 from connectors.mysql.stream.rows import TableStream

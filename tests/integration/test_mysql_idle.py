@@ -8,10 +8,10 @@ import pytest
 
 from connect_py.api import Password
 from connect_py.app.services.mysql import MySqlAddress
-from connectors.mysql.binlog.client import BinlogClient
 from connectors.mysql.binlog.events import Heartbeat
 from connectors.mysql.config import ConnectionSettings, Heartbeats
 from connectors.mysql.position.gtid import parse_transactions
+from connectors.mysql.server.binlog_client import BinlogClient
 
 pytestmark = pytest.mark.services
 

@@ -15,13 +15,13 @@ import pytest
 
 from connect_py.api import Password
 from connect_py.app.services.mysql import MySqlAddress
-from connectors.mysql.binlog.client import BinlogClient
 from connectors.mysql.binlog.events import Query, Rows
 from connectors.mysql.binlog.rows import read_images, read_pairs, row_reader
 from connectors.mysql.binlog.table_map import TableMap, described_columns
 from connectors.mysql.config import ConnectionSettings
 from connectors.mysql.ddl.statements import apply
 from connectors.mysql.model import MyTable, Tables
+from connectors.mysql.server.binlog_client import BinlogClient
 from connectors.mysql.server.connection import Connection
 from connectors.mysql.types.base import ValueOptions
 from connectors.mysql.types.columns import is_text, meaning_of

@@ -17,7 +17,6 @@ import orjson
 
 from connect_py.errors import ConnectError, DataError
 from connectors.engine.relational.tables import TableId
-from connectors.mysql.binlog.client import BinlogClient
 from connectors.mysql.binlog.events import Heartbeat, Query, Rotate
 from connectors.mysql.config import Heartbeats, MySqlConfig
 from connectors.mysql.ddl.lexer import DdlError
@@ -29,6 +28,7 @@ from connectors.mysql.position.offset import BinlogPosition, MySqlOffset
 from connectors.mysql.schema.history import HistoryFold, HistoryRecord
 from connectors.mysql.schema.structure import are_alike, facts, read_structure
 from connectors.mysql.server import queries
+from connectors.mysql.server.binlog_client import BinlogClient
 from connectors.mysql.server.connection import Connection
 from offsets.schema_history import SETTINGS, KafkaSchemaHistory
 
