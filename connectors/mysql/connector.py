@@ -9,9 +9,9 @@ from connect_py.api import ConfigDef, ConfigValue, SourceConnector, SourceOffset
 from connectors.engine.config import OLD_NAMES, OPEN_PREFIXES
 from connectors.engine.properties import definition
 from connectors.engine.stored_offsets import check_offsets
-from connectors.mysql.config import VERSION, validate_config
+from connectors.mysql.config.config import VERSION, validate_config
+from connectors.mysql.config.properties import EXTENSIONS, UNLISTED, properties_of
 from connectors.mysql.position.offset import MySqlOffset
-from connectors.mysql.properties import EXTENSIONS, UNLISTED, properties_of
 
 
 class MySqlConnector(SourceConnector):

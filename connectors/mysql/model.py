@@ -213,3 +213,8 @@ def placed(columns: tuple[MyColumn, ...], column: MyColumn, position: str | None
         if other.name.lower() == wanted:
             found.append(column)
     return tuple(found) if len(found) > len(columns) else (*columns, column)
+
+
+def quote_name(*parts: str) -> str:
+    """Return a name as statements have it: `` `db`.`table` ``."""
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from connect_py.errors import FatalTaskError
 from connectors.engine.relational.tables import TableId
 from connectors.engine.snapshot.modes import StoredPosition
-from connectors.mysql.config import MySqlConfig
+from connectors.mysql.config.config import MySqlConfig
 from connectors.mysql.position.offset import MySqlOffset
 from connectors.mysql.server import queries
 from connectors.mysql.server.connection import Connection

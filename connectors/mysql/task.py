@@ -15,7 +15,7 @@ from connectors.engine.relational.tables import compile_java_regex
 from connectors.engine.signal.actions import BlockingRequest
 from connectors.engine.snapshot.incremental.contract import BusyError
 from connectors.engine.task import IDLE_SECONDS, DatabaseTask, State
-from connectors.mysql.config import MySqlMode, parse_config
+from connectors.mysql.config.config import MySqlMode, parse_config
 from connectors.mysql.errors import PurgedPositionError
 from connectors.mysql.position.gtid import MariadbGtidSet
 from connectors.mysql.position.offset import EventPosition, MySqlOffset

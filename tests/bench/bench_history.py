@@ -21,7 +21,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import parity
 from bench import wait_count
 
-from connectors.mysql.config import parse_config
+from connectors.mysql.config.config import parse_config
 from connectors.mysql.position.offset import MySqlOffset
 from connectors.mysql.schema.schema import Schema
 from offsets.schema_history import KafkaSchemaHistory

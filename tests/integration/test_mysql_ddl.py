@@ -13,8 +13,7 @@ import pytest
 from connect_py.app.services.mysql import MySqlAddress
 from connectors.engine.relational.tables import TableId
 from connectors.mysql.ddl.statements import apply
-from connectors.mysql.model import MyColumn, Tables
-from connectors.mysql.server.connection import quote_name
+from connectors.mysql.model import MyColumn, Tables, quote_name
 from tests.ddl_changes import SAME, TYPES, actions, key
 
 pytestmark = pytest.mark.services

@@ -20,13 +20,13 @@ from connect_py.api import JsonEncoding
 from connect_py.app.services.mysql import MySqlAddress
 from connectors.engine.relational.tables import TableId
 from connectors.engine.snapshot.initial.run import Marker
-from connectors.mysql.config import parse_config
+from connectors.mysql.config.config import parse_config
 from connectors.mysql.ddl.statements import apply
-from connectors.mysql.model import MyColumn, MyTable, Tables
+from connectors.mysql.model import MyColumn, MyTable, Tables, quote_name
 from connectors.mysql.position.offset import EventPosition
 from connectors.mysql.schema.captured import TableFactory
 from connectors.mysql.server import queries
-from connectors.mysql.server.connection import Connection, quote_name
+from connectors.mysql.server.connection import Connection
 from connectors.mysql.snapshot.rows import TableRows, snapshot_encoder
 from tests.binlog_task import DirectTask, task_config
 from tests.ddl_changes import SAME, TYPES, actions, key

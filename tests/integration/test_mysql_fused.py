@@ -18,7 +18,7 @@ from connect_py.errors import ConnectError
 from connectors.engine.envelope import tail
 from connectors.mysql.binlog.events import Query, Rows
 from connectors.mysql.binlog.table_map import TableMap
-from connectors.mysql.config import ConnectionSettings, parse_config
+from connectors.mysql.config.config import ConnectionSettings, parse_config
 from connectors.mysql.ddl.statements import apply
 from connectors.mysql.model import Tables
 from connectors.mysql.schema.captured import CapturedTable, CapturedTables, TableFactory

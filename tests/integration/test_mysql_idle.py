@@ -9,7 +9,7 @@ import pytest
 from connect_py.api import Password
 from connect_py.app.services.mysql import MySqlAddress
 from connectors.mysql.binlog.events import Heartbeat
-from connectors.mysql.config import ConnectionSettings, Heartbeats
+from connectors.mysql.config.config import ConnectionSettings, Heartbeats
 from connectors.mysql.position.gtid import parse_transactions
 from connectors.mysql.server.binlog_client import BinlogClient
 

@@ -18,12 +18,12 @@ from connect_py.app.services.mysql import MySqlAddress
 from connectors.mysql.binlog.events import Query, Rows
 from connectors.mysql.binlog.rows import read_images, read_pairs, row_reader
 from connectors.mysql.binlog.table_map import TableMap, described_columns
-from connectors.mysql.config import ConnectionSettings
+from connectors.mysql.config.config import ConnectionSettings
+from connectors.mysql.config.value_options import ValueOptions
 from connectors.mysql.ddl.statements import apply
 from connectors.mysql.model import MyTable, Tables
 from connectors.mysql.server.binlog_client import BinlogClient
 from connectors.mysql.server.connection import Connection
-from connectors.mysql.types.base import ValueOptions
 from connectors.mysql.types.columns import is_text, meaning_of
 from tests.binlog_peer import KNOWN, is_same, is_same_document, is_what_the_server_has, known, peer_changes, value_of
 from tests.binlog_tables import Generated, Kind, tables

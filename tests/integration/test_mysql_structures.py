@@ -12,7 +12,7 @@ from connect_py.api import Password
 from connect_py.app.services.mysql import MySqlAddress
 from connect_py.errors import FatalTaskError
 from connectors.engine.relational.tables import TableId
-from connectors.mysql.config import ConnectionSettings
+from connectors.mysql.config.config import ConnectionSettings
 from connectors.mysql.ddl.lexer import DdlError
 from connectors.mysql.ddl.statements import apply
 from connectors.mysql.schema import history, schema

@@ -29,7 +29,7 @@ from connectors.mongodb import config as mongodb
 from connectors.mongodb.connector import MongoDbConnector
 from connectors.mongodb.properties import PROPERTIES as MONGODB_PROPERTIES
 from connectors.mongodb.sink.connector import MongoDbSinkConnector
-from connectors.mysql import config as mysql
+from connectors.mysql.config import config as mysql
 from connectors.mysql.connector import MariaDbConnector, MySqlConnector
 from connectors.postgres.config import _REFUSED_VALUES, validate_config
 from connectors.postgres.connector import PostgresConnector

@@ -10,7 +10,7 @@ from connect_py.errors import ConfigError, DataError
 from connectors.engine.relational.tables import TableId
 from connectors.engine.snapshot.incremental.java_object import JavaValue
 from connectors.engine.topic_naming import TopicNaming
-from connectors.mysql.config import parse_config
+from connectors.mysql.config.config import parse_config
 from connectors.mysql.model import MyColumn
 from connectors.mysql.position.offset import BinlogPosition
 from connectors.mysql.types.keys import chunk_key

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from connect_py.api import Password
-from connectors.mysql.config import ConnectionSettings, parse_config
+from connectors.mysql.config.config import ConnectionSettings, parse_config
 from connectors.mysql.errors import LostConnectionError, ServerError
 from connectors.mysql.server.connection import Connection
 from tests.rogue_mysql import RogueServer, Talk, asks_for, asks_for_full_authentication, sends_its_key

@@ -12,8 +12,8 @@ import pytest
 from connectors.engine.encode.plan import ColumnPlan, Stored
 from connectors.mysql.binlog.fused import _turned
 from connectors.mysql.binlog.values import CLOCK_HIGHS, CLOCK_LOWS
+from connectors.mysql.config.value_options import ValueOptions
 from connectors.mysql.model import MyColumn
-from connectors.mysql.types.base import ValueOptions
 from connectors.mysql.types.columns import column_plan
 
 CASES = [("DATETIME", digits) for digits in (0, 1, 3, 6)] + [("TIMESTAMP", digits) for digits in (0, 1, 3, 6)]

@@ -10,10 +10,10 @@ import pytest
 
 from connect_py.errors import ConfigError, FatalTaskError
 from connectors.engine.relational.tables import TableId
-from connectors.mysql.config import parse_config, validate_config
+from connectors.mysql.config.config import parse_config, validate_config
+from connectors.mysql.config.properties import EXTENSIONS, MARIADB_PROPERTIES, PROPERTIES, UNLISTED, WITHOUT_EFFECT
 from connectors.mysql.connector import MariaDbConnector, MySqlConnector
 from connectors.mysql.preparation import check_number
-from connectors.mysql.properties import EXTENSIONS, MARIADB_PROPERTIES, PROPERTIES, UNLISTED, WITHOUT_EFFECT
 
 ROOT = Path(__file__).resolve().parents[2]
 GIVEN = {

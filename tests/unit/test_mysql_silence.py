@@ -11,7 +11,7 @@ import pytest
 
 from connect_py.api import Password
 from connect_py.errors import RetriableError
-from connectors.mysql.config import ConnectionSettings, Heartbeats, parse_config
+from connectors.mysql.config.config import ConnectionSettings, Heartbeats, parse_config
 from connectors.mysql.server.binlog_client import BinlogClient
 from connectors.mysql.server.connection import Connection
 from tests.rogue_mysql import RogueServer, falls_silent

@@ -6,7 +6,7 @@ import pytest
 
 from connect_py.errors import FatalTaskError
 from connectors.engine.snapshot.modes import StoredPosition
-from connectors.mysql.config import MODES, configuration_based
+from connectors.mysql.config.config import MODES, configuration_based
 from connectors.mysql.ddl.statement_text import Kind, kind_of
 
 NONE, UNFINISHED, STREAMING = StoredPosition.NONE, StoredPosition.UNFINISHED_SNAPSHOT, StoredPosition.STREAMING

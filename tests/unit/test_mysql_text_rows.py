@@ -13,12 +13,12 @@ from connectors.engine.encode.fused import FusedSource
 from connectors.engine.encode.plan import ColumnPlan
 from connectors.engine.encode.table import TableEncoder
 from connectors.mysql.binlog.values import decimal_reader, stored_size
+from connectors.mysql.config.value_options import ValueOptions
 from connectors.mysql.errors import LostConnectionError, ServerError
 from connectors.mysql.model import MyColumn
 from connectors.mysql.position.source_info import block_schema
 from connectors.mysql.server.connection import TextResult
 from connectors.mysql.server.text_rows import TextRow, any_rows, usual_rows
-from connectors.mysql.types.base import ValueOptions
 from connectors.mysql.types.columns import column_plan, is_text
 
 END = b"\x05\x00\x00\x09\xfe\x00\x00\x02\x00"

@@ -6,7 +6,7 @@ import ssl
 
 import pytest
 
-from connectors.mysql.config import ConnectionSettings
+from connectors.mysql.config.config import ConnectionSettings
 from connectors.mysql.server.connection import _tls
 
 

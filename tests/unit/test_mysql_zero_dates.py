@@ -12,7 +12,7 @@ from connect_py.api import Conversion, ConvertedColumn, JsonEncoding
 from connect_py.data import Type
 from connect_py.errors import ConfigError
 from connectors.engine.relational.tables import TableId
-from connectors.mysql.config import parse_config, validate_config
+from connectors.mysql.config.config import parse_config, validate_config
 from connectors.mysql.ddl.statements import apply
 from connectors.mysql.model import Tables
 from connectors.mysql.schema.captured import CapturedTable, TableFactory

@@ -32,7 +32,7 @@ def history(arguments: Sequence[str], _usage: str) -> int:
 
 def _run(chosen: argparse.Namespace) -> int:
     from connect_py.app.commands.common import read_connector_file
-    from connectors.mysql.config import parse_config
+    from connectors.mysql.config.config import parse_config
     from connectors.mysql.schema.verify import HistoryCheck
 
     file = read_connector_file(chosen.file)

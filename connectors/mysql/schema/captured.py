@@ -22,11 +22,11 @@ from connectors.engine.relational.column_rules import ColumnFacts
 from connectors.engine.relational.tables import Table, TableId
 from connectors.engine.topic_naming import TopicNaming
 from connectors.mysql.binlog.rows import Meaning
-from connectors.mysql.config import MySqlConfig
+from connectors.mysql.config.config import MySqlConfig
 from connectors.mysql.errors import LostConnectionError, ServerError
-from connectors.mysql.model import JDBC, MyColumn, MyTable
+from connectors.mysql.model import JDBC, MyColumn, MyTable, quote_name
 from connectors.mysql.position.source_info import SourceBlock, block_schema
-from connectors.mysql.server.connection import Connection, quote_name
+from connectors.mysql.server.connection import Connection
 from connectors.mysql.types.columns import column_plan, is_text, meaning_of, selected
 from connectors.mysql.types.keys import chunk_key
 

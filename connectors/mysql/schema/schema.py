@@ -16,7 +16,7 @@ from typing import Any
 from connect_py.api.record import EncodedRow
 from connect_py.errors import DataError
 from connectors.engine.relational.tables import TableId, matches_any
-from connectors.mysql.config import MySqlConfig
+from connectors.mysql.config.config import MySqlConfig
 from connectors.mysql.ddl.lexer import DdlError
 from connectors.mysql.ddl.statement_text import normalised, without_settings
 from connectors.mysql.ddl.statements import ANSI_QUOTES, apply, concerned_table

@@ -25,70 +25,71 @@ from connectors.engine.relational.tables import TableId
 from connectors.engine.snapshot.incremental.contract import BusyError, UnknownCollectionError
 from connectors.mysql import errors
 from connectors.mysql.binlog.charsets import decoder
-from connectors.mysql.binlog.codes import ColumnType as T
+from connectors.mysql.binlog.codes import ColumnType
 from connectors.mysql.binlog.table_map import DescribedColumn, TableMap, described_columns
-from connectors.mysql.config import MySqlConfig
+from connectors.mysql.config.config import MySqlConfig
 from connectors.mysql.ddl.lexer import DdlError
 from connectors.mysql.ddl.statements import apply
 from connectors.mysql.errors import LostConnectionError, ServerError
-from connectors.mysql.model import JDBC, MyColumn, MyTable, Tables
+from connectors.mysql.model import JDBC, MyColumn, MyTable, Tables, quote_name
 from connectors.mysql.position.offset import BinlogPosition
 from connectors.mysql.server import queries
-from connectors.mysql.server.connection import Connection, quote_name
+from connectors.mysql.server.connection import Connection
 
 log = logging.getLogger(__name__)
 
 
 _BINARY = 63
 #: How each type stands in the log.
-_STORED: dict[str, tuple[T, ...]] = {
-    **dict.fromkeys(("TINYINT", "BOOL", "BOOLEAN"), (T.TINY,)),
-    "SMALLINT": (T.SHORT,),
-    "MEDIUMINT": (T.INT24,),
-    **dict.fromkeys(("INT", "INTEGER"), (T.LONG,)),
-    "BIGINT": (T.LONGLONG,),
-    "FLOAT": (T.FLOAT, T.DOUBLE),
-    **dict.fromkeys(("DOUBLE", "DOUBLE PRECISION", "REAL"), (T.DOUBLE, T.FLOAT)),
-    **dict.fromkeys(("DECIMAL", "DEC", "FIXED", "NUMERIC"), (T.NEWDECIMAL,)),
-    "BIT": (T.BIT,),
-    "YEAR": (T.YEAR,),
-    "DATE": (T.DATE, T.NEWDATE),
-    "TIME": (T.TIME2, T.TIME),
-    "DATETIME": (T.DATETIME2, T.DATETIME),
-    "TIMESTAMP": (T.TIMESTAMP2, T.TIMESTAMP),
-    "ENUM": (T.ENUM,),
-    "SET": (T.SET,),
-    "JSON": (T.JSON, T.BLOB),
-    "VECTOR": (T.VECTOR,),
-    **dict.fromkeys(("CHAR", "NCHAR", "BINARY", "UUID", "INET4", "INET6"), (T.STRING,)),
-    **dict.fromkeys(("VARCHAR", "NVARCHAR", "VARBINARY"), (T.VARCHAR, T.VARCHAR_COMPRESSED)),
+_STORED: dict[str, tuple[ColumnType, ...]] = {
+    **dict.fromkeys(("TINYINT", "BOOL", "BOOLEAN"), (ColumnType.TINY,)),
+    "SMALLINT": (ColumnType.SHORT,),
+    "MEDIUMINT": (ColumnType.INT24,),
+    **dict.fromkeys(("INT", "INTEGER"), (ColumnType.LONG,)),
+    "BIGINT": (ColumnType.LONGLONG,),
+    "FLOAT": (ColumnType.FLOAT, ColumnType.DOUBLE),
+    **dict.fromkeys(("DOUBLE", "DOUBLE PRECISION", "REAL"), (ColumnType.DOUBLE, ColumnType.FLOAT)),
+    **dict.fromkeys(("DECIMAL", "DEC", "FIXED", "NUMERIC"), (ColumnType.NEWDECIMAL,)),
+    "BIT": (ColumnType.BIT,),
+    "YEAR": (ColumnType.YEAR,),
+    "DATE": (ColumnType.DATE, ColumnType.NEWDATE),
+    "TIME": (ColumnType.TIME2, ColumnType.TIME),
+    "DATETIME": (ColumnType.DATETIME2, ColumnType.DATETIME),
+    "TIMESTAMP": (ColumnType.TIMESTAMP2, ColumnType.TIMESTAMP),
+    "ENUM": (ColumnType.ENUM,),
+    "SET": (ColumnType.SET,),
+    "JSON": (ColumnType.JSON, ColumnType.BLOB),
+    "VECTOR": (ColumnType.VECTOR,),
+    **dict.fromkeys(("CHAR", "NCHAR", "BINARY", "UUID", "INET4", "INET6"), (ColumnType.STRING,)),
+    **dict.fromkeys(("VARCHAR", "NVARCHAR", "VARBINARY"), (ColumnType.VARCHAR, ColumnType.VARCHAR_COMPRESSED)),
     **dict.fromkeys(
-        ("TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"), (T.BLOB, T.BLOB_COMPRESSED)
+        ("TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"),
+        (ColumnType.BLOB, ColumnType.BLOB_COMPRESSED),
     ),
 }
 _NAMES = {
-    T.TINY: "TINYINT",
-    T.SHORT: "SMALLINT",
-    T.INT24: "MEDIUMINT",
-    T.LONG: "INT",
-    T.LONGLONG: "BIGINT",
-    T.FLOAT: "FLOAT",
-    T.DOUBLE: "DOUBLE",
-    T.NEWDECIMAL: "DECIMAL",
-    T.BIT: "BIT",
-    T.YEAR: "YEAR",
-    T.JSON: "JSON",
-    T.VECTOR: "VECTOR",
-    T.DATE: "DATE",
-    T.NEWDATE: "DATE",
-    T.TIME: "TIME",
-    T.TIME2: "TIME",
-    T.DATETIME: "DATETIME",
-    T.DATETIME2: "DATETIME",
-    T.TIMESTAMP: "TIMESTAMP",
-    T.TIMESTAMP2: "TIMESTAMP",
-    T.ENUM: "ENUM",
-    T.SET: "SET",
+    ColumnType.TINY: "TINYINT",
+    ColumnType.SHORT: "SMALLINT",
+    ColumnType.INT24: "MEDIUMINT",
+    ColumnType.LONG: "INT",
+    ColumnType.LONGLONG: "BIGINT",
+    ColumnType.FLOAT: "FLOAT",
+    ColumnType.DOUBLE: "DOUBLE",
+    ColumnType.NEWDECIMAL: "DECIMAL",
+    ColumnType.BIT: "BIT",
+    ColumnType.YEAR: "YEAR",
+    ColumnType.JSON: "JSON",
+    ColumnType.VECTOR: "VECTOR",
+    ColumnType.DATE: "DATE",
+    ColumnType.NEWDATE: "DATE",
+    ColumnType.TIME: "TIME",
+    ColumnType.TIME2: "TIME",
+    ColumnType.DATETIME: "DATETIME",
+    ColumnType.DATETIME2: "DATETIME",
+    ColumnType.TIMESTAMP: "TIMESTAMP",
+    ColumnType.TIMESTAMP2: "TIMESTAMP",
+    ColumnType.ENUM: "ENUM",
+    ColumnType.SET: "SET",
 }
 _SHAPES = ("GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON", "GEOMETRYCOLLECTION")
 _CODES = {"INT": "INTEGER", "MEDIUMINT": "INTEGER", "YEAR": "INTEGER", "DATETIME": "TIMESTAMP", "TIMESTAMP": "TIMESTAMP_WITH_TIMEZONE"}
@@ -169,14 +170,14 @@ def fits(table: MyTable, map_: TableMap) -> bool:
     for column, stored in zip(table.columns, map_.columns, strict=False):
         kind = column.base_type
         if kind in _SHAPES or kind == "GEOMCOLLECTION":
-            known: tuple[T, ...] = (T.GEOMETRY,)
+            known: tuple[ColumnType, ...] = (ColumnType.GEOMETRY,)
         else:
             known = _STORED.get(kind, ())
         if stored.type not in known:
             return False
-        if stored.type is T.NEWDECIMAL and (column.length or 10, column.scale or 0) != (stored.size, stored.scale):
+        if stored.type is ColumnType.NEWDECIMAL and (column.length or 10, column.scale or 0) != (stored.size, stored.scale):
             return False
-        if stored.type is T.BIT and (column.length or 1) != stored.size:
+        if stored.type is ColumnType.BIT and (column.length or 1) != stored.size:
             return False
     return True
 
@@ -195,24 +196,24 @@ def _column(column: DescribedColumn, charset: str) -> MyColumn:
     scale: int | None = None
     labels: tuple[str, ...] = ()
     holds_characters = column.collation not in (0, _BINARY)
-    if code is T.GEOMETRY:
+    if code is ColumnType.GEOMETRY:
         name = _SHAPES[column.geometry] if 0 <= column.geometry < len(_SHAPES) else "GEOMETRY"
-    elif code in (T.STRING, T.VAR_STRING, T.VARCHAR, T.VARCHAR_COMPRESSED):
-        fixed = code is T.STRING
+    elif code in (ColumnType.STRING, ColumnType.VAR_STRING, ColumnType.VARCHAR, ColumnType.VARCHAR_COMPRESSED):
+        fixed = code is ColumnType.STRING
         name = ("CHAR" if fixed else "VARCHAR") if holds_characters else ("BINARY" if fixed else "VARBINARY")
         length = stored.size
-    elif code in (T.TINY_BLOB, T.MEDIUM_BLOB, T.LONG_BLOB, T.BLOB, T.BLOB_COMPRESSED):
+    elif code in (ColumnType.TINY_BLOB, ColumnType.MEDIUM_BLOB, ColumnType.LONG_BLOB, ColumnType.BLOB, ColumnType.BLOB_COMPRESSED):
         name = ("", "TINY", "", "MEDIUM", "LONG")[min(stored.size, 4)] + ("TEXT" if holds_characters else "BLOB")
     else:
         name = _NAMES.get(code, code.name)
-    if code is T.NEWDECIMAL:
+    if code is ColumnType.NEWDECIMAL:
         length, scale = stored.size, stored.scale
-    elif code in (T.BIT, T.TIME2, T.DATETIME2, T.TIMESTAMP2):
+    elif code in (ColumnType.BIT, ColumnType.TIME2, ColumnType.DATETIME2, ColumnType.TIMESTAMP2):
         length = stored.size or None
-    elif code in (T.ENUM, T.SET):
+    elif code in (ColumnType.ENUM, ColumnType.SET):
         decode = decoder(charset)
         labels = tuple(decode(label) for label in column.labels)
-        length = 1 if code is T.ENUM else max(0, 2 * len(labels) - 1)
+        length = 1 if code is ColumnType.ENUM else max(0, 2 * len(labels) - 1)
         holds_characters = True
     type_name = f"{name} UNSIGNED" if column.unsigned else name
     if name.endswith("TEXT"):

@@ -18,7 +18,7 @@ import orjson
 from connect_py.errors import ConnectError, DataError
 from connectors.engine.relational.tables import TableId
 from connectors.mysql.binlog.events import Heartbeat, Query, Rotate
-from connectors.mysql.config import Heartbeats, MySqlConfig
+from connectors.mysql.config.config import Heartbeats, MySqlConfig
 from connectors.mysql.ddl.lexer import DdlError
 from connectors.mysql.ddl.statement_text import Kind, kind_of, without_settings
 from connectors.mysql.ddl.statements import apply, concerned_table

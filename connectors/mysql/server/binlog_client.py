@@ -27,7 +27,7 @@ from connectors.mysql.binlog.events import (
     decode_event,
     inner_events,
 )
-from connectors.mysql.config import USUAL_HEARTBEATS, ConnectionSettings, Heartbeats
+from connectors.mysql.config.config import USUAL_HEARTBEATS, ConnectionSettings, Heartbeats
 from connectors.mysql.errors import LostConnectionError, server_error
 from connectors.mysql.server.connection import Connection, quote_literal
 

@@ -25,7 +25,7 @@ from pymysql.protocol import MysqlPacket
 
 from connect_py.errors import ConfigError
 from connectors.engine.certificates import pem_file
-from connectors.mysql.config import ConnectionSettings
+from connectors.mysql.config.config import ConnectionSettings
 from connectors.mysql.errors import LostConnectionError, server_error, server_error_of_packet
 from connectors.mysql.server.text_rows import MalformedRowError, TextRow, large_row, packet_size, row_function, split_packets
 
@@ -338,11 +338,6 @@ class Connection:
 def _is_timeout(error: Exception) -> bool:
     """Return whether the driver waited for an answer for too long."""
     return isinstance(error, TimeoutError) or (isinstance(error, pymysql.OperationalError) and "timed out" in str(error))
-
-
-def quote_name(*parts: str) -> str:
-    """`` `db`.`table` ``."""
-    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
 def quote_literal(text: str) -> str:

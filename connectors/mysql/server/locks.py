@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from connect_py.errors import FatalTaskError, RetriableError
 from connectors.engine.relational.tables import TableId
 from connectors.mysql import errors
-from connectors.mysql.config import MySqlConfig
+from connectors.mysql.config.config import MySqlConfig
 from connectors.mysql.errors import LostConnectionError, ServerError
+from connectors.mysql.model import quote_name
 from connectors.mysql.server import queries
-from connectors.mysql.server.connection import Connection, quote_literal, quote_name
+from connectors.mysql.server.connection import Connection, quote_literal
 
 log = logging.getLogger(__name__)
 

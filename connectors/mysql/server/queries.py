@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 from connect_py.errors import FatalTaskError
 from connectors.engine.relational.tables import TableId
-from connectors.mysql.config import SYSTEM_DATABASES, MySqlConfig
+from connectors.mysql.config.config import SYSTEM_DATABASES, MySqlConfig
 from connectors.mysql.errors import LostConnectionError, ServerError
+from connectors.mysql.model import quote_name
 from connectors.mysql.position.gtid import GtidSet, MariadbGtidSet, Transactions, covers, parse_transactions, read_sources, starting_set
 from connectors.mysql.position.offset import MySqlOffset
-from connectors.mysql.server.connection import Connection, quote_literal, quote_name
+from connectors.mysql.server.connection import Connection, quote_literal
 
 log = logging.getLogger(__name__)
 

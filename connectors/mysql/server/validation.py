@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from connect_py.errors import ConnectError
-from connectors.mysql.config import MySqlConfig, parse_config
+from connectors.mysql.config.config import MySqlConfig, parse_config
 from connectors.mysql.errors import LostConnectionError, ServerError
 from connectors.mysql.server import queries
 

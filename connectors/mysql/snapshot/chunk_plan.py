@@ -16,8 +16,8 @@ from connect_py.errors import DataError
 from connectors.engine.relational.tables import TableId
 from connectors.engine.snapshot.chunks import Key, KeyColumn, SqlDialect, range_sql
 from connectors.engine.snapshot.initial.progress import WHOLE, Chunk, KeyRange
-from connectors.mysql.model import MyTable
-from connectors.mysql.server.connection import Connection, quote_literal, quote_name
+from connectors.mysql.model import MyTable, quote_name
+from connectors.mysql.server.connection import Connection, quote_literal
 from connectors.mysql.server.locks import retry_altered_table
 from connectors.mysql.types.keys import ChunkKey, cut_key, is_zero_date
 

@@ -24,14 +24,14 @@ from connectors.engine.snapshot.chunks import ChunkQuery, KeyColumn, SqlDialect,
 from connectors.engine.snapshot.incremental.contract import BusyError, Chunk, NoKeyError, UnknownCollectionError
 from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
 from connectors.mysql import errors
-from connectors.mysql.config import MySqlConfig
+from connectors.mysql.config.config import MySqlConfig
 from connectors.mysql.errors import LostConnectionError, ServerError
-from connectors.mysql.model import MyTable
+from connectors.mysql.model import MyTable, quote_name
 from connectors.mysql.position.gtid import GtidSet
 from connectors.mysql.position.offset import EventPosition
 from connectors.mysql.schema.captured import CapturedTable, CapturedTables
 from connectors.mysql.schema.structure import StructureCheck
-from connectors.mysql.server.connection import Connection, Row, quote_literal, quote_name
+from connectors.mysql.server.connection import Connection, Row, quote_literal
 from connectors.mysql.types.columns import is_text
 from connectors.mysql.types.keys import ChunkKey, chunk_key
 

@@ -13,7 +13,7 @@ from connectors.engine.snapshot.incremental.contract import BusyError
 from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
 from connectors.engine.snapshot.initial.run import Marker
 from connectors.engine.topic_naming import TopicNaming
-from connectors.mysql.config import parse_config
+from connectors.mysql.config.config import parse_config
 from connectors.mysql.ddl.lexer import DdlError
 from connectors.mysql.model import MyTable
 from connectors.mysql.position.offset import EventPosition

@@ -34,7 +34,7 @@ from connectors.engine.notifications import InitialEvents
 from connectors.engine.relational.tables import TableId
 from connectors.engine.snapshot.initial.progress import SnapshotProgress
 from connectors.engine.stored_offsets import INITIAL
-from connectors.mysql.config import MySqlConfig
+from connectors.mysql.config.config import MySqlConfig
 from connectors.mysql.position.gtid import covers, parse_transactions
 from connectors.mysql.position.offset import BinlogPosition, EventPosition, MySqlOffset
 from connectors.mysql.schema.captured import CapturedTables

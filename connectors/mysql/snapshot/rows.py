@@ -16,9 +16,10 @@ from connectors.engine.batches import MAX_BYTES, rows_together
 from connectors.engine.encode.fused import FusedRows
 from connectors.engine.envelope import tail
 from connectors.engine.snapshot.initial.run import Marker
+from connectors.mysql.model import quote_name
 from connectors.mysql.position.offset import EventPosition
 from connectors.mysql.schema.captured import CapturedTable
-from connectors.mysql.server.connection import Connection, quote_name
+from connectors.mysql.server.connection import Connection
 from connectors.mysql.server.locks import retry_altered_table
 from connectors.mysql.server.text_rows import SPECIAL, MalformedRowError, TextRow, any_rows, row_function, usual_rows
 from connectors.mysql.types.columns import is_text

@@ -31,7 +31,7 @@ from connectors.engine.snapshot.initial.progress import Chunk, SnapshotProgress
 from connectors.engine.snapshot.initial.run import ChunkedSnapshot, SnapshotReading, SnapshotRun
 from connectors.engine.snapshot.parallel.pool import ParallelSnapshot, Reader, ReaderTable, start_readers, take_moment
 from connectors.engine.stored_offsets import INITIAL
-from connectors.mysql.config import MySqlConfig
+from connectors.mysql.config.config import MySqlConfig
 from connectors.mysql.model import MyTable
 from connectors.mysql.position.offset import EventPosition, MySqlOffset
 from connectors.mysql.schema.captured import CapturedTable, CapturedTables

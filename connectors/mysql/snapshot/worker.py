@@ -15,7 +15,7 @@ from typing import Any
 from connect_py.api import JsonEncoding
 from connectors.engine.relational.tables import TableId
 from connectors.engine.snapshot.parallel import worker
-from connectors.mysql.config import MySqlConfig, parse_config
+from connectors.mysql.config.config import MySqlConfig, parse_config
 from connectors.mysql.model import MyColumn, MyTable
 from connectors.mysql.position.offset import EventPosition
 from connectors.mysql.schema.captured import CapturedTable, TableFactory

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from connect_py.errors import ConfigError, DataError
-from connectors.mysql.config import MySqlConfig
+from connectors.mysql.config.config import MySqlConfig
 from connectors.mysql.position.gtid import MariadbGtidSet, parse_transactions
 from connectors.mysql.position.offset import MySqlOffset
 from connectors.mysql.server import queries

@@ -42,7 +42,7 @@ from connectors.mysql.binlog.rows import (
     row_reader,
 )
 from connectors.mysql.binlog.table_map import TableMap
-from connectors.mysql.config import MySqlConfig
+from connectors.mysql.config.config import MySqlConfig
 from connectors.mysql.model import MyTable
 from connectors.mysql.schema.captured import CapturedTable
 from connectors.mysql.stream.state import StreamState

@@ -22,15 +22,16 @@ from connectors.engine.relational.tables import TableId
 from connectors.engine.signal.actions import Action
 from connectors.engine.signal.records import Signal
 from connectors.engine.snapshot.incremental.contract import SnapshotHooks, Watermarks, WrittenWatermarks
-from connectors.mysql.config import MySqlConfig
+from connectors.mysql.config.config import MySqlConfig
 from connectors.mysql.errors import ServerError
+from connectors.mysql.model import quote_name
 from connectors.mysql.position.gtid import GtidSet
 from connectors.mysql.position.offset import MOVED_BY, BinlogPosition, MySqlOffset
 from connectors.mysql.schema.captured import CapturedTables
 from connectors.mysql.schema.schema import Schema
 from connectors.mysql.schema.structure import StructureCheck
 from connectors.mysql.server import queries
-from connectors.mysql.server.connection import Connection, quote_name
+from connectors.mysql.server.connection import Connection
 from connectors.mysql.server.queries import GeneralSession
 from connectors.mysql.snapshot.chunks import ChunkRow, MySqlChunks
 from connectors.mysql.stream import move_signal

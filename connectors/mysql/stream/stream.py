@@ -37,7 +37,7 @@ from connectors.mysql.binlog.events import (
     Xid,
 )
 from connectors.mysql.binlog.table_map import TableMap
-from connectors.mysql.config import MySqlConfig
+from connectors.mysql.config.config import MySqlConfig
 from connectors.mysql.ddl.statement_text import Kind, kind_of
 from connectors.mysql.position.gtid import GtidSet, Transactions
 from connectors.mysql.position.offset import BinlogPosition, EventPosition, MySqlOffset

@@ -21,8 +21,9 @@ from connectors.engine.encode.values import (
     spatial_object,
     spatial_schema,
 )
+from connectors.mysql.config.value_options import ValueOptions
 from connectors.mysql.model import MyColumn
-from connectors.mysql.types.base import Family, ValueOptions
+from connectors.mysql.types.base import Family
 
 FLOAT_VECTOR = array(FLOAT32, name="io.debezium.data.FloatVector", version=1)
 _SHAPES = (*("GEOMETRY", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON", "GEOMETRYCOLLECTION", "GEOMCOLLECTION"),)

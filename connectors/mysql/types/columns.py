@@ -17,10 +17,10 @@ from connect_py.data.schema import DATE, DECIMAL, EXACT, TIME, TIMESTAMP
 from connect_py.data.times import days_to_date, millis_to_time, millis_to_timestamp
 from connectors.engine.encode.plan import ColumnPlan, StandsForNull
 from connectors.mysql.binlog.rows import Meaning
-from connectors.mysql.model import JDBC, MyColumn
-from connectors.mysql.server.connection import quote_name
+from connectors.mysql.config.value_options import ValueOptions
+from connectors.mysql.model import JDBC, MyColumn, quote_name
 from connectors.mysql.types import binary, numbers, temporal, text
-from connectors.mysql.types.base import Family, ValueOptions
+from connectors.mysql.types.base import Family
 
 _MAX_LONG = (1 << 63) - 1
 #: What stands for a default of CURRENT_TIMESTAMP and its synonyms.

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from connect_py.errors import DataError
 from connectors.engine.snapshot.incremental.java_object import DURATION, LOCAL_DATE, STRING, JavaValue
-from connectors.mysql.model import MyColumn
-from connectors.mysql.server.connection import quote_name
+from connectors.mysql.model import MyColumn, quote_name
 from connectors.mysql.types.columns import is_octets, is_text
 
 #: Precedes the digits of bytes that came out of an offset.

@@ -11,8 +11,9 @@ from connect_py.data.java_text import double_text, float_text
 from connect_py.data.schema import BOOLEAN, FLOAT32, FLOAT64, INT16, INT32, INT64, STRING, decimal_schema
 from connectors.engine.encode.plan import ColumnPlan, Convert, Stored
 from connectors.engine.encode.values import base64_of_bytes, base64_of_integer, decimal_plan, json_number
+from connectors.mysql.config.value_options import ValueOptions
 from connectors.mysql.model import MyColumn
-from connectors.mysql.types.base import Family, ValueOptions
+from connectors.mysql.types.base import Family
 
 _FLOAT = struct.Struct("<f")
 #: Schemas of signed and of unsigned integers.

@@ -13,8 +13,9 @@ from connect_py.data import Schema, Type
 from connect_py.data.schema import DATE, TIME, TIMESTAMP
 from connectors.engine.encode.plan import ColumnPlan, StandsForNull, Stored, Unrepresentable
 from connectors.engine.encode.values import days_from_civil, iso_date, iso_time, iso_timestamp
+from connectors.mysql.config.value_options import ValueOptions
 from connectors.mysql.model import MyColumn
-from connectors.mysql.types.base import BoundedCache, Family, ValueOptions
+from connectors.mysql.types.base import BoundedCache, Family
 
 _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)").fullmatch
 _DATETIME = re.compile(r"(\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?").fullmatch

@@ -18,8 +18,9 @@ from connect_py.data import Schema, Type
 from connect_py.data.java_text import double_text
 from connect_py.data.schema import STRING
 from connectors.engine.encode.plan import ColumnPlan
+from connectors.mysql.config.value_options import ValueOptions
 from connectors.mysql.model import MyColumn
-from connectors.mysql.types.base import BoundedCache, Family, ValueOptions
+from connectors.mysql.types.base import BoundedCache, Family
 
 #: Digits that every double holds.
 _SAFE_DIGITS = 15

@@ -1,6 +1,6 @@
 """The connector's configuration as it is used (`MySqlConnectorConfig.java`); `properties.py` defines the properties.
 
-`SnapshotMode` says when a start reads structures, when it reads rows, and whether changes are streamed (`snapshot.mode`).
+`MySqlMode` says when a start reads structures, when it reads rows, and whether changes are streamed (`snapshot.mode`).
 `ConnectionSettings` says how to reach the server; it can be held without the driver.
 """
 
@@ -23,8 +23,8 @@ from connectors.engine.relational.column_rules import ColumnRules
 from connectors.engine.relational.tables import KeyRules, NameFilter, TableFilters, TableId, parse_regexes
 from connectors.engine.snapshot.modes import SnapshotMode, StoredPosition, custom
 from connectors.engine.topic_naming import DATABASE_STRATEGY
-from connectors.mysql.properties import EXTENSIONS, MARIADB_PROPERTIES, PROPERTIES, UNLISTED, WITHOUT_EFFECT, properties_of
-from connectors.mysql.types.base import ValueOptions
+from connectors.mysql.config.properties import EXTENSIONS, MARIADB_PROPERTIES, PROPERTIES, UNLISTED, WITHOUT_EFFECT, properties_of
+from connectors.mysql.config.value_options import ValueOptions
 
 log = logging.getLogger(__name__)
 
