@@ -15,9 +15,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from connect_py.api.metrics import MetricGroup
 from connect_py.api.record import TopicPartition
-from connect_py.api.task import BatchSinkContext, BatchSinkTask
+from connect_py.api.task import BatchSinkContext, BatchSinkTask, MetricGroup
 from connect_py.errors import FatalTaskError, RetriableError
 from spark_sink import routing
 from spark_sink.config import sink_config as configuration

@@ -22,7 +22,6 @@ from connect_py.api.config import (
 from connect_py.api.connector import Connector, ConnectorContext, SinkConnector, SourceConnector
 from connect_py.api.converter import Converter, HeaderConverter
 from connect_py.api.custom import Conversion, ConvertedColumn, CustomConverter, PostProcessor
-from connect_py.api.metrics import MetricGroup, MetricValue
 from connect_py.api.provider import ConfigData, ConfigProvider
 from connect_py.api.record import (
     EncodedBatch,
@@ -40,6 +39,8 @@ from connect_py.api.task import (
     BadRecord,
     BatchSinkContext,
     BatchSinkTask,
+    MetricGroup,
+    MetricValue,
     RecordConversion,
     RecordReader,
     SinkTask,

@@ -1,16 +1,18 @@
-"""What a task's author implements, and what the runtime gives to a task (`org.apache.kafka.connect.{source,sink}`).
+"""Define what a task's author implements, and what the runtime gives to a task (`org.apache.kafka.connect.{source,sink}`).
 
 One thread, the task's, calls every method but `stop`, which comes from another thread and only asks.
+
+`MetricGroup` holds figures that a task reports of itself, in addition to those that the runtime counts for every task (KIP-877 is Connect's
+way).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from connect_py.api.metrics import MetricGroup
 from connect_py.api.record import (
     EncodedBatch,
     JsonEncoding,
@@ -22,6 +24,26 @@ from connect_py.api.record import (
     TopicPartition,
 )
 from connect_py.errors import ConfigError
+
+#: A number; a boolean, shown as 1 or 0; a text, shown as a label; or numbers by key (rows by table). None: not known now.
+MetricValue = int | float | bool | str | Mapping[str, int | float] | None
+
+
+@dataclass(frozen=True, slots=True)
+class MetricGroup:
+    """Figures that belong together: one JMX bean of a Java worker.
+
+    Attributes:
+        domain: such as ``kafka.connect`` or ``debezium.postgres``; begins the names.
+        type: such as ``source-task-metrics``.
+        tags: what the figures are about. The runtime adds connector and task to those that a task gives.
+        values: by attribute, spelt as in JMX.
+    """
+
+    domain: str
+    type: str
+    tags: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, MetricValue] = field(default_factory=dict)
 
 
 class SourceTaskContext(Protocol):

@@ -15,8 +15,7 @@ from collections.abc import Callable, Mapping
 from json.encoder import encode_basestring  # the C function where there is one
 from typing import Any, NamedTuple
 
-from connect_py.data.java_classes import java_class
-from connect_py.data.java_text import double_text, float_text
+from connect_py.data.java_text import double_text, float_text, java_class
 from connect_py.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, Schema, Struct, Type, decimal_to_bytes
 from connect_py.data.times import date_to_days, time_to_millis, timestamp_to_millis
 from connect_py.errors import DataError

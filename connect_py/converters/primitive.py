@@ -19,9 +19,8 @@ from typing import Any, ClassVar
 from connect_py.api.config import ConfigDef, ConfigKey, ConfigType, Importance, Width
 from connect_py.converters.base import CONVERTER_TYPE, HeadersLikeData
 from connect_py.data import OPTIONAL_BYTES, Schema, Type, values
-from connect_py.data.java_classes import java_class
+from connect_py.data.java_text import java_class, to_text
 from connect_py.data.schema import OPTIONAL_STRING
-from connect_py.data.text import to_text
 from connect_py.errors import ConfigError, ConnectError, DataError
 
 

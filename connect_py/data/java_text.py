@@ -1,4 +1,7 @@
-"""Print numbers and escape texts as Java does.
+"""Show values, numbers and classes as Java does.
+
+`to_text` is `toString`: what StringConverter writes, and what messages quote. `java_class` says what Java would call the class of a value,
+for messages that people know from there.
 
 `double_text` and `float_text` are `Double.toString` and `Float.toString`, which is what JsonConverter, StringConverter and casts show. The
 digits are the shortest that read back as the same number, as `java.lang.Double#toString` has specified since JDK 19 (JDK-4511638).
@@ -12,12 +15,19 @@ The layout never changed: plain between 1.0E-3 and 1.0E7, otherwise one digit, a
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import functools
 import re
 import struct
 import sys
 import unicodedata
+from collections.abc import Mapping
 from fractions import Fraction
+from typing import Any
+
+from connect_py.data.java_map import in_java_order
+from connect_py.data.schema import Schema, Struct, Type
 
 _FLOAT = struct.Struct(">f")
 _BITS = struct.Struct(">I")
@@ -166,3 +176,84 @@ def _escape(found: re.Match[str]) -> str:
 def _escape_one(char: str) -> str:
     units = char.encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+def to_text(schema: Schema | None, value: Any) -> str:
+    """`String.valueOf(value)`: `Struct{a=1,b=x}` without its null fields, `{a=1}`, `[1, 2]`, `true`, `1.0E10`, `null`.
+
+    Bytes differ on purpose: Java prints an object's address, which says nothing; here it is the text ``[B`` and the length.
+    """
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return float_text(value) if schema is not None and schema.type is Type.FLOAT32 else double_text(value)
+        case Struct():
+            pairs = zip(value.schema.fields, value.values, strict=True)
+            return "Struct{" + ",".join(f"{f.name}={to_text(f.schema, v)}" for f, v in pairs if v is not None) + "}"
+        case Mapping():
+            keys, values = (schema.key_schema, schema.value_schema) if schema is not None else (None, None)
+            if all(isinstance(key, str) for key in value):
+                value = in_java_order(value)  # a HashMap, as Connect's converters make them
+            return "{" + ", ".join(f"{to_text(keys, k)}={to_text(values, v)}" for k, v in value.items()) + "}"
+        case list() | tuple():
+            element = schema.value_schema if schema is not None else None
+            return "[" + ", ".join(to_text(element, item) for item in value) + "]"
+        case bytes() | bytearray() | memoryview():
+            return f"[B@{len(value)}"
+        case datetime.datetime():
+            utc = value.astimezone(datetime.UTC) if value.tzinfo else value
+            return _date_text(utc)
+        case datetime.date():
+            return _date_text(datetime.datetime(value.year, value.month, value.day))  # shown as UTC
+        case datetime.time():
+            return _date_text(datetime.datetime.combine(datetime.date(1970, 1, 1), value))
+        case _:
+            return str(value)
+
+
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def _date_text(value: datetime.datetime) -> str:
+    """java.util.Date's text in a worker whose zone is UTC; names of days do not follow the locale."""
+    day, month = _DAYS[value.weekday()], _MONTHS[value.month - 1]
+    return f"{day} {month} {value:%d %H:%M:%S} UTC {value.year:04d}"
+
+
+_CLASSES: Mapping[type, str] = {
+    bool: "java.lang.Boolean",
+    int: "java.lang.Long",
+    float: "java.lang.Double",
+    str: "java.lang.String",
+    bytes: "[B",
+    list: "java.util.ArrayList",
+    dict: "java.util.HashMap",
+    decimal.Decimal: "java.math.BigDecimal",
+    Struct: "org.apache.kafka.connect.data.Struct",
+    datetime.date: "java.util.Date",
+    datetime.time: "java.util.Date",
+    datetime.datetime: "java.util.Date",
+    type(None): "null",
+}
+_NARROWER: Mapping[Type, str] = {
+    Type.INT8: "java.lang.Byte",
+    Type.INT16: "java.lang.Short",
+    Type.INT32: "java.lang.Integer",
+    Type.FLOAT32: "java.lang.Float",
+}
+
+
+def class_name(value: Any, schema: Schema | None = None) -> str:
+    """`value.getClass().getName()`; the schema tells numbers apart that are one type here."""
+    if schema is not None and schema.type in _NARROWER and type(value) in (int, float):
+        return _NARROWER[schema.type]
+    return _CLASSES.get(type(value), type(value).__name__)
+
+
+def java_class(value: Any) -> str:
+    """`value.getClass()` as a text."""
+    return f"class {class_name(value)}" if type(value) in _CLASSES else type(value).__name__

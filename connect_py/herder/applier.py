@@ -18,8 +18,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from connect_py.api import SinkConnector, SourceConnector, SourceOffset, SourcePartition
-from connect_py.api.metrics import MetricValue
 from connect_py.api.storage import ClusterConfig, ConfigStore, OffsetStore, RestartRequest, Status, StatusStore, TargetState
+from connect_py.api.task import MetricValue
 from connect_py.config.connector import CONNECTOR_CLASS, NAME, TASK_CLASS, TOPICS, TOPICS_REGEX, secrets_of
 from connect_py.config.restart_policy import RestartPolicy
 from connect_py.config.worker import WorkerConfig

@@ -18,8 +18,8 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from connect_py.api.metrics import MetricValue
 from connect_py.api.storage import StatusStore
+from connect_py.api.task import MetricValue
 from connect_py.task.lease import Leases, now
 
 log = logging.getLogger(__name__)

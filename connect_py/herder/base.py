@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from connect_py.api.config import ConfigKey, ConfigValue
-from connect_py.api.metrics import MetricGroup
 from connect_py.api.storage import Status, TargetState
+from connect_py.api.task import MetricGroup
 from connect_py.herder.session_key import InternalSignature
 
 #: ConnectResource's default request timeout (RestServer.java, DEFAULT_REST_REQUEST_TIMEOUT_MS).

@@ -14,8 +14,8 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any
 
 from connect_py.api import ConfigKey, SinkConnector, SourceConnector
-from connect_py.api.metrics import MetricGroup
 from connect_py.api.storage import ClusterConfig, RestartRequest, Status, TargetState
+from connect_py.api.task import MetricGroup
 from connect_py.config.connector import CONNECTOR_CLASS, NAME, secrets_of, sink_group
 from connect_py.data.java_map import in_java_order
 from connect_py.errors import AlreadyExistsError, BadRequestError, ConfigError, ConflictError, ConnectError, NotFoundError, RestError

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from connect_py.api.metrics import MetricGroup, MetricValue
+from connect_py.api.task import MetricGroup, MetricValue
 from connect_py.kafka.client_log import BrokerWatch
 
 INTERVAL_MS = 5000

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from connect_py.api.metrics import MetricGroup, MetricValue
+from connect_py.api.task import MetricGroup, MetricValue
 from connect_py.metrics.stats import MetricSettings, Sampled
 
 #: How often a task tells the worker; a scrape sees figures of at most this age.

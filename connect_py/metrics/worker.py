@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from connect_py.api.metrics import MetricGroup, MetricValue
+from connect_py.api.task import MetricGroup, MetricValue
 
 #: The group by which a task tells of its snapshot. Its values: `running`, and by table `rows`, `estimated-rows`, `rows-per-second`,
 #: `seconds-left` and `done`; a table may be missing from all but `rows`.

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 from connect_py.api import ConfigDef, ConfigKey, ConfigType, Importance, SinkRecord, SourceRecord
 from connect_py.api.config import Validator, invalid
 from connect_py.data import Field, Schema, Struct, Type
-from connect_py.data.java_classes import class_name
 from connect_py.data.java_regex import compile_java_regex
+from connect_py.data.java_text import class_name
 from connect_py.errors import ConfigError, DataError
 
 AnyRecord = SourceRecord | SinkRecord

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from connect_py.data import Field, Schema, Struct, Type
-from connect_py.data.java_classes import java_class
+from connect_py.data.java_text import java_class
 from connect_py.data.schema import OPTIONAL_BYTES, OPTIONAL_INT64, OPTIONAL_STRING, array
 from connect_py.errors import DataError
 from connect_py.transforms.bson_text import Bson, Document, java_shown, kind_of

@@ -12,8 +12,7 @@ from typing import Any
 from connect_py.api import ConfigType, Importance
 from connect_py.api.config import REQUIRED, invalid
 from connect_py.data import Field, Schema, Struct, Type, values
-from connect_py.data.java_classes import java_class
-from connect_py.data.java_text import float_text
+from connect_py.data.java_text import float_text, java_class
 from connect_py.data.schema import SchemaCache
 from connect_py.data.times import date_to_days, time_to_millis, timestamp_to_millis
 from connect_py.errors import ConfigError, DataError

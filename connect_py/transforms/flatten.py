@@ -8,7 +8,7 @@ from typing import Any
 
 from connect_py.api import ConfigType, Importance
 from connect_py.data import Field, Schema, Struct, Type
-from connect_py.data.java_classes import java_class
+from connect_py.data.java_text import java_class
 from connect_py.data.schema import SchemaCache
 from connect_py.errors import DataError
 from connect_py.transforms.base import KAFKA, AnyRecord, OneSide, key, like, require_map, require_schema, require_struct

@@ -10,7 +10,7 @@ from typing import Any
 from connect_py.api import ConfigType, Importance
 from connect_py.api.config import REQUIRED, non_empty
 from connect_py.data import Schema, Struct, Type
-from connect_py.data.java_classes import class_name
+from connect_py.data.java_text import class_name
 from connect_py.data.times import EPOCH
 from connect_py.errors import DataError
 from connect_py.transforms.base import (

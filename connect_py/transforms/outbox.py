@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from connect_py.api import Header
 from connect_py.data import Field, Schema, Struct, Type
 from connect_py.data.avro_names import ADJUSTMENTS
+from connect_py.data.java_text import to_text
 from connect_py.data.schema import STRING
-from connect_py.data.text import to_text
 from connect_py.errors import DataError
 from connect_py.transforms import json_payload, tracing
 from connect_py.transforms.base import AnyRecord, require_struct

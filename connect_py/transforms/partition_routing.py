@@ -8,7 +8,7 @@ from typing import Any
 
 from connect_py.api import ConfigType, Importance, Width
 from connect_py.data import Schema, Struct, Type
-from connect_py.data.text import to_text
+from connect_py.data.java_text import to_text
 from connect_py.errors import DataError
 from connect_py.transforms.base import AnyRecord
 from connect_py.transforms.debezium import DEBEZIUM, DebeziumTransform, change_of, option, positive, required, without_empty_items

@@ -10,7 +10,7 @@ from typing import Any
 from connect_py.api import ConfigType, Importance
 from connect_py.api.config import REQUIRED, one_of
 from connect_py.data import Field, Schema, Struct, Type
-from connect_py.data.java_classes import java_class
+from connect_py.data.java_text import java_class
 from connect_py.data.schema import DATE, TIME, TIMESTAMP, SchemaCache
 from connect_py.data.times import (
     MILLIS_OF_DAY,

@@ -15,8 +15,8 @@ from typing import Any
 
 from connect_py.api import ConfigType, Header, Importance, Width
 from connect_py.data import Struct, Type
+from connect_py.data.java_text import to_text
 from connect_py.data.schema import STRING
-from connect_py.data.text import to_text
 from connect_py.errors import DataError
 from connect_py.transforms.base import AnyRecord
 from connect_py.transforms.debezium import DEBEZIUM, DebeziumTransform, change_of, option, struct_of, typed

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from connect_py.data import Field, Schema, Struct, Type
+from connect_py.data.java_text import to_text
 from connect_py.data.schema import SchemaCache
-from connect_py.data.text import to_text
 from connect_py.transforms.base import AnyRecord, require_struct
 from connect_py.transforms.debezium import DEBEZIUM, DebeziumTransform
 

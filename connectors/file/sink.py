@@ -1,6 +1,6 @@
 """FileStreamSink: values as lines of a text file (`connect/file`, `FileStreamSinkConnector.java`, `FileStreamSinkTask.java`).
 
-Each value is one line, as Java's `toString` shows it (`connect_py.data.text`); keys and headers are left out. Lines are appended with one
+Each value is one line, as Java's `toString` shows it (`connect_py.data.java_text`); keys and headers are left out. Lines are appended with one
 write a batch, so several tasks may share a file. Before offsets are committed the file is synchronised to its disk, which Java leaves to
 the operating system. A batch that is delivered again after a crash is appended again: lines are at least once.
 """
@@ -26,7 +26,7 @@ from connect_py.api import (
     TopicPartition,
 )
 from connect_py.api.permissions import allowed_file
-from connect_py.data.text import to_text
+from connect_py.data.java_text import to_text
 from connect_py.errors import ConnectError, FatalTaskError, noted
 from connectors.engine.sink_records import UniformSinkConnector
 from connectors.file.source import FILE, check_file

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from connect_py.data.java_text import double_text, duration_text, float_text, reformat
-from connect_py.data.text import to_text
+from connect_py.data.java_text import double_text, duration_text, float_text, reformat, to_text
 
 
 def as_float(bits: int) -> float:

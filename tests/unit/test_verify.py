@@ -13,10 +13,9 @@ import pytest
 from connect_py.app.verify.compare import Comparison
 from connect_py.app.verify.lake import delta_storage, iceberg_catalog, sqlalchemy_url
 from connect_py.app.verify.layout import Layout
-from connect_py.app.verify.normal import of_column
+from connect_py.app.verify.normal import converter, date_text, days_of, micros_of, moment_text, of_column, time_text
 from connect_py.app.verify.report import Outcome, Patience, as_json, as_text
 from connect_py.app.verify.source import KeyRange, SourceRow
-from connect_py.app.verify.source_values import converter, date_text, days_of, micros_of, moment_text, time_text
 from connect_py.data import Schema, Struct, Type
 from connect_py.data.schema import FLOAT32, INT32, INT64, OPTIONAL_STRING, STRING, array, decimal_schema, struct
 from connect_py.errors import ConfigError

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 
 from connect_py.app.verify.changelog import Changelog
-from connect_py.app.verify.compare import Comparison
-from connect_py.app.verify.keyless import KeylessComparison
+from connect_py.app.verify.compare import Comparison, KeylessComparison
 from connect_py.app.verify.layout import Layout, NotComparableError
 from connect_py.app.verify.report import Outcome, Patience, as_json, as_text
 from connect_py.app.verify.source import KeyRange, SourceRow, id_of

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from connect_py.api.config import ConfigDef, ConfigKey, ConfigType, ConfigValue, Importance, between, non_empty_without_control_characters
-from connect_py.api.metrics import MetricGroup
 from connect_py.api.storage import Status, TargetState
+from connect_py.api.task import MetricGroup
 from connect_py.errors import AlreadyExistsError, BadRequestError, NotFoundError
 from connect_py.herder import signals
 from connect_py.herder.base import ConfigInfos, ConnectorInfo, ConnectorStatus, Health, OffsetEntry, PluginInfo, ServerInfo, TaskInfo

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from connect_py.app.verify.normal import of_column
+from connect_py.app.verify.normal import converter, of_column, text_of
 from connect_py.app.verify.source import SourceRow
-from connect_py.app.verify.source_values import converter, text_of
 from connect_py.data import Schema, Struct
 from connect_py.errors import ConnectError
 

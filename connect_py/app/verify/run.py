@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from connect_py.app.verify.changelog import Changelog
-from connect_py.app.verify.compare import Comparison
-from connect_py.app.verify.keyless import KeylessComparison
+from connect_py.app.verify.compare import Comparison, KeylessComparison
 from connect_py.app.verify.lake import LakeTable, open_lake_table
 from connect_py.app.verify.layout import Layout, NotComparableError
 from connect_py.app.verify.report import Outcome, Patience

@@ -14,7 +14,7 @@ from typing import Any
 from connect_py.converters.avro.options import MAP_ENTRY, NAMESPACE
 from connect_py.converters.avro.schema import AvroField, AvroSchema
 from connect_py.converters.registry.wire import zigzag
-from connect_py.data.java_classes import java_class
+from connect_py.data.java_text import java_class
 from connect_py.errors import DataError
 
 #: One value to its Avro bytes; raises DataError.

@@ -31,7 +31,7 @@ from connect_py.converters.json_write import scale_of
 from connect_py.converters.registry.names import full_name, scrub_name
 from connect_py.converters.registry.wire import zigzag
 from connect_py.data import Schema, Struct, Type
-from connect_py.data.java_classes import java_class
+from connect_py.data.java_text import java_class
 from connect_py.data.schema import DATE, DECIMAL, TIME, TIMESTAMP, decimal_to_bytes
 from connect_py.data.times import date_to_days, time_to_millis, timestamp_to_millis
 from connect_py.errors import DataError

@@ -12,7 +12,7 @@ from typing import Any
 from connect_py.converters.json_write import WriteOptions, payload_writer, quote
 from connect_py.converters.jsonschema.options import GENERAL_UNION, ONE_OF, JsonSchemaOptions
 from connect_py.data import Schema, Struct, Type
-from connect_py.data.java_classes import java_class
+from connect_py.data.java_text import java_class
 from connect_py.data.schema import STRING
 from connect_py.errors import DataError
 

@@ -27,8 +27,8 @@ import orjson
 
 from connect_py.api import SourceOffset, SourcePartition, SourceRecord
 from connect_py.converters.json_converter import JsonConverter
+from connect_py.data.java_text import to_text
 from connect_py.data.schema import Schema
-from connect_py.data.text import to_text
 from connect_py.data.values import to_text as header_text
 from connect_py.errors import ConnectError, DataError, FatalTaskError
 from connect_py.kafka.consumer import ConsumedRecord
