@@ -1,5 +1,5 @@
 """How requests wait: for a worker that starts (`Gate`), for the resource, no longer than Connect lets a request wait (`Deadline`), and for
-a thread (`Room`).
+a thread (`ThreadLimit`).
 
 Most requests wait in one pool of threads (`WAITING_REQUESTS`). A check of a configuration may wait for a server that says nothing; two
 hundred of these must not keep a liveness probe from its answer, which would have the worker killed. So `/health` and `/metrics` have
@@ -140,7 +140,7 @@ CHECKS = 20
 _PROBES = 4
 
 
-class Room:
+class ThreadLimit:
     """Some threads; made and used within an event loop.
 
     Args:
@@ -155,11 +155,11 @@ class Room:
         return await anyio.to_thread.run_sync(work, limiter=self._limiter)
 
 
-def checks() -> Room:
+def validation_threads() -> ThreadLimit:
     """For what checks a configuration."""
-    return Room(CHECKS)
+    return ThreadLimit(CHECKS)
 
 
-def probes() -> Room:
+def probe_threads() -> ThreadLimit:
     """For what must answer however busy the worker is."""
-    return Room(_PROBES)
+    return ThreadLimit(_PROBES)

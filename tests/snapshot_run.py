@@ -27,7 +27,7 @@ class Table(SnapshotHooks, Watermarks):
     """Rows, a log of what was done to them, and a plan of what others do at each phase."""
 
     structure = None
-    takes_surrogate_keys = True
+    accepts_surrogate_keys = True
 
     rows: dict[int, int]
     plan: list[list[Operation]] = field(default_factory=list)

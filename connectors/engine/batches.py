@@ -41,16 +41,16 @@ MAX_BYTES = 4_000_000
 
 #: Records of a batch are made before the first of them is sent. So many bytes are still in the core's own cache then: rows with schemas
 #: (3.6 kB) take 5.9 us each from the server's bytes into Kafka's client where a batch has 200 of them, 6.9 where it has 2,000.
-_NEAR_BYTES = 512 * 1024
+L2_CACHE_BYTES = 512 * 1024
 
 #: The work around a batch, some 50 us, is worth no less.
-_FEWEST_ROWS = 100
+MIN_ROWS = 100
 
 
-def rows_together(constant_bytes: int) -> int:
+def rows_per_batch(constant_bytes: int) -> int:
     """Rows of a snapshot's batch.
 
     Args:
         constant_bytes: of each record: what does not come from the row.
     """
-    return max(_FEWEST_ROWS, min(MAX_ROWS, _NEAR_BYTES // max(1, constant_bytes)))
+    return max(MIN_ROWS, min(MAX_ROWS, L2_CACHE_BYTES // max(1, constant_bytes)))

@@ -100,7 +100,7 @@ def source_schema(connector: str, more: list[tuple[str, Schema]]) -> Schema:
 
 
 @dataclass(frozen=True, slots=True)
-class MovedRows:
+class KeyChangeRecords:
     """Makes them.
 
     Attributes:

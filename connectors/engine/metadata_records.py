@@ -21,7 +21,7 @@ from connect_py.data.schema import INT64, OPTIONAL_INT64, STRING, Struct, array,
 from connectors.engine.topic_naming import TopicNaming
 
 
-class SideRecords:
+class MetadataRecords:
     """Makes the records of one topic.
 
     Args:
@@ -86,7 +86,7 @@ class TransactionMonitor:
             name=naming.schema_name("io.debezium.connector.common.TransactionMetadataValue"),
             version=1,
         )
-        self._records = SideRecords(naming.transaction_topic(), key, value, encoding)
+        self._records = MetadataRecords(naming.transaction_topic(), key, value, encoding)
         self.open: str | None = None
         self._counts: dict[str, int] = {}
         self._total = 0
@@ -158,7 +158,7 @@ class Heartbeat:
     def __init__(self, interval: float, naming: TopicNaming, encoding: JsonEncoding, clock: Callable[[], float] = time.monotonic) -> None:
         key = struct([("serverName", STRING)], name=naming.schema_name("io.debezium.connector.common.ServerNameKey"), version=1)
         value = struct([("ts_ms", INT64)], name=naming.schema_name("io.debezium.connector.common.Heartbeat"), version=1)
-        self._records = SideRecords(naming.heartbeat_topic(), key, value, encoding, partition=0)
+        self._records = MetadataRecords(naming.heartbeat_topic(), key, value, encoding, partition=0)
         self._server = naming.prefix
         self._interval = interval
         self._clock = clock

@@ -20,7 +20,7 @@ from connect_py.api.record import EncodedRow
 from connect_py.data.java_text import double_text, duration_text, float_text
 from connect_py.data.schema import INT64, STRING, map_of, struct
 from connectors.engine.config import ParsedConfig
-from connectors.engine.metadata_records import SideRecords
+from connectors.engine.metadata_records import MetadataRecords
 from connectors.engine.plugins.extensions import extensions
 from connectors.engine.snapshot.incremental.java_object import JavaValue, seconds_of_time
 from connectors.engine.snapshot.incremental.offset import StoredKey
@@ -281,7 +281,7 @@ def _custom(name: str, config: ParsedConfig, connector: str) -> list[Notificatio
 
 class _SinkChannel:
     def __init__(self, topic: str, encoding: JsonEncoding, emit: Callable[[EncodedRow], None]) -> None:
-        self._records = SideRecords(topic, KEY_SCHEMA, VALUE_SCHEMA, encoding)
+        self._records = MetadataRecords(topic, KEY_SCHEMA, VALUE_SCHEMA, encoding)
         self._emit = emit
 
     def __call__(self, notification: Notification) -> None:

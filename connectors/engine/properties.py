@@ -34,7 +34,7 @@ BOOLEAN, CLASS_NAME, INT, LONG, LIST, PASSWORD, STRING = (
     ConfigType.PASSWORD,
     ConfigType.STRING,
 )
-HIGH, MED, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
+HIGH, MEDIUM, LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 
 _CLASS_NAME = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*")
 #: What no part of a name may be (`javax.lang.model.SourceVersion.isName`).
@@ -443,7 +443,7 @@ SOURCE_TYPES: Final = (
 #: By name: whether a task warns of a value other than the default, and why the property has no effect.
 WithoutEffect = Mapping[str, tuple[bool, str]]
 
-CLASS: Final = "it names a Java class, which cannot be loaded"
+JAVA_CLASS: Final = "it names a Java class, which cannot be loaded"
 _NO_LINEAGE = "no lineage is reported to OpenLineage"
 _QUEUE = "rows go from the socket to the producer without a queue; a batch ends after 2,000 rows or 4 MB"
 #: Of the connectors of relational databases.
@@ -458,10 +458,10 @@ COMMON_WITHOUT_EFFECT: Final[WithoutEffect] = {
     "openlineage.integration.job.tags": (False, _NO_LINEAGE),
     "openlineage.integration.job.owners": (False, _NO_LINEAGE),
     "openlineage.integration.dataset.kafka.bootstrap.servers": (False, _NO_LINEAGE),
-    "memory.management.schemas.class": (True, CLASS),
-    "memory.management.tables.class": (True, CLASS),
-    "sourceinfo.struct.maker": (True, CLASS),
-    "transaction.metadata.factory": (True, CLASS),
+    "memory.management.schemas.class": (True, JAVA_CLASS),
+    "memory.management.tables.class": (True, JAVA_CLASS),
+    "sourceinfo.struct.maker": (True, JAVA_CLASS),
+    "transaction.metadata.factory": (True, JAVA_CLASS),
     "max.batch.size": (False, _QUEUE),
     "max.queue.size.in.bytes": (False, _QUEUE),
     "executor.shutdown.timeout.ms": (False, "there are no executors; task.shutdown.graceful.timeout.ms of the worker bounds a stop"),

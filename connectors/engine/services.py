@@ -1,6 +1,6 @@
 """What goes on beside a source's stream: signals, the snapshots that they ask for, notifications, transaction metadata, heartbeats.
 
-A connector subclasses `Beside` and gives what only it knows:
+A connector subclasses `SourceServices` and gives what only it knows:
 
 - `reader`: chunks of a collection by key, in the database's own order (`ChunkReader`);
 - `watermarks`: how a chunk's place in its log is marked (`Watermarks`, `WrittenWatermarks`); None when it is not configured for
@@ -37,7 +37,7 @@ from connectors.engine.config import ParsedConfig
 from connectors.engine.metadata_records import Heartbeat, TransactionMonitor
 from connectors.engine.notifications import IncrementalEvents, InitialEvents, Notifier, open_notification_channels
 from connectors.engine.signal.actions import Action, BlockingRequest, SignalProcessor, require_snapshot, require_stop, standard_actions
-from connectors.engine.signal.channels import SignalInbox, open_channels, takes_rest
+from connectors.engine.signal.channels import SignalInbox, accepts_rest, open_channels
 from connectors.engine.signal.records import SignalRecord
 from connectors.engine.snapshot.incremental.contract import ChunkReader, SnapshotHooks, Watermarks
 from connectors.engine.snapshot.incremental.machine import IncrementalSnapshot
@@ -47,7 +47,7 @@ from connectors.engine.topic_naming import TopicNaming
 log = logging.getLogger(__name__)
 
 R = TypeVar("R")
-#: See `Beside.patience`.
+#: See `SourceServices.patience`.
 POSITION_SECONDS = 0.01
 #: Takes the place of a signal's id in notifications about tables that are new.
 NEW_TABLES = "snapshot.new.tables"
@@ -55,7 +55,7 @@ NEW_TABLES = "snapshot.new.tables"
 Fields = Mapping[str, bool | int | str | None]
 
 
-class Beside(ABC, Generic[R]):
+class SourceServices(ABC, Generic[R]):
     """See the module.
 
     Args:
@@ -113,7 +113,7 @@ class Beside(ABC, Generic[R]):
         )
         self._processor = SignalProcessor({**actions, **self.actions()})
         self.signal: Callable[[SignalRecord], None] = self._processor.process
-        self._takes_rest = takes_rest(config)
+        self._takes_rest = accepts_rest(config)
         self._inbox = SignalInbox(open_channels(config, context.connector), config.seconds("signal.poll.interval.ms"))
 
     # -- what a connector gives --------------------------------------------------------------------------------------------------------

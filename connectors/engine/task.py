@@ -27,7 +27,7 @@ from connect_py.errors import ConnectError, FatalTaskError, RetriableError
 from connectors.engine.config import ParsedConfig
 from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
 from connectors.engine.plugins.post_processors import PostProcessors
-from connectors.engine.services import Beside, Fields
+from connectors.engine.services import Fields, SourceServices
 from connectors.engine.signal.actions import BlockingRequest
 from connectors.engine.snapshot.incremental.contract import SnapshotHooks
 
@@ -207,7 +207,7 @@ class Snapshot(Protocol[P_co]):
 
 
 #: What a connector puts beside its stream.
-S = TypeVar("S", bound=Beside[Any])
+S = TypeVar("S", bound=SourceServices[Any])
 
 
 class DatabaseTask(SourceTask, Generic[S, P]):
@@ -230,7 +230,7 @@ class DatabaseTask(SourceTask, Generic[S, P]):
         self._state = State.CONNECT
         self._not_before = 0.0
         self._outage = Outage()
-        self._beside: S | None = None
+        self._maybe_services: S | None = None
         self._partition: dict[str, str] = {}
         self._position: P | None = None
         self._processors: PostProcessors | None = None
@@ -261,12 +261,12 @@ class DatabaseTask(SourceTask, Generic[S, P]):
 
     def take_signal(self, signal: Mapping[str, Any], done: Callable[[], None]) -> None:
         """Take a signal that came by REST; see `SourceTask.take_signal`. Raises ConfigError."""
-        self._side.take_signal(signal, done)
+        self._services.take_signal(signal, done)
 
     def offsets_committed(self, offsets: Sequence[tuple[SourcePartition, SourceOffset]]) -> None:
         """Signals whose effects the offsets topic holds are done."""
-        if self._beside is not None:
-            self._beside.committed(offset for _, offset in offsets)
+        if self._maybe_services is not None:
+            self._maybe_services.committed(offset for _, offset in offsets)
 
     def metrics(self) -> Sequence[MetricGroup]:
         """Debezium's beans, and how far a snapshot is."""
@@ -275,8 +275,8 @@ class DatabaseTask(SourceTask, Generic[S, P]):
     def close(self) -> None:
         """Let every connection go; also after a start that refused its configuration."""
         self._disconnect()
-        if self._beside is not None:
-            self._beside.close()
+        if self._maybe_services is not None:
+            self._maybe_services.close()
         if self._processors is not None:
             self._processors.close()
 
@@ -295,7 +295,7 @@ class DatabaseTask(SourceTask, Generic[S, P]):
     def _end_snapshot(self, snapshot: Any) -> None:
         """Go on behind a snapshot that has finished, or that was blocking and failed."""
 
-    def _let_go_of_rows(self) -> None:
+    def _rollback_snapshot(self) -> None:
         """A blocking snapshot failed: what it held on the server is given back."""
 
     @abstractmethod
@@ -320,7 +320,7 @@ class DatabaseTask(SourceTask, Generic[S, P]):
         """The snapshot that is under way."""
 
     @abstractmethod
-    def _goes_on(self) -> str:
+    def _resume_description(self) -> str:
         """What a start does with the present position, for people."""
 
     @abstractmethod
@@ -344,9 +344,9 @@ class DatabaseTask(SourceTask, Generic[S, P]):
         self._backoff = Backoff(config.seconds("retriable.restart.connector.wait.ms"), config.number("errors.max.retries"))
 
     @property
-    def _side(self) -> S:
-        assert self._beside is not None
-        return self._beside
+    def _services(self) -> S:
+        assert self._maybe_services is not None
+        return self._maybe_services
 
     @property
     def _wait_seconds(self) -> float:
@@ -367,9 +367,9 @@ class DatabaseTask(SourceTask, Generic[S, P]):
                 return self._read_snapshot()
             case State.STREAMING:
                 return self._read_stream()
-        self._side.take_signals()
-        if self._side.blocking:
-            self._begin_blocking(self._side.blocking.popleft())
+        self._services.take_signals()
+        if self._services.blocking:
+            self._begin_blocking(self._services.blocking.popleft())
         else:
             self._stop.wait(IDLE_SECONDS)
         return self._batch(None)
@@ -386,15 +386,15 @@ class DatabaseTask(SourceTask, Generic[S, P]):
             if not snapshot.is_blocking:
                 raise
             log.error("The blocking snapshot failed; streaming goes on. %s", error)
-            self._let_go_of_rows()
-            self._side.events.aborted()
+            self._rollback_snapshot()
+            self._services.events.aborted()
             self._end_snapshot(snapshot)
             return self._batch(None)
-        self._is_well()
+        self._reset_backoff()
         offset = self._position = snapshot.offset
-        if snapshot.finished and self._side.heartbeat.is_enabled:
-            self._side.pending.add(self._side.heartbeat.beat())
-        rows = self._side.pending.take() + rows
+        if snapshot.finished and self._services.heartbeat.is_enabled:
+            self._services.pending.add(self._services.heartbeat.beat())
+        rows = self._services.pending.take() + rows
         ends = snapshot.finished and not snapshot.is_blocking and self.stores_end
         batch = EncodedBatch(rows, self._partition, offset.dump(), snapshot.is_milestone) if rows or ends else None
         if snapshot.finished:
@@ -407,7 +407,7 @@ class DatabaseTask(SourceTask, Generic[S, P]):
         log.info("snapshot.mode=%s: the work is done, changes are not followed", self._mode.name)
         return State.DONE
 
-    def _is_well(self) -> None:
+    def _reset_backoff(self) -> None:
         self._backoff.reset()
         attempts = self._outage.end()
         if attempts:
@@ -429,10 +429,10 @@ class DatabaseTask(SourceTask, Generic[S, P]):
             self._position = interrupted.after
             log.error("The blocking snapshot was interrupted and is not taken again; to have it, send the signal anew. %s", error)
         self._disconnect()
-        self._side.restore(self._position.more if self._position else {})
+        self._services.restore(self._position.more if self._position else {})
         if interrupted is not None:
-            self._side.events.aborted()
+            self._services.events.aborted()
         self._state = State.CONNECT
         pause = self._backoff_of(error).next(error)
         level = logging.WARNING if self._outage.is_news(str(error)) else logging.DEBUG
-        log.log(level, "%s. Trying again in %.1f s; %s, nothing is lost", error, pause, self._goes_on())
+        log.log(level, "%s. Trying again in %.1f s; %s, nothing is lost", error, pause, self._resume_description())

@@ -177,7 +177,7 @@ class MongoDbConnectorTask(DatabaseTask[MongoServices, MongoOffset]):
         self._position = stored_offset(parsed, context.offset)
         self._collections = CollectionFactory(parsed, context.encoding, self._headers)
         self._documents = Documents(parsed.choice("json.serialization.mode"))
-        self._beside = MongoServices(
+        self._maybe_services = MongoServices(
             parsed,
             context,
             self._collections,
@@ -186,7 +186,7 @@ class MongoDbConnectorTask(DatabaseTask[MongoServices, MongoOffset]):
             lambda: self._position,
             self.hooks,
         )
-        self._beside.restore(self._position.more if self._position else {})
+        self._maybe_services.restore(self._position.more if self._position else {})
         if self._snapshot_is_due() or parsed.snapshot_mode.when_finished:
             self._not_before = time.monotonic() + parsed.seconds("snapshot.delay.ms")
 
@@ -205,7 +205,7 @@ class MongoDbConnectorTask(DatabaseTask[MongoServices, MongoOffset]):
     def _running(self) -> MongoSnapshot | None:
         return self._snapshot
 
-    def _goes_on(self) -> str:
+    def _resume_description(self) -> str:
         return "the snapshot begins again" if self._snapshot_is_due() else f"reading goes on from {self._position}"
 
     def _close_connections(self) -> None:
@@ -216,25 +216,25 @@ class MongoDbConnectorTask(DatabaseTask[MongoServices, MongoOffset]):
         if self._client is not None:
             self._client.close()
         self._stream = self._client = self._snapshot = None
-        if self._beside is not None:
-            self._beside.attach(None)
+        if self._maybe_services is not None:
+            self._maybe_services.attach(None)
 
     def _snapshot_is_due(self) -> bool:
         return self._position is None or self._position.in_snapshot
 
     def _connect(self) -> None:
         start = prepare(self._open_client(), self._config, self._position, snapshot_done=self._snapshot_done)
-        self._side.starts(anew=start.to_read is not None or start.position is None)
+        self._services.starts(anew=start.to_read is not None or start.position is None)
         if start.to_read is None:
             if not self._snapshot_done:
                 self._snapshot_metrics.end("skipped")
-                self._side.events.skipped()
+                self._services.events.skipped()
                 self._snapshot_done = True
             self._position = start.position
             self._state = self._after_snapshot()
             return
         base = start.position or MongoOffset()
-        self._side.restore({})
+        self._services.restore({})
         progress = SnapshotProgress(base.progress)
         self._snapshot = self._new_snapshot(SnapshotRequest(start.to_read, base, self._config.overrides, progress=progress))
         self._position = self._snapshot.offset
@@ -248,7 +248,7 @@ class MongoDbConnectorTask(DatabaseTask[MongoServices, MongoOffset]):
             self._collections,
             self._documents,
             self._context.encoding,
-            events=self._side.events,
+            events=self._services.events,
             metrics=self._snapshot_metrics,
         )
 
@@ -272,8 +272,8 @@ class MongoDbConnectorTask(DatabaseTask[MongoServices, MongoOffset]):
             if self._stream is not None:
                 self._stream.close()
                 self._stream = None
-                self._side.attach(None)
-            base = replace(base, more=self._side.fields())
+                self._services.attach(None)
+            base = replace(base, more=self._services.fields())
             self._snapshot = self._new_snapshot(SnapshotRequest(names, base, dict(request.statements), is_blocking=True))
             self._state = State.SNAPSHOT
         except RetriableError:
@@ -282,7 +282,7 @@ class MongoDbConnectorTask(DatabaseTask[MongoServices, MongoOffset]):
             log.error("The blocking snapshot '%s' cannot begin; streaming goes on. %s", request.signal, error)
 
     def _read_stream(self) -> EncodedBatch | None:
-        services = self._side
+        services = self._services
         stream = self._stream
         if stream is None:
             stream = self._stream = self._open_stream()
@@ -297,7 +297,7 @@ class MongoDbConnectorTask(DatabaseTask[MongoServices, MongoOffset]):
             self._begin_blocking(services.blocking.popleft())
             return batch
         offset = stream.offset if stream.read() else None
-        self._is_well()
+        self._reset_backoff()
         services.after_read()
         now = time.monotonic()
         if offset is not None:
@@ -309,14 +309,14 @@ class MongoDbConnectorTask(DatabaseTask[MongoServices, MongoOffset]):
 
     def _batch(self, offset: MongoOffset | None) -> EncodedBatch | None:
         """Return what waits, with the offset of the last event (None: as before), and the services' records."""
-        fields = self._side.fields()
-        rows = self._side.pending.take()
+        fields = self._services.fields()
+        rows = self._services.pending.take()
         before = self._position or MongoOffset()
         if not rows and (offset is None or offset == replace(before, more={})) and fields == before.more:
             return None
         self._position = replace(offset or before, more=fields)
         stored = self._position.dump()
-        return EncodedBatch(rows, self._partition, stored, self._side.made(stored))
+        return EncodedBatch(rows, self._partition, stored, self._services.made(stored))
 
     def _open_stream(self) -> Streaming:
         config = self._config
@@ -337,8 +337,8 @@ class MongoDbConnectorTask(DatabaseTask[MongoServices, MongoOffset]):
             replace(start, more={}) if start is not None else MongoOffset(),
             self._collections,
             self._documents,
-            pending=self._side.pending,
-            signal=self._side.signal,
-            monitor=self._side.monitor,
+            pending=self._services.pending,
+            signal=self._services.signal,
+            monitor=self._services.monitor,
             metrics=self._streaming_metrics,
         )

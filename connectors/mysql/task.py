@@ -75,7 +75,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
         self._begin(parsed, context, parsed.connector, parsed.connector)
         stored = context.offset(self._partition)
         self._position = MySqlOffset.load(stored) if stored else None
-        reselector = Reselector(parsed.reselect, lambda: self._side.general()) if parsed.reselect is not None else None
+        reselector = Reselector(parsed.reselect, lambda: self._services.general()) if parsed.reselect is not None else None
         self._encoding = context.encoding
         self._factory = TableFactory(parsed, context.encoding, self._headers, reselector)
         self._records = None
@@ -83,8 +83,8 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
             self._records = SchemaChangeRecords(
                 parsed.topic_prefix, parsed.connector, block_schema(parsed.connector), context.encoding, self._headers
             )
-        self._beside = MySqlServices(parsed, context, lambda: self._position, self.hooks)
-        self._beside.restore(self._position.more if self._position else {})
+        self._maybe_services = MySqlServices(parsed, context, lambda: self._position, self.hooks)
+        self._maybe_services.restore(self._position.more if self._position else {})
         if self._snapshot_is_due():
             self._not_before = time.monotonic() + parsed.seconds("snapshot.delay.ms")
 
@@ -104,7 +104,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
     def _running(self) -> MySqlSnapshot | ResumedSnapshot | BlockingSnapshot | None:
         return self._snapshot
 
-    def _goes_on(self) -> str:
+    def _resume_description(self) -> str:
         if self._position is None or self._position.is_snapshot_unfinished:
             return "the snapshot goes on" if self._position else "the snapshot begins again"
         return f"reading goes on from {self._position.dump()}"
@@ -119,9 +119,9 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
         if self._history is not None:
             self._history.close()
         self._stream = self._connection = self._history = self._snapshot = None
-        if self._beside is not None:
-            self._beside.attach(None)
-            self._beside.general.close()
+        if self._maybe_services is not None:
+            self._maybe_services.attach(None)
+            self._maybe_services.general.close()
 
     def _snapshot_is_due(self) -> bool:
         return self._position is None or self._position.is_snapshot_unfinished
@@ -140,13 +140,13 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
             # a stored position is after all structures of its snapshot, whatever is left of the rows
             count = self._schema.recover(replace(self._position, snapshot=None))
             log.info("The structures of %d tables were read from %d records of the history", len(self._schema.tables.tables), count)
-        self._side.starts(anew=start.schema or self._position is None)
-        self._side.schema = self._schema
-        self._tables = self._side.tables = CapturedTables(
+        self._services.starts(anew=start.schema or self._position is None)
+        self._services.schema = self._schema
+        self._tables = self._services.tables = CapturedTables(
             self._factory,
             config.filters.is_captured,
             self._schema.tables.tables,
-            on_first_use=lambda id_: self._side.new_tables.seen(str(id_)),
+            on_first_use=lambda id_: self._services.new_tables.seen(str(id_)),
         )
         if start.data and not start.schema and start.position is not None:
             self._snapshot = ResumedSnapshot(
@@ -155,7 +155,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
                 self._encoding,
                 config.filters.snapshot_order(self._tables.names()),
                 start.position,
-                self._side.events,
+                self._services.events,
                 self._snapshot_metrics,
             )
             self._state = State.CATCH_UP
@@ -163,7 +163,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
         if not start.schema and not start.data:
             if not self._snapshot_done:
                 self._snapshot_metrics.end("skipped")
-                self._side.events.skipped()
+                self._services.events.skipped()
             self._snapshot_done = True
             self._state = self._after_snapshot()
             return
@@ -174,7 +174,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
             self._schema,
             self._tables,
             self._snapshot_metrics,
-            self._side.events,
+            self._services.events,
             data=start.data,
             base=start.position if start.schema else None,
         )
@@ -184,7 +184,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
 
     def _catch_up(self) -> EncodedBatch | None:
         """Stream up to the position at which the rest of a snapshot is read."""
-        rest, position, side = self._snapshot, self._position, self._side
+        rest, position, side = self._snapshot, self._position, self._services
         assert isinstance(rest, ResumedSnapshot) and position is not None and self._tables is not None
         if self._stream is None and not rest.is_reached_by(position):
             self._stream = self._open_stream()
@@ -209,22 +209,22 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
         assert self._stream is not None
         self._stream.close()
         self._stream = None
-        self._side.attach(None)
-        self._side.restore(position.more)
+        self._services.attach(None)
+        self._services.restore(position.more)
 
     def _read_snapshot(self) -> EncodedBatch | None:
         snapshot = self._snapshot
         assert snapshot is not None
         if self._must_store and not (isinstance(snapshot, MySqlSnapshot) and snapshot.has_schema_rows):
             self._must_store, self._rows_wait_until = False, time.monotonic() + STORE_SECONDS
-            return EncodedBatch(self._side.pending.take(), self._partition, snapshot.offset.dump(), is_milestone=True)
+            return EncodedBatch(self._services.pending.take(), self._partition, snapshot.offset.dump(), is_milestone=True)
         if time.monotonic() < self._rows_wait_until:
             self._stop.wait(STORE_POLL_SECONDS)
             return None
         return super()._read_snapshot()
 
-    def _let_go_of_rows(self) -> None:
-        self._side.general.close()
+    def _rollback_snapshot(self) -> None:
+        self._services.general.close()
 
     def _end_snapshot(self, snapshot: MySqlSnapshot | ResumedSnapshot | BlockingSnapshot) -> None:
         if snapshot.is_blocking:
@@ -238,7 +238,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
 
     def _begin_blocking(self, request: BlockingRequest) -> None:
         """Interrupt streaming for a snapshot that a signal asked for; what cannot be done is logged."""
-        side, position, tables = self._side, self._position, self._tables
+        side, position, tables = self._services, self._position, self._tables
         assert position is not None and tables is not None and self._schema is not None
         event = EventPosition(position.file, position.pos) if self._stream is None else self._stream.position(last_thread=True)
         try:
@@ -275,7 +275,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
         self._state = State.SNAPSHOT
 
     def _read_stream(self) -> EncodedBatch | None:
-        side, stream = self._side, self._stream
+        side, stream = self._services, self._stream
         if stream is None:
             stream = self._stream = self._open_stream()
             side.attach(stream)
@@ -294,7 +294,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
     def _moved(self, target: MySqlOffset) -> EncodedBatch:
         """Return what waits, with the position at which a signal has reading resume: a new start follows, which reads the structures as
         they were."""
-        side = self._side
+        side = self._services
         side.moves_to = None
         stored = target.dump()
         batch = EncodedBatch(side.pending.take(), self._partition, stored, is_milestone=True)
@@ -307,9 +307,9 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
 
     def _batch(self, offset: MySqlOffset | None) -> EncodedBatch | None:
         """Return what waits, with the offset of the last event (None: as before) and the state of the services around the stream."""
-        self._is_well()
-        fields = self._side.fields()
-        rows = self._side.pending.take()
+        self._reset_backoff()
+        fields = self._services.fields()
+        rows = self._services.pending.take()
         before = self._position
         if before is None or (not rows and fields == before.more):
             return None
@@ -317,7 +317,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
         if isinstance(self._snapshot, ResumedSnapshot):
             self._position = self._snapshot.mark(self._position)
         stored = self._position.dump()
-        return EncodedBatch(rows, self._partition, stored, self._side.made(stored))
+        return EncodedBatch(rows, self._partition, stored, self._services.made(stored))
 
     def _open_stream(self) -> ChangeStream:
         config, position = self._config, self._position
@@ -361,10 +361,10 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
             self._tables,
             with_gtids=with_gtids,
             headers=self._factory.headers,
-            monitor=self._side.monitor,
+            monitor=self._services.monitor,
             metrics=self._streaming_metrics,
-            pending=self._side.pending,
-            taps=self._side.taps,
+            pending=self._services.pending,
+            taps=self._services.taps,
         )
 
 

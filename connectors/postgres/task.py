@@ -74,13 +74,15 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
         reselect = self._config.reselect
         reselector = Reselector(reselect, self._general_connection) if reselect is not None else None
         self._factory = TableFactory(self._config, context.encoding, self._headers, reselector)
-        self._beside = PostgresServices(self._config, context, self._factory, self._general_connection, lambda: self._position, self.hooks)
-        self._beside.restore(self._position.more if self._position else {})
+        self._maybe_services = PostgresServices(
+            self._config, context, self._factory, self._general_connection, lambda: self._position, self.hooks
+        )
+        self._maybe_services.restore(self._position.more if self._position else {})
         self._opener = StreamOpener(
             self._config,
             context.encoding,
             self._factory,
-            self._beside,
+            self._maybe_services,
             self._streaming_metrics,
             general=self._general_connection,
             general_anew=self._general_anew,
@@ -90,7 +92,7 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
         self._snapshots = SnapshotLifecycle(
             self._config,
             self._factory,
-            events=self._beside.events,
+            events=self._maybe_services.events,
             metrics=self._snapshot_metrics,
             while_waiting=self._hold_stream,
             should_stop=self._stop.is_set,
@@ -189,7 +191,7 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
     def _running(self) -> PostgresSnapshot | None:
         return self._life.running
 
-    def _goes_on(self) -> str:
+    def _resume_description(self) -> str:
         if self._position is None or self._position.is_snapshot_unfinished:
             return "the snapshot goes on" if self._position and self._position.progress else "the snapshot begins again"
         return f"reading goes on from {format_lsn(self._start_lsn())}"
@@ -211,8 +213,8 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
         if self._snapshots is not None:
             self._snapshots.end()
         self._stream = self._general = None
-        if self._beside is not None:
-            self._beside.attach(None)
+        if self._maybe_services is not None:
+            self._maybe_services.attach(None)
 
     def _snapshot_is_due(self) -> bool:
         return self._position is None or self._position.is_snapshot_unfinished
@@ -235,12 +237,12 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
         self._was_connected = True
         self._server, self._tables, self._position = start.server, start.tables, start.position
         before = None if start.published is None else [str(table) for table in start.published]
-        self._side.starts(anew=start.position is None or start.to_read is not None, before=before)
+        self._services.starts(anew=start.position is None or start.to_read is not None, before=before)
         try:
             if start.to_read is None:
                 if not self._life.has_begun:
                     self._snapshot_metrics.end("skipped")
-                    self._side.events.skipped()
+                    self._services.events.skipped()
                 self._state = self._after_snapshot()
                 return
             self._position = self._life.begin(self._general, start).offset
@@ -260,14 +262,14 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
             self._state = State.SNAPSHOT
             return None
         offset = stream.read(IDLE_SECONDS)
-        self._side.after_read()
+        self._services.after_read()
         return self._batch(offset)
 
     def _read_snapshot(self) -> EncodedBatch | None:
         self._hold_stream()
         return super()._read_snapshot()
 
-    def _let_go_of_rows(self) -> None:
+    def _rollback_snapshot(self) -> None:
         self._general_connection().query("ROLLBACK")
 
     def _hold_stream(self) -> None:
@@ -294,7 +296,7 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
             log.error("The blocking snapshot '%s' cannot begin; streaming goes on. %s", request.signal, error)
 
     def _read_stream(self) -> EncodedBatch | None:
-        services = self._side
+        services = self._services
         stream = self._open()
         services.before_read()
         if services.blocking:
@@ -318,7 +320,7 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
             self._quiet_until = time.monotonic() + QUIET_SECONDS
             if self._acknowledged and self._config.confirms_positions:
                 stream.acknowledge(self._acknowledged)
-            self._side.attach(stream)
+            self._services.attach(stream)
         return self._stream
 
     def _quiet_offset(self, stream: ChangeStream) -> PostgresOffset | None:
@@ -331,22 +333,22 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
         base = self._start_lsn() if self._position is not None else found.start_lsn - 1 if found is not None else 0
         passed = found.start_lsn - base if found is not None else 0
         now = time.monotonic()
-        if passed <= 0 or self._side.pending.rows or (passed < QUIET_BYTES and now < self._quiet_until):
+        if passed <= 0 or self._services.pending.rows or (passed < QUIET_BYTES and now < self._quiet_until):
             return None
         self._quiet_until = now + QUIET_SECONDS
         return found
 
     def _batch(self, offset: PostgresOffset | None) -> EncodedBatch | None:
         """Return what waits, with the offset of the last event (None: as before), and the services' records."""
-        fields = self._side.fields()
-        rows = self._side.pending.take()
+        fields = self._services.fields()
+        rows = self._services.pending.take()
         before = self._position or PostgresOffset()
         if not rows and (offset is None or offset == before) and fields == before.more:
             return None
-        self._is_well()
+        self._reset_backoff()
         self._position = self._life.mark(replace(offset or before, more=fields))
         stored = self._position.dump()
-        return EncodedBatch(rows, self._partition, stored, self._side.made(stored))
+        return EncodedBatch(rows, self._partition, stored, self._services.made(stored))
 
     def _drop_slot(self) -> None:
         try:

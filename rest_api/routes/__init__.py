@@ -11,12 +11,12 @@ from rest_api.routes.internal import internal_routes
 from rest_api.routes.plugins import plugin_routes
 from rest_api.routes.signals import signal_routes
 from rest_api.routes.worker import logger_routes, metrics_routes, root_routes
-from rest_api.waiting import checks
+from rest_api.waiting import validation_threads
 
 
 def all_routes(herder: Herder, config: RestConfig) -> list[APIRouter]:
     """Every resource that the settings allow."""
-    room = checks()
+    room = validation_threads()
     found = [routes(herder) for routes in (root_routes, task_routes, topic_routes, offset_routes, signal_routes, internal_routes)]
     found += [connector_routes(herder, room), plugin_routes(herder, room)]
     if config.metrics_listeners is None:

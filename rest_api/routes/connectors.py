@@ -18,7 +18,7 @@ from rest_api import models
 from rest_api.models import Json, json_response
 from rest_api.openapi import CONFIG_BODY, CREATE_BODY, OFFSETS_BODY
 from rest_api.request import Connector, Flag, RawBody, Task, config_map, first, is_true, java_trim, parse_config, parse_object
-from rest_api.waiting import Room
+from rest_api.waiting import ThreadLimit
 
 #: initial_state of KIP-980, by its texts.
 _INITIAL_STATES = {"RUNNING": TargetState.STARTED, "PAUSED": TargetState.PAUSED, "STOPPED": TargetState.STOPPED}
@@ -27,7 +27,7 @@ _INITIAL_STATES = {"RUNNING": TargetState.STARTED, "PAUSED": TargetState.PAUSED,
 _MAX_NAME = 4096
 
 
-def connector_routes(herder: Herder, checks: Room) -> APIRouter:
+def connector_routes(herder: Herder, checks: ThreadLimit) -> APIRouter:
     """`/connectors` and what lies right below one. `checks` are the threads for what validates a configuration."""
     router = APIRouter(tags=["connectors"])
     views: dict[str, Callable[[str], Json]] = {

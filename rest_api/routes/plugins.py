@@ -14,7 +14,7 @@ from rest_api import models
 from rest_api.models import json_response
 from rest_api.openapi import CONFIG_BODY
 from rest_api.request import Flag, Plugin, RawBody, first, is_true, parse_config
-from rest_api.waiting import Room
+from rest_api.waiting import ThreadLimit
 
 _CONNECTORS = ("source", "sink")
 
@@ -24,7 +24,7 @@ _WARNINGS, _WARNING_LENGTH = 10, 300
 Version = Annotated[str | None, Query(description="A version, or a range such as `[1.0,2.0)`, that the plugin must have")]
 
 
-def plugin_routes(herder: Herder, checks: Room) -> APIRouter:
+def plugin_routes(herder: Herder, checks: ThreadLimit) -> APIRouter:
     """`/connector-plugins`. `checks` are the threads for validation."""
     router = APIRouter(tags=["plugins"])
 

@@ -18,7 +18,7 @@ from rest_api.config import RestConfig
 from rest_api.models import json_response, logger_level
 from rest_api.openapi import LEVEL_BODY
 from rest_api.request import Logger, RawBody, java_trim, parse_config
-from rest_api.waiting import probes
+from rest_api.waiting import probe_threads
 
 _HEALTH_STATUS = {"healthy": 200, "starting": 503}
 
@@ -26,7 +26,7 @@ _HEALTH_STATUS = {"healthy": 200, "starting": 503}
 def root_routes(herder: Herder) -> APIRouter:
     """The worker itself."""
     router = APIRouter(tags=["worker"])
-    room = probes()
+    room = probe_threads()
 
     @router.get("/", summary="The worker's version and its Kafka cluster")
     def root() -> Response:
@@ -80,7 +80,7 @@ _PROCESS = (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR)
 def metrics_routes(herder: Herder) -> APIRouter:
     """`/metrics`."""
     router = APIRouter(tags=["metrics"])
-    room = probes()
+    room = probe_threads()
 
     @router.get("/metrics", summary="Figures of this worker, its connectors and tasks, in Prometheus' text format")
     async def metrics(accept: Annotated[str, Header()] = "", names: Annotated[str, Query()] = Names.KAFKA.value) -> Response:

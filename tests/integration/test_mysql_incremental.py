@@ -102,7 +102,7 @@ def read(task: DirectMySqlTask, table: str) -> list[dict[str, Any]]:
 
 def await_completed(task: DirectMySqlTask, times: int = 1) -> None:
     task.poll_until(lambda: types(task).count("COMPLETED") >= times, what="the notification COMPLETED")
-    task.poll_until(lambda: not task.task._side.incremental.chunk, what="the last window")
+    task.poll_until(lambda: not task.task._services.incremental.chunk, what="the last window")
 
 
 #: Columns and rows; in each table `id` tells rows apart in whatever form it is shown.
@@ -255,7 +255,7 @@ def test_a_session_that_is_killed_loses_no_row(source: Source) -> None:
             if phase == "before_chunk":
                 self.done += 1
                 if self.done == 2:
-                    source.run(f"KILL {task.task._side.general().thread_id}")
+                    source.run(f"KILL {task.task._services.general().thread_id}")
 
     with source.task(hooks=Kill(), retriable_restart_connector_wait_ms="1") as task:
         source.execute("t")

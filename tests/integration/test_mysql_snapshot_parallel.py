@@ -42,7 +42,7 @@ COLUMNS = {
 
 @pytest.fixture(autouse=True)
 def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "LEAST_ROWS", CHUNK)
+    monkeypatch.setattr(plan, "MIN_CHUNK_ROWS", CHUNK)
 
 
 def pids(task: DirectMySqlTask) -> list[int]:

@@ -83,7 +83,7 @@ class Source:
 @pytest.fixture(params=["mysql", "mariadb"])
 def source(request: pytest.FixtureRequest, kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
     server: MySqlAddress = request.getfixturevalue(request.param)
-    monkeypatch.setattr(table_rows, "rows_together", lambda _: 30)
+    monkeypatch.setattr(table_rows, "rows_per_batch", lambda _: 30)
     name = f"rest_{uuid.uuid4().hex[:8]}"
     with server.connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE {name}")

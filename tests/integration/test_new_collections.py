@@ -25,7 +25,7 @@ def settle(task: DirectTask) -> None:
     """Wait for the stream, and for the end of the snapshot if one runs."""
     task.poll_until(task.is_streaming, what="the stream")
     task.poll()
-    incremental = task.task._side.incremental
+    incremental = task.task._services.incremental
     task.poll_until(lambda: not incremental.is_running and not incremental.chunk, what="the end of the snapshot")
 
 

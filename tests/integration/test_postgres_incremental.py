@@ -93,8 +93,8 @@ def read(task: DirectTask, table: str) -> list[dict[str, Any]]:
 
 def await_completed(task: DirectTask, times: int = 1) -> None:
     task.poll_until(lambda: types(task).count("COMPLETED") >= times, what="the notification COMPLETED")
-    assert task.task._side.incremental is not None
-    task.poll_until(lambda: not task.task._side.incremental.chunk, what="the last window")  # type: ignore[union-attr]
+    assert task.task._services.incremental is not None
+    task.poll_until(lambda: not task.task._services.incremental.chunk, what="the last window")  # type: ignore[union-attr]
 
 
 KEYS = {
@@ -268,7 +268,7 @@ def test_pause_resume_stop_and_add_while_it_runs(source: Source) -> None:
     hooks = AtChunk()
     hooks.then[2] = lambda: source.signal("p", "pause-snapshot")
     with source.task(hooks=hooks) as task:
-        incremental = task.task._side.incremental
+        incremental = task.task._services.incremental
         assert incremental is not None
         source.execute("public.a", "public.b", "public.c", id_="first")
         task.poll_until(lambda: incremental.is_paused and not incremental.chunk, what="the pause")

@@ -53,7 +53,7 @@ class Source:
 
     def finish(self, task: DirectTask, marker: int) -> None:
         """Wait for the snapshot's end, if one runs, and for what had been committed then to be streamed."""
-        incremental = task.task._side.incremental
+        incremental = task.task._services.incremental
         assert incremental is not None
         task.poll()
         task.poll_until(lambda: not incremental.is_running and not incremental.chunk, what="the end of the snapshot")

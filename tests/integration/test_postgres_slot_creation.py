@@ -42,7 +42,7 @@ def writer(postgres: PostgresAddress, database: str) -> Iterator[psycopg.Connect
 def test_a_slot_can_be_created_while_our_snapshot_is_under_way(
     postgres: PostgresAddress, database: str, tag: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("connectors.postgres.snapshot.rows.rows_together", lambda _: 100)
+    monkeypatch.setattr("connectors.postgres.snapshot.rows.rows_per_batch", lambda _: 100)
     with postgres.connect(database) as other:
         other.execute("CREATE TABLE item (id integer PRIMARY KEY)")
         other.execute("INSERT INTO item SELECT generate_series(1, 1000)")

@@ -23,7 +23,7 @@ __all__ = ["source"]
 
 @pytest.fixture(autouse=True)
 def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "LEAST_ROWS", CHUNK)
+    monkeypatch.setattr(plan, "MIN_CHUNK_ROWS", CHUNK)
 
 
 def readers(task: DirectTask) -> list[int]:

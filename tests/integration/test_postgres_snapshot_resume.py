@@ -63,7 +63,7 @@ class Source:
 
 @pytest.fixture
 def source(postgres: PostgresAddress, database: str, tag: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
-    monkeypatch.setattr(copy_rows, "rows_together", lambda _: 30)
+    monkeypatch.setattr(copy_rows, "rows_per_batch", lambda _: 30)
     with postgres.connect(database) as connection:
         yield Source(postgres, database, tag, connection)
 

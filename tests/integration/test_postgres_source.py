@@ -317,7 +317,7 @@ def test_writers_during_the_snapshot_lose_and_double_nothing(runner: Runner) -> 
 
 
 def test_an_unfinished_snapshot_begins_again_and_converges(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connectors.postgres.snapshot.rows.rows_together", lambda _: 100)
+    monkeypatch.setattr("connectors.postgres.snapshot.rows.rows_per_batch", lambda _: 100)
     runner.db.execute("CREATE TABLE a (id int PRIMARY KEY, v int); INSERT INTO a SELECT i, 0 FROM generate_series(1,1000) i")
     runner.start()
     runner.until(300)
@@ -334,7 +334,7 @@ def test_an_unfinished_snapshot_begins_again_and_converges(runner: Runner, monke
 
 
 def test_a_snapshot_that_died_before_its_first_commit_converges_too(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connectors.postgres.snapshot.rows.rows_together", lambda _: 100)
+    monkeypatch.setattr("connectors.postgres.snapshot.rows.rows_per_batch", lambda _: 100)
     runner.db.execute("CREATE TABLE a (id int PRIMARY KEY, v int); INSERT INTO a SELECT i, 0 FROM generate_series(1,1000) i")
     runner.start()
     runner.until(300, commit=False)

@@ -12,7 +12,7 @@ from connect_py.api.permissions import FILE_PATHS, permit
 from connect_py.app.commands.worker import _TASK_COMMAND
 from connect_py.errors import ConfigError, ConnectError
 from connect_py.host.process import Event, Exited, TaskProcess, spawn
-from connectors.engine.snapshot.parallel.pool import Reader
+from connectors.engine.snapshot.parallel.pool import ReaderProcess
 from connectors.file.sink import FileStreamSinkConnector, FileStreamSinkTask
 from connectors.file.source import FileStreamSourceConnector
 from spark_sink import offsets as sink_offsets
@@ -52,7 +52,7 @@ def test_what_a_task_starts_does_not_import_from_the_working_directory(ran: Path
 
 
 def test_a_snapshot_reader_does_not_import_from_the_working_directory(ran: Path) -> None:
-    reader = Reader.start("connectors.mysql.snapshot.worker", {})
+    reader = ReaderProcess.start("connectors.mysql.snapshot.worker", {})
     reader.close()
     assert not ran.exists(), ran.read_text()
 

@@ -16,7 +16,7 @@ from connect_py.errors import ConfigError, RetriableError
 from connectors.engine.signal.actions import BlockingRequest, SignalProcessor, require_snapshot, require_stop, standard_actions
 from connectors.engine.signal.channels import FileChannel
 from connectors.engine.signal.records import SignalRecord, parse_document
-from connectors.engine.snapshot.incremental.machine import MOST_LOSSES
+from connectors.engine.snapshot.incremental.machine import MAX_LOSSES
 from tests.snapshot_run import Run, Table
 
 # Python warns of nested character classes, which Java has
@@ -218,5 +218,5 @@ def test_a_condition_that_ends_the_connection_each_time_pauses_the_snapshot() ->
             run.snapshot.restore({})
     source.take("execute-snapshot", data)
     run.batch()
-    assert lost == MOST_LOSSES
+    assert lost == MAX_LOSSES
     assert [note.additional_data["error"] for note in run.notes if note.type == "PAUSED"] == ["the server closed the connection"]

@@ -60,7 +60,7 @@ def test_a_table_that_a_statement_stands_for_is_one_chunk() -> None:
 
 
 def test_several_readers_get_smaller_chunks_of_a_large_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connectors.engine.snapshot.initial.plan.LEAST_ROWS", 5)
+    monkeypatch.setattr("connectors.engine.snapshot.initial.plan.MIN_CHUNK_ROWS", 5)
     rows = Rows({"a": list(range(80))})
     plan = ChunkPlan(["a"], rows, SnapshotProgress(), chunk_rows=50, readers=4, chunks_each=2)
     assert plan.rows_of_chunk("a") == 10

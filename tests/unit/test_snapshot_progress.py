@@ -17,7 +17,7 @@ from connect_py.api.storage import Status
 from connect_py.data.schema import STRING
 from connect_py.herder.base import ConnectorStatus
 from connect_py.metrics.worker import WorkerMetrics, snapshot_of
-from connectors.engine.batches import rows_together
+from connectors.engine.batches import rows_per_batch
 from connectors.engine.metrics import SnapshotMetrics
 from connectors.engine.snapshot.initial.progress import WHOLE, Chunk, KeyRange, SnapshotProgress
 from connectors.engine.snapshot.initial.run import MarkedRows, Marker, OpenChunk
@@ -237,4 +237,4 @@ def test_the_first_row_is_the_first_one_even_if_it_was_held_back() -> None:
 
 @pytest.mark.parametrize(("constant_bytes", "rows"), [(0, 2000), (130, 2000), (3_000, 174), (100_000, 100)])
 def test_a_batch_of_records_stays_in_the_nearest_caches(constant_bytes: int, rows: int) -> None:
-    assert rows_together(constant_bytes) == rows
+    assert rows_per_batch(constant_bytes) == rows

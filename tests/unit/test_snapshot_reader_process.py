@@ -26,7 +26,7 @@ class Broken:
     def read(self, size):
         raise MemoryError
 
-threading.Thread(target=reader_process._read_wishes, args=(Broken(), queue.SimpleQueue())).start()
+threading.Thread(target=reader_process._read_commands, args=(Broken(), queue.SimpleQueue())).start()
 threading.Event().wait()
 """
 

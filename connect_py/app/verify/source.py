@@ -24,7 +24,7 @@ from connect_py.plugins.registry import Plugins
 from connect_py.task.chain import apply_step, close_steps, transform_steps
 
 if TYPE_CHECKING:
-    from connectors.engine.snapshot.current_rows import PresentTables
+    from connectors.engine.snapshot.current_rows import TableScan
     from connectors.engine.snapshot.incremental.offset import StoredKey
 
 
@@ -204,7 +204,7 @@ def _row(record: SourceRecord) -> SourceRow:
     return SourceRow(record.topic, None if key is None else id_of(key), document_of(after))
 
 
-def _open(config: Mapping[str, str], plugins: Plugins) -> PresentTables:
+def _open(config: Mapping[str, str], plugins: Plugins) -> TableScan:
     name = plugins.resolve(config.get("connector.class", "").strip())
     if name == "io.debezium.connector.postgresql.PostgresConnector":
         from connectors.postgres.snapshot.current import PostgresPresentTables

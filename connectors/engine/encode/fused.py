@@ -16,9 +16,9 @@ import orjson
 
 from connect_py.api import Route
 from connect_py.api.record import EncodedRow
+from connectors.engine.encode.columnwise import Encoded, plain_size
 from connectors.engine.encode.generate import RowPlan, Writer, fstring, object_parts
 from connectors.engine.encode.plan import Stored
-from connectors.engine.encode.slow import Encoded, plain_size
 
 #: What malformed bytes and unusual values raise in the functions.
 UNUSUAL = (ValueError, LookupError, OverflowError, TypeError, struct.error)

@@ -18,11 +18,11 @@ from connect_py.converters.json_write import quote
 from connect_py.data import Schema
 from connect_py.data.schema import STRING
 from connectors.engine import envelope
+from connectors.engine.encode.columnwise import ColumnwiseEncoder, Encoded, null_text, plain_size, quick_quote
 from connectors.engine.encode.fused import FusedRows, FusedSource, fused_text, wanted_forms
 from connectors.engine.encode.generate import RowPlan, source_text
 from connectors.engine.encode.names import Names
 from connectors.engine.encode.plan import UNCHANGED, ColumnPlan, Stored, Text
-from connectors.engine.encode.slow import Encoded, Slow, null_text, plain_size, quick_quote
 
 _BEFORE = b'"before":null,"after":'
 
@@ -38,7 +38,7 @@ class TableEncoder:
         encoding: the converters' settings.
         schema_name: what the names of schemas begin with.
         field_name: adjusts names of fields.
-        on_failure: as of `Slow`.
+        on_failure: as of `ColumnwiseEncoder`.
         skip_unchanged: whether an update that changes no column of events gives no value (``skip.messages.without.change``).
         key_mark: name and text of a field that keys have beside their columns.
 
@@ -104,7 +104,7 @@ class TableEncoder:
             key_mark=f"{quote(key_mark[0])}:{quote(key_mark[1])}" if key_mark else "",
         )
         self.source_text = self._functions_text()
-        self._slow = Slow(self._plan, self.value_schema.name or name, on_failure)
+        self._slow = ColumnwiseEncoder(self._plan, self.value_schema.name or name, on_failure)
         self.skip_unchanged = skip_unchanged
         self._functions = functions = self._compile()
         self._text_rows: Callable[..., None] = functions["text_rows"]

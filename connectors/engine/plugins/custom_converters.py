@@ -27,7 +27,7 @@ ENTRY_POINTS: Final = "connect_py.custom_converters"
 _T = TypeVar("_T")
 
 
-def below(config: Mapping[str, str], prefix: str) -> dict[str, str]:
+def properties_below(config: Mapping[str, str], prefix: str) -> dict[str, str]:
     """The properties of which the names begin with a prefix, without it."""
     return {name.removeprefix(prefix): text for name, text in config.items() if name.startswith(prefix)}
 
@@ -37,7 +37,7 @@ def aliases(text: str | None) -> list[str]:
     return [alias.strip() for alias in (text or "").split(",") if alias.strip()]
 
 
-def made(group: str, what: str, name: str, base: Callable[..., _T]) -> _T:
+def make_plugin(group: str, what: str, name: str, base: Callable[..., _T]) -> _T:
     """An object of an installed class.
 
     Args:
@@ -80,11 +80,11 @@ class CustomConverters:
         """
         found = []
         for alias in aliases(config.get("converters")):
-            properties = below(config, f"{alias}.")
+            properties = properties_below(config, f"{alias}.")
             name = properties.get("type", "").strip()
             if not name:
                 raise ConfigError(f"converters names {alias}, for which there is no {alias}.type")
-            converter = made(ENTRY_POINTS, "custom converter", name, CustomConverter)
+            converter = make_plugin(ENTRY_POINTS, "custom converter", name, CustomConverter)
             converter.configure({key: text for key, text in properties.items() if key != "type"})
             found.append(converter)
         return cls(tuple(found))

@@ -25,7 +25,7 @@ from connect_py.converters.json_write import WriteOptions, payload_writer
 from connect_py.data import Schema, Struct
 from connect_py.errors import ConfigError, ConnectError, DataError, FatalTaskError
 from connectors.engine.encode.plan import UNCHANGED, ColumnPlan, Text
-from connectors.engine.plugins.custom_converters import CustomConverters, aliases, below, made
+from connectors.engine.plugins.custom_converters import CustomConverters, aliases, make_plugin, properties_below
 from connectors.engine.relational.tables import matches_any, parse_regexes
 
 log = logging.getLogger(__name__)
@@ -37,14 +37,14 @@ RESELECT: Final = "io.debezium.processors.reselect.ReselectColumnsPostProcessor"
 
 
 @dataclass(frozen=True, slots=True)
-class Configured:
+class ConfiguredProcessor:
     """One post-processor as it is configured: its type, and its properties without the prefix."""
 
     type: str
     properties: Mapping[str, str]
 
 
-def configured(config: Mapping[str, str]) -> list[Configured]:
+def configured_processors(config: Mapping[str, str]) -> list[ConfiguredProcessor]:
     """What `post.processors` names; properties stand below ``post.processors.<alias>.``, or, as of old, below ``<alias>.``.
 
     Raises:
@@ -52,11 +52,11 @@ def configured(config: Mapping[str, str]) -> list[Configured]:
     """
     found = []
     for alias in aliases(config.get("post.processors")):
-        properties = below(config, f"post.processors.{alias}.") or below(config, f"{alias}.")
+        properties = properties_below(config, f"post.processors.{alias}.") or properties_below(config, f"{alias}.")
         name = properties.pop("type", "").strip()
         if not name:
             raise ConfigError(f"post.processors names {alias}, for which there is no post.processors.{alias}.type")
-        found.append(Configured(name, properties))
+        found.append(ConfiguredProcessor(name, properties))
     return found
 
 
@@ -81,9 +81,9 @@ class PostProcessors:
             ConfigError: one is not installed, has no type, or refuses its properties.
         """
         processors = []
-        for each in configured(config):
+        for each in configured_processors(config):
             if each.type != RESELECT:
-                processor = made(ENTRY_POINTS, "post-processor", each.type, PostProcessor)
+                processor = make_plugin(ENTRY_POINTS, "post-processor", each.type, PostProcessor)
                 processor.configure(each.properties)
                 processors.append(processor)
         mode = config.get("event.processing.failure.handling.mode", "fail").strip().lower()
@@ -196,7 +196,7 @@ class Reselect:
         Raises:
             ConfigError: a property is wrong.
         """
-        found = [each.properties for each in configured(config) if each.type == RESELECT]
+        found = [each.properties for each in configured_processors(config) if each.type == RESELECT]
         if not found:
             return None
         if len(found) > 1:
@@ -288,7 +288,7 @@ def plugin_problems(config: Mapping[str, str | None], *, reselects: bool) -> dic
     given = {name: text for name, text in config.items() if text is not None}
 
     def post_processors() -> None:
-        if not reselects and any(each.type == RESELECT for each in configured(given)):
+        if not reselects and any(each.type == RESELECT for each in configured_processors(given)):
             raise ConfigError(f"{RESELECT} is not built for this connector")
         Reselect.parse(given)
         PostProcessors.make(given, JsonEncoding())

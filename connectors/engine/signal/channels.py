@@ -209,7 +209,7 @@ ENTRY_POINTS = "connect_py.signal_channels"
 _OPEN = ("source", "in-process", "rest")
 
 
-def takes_rest(config: ParsedConfig) -> bool:
+def accepts_rest(config: ParsedConfig) -> bool:
     """Whether signals may come by the worker's REST API: when the list names `rest`, and when nobody chose channels at all."""
     names = config.names("signal.enabled.channels")
     return "rest" in names or names == ["source"]

@@ -12,10 +12,10 @@ from connect_py.api.record import EncodedRow, JsonEncoding
 from connectors.engine.snapshot.incremental.offset import StoredKey
 
 #: How rows are written: schemas are in their routes, decimals are exact, and nulls stay nulls.
-PRESENT = JsonEncoding(key_schemas=False, value_schemas=False, nulls_as_defaults=False)
+SCAN_ENCODING = JsonEncoding(key_schemas=False, value_schemas=False, nulls_as_defaults=False)
 
 
-class PresentTables(Protocol):
+class TableScan(Protocol):
     """Reads tables. Used by one thread; every method raises ConnectError, RetriableError for what passes."""
 
     def names(self) -> Sequence[str]:

@@ -53,7 +53,7 @@ class MongoChunks:
 
     #: schemas of collections are constant
     structure: object = None
-    takes_surrogate_keys = False
+    accepts_surrogate_keys = False
 
     def __init__(
         self,

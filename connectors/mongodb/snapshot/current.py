@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 
 from connect_py.api.record import EncodedRow
-from connectors.engine.snapshot.current_rows import PRESENT
+from connectors.engine.snapshot.current_rows import SCAN_ENCODING
 from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
 from connectors.engine.topic_naming import TopicNaming
 from connectors.mongodb.capture import split_namespace
@@ -28,7 +28,7 @@ class MongoPresentTables:
         self._naming = TopicNaming.from_config(self._config.raw, "default")
         self._client = open_client(self._config)
         documents = Documents(self._config.choice("json.serialization.mode"))
-        collections = CollectionFactory(self._config, PRESENT, ())
+        collections = CollectionFactory(self._config, SCAN_ENCODING, ())
         self._chunks = MongoChunks(lambda: self._client, self._config, collections, documents, MongoOffset)
 
     def names(self) -> list[str]:

@@ -68,7 +68,7 @@ class SignalCollection(Watermarks):
             self._client()[database][collection].insert_one({"_id": id_, "type": type_, "payload": ""})
 
 
-class MongoServices(services.Beside[ChunkRow]):
+class MongoServices(services.SourceServices[ChunkRow]):
     """The services of a MongoDB source.
 
     Args:

@@ -19,7 +19,7 @@ from bson.raw_bson import RawBSONDocument
 
 from connect_py.api.record import EncodedRow
 from connect_py.converters.json_write import quote
-from connectors.engine.encode.slow import quick_quote
+from connectors.engine.encode.columnwise import quick_quote
 from connectors.mongodb.collection import Collection
 from connectors.mongodb.values.bson_forms import Form, MalformedBsonError
 from connectors.mongodb.values.bson_json import bson_json, decode_tree, encode_tree

@@ -65,7 +65,7 @@ class MySqlChunks:
         shown: the transactions that the stream has shown; None where they have no names.
     """
 
-    takes_surrogate_keys = True
+    accepts_surrogate_keys = True
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ from typing import TypeVar
 from connect_py.api.record import EncodedRow
 from connect_py.errors import ConnectError
 from connectors.engine.relational.tables import TableId
-from connectors.engine.snapshot.current_rows import PRESENT
+from connectors.engine.snapshot.current_rows import SCAN_ENCODING
 from connectors.engine.snapshot.incremental.contract import BusyError
 from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
 from connectors.engine.snapshot.initial.run import Marker
@@ -39,7 +39,7 @@ class MySqlPresentTables:
         self._naming = TopicNaming.from_config(self._config.raw, "default")
         self._general = GeneralSession(self._config)
         self._models: dict[TableId, MyTable] = {}
-        self._tables = CapturedTables(TableFactory(self._config, PRESENT, ()), self._config.filters.is_captured, self._models)
+        self._tables = CapturedTables(TableFactory(self._config, SCAN_ENCODING, ()), self._config.filters.is_captured, self._models)
         self._chunks = MySqlChunks(
             self._general,
             self._config,

@@ -104,7 +104,7 @@ class ResumedSnapshot:
         try:
             status = queries.log_status(connection, self._config)
             begin_consistent_snapshot(self._own)
-            self._readers.take_moment()
+            self._readers.begin_consistent_snapshot()
         finally:
             locks.release()
         self.end = BinlogPosition(status.file, status.position)

@@ -12,7 +12,7 @@ from contextlib import nullcontext
 
 from connect_py.api.record import EncodedRow
 from connect_py.errors import DataError
-from connectors.engine.batches import MAX_BYTES, rows_together
+from connectors.engine.batches import MAX_BYTES, rows_per_batch
 from connectors.engine.encode.fused import FusedRows
 from connectors.engine.envelope import tail
 from connectors.engine.snapshot.initial.run import Marker
@@ -118,7 +118,7 @@ class TableRows:
     ) -> None:
         self.encode = encode
         self._scanned = scanned
-        self._rows_together = rows_together(table.encoder.constant_bytes)
+        self._rows_together = rows_per_batch(table.encoder.constant_bytes)
         names = ", ".join(table.selected)
         source = quote_name(table.id.schema, table.id.table) + part
         if statement is not None:

@@ -29,7 +29,7 @@ from connectors.engine.relational.tables import TableId
 from connectors.engine.snapshot.initial.plan import ChunkPlan, by_rows, chunk_rows
 from connectors.engine.snapshot.initial.progress import Chunk, SnapshotProgress
 from connectors.engine.snapshot.initial.run import ChunkedSnapshot, SnapshotReading, SnapshotRun
-from connectors.engine.snapshot.parallel.pool import ParallelSnapshot, Reader, ReaderTable, start_readers, take_moment
+from connectors.engine.snapshot.parallel.pool import ParallelSnapshot, ReaderProcess, ReaderTable, begin_consistent_snapshot, start_readers
 from connectors.engine.stored_offsets import INITIAL
 from connectors.mysql.config.config import MySqlConfig
 from connectors.mysql.model import MyTable
@@ -61,7 +61,7 @@ class SnapshotReaders:
     def __init__(
         self, connection: Connection, config: MySqlConfig, encoding: JsonEncoding, tables: Sequence[TableId], progress: SnapshotProgress
     ) -> None:
-        self.readers: list[Reader] = []
+        self.readers: list[ReaderProcess] = []
         wanted = config.number("snapshot.max.threads")
         if wanted > 1:
             cuts = TableCuts(connection, _no_model, queries.row_estimates(connection, tables))
@@ -70,9 +70,9 @@ class SnapshotReaders:
             self.readers = start_readers(worker.MODULE, worker.spec(config, encoding), wanted)
             log.info("The snapshot is read by %d processes", wanted)
 
-    def take_moment(self) -> None:
+    def begin_consistent_snapshot(self) -> None:
         """Have all of them begin a consistent snapshot. Raises ConnectError."""
-        take_moment(self.readers)
+        begin_consistent_snapshot(self.readers)
 
     def close(self) -> None:
         """Stop them."""
@@ -291,7 +291,7 @@ class MySqlSnapshot:
             self._locks.take(captured)
             self.offset = self._position()
             self._locks.begin()
-            self._readers.take_moment()
+            self._readers.begin_consistent_snapshot()
             if self._locks.with_tables:
                 self._delayed = [table for table in wanted if table not in set(captured)]
                 wanted = captured

@@ -46,7 +46,7 @@ class _Source:
         self._told: Mapping[str, Any] = {}
         self._table: tuple[CapturedTable, Encode] | None = None
 
-    def take_moment(self) -> None:
+    def begin_consistent_snapshot(self) -> None:
         prepare_session(self._connection, self._config)
         begin_consistent_snapshot(self._connection)
 

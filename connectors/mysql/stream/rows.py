@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 
 from connect_py.api.record import EncodedRow
 from connect_py.errors import FatalTaskError
+from connectors.engine.encode.columnwise import Encoded
 from connectors.engine.encode.fused import FusedRows
 from connectors.engine.encode.plan import UNCHANGED, Text
-from connectors.engine.encode.slow import Encoded
-from connectors.engine.envelope import MovedRows, tail
+from connectors.engine.envelope import KeyChangeRecords, tail
 from connectors.engine.metadata_records import TransactionMonitor
 from connectors.engine.metrics import StreamingMetrics
 from connectors.engine.plugins.post_processors import Fill
@@ -273,7 +273,7 @@ class RowRecords:
         self._taps = taps
         self._skipped = config.skipped
         self._tombstones = config.flag("tombstones.on.delete")
-        self._moved = MovedRows(self._tombstones, headers)
+        self._moved = KeyChangeRecords(self._tombstones, headers)
         self.query: str | None = None
         self.monitor: TransactionMonitor | None = None
         self.transaction = ""

@@ -104,7 +104,7 @@ class LogPositions(Watermarks):
         return chunk
 
 
-class MySqlServices(services.Beside[ChunkRow]):
+class MySqlServices(services.SourceServices[ChunkRow]):
     """The services around the stream of MySQL.
 
     Args:

@@ -20,10 +20,10 @@ import orjson
 from connect_py.api import Route
 from connect_py.api.record import EncodedRow
 from connect_py.errors import DataError
+from connectors.engine.encode.columnwise import Encoded
 from connectors.engine.encode.generate import RowPlan, Writer, checked_variables, variables
 from connectors.engine.encode.names import Names
 from connectors.engine.encode.plan import UNCHANGED, Text
-from connectors.engine.encode.slow import Encoded
 from connectors.engine.encode.table import TableEncoder
 from connectors.engine.plugins.post_processors import Fill
 from connectors.postgres.encode.tuples import MARK, SHORT_MARK, read_copy_line, read_tuple, split_tuple

@@ -96,7 +96,7 @@ class PostgresChunks:
         structure: of the rows that were read last; None before the first.
     """
 
-    takes_surrogate_keys = True
+    accepts_surrogate_keys = True
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping
 
 from connect_py.api.record import EncodedRow
 from connect_py.errors import ConnectError
-from connectors.engine.snapshot.current_rows import PRESENT
+from connectors.engine.snapshot.current_rows import SCAN_ENCODING
 from connectors.engine.snapshot.incremental.contract import BusyError
 from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
 from connectors.engine.snapshot.initial.run import Marker
@@ -28,7 +28,7 @@ class PostgresPresentTables:
         self._config = parse_config(config)
         self._naming = TopicNaming.from_config(self._config.raw)
         self._connection = open_general(self._config, lambda: False)
-        self._factory = TableFactory(self._config, PRESENT, ())
+        self._factory = TableFactory(self._config, SCAN_ENCODING, ())
         self._chunks = PostgresChunks(
             lambda: self._connection,
             self._config,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import psycopg
 
 from connect_py.api.record import EncodedRow
-from connectors.engine.batches import MAX_BYTES, rows_together
+from connectors.engine.batches import MAX_BYTES, rows_per_batch
 from connectors.engine.envelope import tail
 from connectors.engine.snapshot.initial.run import Marker
 from connectors.postgres.server.connection import Connection, quote_name
@@ -60,7 +60,7 @@ class CopyRows:
         self._connection = connection
         self._table = table
         self._scanned = scanned
-        self._rows_together = rows_together(table.encoder.constant_bytes)
+        self._rows_together = rows_per_batch(table.encoder.constant_bytes)
         self._encode = snapshot_encoder(table, snapshot)
         columns = ", ".join(quote_name(plan.name) for plan in table.encoder.columns)
         name = f"{quote_name(table.id.schema)}.{quote_name(table.id.table)}"

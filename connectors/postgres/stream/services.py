@@ -103,7 +103,7 @@ class LogPositions(Watermarks):
 _LSN = Struct(">q")
 
 
-class PostgresServices(services.Beside[ChunkRow]):
+class PostgresServices(services.SourceServices[ChunkRow]):
     """The services of a PostgreSQL source.
 
     Args:

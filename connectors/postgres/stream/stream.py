@@ -22,7 +22,7 @@ from connect_py.converters.json_write import quote
 from connect_py.data.schema import OPTIONAL_BYTES, OPTIONAL_INT64, OPTIONAL_STRING, STRING, struct
 from connect_py.errors import DataError
 from connectors.engine.batches import MAX_BYTES, MAX_ROWS, PendingRows
-from connectors.engine.envelope import TRANSACTION_SCHEMA, MovedRows, tail
+from connectors.engine.envelope import TRANSACTION_SCHEMA, KeyChangeRecords, tail
 from connectors.engine.metrics import StreamingMetrics
 from connectors.engine.relational.tables import NameFilter
 from connectors.postgres.encode.source_info import SOURCE_SCHEMA, SourceBlock
@@ -180,7 +180,7 @@ class ChangeStream:
         self._tombstones = tombstones
         self._metrics = metrics or StreamingMetrics("postgres", "")
         self._tables = StreamTables(resolve, taps, on_structure)
-        self._moved = MovedRows(tombstones, headers)
+        self._moved = KeyChangeRecords(tombstones, headers)
         self._position = StreamPosition(stored, xmin)
         self._feedback = Feedback(connection, self._position, status_seconds, silence)
         self.until: int | None = None

@@ -56,7 +56,7 @@ class ChunkReader(Protocol[R]):
     """
 
     @property
-    def takes_surrogate_keys(self) -> bool:
+    def accepts_surrogate_keys(self) -> bool:
         """Whether a chunk can be read by another unique column than the key."""
         ...
 

@@ -108,7 +108,7 @@ class Retries:
 
 R = TypeVar("R")
 #: After this many lost connections in a row, each with a chunk under a condition, the snapshot pauses.
-MOST_LOSSES = 5
+MAX_LOSSES = 5
 
 
 class IncrementalSnapshot(Generic[R]):
@@ -219,7 +219,7 @@ class IncrementalSnapshot(Generic[R]):
             ConfigError: a regex is malformed, or the reader cuts chunks by the key alone.
             ConnectError: the names cannot be looked up.
         """
-        if surrogate_key and not self._reader.takes_surrogate_keys:
+        if surrogate_key and not self._reader.accepts_surrogate_keys:
             raise ConfigError("a surrogate key is not supported for this kind of database; chunks are cut by the key")
         idle = not self._queue
         self._queue.add(signal, collections, conditions, surrogate_key)
@@ -420,7 +420,7 @@ class IncrementalSnapshot(Generic[R]):
         """Pause where a condition may be what ends the connection each time (`pg_terminate_backend`), as it would after every restart."""
         if self._queue and self._queue.first.condition:
             self._losses += 1
-            if self._losses >= MOST_LOSSES:
+            if self._losses >= MAX_LOSSES:
                 self._losses = 0
                 self._pause_at(error)
 

@@ -18,7 +18,7 @@ from connectors.engine.snapshot.initial.progress import Chunk, KeyRange, Snapsho
 #: Rows of a chunk: half a second of reading, so that little is read twice and looking for boundaries costs little.
 CHUNK_ROWS = 100_000
 #: No smaller ones are made for several readers: handing one out takes a few milliseconds.
-LEAST_ROWS = 10_000
+MIN_CHUNK_ROWS = 10_000
 #: Rows of a chunk of a blocking snapshot, which is not taken again, so that nothing is gained by cutting tables.
 NEVER_CUT = 1 << 62
 
@@ -86,7 +86,7 @@ class ChunkPlan(Generic[T]):
         """How many rows a chunk of the table should have."""
         if self._readers == 1:
             return self._most_rows
-        return max(min(LEAST_ROWS, self._most_rows), min(self._most_rows, self._cuts.rows(table) // self._parts))
+        return max(min(MIN_CHUNK_ROWS, self._most_rows), min(self._most_rows, self._cuts.rows(table) // self._parts))
 
     def count(self) -> int:
         """About how many chunks there will be, as far as they could be read beside each other."""

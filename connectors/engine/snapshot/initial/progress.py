@@ -26,7 +26,7 @@ T = TypeVar("T")
 FIELD: Final = "connect_py_snapshot"
 _VERSION = 1
 #: A larger text is not kept: Kafka takes no record of a megabyte. It is that of more than ten thousand tables.
-MOST_CHARACTERS = 500_000
+MAX_CHARACTERS = 500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class SnapshotProgress:
         """For the source offset; None while nothing is done. Made anew only when something has changed."""
         if self._text is None and self._texts and not self._is_too_large:
             self._text = f'{{"v":{_VERSION},"tables":{{{",".join(self._texts.values())}}}}}'
-            if len(self._text) > MOST_CHARACTERS:
+            if len(self._text) > MAX_CHARACTERS:
                 self._is_too_large, self._text = True, None
                 log.warning("So many tables are read that what is done of them is not kept: an interrupted snapshot begins anew")
         return self._text

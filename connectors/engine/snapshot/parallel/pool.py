@@ -10,7 +10,7 @@ No thread waits here, and nothing is buffered: a reader that is faster than Kafk
 reader that dies is a retriable failure of the snapshot; readers end with the task, whose end closes their standard input.
 
 Some databases can only open a consistent snapshot per connection, while a lock keeps others from writing. There the readers are started
-before there is anything to read: `start_readers`, then, once they have connected and the lock is held, `take_moment`.
+before there is anything to read: `start_readers`, then, once they have connected and the lock is held, `begin_consistent_snapshot`.
 
 The task's thread uses this module.
 """
@@ -45,7 +45,7 @@ _END_SECONDS = 5.0
 _READY_SECONDS, _MOMENT_SECONDS = 60.0, 10.0
 
 
-class Reader:
+class ReaderProcess:
     """One reading process.
 
     Attributes:
@@ -71,7 +71,7 @@ class Reader:
         return self._process.pid
 
     @classmethod
-    def start(cls, module: str, spec: Mapping[str, Any]) -> Reader:
+    def start(cls, module: str, spec: Mapping[str, Any]) -> ReaderProcess:
         """Start one that runs a module, and tell it what it is to know first. Raises RetriableError."""
         try:
             return cls([sys.executable, "-P", "-m", module], json.dumps(spec).encode())
@@ -122,12 +122,12 @@ class Reader:
             self._process.wait()
 
 
-def start_readers(module: str, spec: Mapping[str, Any], count: int) -> list[Reader]:
+def start_readers(module: str, spec: Mapping[str, Any], count: int) -> list[ReaderProcess]:
     """Start readers, and wait until all of them have connected. Raises ConnectError; none is left then."""
-    readers: list[Reader] = []
+    readers: list[ReaderProcess] = []
     try:
         for _ in range(count):
-            readers.append(Reader.start(module, spec))
+            readers.append(ReaderProcess.start(module, spec))
         _ask(readers, frames.READY, _READY_SECONDS)
     except BaseException:
         for reader in readers:
@@ -136,12 +136,12 @@ def start_readers(module: str, spec: Mapping[str, Any], count: int) -> list[Read
     return readers
 
 
-def take_moment(readers: Sequence[Reader]) -> None:
+def begin_consistent_snapshot(readers: Sequence[ReaderProcess]) -> None:
     """Let every reader take its moment of the database now. Raises ConnectError."""
     _ask(readers, frames.MOMENT, _MOMENT_SECONDS)
 
 
-def _ask(readers: Sequence[Reader], kind: int, seconds: float) -> None:
+def _ask(readers: Sequence[ReaderProcess], kind: int, seconds: float) -> None:
     """Ask all of them at once, and wait for the answers."""
     for reader in readers:
         reader.send(kind, b"")
@@ -153,10 +153,10 @@ def _ask(readers: Sequence[Reader], kind: int, seconds: float) -> None:
             raise RetriableError(f"A process that is to read the snapshot did not answer within {seconds:.0f} s")
         found, body = reader.receive()
         if found == frames.ERROR:
-            raise told_error(body)
+            raise parse_error(body)
 
 
-def told_error(body: bytes) -> ConnectError:
+def parse_error(body: bytes) -> ConnectError:
     """What a frame of ERROR tells."""
     told: Mapping[str, str] = json.loads(body)
     kinds = {"retriable": RetriableError, "fatal": FatalTaskError}
@@ -211,7 +211,7 @@ class ParallelSnapshot(Generic[T]):
         *,
         module: str,
         spec: Callable[[], Mapping[str, Any]],
-        readers: int | Sequence[Reader],
+        readers: int | Sequence[ReaderProcess],
         progress: SnapshotProgress | None = None,
         table_ended: Callable[[str], None] = lambda _: None,
         scanned: Callable[[str, int], None] = lambda table, rows: None,
@@ -224,7 +224,7 @@ class ParallelSnapshot(Generic[T]):
         self._scanned = scanned
         self._marked: MarkedRows[bytes] = MarkedRows(progress or SnapshotProgress(), table_ended)
         self._tables: dict[str, ReaderTable] = {}
-        self._readers: dict[int, Reader] = {}
+        self._readers: dict[int, ReaderProcess] = {}
         self._ready: list[int] = []
         self._poll = select.poll()
         self._most = readers if isinstance(readers, int) else len(readers)
@@ -287,22 +287,22 @@ class ParallelSnapshot(Generic[T]):
             reader.chunks.append(opened)
             reader.send(frames.CHUNK, json.dumps(self._describe(chunk)).encode())
 
-    def _free(self) -> Reader | None:
+    def _free(self) -> ReaderProcess | None:
         """A reader that should be given a chunk; a new one while not all are there and none is idle."""
         least = min(self._readers.values(), key=lambda reader: len(reader.chunks), default=None)
         if least is not None and (not least.chunks or len(self._readers) == self._most):
             return least if len(least.chunks) < _CHUNKS_EACH else None
-        return self._add(Reader.start(self._module, self._spec()))
+        return self._add(ReaderProcess.start(self._module, self._spec()))
 
-    def _add(self, reader: Reader) -> Reader:
+    def _add(self, reader: ReaderProcess) -> ReaderProcess:
         self._readers[reader.fd] = reader
         self._poll.register(reader.fd, select.POLLIN | select.POLLHUP)
         return reader
 
-    def _receive(self, reader: Reader) -> list[EncodedRow]:
+    def _receive(self, reader: ReaderProcess) -> list[EncodedRow]:
         kind, body = reader.receive()
         if kind == frames.ERROR:
-            raise told_error(body)
+            raise parse_error(body)
         chunk = reader.chunks[0]
         before = chunk.rows
         match kind:

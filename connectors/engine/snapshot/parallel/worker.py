@@ -32,15 +32,15 @@ class ChunkSource(Protocol[R]):
         ...
 
 
-class MomentSource(ChunkSource[R], Protocol):
+class ConsistentSource(ChunkSource[R], Protocol):
     """One of a database where every connection takes its moment for itself (`readers.py`)."""
 
-    def take_moment(self) -> None:
+    def begin_consistent_snapshot(self) -> None:
         """Begin to see the database as it is now. Raises ConnectError."""
         ...
 
 
-def serve(connect: Callable[[Mapping[str, Any]], ChunkSource[R] | MomentSource[R]], pack: Callable[[R], bytes]) -> int:
+def serve(connect: Callable[[Mapping[str, Any]], ChunkSource[R] | ConsistentSource[R]], pack: Callable[[R], bytes]) -> int:
     """Read chunks until standard input ends; returns the exit code of the process.
 
     Args:
@@ -50,7 +50,7 @@ def serve(connect: Callable[[Mapping[str, Any]], ChunkSource[R] | MomentSource[R
     out = os.dup(1)
     os.dup2(2, 1)  # nothing that a library prints may be taken for a frame
     wishes: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
-    threading.Thread(target=_read_wishes, args=(os.fdopen(0, "rb", closefd=False), wishes), name="wishes", daemon=True).start()
+    threading.Thread(target=_read_commands, args=(os.fdopen(0, "rb", closefd=False), wishes), name="wishes", daemon=True).start()
     try:
         _, spec = wishes.get()
         source = connect(json.loads(spec))
@@ -60,7 +60,7 @@ def serve(connect: Callable[[Mapping[str, Any]], ChunkSource[R] | MomentSource[R
                 _read_chunk(source.open(json.loads(body)), pack, out)
                 continue
             if kind == frames.MOMENT:
-                cast("MomentSource[R]", source).take_moment()
+                cast("ConsistentSource[R]", source).begin_consistent_snapshot()
             _write(out, frames.frame(frames.READY))
     except BrokenPipeError:
         return 1
@@ -71,7 +71,7 @@ def serve(connect: Callable[[Mapping[str, Any]], ChunkSource[R] | MomentSource[R
         return 1
 
 
-def _read_wishes(stream: BinaryIO, wishes: queue.SimpleQueue[tuple[int, bytes]]) -> None:
+def _read_commands(stream: BinaryIO, wishes: queue.SimpleQueue[tuple[int, bytes]]) -> None:
     """Hand on what the task asks for. The process ends with this thread, however it ends: the task is gone, or what it sent is torn."""
     try:
         while len(header := stream.read(frames.HEADER.size)) == frames.HEADER.size:

@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 Encoded = tuple[bytes | None, bytes]
 
 
-class Slow:
+class ColumnwiseEncoder:
     """Encodes rows of one table.
 
     Args:
