@@ -227,8 +227,8 @@ class FileStreamSourceConnector(SourceConnector):
 
 
 def _split_line(data: bytes) -> tuple[bytes, int] | None:
-    """(line, bytes consumed with its end), or None when no line is complete. Ends are LF, CR LF and CR; a CR that is the last byte known
-    may be half of a CR LF."""
+    """Return (line, bytes consumed with its end), or None when no line is complete. Ends are LF, CR LF and CR; a CR that is the last byte
+    known may be half of a CR LF."""
     feed, carriage = data.find(b"\n"), data.find(b"\r")
     if carriage != -1 and (feed == -1 or carriage < feed):
         if carriage + 1 == len(data):

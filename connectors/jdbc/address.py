@@ -63,7 +63,7 @@ def _seconds(name: str, unit: float = 1.0) -> _Setter:
 
 
 def _ignored(options: _Options, value: str) -> None:
-    """JDBC's own business: nothing here has a counterpart, and the result is the same."""
+    """Ignore JDBC's own parameter: nothing here has a counterpart, and the result is the same."""
 
 
 def _flag(value: str) -> bool:

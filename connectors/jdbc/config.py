@@ -322,7 +322,7 @@ class SinkConfig:
         insert_mode: insert, upsert or update.
         key_mode: where primary keys come from (``primary.key.mode``).
         key_fields: which of those fields count; empty for all.
-        is_field_written: of topic and field.
+        is_field_written: whether a field of a topic is written.
         evolves: whether tables are created and widened.
         quotes: whether names keep their case (``quote.identifiers``).
         reduces: whether only the last change of a row in a batch is written.

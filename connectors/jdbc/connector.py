@@ -29,7 +29,7 @@ class JdbcSinkConnector(UniformSinkConnector):
         return DEFINITION
 
     def validate(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
-        """Each property by itself, and what two of them say together. No server is asked."""
+        """Check each property by itself, and what two of them say together. No server is asked."""
         found = DEFINITION.validate(config)
         by_name = {value.name: value for value in found}
         for name, message in problems(config):

@@ -180,7 +180,7 @@ class ChangeReader:
         return found[0]
 
     def _interned(self, topic: str, shape: Shape) -> Shape:
-        """The shape that equals this one, so that records whose schemas are equal but not one object share statements and batches."""
+        """Return the known shape that equals this one, so that equal schemas of several objects share statements and batches."""
         try:
             return self._by_value.setdefault((topic, shape.keys, shape.others), shape)
         except TypeError:  # a default that has no hash

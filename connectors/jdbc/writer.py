@@ -267,7 +267,7 @@ class Writer:
 
 
 def _refusal(error: Exception, what: str) -> ConnectError:
-    """A statement that changes a table is never one record's fault."""
+    """Return the error of a refused statement; one that changes a table is never one record's fault."""
     found = database_error(error, what)
     return FatalTaskError(str(found)) if isinstance(found, DataError) else found
 

@@ -95,7 +95,7 @@ class Capture:
         database: of the scopes `database` and `collection`, else None.
         collection: of the scope `collection`, else None.
         stages: what follows `$changeStream`.
-        options: of `$changeStream` itself: which documents come with an event.
+        options: options of `$changeStream` itself: which documents come with an event.
         start_at: `capture.start.op.time`: seconds and increment; None without.
         splits: whether the server splits large events.
     """

@@ -48,7 +48,7 @@ class SourceBlock:
 
         Args:
             marker: what `snapshot` shows: true, last or incremental.
-            seconds: of the position in the stream, not positive where it has no time; the increment likewise.
+            seconds: seconds of the position in the stream, not positive where it has no time; the increment likewise.
             now_ns: nanoseconds since 1970, for a time that is not known.
         """
         at = seconds * 1_000_000_000 if seconds > 0 else now_ns
@@ -63,7 +63,7 @@ class SourceBlock:
         """Return the block of an event of the stream.
 
         Args:
-            seconds: of the cluster time.
+            seconds: seconds of the cluster time.
             wall_ms: milliseconds since 1970 that the server's clock showed; None before MongoDB 6.
             now_ms: milliseconds since 1970, for a time that is not known.
             session: JSON text of `lsid`, a JSON string or null.
@@ -121,7 +121,7 @@ class Collection:
     Attributes:
         namespace: database and collection with a dot.
         block: its source block.
-        route: of its records.
+        route: the route of its records.
         changes: what is done to fields of its documents; None for nothing.
         key_head, value_head: the schemas, where the converters want them: what stands before a payload and is closed by a brace.
         key_start, key_end: around the key's id, a JSON string.

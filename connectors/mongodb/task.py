@@ -87,7 +87,7 @@ def prepare(client: Client, config: MongoConfig, position: MongoOffset | None, *
 
 
 def _can_resume(client: Client, config: MongoConfig, position: MongoOffset) -> bool:
-    """Whether a snapshot that was interrupted can go on: something of it is done, and the stream still has what happened since it began."""
+    """Return whether an interrupted snapshot can resume: a part is done, and the stream still has what happened since it began."""
     return bool(position.progress) and config.snapshot_mode.streams and _is_there(client, config, position)
 
 

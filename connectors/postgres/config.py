@@ -165,7 +165,7 @@ def parse_config(config: Config) -> PostgresConfig:
 
 
 def _table_id(text: str) -> TableId | None:
-    """`schema.table`; a third part before them is the database."""
+    """Parse `schema.table`; a third part before them is the database."""
     parts = text.replace('"', "").split(".")
     if len(parts) < 2:
         log.warning("signal.data.collection=%s is not a table, and no signal comes by it; write schema.table", text)
@@ -174,7 +174,7 @@ def _table_id(text: str) -> TableId | None:
 
 
 def _statements(raw: Mapping[str, str]) -> dict[str, str]:
-    """`snapshot.select.statement.overrides`: SELECTs by the names of the tables that they replace."""
+    """Parse `snapshot.select.statement.overrides`: SELECTs by the names of the tables that they replace."""
     found = {}
     for table in filter(None, (part.strip() for part in raw.get("snapshot.select.statement.overrides", "").split(","))):
         statement = raw.get(f"snapshot.select.statement.overrides.{table}")

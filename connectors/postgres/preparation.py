@@ -48,9 +48,9 @@ def settle(
     stored = position.start_lsn
     if strategy not in (TRUST_OFFSET, TRUST_SLOT, TRUST_GREATER) or stored == confirmed_lsn or not stored:
         return position
-    behind = stored < confirmed_lsn
-    if strategy == TRUST_SLOT or (behind and strategy == TRUST_GREATER):
-        if behind:
+    is_earlier = stored < confirmed_lsn
+    if strategy == TRUST_SLOT or (is_earlier and strategy == TRUST_GREATER):
+        if is_earlier:
             log.warning(
                 "offset.mismatch.strategy=%s: the stored offset %s lies before the slot's position %s; changes between them are not read",
                 strategy,
@@ -65,7 +65,7 @@ def settle(
                 format_lsn(confirmed_lsn),
             )
         return replace(position, lsn=confirmed_lsn, lsn_proc=confirmed_lsn, lsn_commit=confirmed_lsn, message_type=None, events_processed=0)
-    if behind:
+    if is_earlier:
         return position
     if not confirms:
         log.warning("offset.mismatch.strategy=%s: the slot is left where it is, since lsn.flush.mode is manual", strategy)
@@ -80,7 +80,7 @@ class Start:
     """What a start found and made.
 
     Attributes:
-        server: as it was before anything was made.
+        server: the server's state before anything was created.
         tables: the captured ones.
         position: the stored one; None when there is none or the server has lost its log.
         to_read: tables of the snapshot to take, in order; None when none is taken.
@@ -273,6 +273,6 @@ def _is_lost(position: PostgresOffset | None, server: ServerState, config: Postg
 
 
 def _initial_statements(text: str) -> list[str]:
-    """`database.initial.statements`: split at semicolons, two of which stand for one."""
+    """Split `database.initial.statements` at semicolons, two of which stand for one."""
     parts = text.replace(";;", "\0").split(";")
     return [part.replace("\0", ";").strip() for part in parts if part.strip()]

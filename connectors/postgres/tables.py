@@ -67,8 +67,8 @@ class CapturedTable:
 
     Attributes:
         structure: what it was built from; an equal one needs no new encoder.
-        route: of rows and tombstones.
-        keyless_route: of truncates.
+        route: the route of rows and tombstones.
+        keyless_route: the route of truncates.
     """
 
     id: TableId
@@ -119,7 +119,7 @@ class TableFactory:
         reselector: reads again what rows of the stream do not have; None when nothing is.
 
     Attributes:
-        columns: of each table in the structure that was built last.
+        columns: each table's columns, in the structure that was built last.
     """
 
     def __init__(

@@ -85,7 +85,7 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
             self._maybe_services,
             self._streaming_metrics,
             general=self._general_connection,
-            general_anew=self._general_anew,
+            reopen_general=self._reopen_general,
             should_stop=self._stop.is_set,
         )
         self._slot_backoff = Backoff(self._config.seconds("slot.retry.delay.ms"), self._config.number("slot.max.retries"))
@@ -181,7 +181,7 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
             self._general = open_general(self._config, self._stop.is_set)
         return self._general
 
-    def _general_anew(self) -> Connection:
+    def _reopen_general(self) -> Connection:
         if self._general is not None:
             self._general.close()
         self._general = open_general(self._config, self._stop.is_set)

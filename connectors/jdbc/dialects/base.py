@@ -29,7 +29,7 @@ class Dialect(ABC):
     """One database's statements. The task's thread owns it.
 
     Class attributes:
-        placeholder: of a parameter in the driver's statements.
+        placeholder: what stands for a parameter in the driver's statements.
         ignores_case: whether two columns' names differ in more than their case.
     """
 

@@ -84,7 +84,7 @@ def _binary(schema: Schema, is_key: bool) -> str:
 
 
 def _text_unless_long(column: Callable[[Schema, bool], str]) -> Callable[[Schema, Any, Quote], str | None]:
-    """Defaults of texts, which LONGTEXT has none of."""
+    """Return the defaults of texts; LONGTEXT has none."""
     return lambda schema, value, quote: None if column(schema, False) == "longtext" else quote(str(value))
 
 
@@ -118,7 +118,7 @@ def _one_of(name: str, quote: Quote) -> Callable[[Schema, bool], str]:
 
 
 def _unsigned(value: Any) -> Any:
-    """A BIGINT UNSIGNED: what the source could not hold in 64 bits with a sign has turned negative."""
+    """Return a BIGINT UNSIGNED: what the source could not hold in 64 bits with a sign has turned negative."""
     if isinstance(value, int) and value < 0:
         return value + 2**64
     return value
@@ -213,7 +213,7 @@ class MySqlDialect(Dialect):
         self.kinds = mysql_kinds(self.literal, config.zone, is_mariadb=self._is_mariadb, has_axes=version[:1] >= (8,))
 
     def literal(self, text: str) -> str:
-        """A text, in which a backslash escapes too."""
+        """Quote a text, in which a backslash escapes too."""
         return super().literal(text.replace("\\", "\\\\"))
 
     def columns_of(self, connection: Connection, table: TableId) -> frozenset[str] | None:
@@ -243,7 +243,7 @@ class MySqlDialect(Dialect):
 
 
 def _parts(rows: Sequence[Row]) -> Iterator[list[Row]]:
-    """Rows in pieces that a statement may hold."""
+    """Yield rows in pieces that a statement may hold."""
     part: list[Row] = []
     size = 0
     for row in rows:

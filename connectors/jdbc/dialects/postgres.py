@@ -225,7 +225,7 @@ class PostgresDialect(Dialect):
         return table if self._config.quotes else TableId(table.space.lower(), table.name.lower())
 
     def columns_of(self, connection: Connection, table: TableId) -> frozenset[str] | None:
-        """As `Dialect.columns_of`, by the connection's search path where the table's name has no schema."""
+        """Return the names of a table's columns, by the connection's search path where the table's name has no schema."""
         name = self.quoted_table(table).replace("%%", "%")  # a parameter here, no statement
         if connection.exec_driver_sql("SELECT to_regclass(%s)", (name,)).scalar() is None:
             return None

@@ -99,9 +99,9 @@ class SqliteDialect(Dialect):
         return frozenset(self.same_name(name) for name in found) or None
 
     def add_columns(self, table: TableId, columns: Sequence[Column]) -> list[str]:
-        """As `Dialect.add_columns`, one column a statement."""
+        """Return the statements that add columns, one each."""
         return [statement for column in columns for statement in super(SqliteDialect, self).add_columns(table, [column])]
 
     def truncate(self, table: TableId) -> str:
-        """As `Dialect.truncate`; SQLite deletes."""
+        """Return a deletion of all rows; SQLite has no TRUNCATE."""
         return f"DELETE FROM {self.quoted_table(table)}"

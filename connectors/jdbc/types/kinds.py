@@ -53,7 +53,7 @@ Quote = Callable[[str], str]
 
 
 def number_default(schema: Schema, value: Any, quote: Quote) -> str | None:
-    """A number as it is; what is no finite number has no literal."""
+    """Return a number as it is; what is no finite number has no literal."""
     text = f"{value:f}" if hasattr(value, "as_tuple") and value.is_finite() else str(value)
     return text if text.lstrip("+-")[:1].isdigit() else None
 
@@ -64,7 +64,7 @@ def no_default(schema: Schema, value: Any, quote: Quote) -> str | None:
 
 
 def text_default(schema: Schema, value: Any, quote: Quote) -> str | None:
-    """A text."""
+    """Return the literal of a text."""
     return quote(str(value))
 
 
@@ -133,8 +133,8 @@ class Kinds:
     """The kinds of a dialect.
 
     Args:
-        by_name: by logical name, or by Connect's type in upper case.
-        by_source: by the type of the source's column in upper case.
+        by_name: kinds by logical name, or by Connect's type in upper case.
+        by_source: kinds by the type of the source's column in upper case.
     """
 
     def __init__(self, by_name: Mapping[str, Kind], by_source: Mapping[str, Kind]) -> None:
@@ -192,7 +192,7 @@ def _of_number(name: str, convert: Callable[[int], Any]) -> Convert:
 
 
 def number(column: str) -> Kind:
-    """Integers and floats."""
+    """Return the kind of integers and floats."""
     return Kind(named(column), always(unchanged), number_default)
 
 
@@ -252,12 +252,12 @@ def decimals(decimal: Callable[[Schema, bool], str], variable: str, convert: Con
 
 
 def as_bytes(value: Any) -> bytes:
-    """Bytes of any Python type of them."""
+    """Return bytes of any bytes-like type."""
     return bytes(value)
 
 
 def geometry_parts(value: Any) -> tuple[Any, Any]:
-    """WKB without an SRID in it, and the SRID. Raises DataError: it is no geometry."""
+    """Return WKB without an SRID in it, and the SRID. Raises DataError: it is no geometry."""
     schema = getattr(value, "schema", None)
     if schema is None or schema.field("wkb") is None:
         raise DataError(f"Unexpected GeometryType value '{value}' with type '{type(value).__name__}'")

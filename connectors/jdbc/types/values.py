@@ -20,13 +20,13 @@ DAY = 86_400_000_000_000  # nanoseconds
 
 
 def date_text(days: int) -> str:
-    """Return the days since 1970 as ``2024-02-29``; a year before 1 ends in `` BC``."""
+    """Return days since 1970 as ``2024-02-29``; a year before 1 ends in `` BC``."""
     year, month, day = _civil(days)
     return f"{year:04}-{month:02}-{day:02}" if year > 0 else f"{1 - year:04}-{month:02}-{day:02} BC"
 
 
 def timestamp_text(nanos: int) -> str:
-    """Nanoseconds since 1970 as ``2024-02-29 12:34:56.789``, in UTC."""
+    """Return nanoseconds since 1970 as ``2024-02-29 12:34:56.789``, in UTC."""
     days, rest = divmod(nanos, DAY)
     date = date_text(days)
     era = " BC" if date.endswith(" BC") else ""
@@ -34,7 +34,7 @@ def timestamp_text(nanos: int) -> str:
 
 
 def time_text(nanos: int) -> str:
-    """Nanoseconds since midnight as ``12:34:56.789``. A duration of MySQL's TIME may be negative or longer than a day."""
+    """Return nanoseconds since midnight as ``12:34:56.789``. A duration of MySQL's TIME may be negative or longer than a day."""
     sign = "-" if nanos < 0 else ""
     seconds, fraction = divmod(abs(nanos), 1_000_000_000)
     text = f"{sign}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
@@ -52,17 +52,17 @@ def _civil(days: int) -> tuple[int, int, int]:
 
 
 def connect_date(value: Any) -> str:
-    """A `Date` of Connect."""
+    """Return the text of a `Date` of Connect."""
     return date_text(date_to_days(value))
 
 
 def connect_time(value: Any) -> str:
-    """A `Time` of Connect."""
+    """Return the text of a `Time` of Connect."""
     return time_text(time_to_millis(value) * 1_000_000)
 
 
 def connect_timestamp(value: Any) -> str:
-    """A `Timestamp` of Connect."""
+    """Return the text of a `Timestamp` of Connect."""
     return timestamp_text(timestamp_to_millis(value) * 1_000_000)
 
 
@@ -85,7 +85,7 @@ def local_time(text: str, zone: ZoneInfo) -> str:
 
 
 def _micros(text: str) -> str:
-    """ISO 8601 with no more digits than Python reads."""
+    """Return ISO 8601 with no more digits than Python reads."""
     head, dot, tail = text.partition(".")
     if not dot:
         return text
@@ -105,7 +105,7 @@ def variable_decimal(value: Any) -> decimal.Decimal | None:
 
 
 def bit_text(value: bytes, length: int | None) -> str:
-    """Debezium's Bits, the lowest byte first, as zeros and ones; as many as are set where the length is None."""
+    """Return Debezium's Bits, the lowest byte first, as zeros and ones; as many as are set where the length is None."""
     number = int.from_bytes(value, "little")
     return f"{number:0{length}b}"[-length:] if length else (f"{number:b}" if number else "")
 
@@ -163,7 +163,7 @@ def _element(value: Any) -> str:
 
 
 def plain_wkb(data: bytes) -> bytes:
-    """WKB without the SRID that PostGIS's extended form may hold in its header."""
+    """Return WKB without the SRID that PostGIS's extended form may hold in its header."""
     if len(data) < 9:
         return data
     order = "little" if data[0] == 1 else "big"

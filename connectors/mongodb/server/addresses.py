@@ -20,7 +20,7 @@ READ_PREFERENCES: Final = frozenset({"primary", "primarypreferred", "secondary",
 
 
 def connection_string_problem(text: str) -> str | None:
-    """`Invalid connection string`, or None for one that has the form of one."""
+    """Return `Invalid connection string`, or None for one that has the form of one."""
     found = _FORM.fullmatch(text)
     return None if found is not None and _is_valid(found) else "Invalid connection string"
 

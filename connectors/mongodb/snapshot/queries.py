@@ -72,7 +72,7 @@ def parse_query(text: str, what: str) -> dict[str, Any]:
 
 
 def as_json(text: str) -> str:
-    """Shell notation as extended JSON: names without quotes, single quotes, constructors, regular expressions.
+    """Return shell notation as extended JSON: names without quotes, single quotes, constructors, regular expressions.
 
     Raises:
         ValueError: a character is not allowed there.

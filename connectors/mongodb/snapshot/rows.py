@@ -53,7 +53,7 @@ class CollectionRows:
     """Reads the documents of some queries, one after the other (`TableRows`).
 
     Args:
-        wanted: of `range_queries`.
+        wanted: what `range_queries` returns.
         batch_size: maximum number of documents of an answer.
         scanned: called with the number of documents that were read.
 

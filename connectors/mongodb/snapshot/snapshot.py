@@ -37,7 +37,7 @@ class SnapshotRequest:
     """What is to be read.
 
     Attributes:
-        namespaces: in order.
+        namespaces: the collections in the order of reading.
         base: the position where streaming begins afterwards; of a blocking snapshot the position where it was interrupted.
         filters: filters by namespace, in extended JSON or the shell's notation.
         is_blocking: whether a signal asked for it.
@@ -58,7 +58,7 @@ class MongoSnapshot:
         client: stays open while it runs.
 
     Attributes:
-        offset: to be stored with the rows that were given out last.
+        offset: what is stored with the rows that were given out last.
         after: the offset from which streaming continues.
         is_blocking: whether a signal asked for it.
 

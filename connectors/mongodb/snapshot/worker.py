@@ -36,13 +36,13 @@ def describe(namespace: str, span: KeyRange, condition: str | None) -> dict[str,
 
 
 class _Source:
-    def __init__(self, told: Mapping[str, Any]) -> None:
-        config = parse_config(told["config"])
-        encoding = replace(JsonEncoding(**told["encoding"]), key_schemas=False, value_schemas=False)
+    def __init__(self, received: Mapping[str, Any]) -> None:
+        config = parse_config(received["config"])
+        encoding = replace(JsonEncoding(**received["encoding"]), key_schemas=False, value_schemas=False)
         self._collections = CollectionFactory(config, encoding, ())
         self._documents = Documents(config.choice("json.serialization.mode"))
         self._client = open_client(config)
-        self._position = told["seconds"], told["increment"]
+        self._position = received["seconds"], received["increment"]
         self._batch_size = config.number("snapshot.fetch.size") or config.number("max.batch.size")
 
     def open(self, chunk: Mapping[str, Any]) -> CollectionRows:

@@ -124,7 +124,7 @@ class MongoServices(services.SourceServices[ChunkRow]):
         return found.dump() if found else {}
 
     def execute(self, statement: str) -> None:
-        """MongoDB has no statements; a warning at the start says so."""
+        """Do nothing: MongoDB has no statements; a warning at the start says so."""
 
     def _stream_position(self) -> MongoOffset:
         if self._stream is not None:

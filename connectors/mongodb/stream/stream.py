@@ -274,8 +274,8 @@ class Streaming:
         return True
 
     def _collection(self, name: bytes) -> Collection | None:
-        told = fields_of(name)
-        namespace = f"{told['db']}.{told['coll']}"
+        fields = fields_of(name)
+        namespace = f"{fields['db']}.{fields['coll']}"
         found = self._collections.get(namespace) if self._is_captured(namespace) else None
         self._known[name] = found
         if found is not None:

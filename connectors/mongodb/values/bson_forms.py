@@ -25,12 +25,15 @@ _SIGNIFICAND = (1 << 113) - 1
 
 
 def decode_text(data: bytes) -> str:
-    """UTF-8 as `new String(bytes, UTF_8)` reads it: what is malformed becomes U+FFFD, as in the reference's events."""
+    """Decode UTF-8 as `new String(bytes, UTF_8)` does: what is malformed becomes U+FFFD, as in the reference's events."""
     return data.decode("utf-8", "java-replace")
 
 
 def double_text(value: float) -> str:
-    """`Double.toString`: `1.5`, `1.0E10`, `NaN`, `-Infinity`. (Drivers later than 5.6 write `1.0E+10`; Debezium 3.6 has 5.6.)"""
+    """Return what `Double.toString` gives.
+
+    `1.5`, `1.0E10`, `NaN`, `-Infinity`. (Drivers later than 5.6 write `1.0E+10`; Debezium 3.6 has 5.6.)
+    """
     return repr(value) if 0.001 <= value < 1e7 or -1e7 < value <= -0.001 else reformat(repr(value))
 
 
@@ -41,7 +44,7 @@ def date_text(milliseconds: int) -> str:
 
 
 def base64_text(data: bytes) -> str:
-    """Base64 with padding, in one line."""
+    """Return Base64 with padding, in one line."""
     return b2a_base64(data, newline=False).decode("ascii")
 
 
@@ -67,7 +70,7 @@ def decimal_text(low: int, high: int) -> str:
 
 
 def _java_replace(error: UnicodeError) -> tuple[str, int]:
-    """One U+FFFD where Java's decoder puts one: a surrogate in three bytes counts as one fault there, as three in Python."""
+    """Put one U+FFFD where Java's decoder does: a surrogate in three bytes counts as one fault there, as three in Python."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
     found = error.object[error.start : error.start + 3]

@@ -53,7 +53,7 @@ class BsonJson:
     """One way to write BSON as text. Every method raises MalformedBsonError where the bytes are no BSON.
 
     Attributes:
-        form: of the values.
+        form: the form of the values.
         comma: between members and elements: ``,`` or ``, ``.
     """
 
@@ -76,7 +76,7 @@ class BsonJson:
             raise MalformedBsonError(f"A BSON document is cut short: {error}") from error
 
     def value(self, kind: int, data: bytes, start: int = 0, end: int | None = None) -> str:
-        """One value of type `kind` (BSON's type byte), at `start`; `end` (default: that of `data`) is where it must not go beyond."""
+        """Return one value of type `kind` (BSON's type byte), at `start`; `end` (default: that of `data`) is its limit."""
         try:
             stop = len(data) if end is None else end
             text, at = self._value(kind, data, start, stop, 0)

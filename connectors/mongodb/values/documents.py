@@ -161,10 +161,10 @@ class Documents:
 
     def update(self, description: bytes, changes: FieldChanges | None) -> bytes:
         """Return the JSON text of an `updateDescription`. Raises as `quoted`."""
-        told = fields_of(description)
-        updated: bytes | None = told.get("updatedFields")
-        removed: list[str] = elements_of(told.get("removedFields"))
-        truncated = [(entry["field"], int(entry["newSize"])) for entry in elements_of(told.get("truncatedArrays"))]
+        parts = fields_of(description)
+        updated: bytes | None = parts.get("updatedFields")
+        removed: list[str] = elements_of(parts.get("removedFields"))
+        truncated = [(entry["field"], int(entry["newSize"])) for entry in elements_of(parts.get("truncatedArrays"))]
         if changes is not None:
             if updated is not None:
                 updated = encode_tree(changes.updated_fields(decode_tree(bytes(updated))))

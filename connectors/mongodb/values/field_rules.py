@@ -110,7 +110,7 @@ class FieldChanges:
 
 
 def _apply_to_paths(fields: Document, rule: _Rule) -> None:
-    """One rule on fields whose names are paths: for a rename the path itself decides alone; else paths below it and above it.
+    """Apply one rule to fields whose names are paths: for a rename the path itself decides alone; else paths below it and above it.
 
     A rename changes only the first path above it, as in the reference; there an exclusion does so too, which shows the excluded values of
     further elements of an array.
@@ -142,7 +142,7 @@ def _apply_to_paths(fields: Document, rule: _Rule) -> None:
 
 
 def _without_indexes(name: str) -> tuple[str, ...]:
-    """The parts of a dotted name without the array indexes; with them when two follow one another (an array of arrays), and a name that
+    """Return a dotted name's parts without the array indexes; with them when two follow one another (an array of arrays), and a name that
     is a number stays."""
     parts = tuple(name.split("."))
     if len(parts) == 1 or any(one.isdecimal() and two.isdecimal() for one, two in pairwise(parts)):

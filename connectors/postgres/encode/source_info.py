@@ -49,7 +49,7 @@ class SourceBlock:
         database: the captured database.
         schema: the table's schema.
         table: the table's name.
-        nulls_as_defaults: as of `JsonEncoding`. Debezium leaves `snapshot` of a streamed event null, which shows as its default.
+        nulls_as_defaults: as in `JsonEncoding`. Debezium leaves `snapshot` of a streamed event null, which shows as its default.
     """
 
     def __init__(self, version: str, name: str, database: str, schema: str, table: str, *, nulls_as_defaults: bool = True) -> None:
@@ -93,7 +93,7 @@ class SourceBlock:
             marker: first, true, last …
             ts_us: when the snapshot was taken, microseconds since 1970.
             lsn: the position from which streaming continues.
-            last_commit_lsn: as of `transaction`, for a snapshot that interrupts a stream.
+            last_commit_lsn: as in `transaction`, for a snapshot that interrupts a stream.
         """
         return self.transaction(ts_us, tx_id, last_commit_lsn, marker=marker, xmin=xmin)(lsn)
 
@@ -102,8 +102,8 @@ class SourceBlock:
 
         Args:
             now_ns: nanoseconds since 1970.
-            last_commit_lsn: as of `transaction`.
-            lsn: of the stream's last event.
+            last_commit_lsn: as in `transaction`.
+            lsn: the position of the stream's last event.
         """
         sequence = ",".join("null" if known is None else f'\\"{known}\\"' for known in (last_commit_lsn, lsn))
         return (

@@ -188,7 +188,7 @@ class PostgresEncoder(TableEncoder):
 
         Args:
             message: the whole message.
-            position: of the byte after the relation's id, the kind of the tuple.
+            position: index of the byte after the relation's id, the kind of the tuple.
             source: JSON text of the source block.
             tail: the payload's end.
 
@@ -295,7 +295,7 @@ class FillingEncoder(PostgresEncoder):
     """Encoder that fills in values which a row of the stream lacks. Rows of snapshots and deleted rows are left as they are.
 
     Attributes:
-        fill: asked for the texts of each new row in which some are missing.
+        fill: returns the texts of each new row in which some are missing.
     """
 
     fill: Fill
@@ -305,7 +305,7 @@ class FillingEncoder(PostgresEncoder):
         self.fill = fill
 
     def insert(self, message: bytes, position: int, source: bytes, tail: bytes) -> Encoded:
-        """As `PostgresEncoder.insert`; raises what `fill` raises."""
+        """Encode as `PostgresEncoder.insert`; raises what `fill` raises."""
         texts = self.fill(self._select(read_tuple(message, position + 1, self._width)[0]))
         if texts is None:
             return super().insert(message, position, source, tail)
@@ -313,7 +313,7 @@ class FillingEncoder(PostgresEncoder):
         return key, self.value(None, row, source, tail)
 
     def update(self, message: bytes, position: int, source: bytes, tail: bytes) -> tuple[bytes | None, bytes, bytes | None]:
-        """As `PostgresEncoder.update`; raises what `fill` raises."""
+        """Encode as `PostgresEncoder.update`; raises what `fill` raises."""
         if message[position] == _NEW:
             return (*self.insert(message, position, source, tail), None)
         return super().update(message, position, source, tail)

@@ -109,8 +109,8 @@ class PostgresOffset:
 
 
 def acknowledged_lsn(stored: SourceOffset) -> int | None:
-    """Up to where the server may discard once the offsets topic holds this: the last whole transaction, never a part of one. None for a
-    snapshot's."""
+    """Return the position up to which the server may discard, once the offsets topic holds this: the last whole transaction, never a part
+    of one. None for a snapshot's."""
     found = whole_number(stored, "lsn_commit")
     return whole_number(stored, "lsn_proc") if found is None else found
 

@@ -65,12 +65,12 @@ class StreamPosition:
     """The stream sets `lsn` and `events` for every event, the rest follows the transactions' messages.
 
     Args:
-        stored: from where the stream was started.
+        stored: the offset from which the stream was started.
         read_xmin: the slot's, asked at the begin of each transaction.
 
     Attributes:
-        number: of the present transaction, counted from the stream's start.
-        xid, commit_us, origin: of the present or last transaction.
+        number: the number of the present transaction, counted from the stream's start.
+        xid, commit_us, origin: facts of the present or last transaction.
         last_commit: the end of the last whole transaction.
         lsn, events: position of the last event of the transaction, and how many there were at this position.
         inside: whether a transaction is being sent.

@@ -48,7 +48,7 @@ class ServerState:
 
 
 def read_server_state(connection: Connection, slot: str, publication: str) -> ServerState:
-    """The server, the slot and the publication. Raises ServerError."""
+    """Read the state of the server, the slot and the publication. Raises ServerError."""
     status = "wal_status = 'lost'" if connection.server_version >= 130000 else "false"
     (row,) = connection.query(
         "SELECT current_setting('wal_level'), "
@@ -82,8 +82,11 @@ def read_server_state(connection: Connection, slot: str, publication: str) -> Se
 
 
 def read_table_ids(connection: Connection) -> list[tuple[TableId, bool]]:
-    """Every table outside of the system's schemas, partitioned ones and partitions included, and whether the user may read it. Raises
-    ServerError."""
+    """Read every table outside of the system's schemas, partitioned ones and partitions included, and whether the user may read it.
+
+    Raises:
+        ServerError: the server refuses, or the connection is gone.
+    """
     rows = connection.query(
         "SELECT n.nspname, c.relname, has_schema_privilege(n.oid, 'USAGE') AND (has_table_privilege(c.oid, 'SELECT') "
         "OR has_any_column_privilege(c.oid, 'SELECT')) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "

@@ -48,9 +48,9 @@ class Connection:
     """An open connection.
 
     Args:
-        settings: where to.
+        settings: where to connect.
         application: what the server's `pg_stat_activity` shows.
-        should_stop: asked while waiting.
+        should_stop: called while waiting; whether to give up.
         query_seconds: how long a statement may take before the server is asked to give it up, and how long a COPY may wait for data; None
             is for ever.
         cancel_seconds: how long the server may take to answer that request, and then to give the statement up.
@@ -191,7 +191,7 @@ class Connection:
         return rows
 
     def _results(self, while_waiting: Callable[[], None] | None = None) -> list[pq.abc.PGresult]:
-        """All that the server answers to the present command. Raises the first failure as ServerError, and Stopped."""
+        """Return all that the server answers to the present command. Raises the first failure as ServerError, and Stopped."""
         results: list[pq.abc.PGresult] = []
         failure: ServerError | None = None
         while (result := self._next_result(while_waiting)) is not None:

@@ -67,7 +67,7 @@ def connection_problem(config: Mapping[str, str | None]) -> str | None:
 
 
 def _driver_text(error: ServerError, settings: ConnectionSettings) -> str:
-    """pgjdbc's sentences, which Debezium shows, for what libpq found."""
+    """Return pgjdbc's sentence, which Debezium shows, for what libpq found."""
     if error.message.startswith("FATAL:"):
         return error.message
     if "Connection refused" in error.message:

@@ -49,7 +49,7 @@ def ensure_publication(
 
     Args:
         tables: the captured ones, for `filtered`.
-        options: from `options_sql`.
+        options: what `options_sql` returns.
 
     Returns:
         What it held before; None when it was not there, or does not follow the filters.

@@ -123,7 +123,7 @@ class ExportedSnapshot:
     """A consistent snapshot of the database, exported by a replication connection.
 
     Attributes:
-        name: for SET TRANSACTION SNAPSHOT; valid until `connection` runs another command or closes.
+        name: the name for SET TRANSACTION SNAPSHOT; valid until `connection` runs another command or closes.
         lsn: the consistent point: the snapshot holds every transaction that committed before it, and none after it.
         connection: the replication connection that keeps it.
     """
@@ -252,7 +252,7 @@ def export_temporary_snapshot(
     """Return the snapshot of a temporary slot, for a snapshot while the lasting slot exists; None when the server has no room for one.
 
     Args:
-        observer: as of `create_slot`.
+        observer: as in `create_slot`.
 
     Raises:
         RetriableError: the connection failed.

@@ -93,7 +93,7 @@ class PostgresChunks:
         streamed: transactions that the stream has shown lately (32-bit numbers).
 
     Attributes:
-        structure: of the rows that were read last; None before the first.
+        structure: the structure of the rows that were read last; None before the first.
     """
 
     accepts_surrogate_keys = True
@@ -348,8 +348,10 @@ def read_sizes(connection: Connection, tables: Sequence[TableId]) -> dict[TableI
 
 
 def ordered(tables: Sequence[TableId], sizes: Mapping[TableId, TableSize], order: str) -> list[TableId]:
-    """Tables by `snapshot.tables.order.by.row.count`, as far as there are statistics. (Debezium's connector for PostgreSQL accepts
-    the property and ignores it.)"""
+    """Order tables by `snapshot.tables.order.by.row.count`, as far as there are statistics.
+
+    Debezium's connector for PostgreSQL accepts the property and ignores it.
+    """
     return by_rows(tables, {table: size.rows for table, size in sizes.items() if size.is_known}, order)
 
 

@@ -145,7 +145,7 @@ class SnapshotLifecycle:
         """Begin step 3: the stream is where it has to be; what is left is read now.
 
         Args:
-            position: of the last batch.
+            position: the offset of the last batch.
             quiet: the stream's position, as far as it is known.
 
         Returns:

@@ -71,7 +71,7 @@ class CopyRows:
         connection.start_copy(f"COPY (SELECT {columns} FROM {name}{where}) TO STDOUT")
 
     def read(self) -> list[bytes] | None:
-        """Up to a batch's bounds; fewer when the server is slower than we are."""
+        """Read rows up to a batch's bounds; fewer when the server is slower than we are."""
         if self._done:
             return None
         try:

@@ -42,7 +42,7 @@ class SnapshotRequest:
     """What is to be read, and when.
 
     Attributes:
-        tables: in order.
+        tables: the tables in the order of reading.
         captured: all that are captured, for notifications.
         exported: name of an exported snapshot to import, None for the transaction's own.
         lsn: where streaming continues afterwards, not after the snapshot; None when nothing follows: the present position.

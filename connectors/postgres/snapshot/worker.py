@@ -37,14 +37,14 @@ def describe(table: TableId, where: str, statement: str | None) -> dict[str, Any
 
 
 class _Source:
-    def __init__(self, told: Mapping[str, Any]) -> None:
-        self._config = parse_config(told["config"])
-        encoding = replace(JsonEncoding(**told["encoding"]), key_schemas=False, value_schemas=False)
+    def __init__(self, received: Mapping[str, Any]) -> None:
+        self._config = parse_config(received["config"])
+        encoding = replace(JsonEncoding(**received["encoding"]), key_schemas=False, value_schemas=False)
         self._factory = TableFactory(self._config, encoding, ())
-        self._consistent = ConsistentSnapshot(**told["snapshot"])
+        self._consistent = ConsistentSnapshot(**received["snapshot"])
         self._tables: dict[TableId, CapturedTable] = {}
         try:
-            self._connection = _connect(self._config, told["exported"])
+            self._connection = _connect(self._config, received["exported"])
         except ServerError as error:
             raise self._translated(error, "A process cannot begin to read the snapshot") from None
 

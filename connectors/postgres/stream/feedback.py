@@ -21,7 +21,7 @@ class Silence:
     can take minutes. A lost connection therefore doubles the time for the next ones, up to `MAX_SECONDS`, until there is a record again.
 
     Args:
-        seconds: to begin with; 0 is for ever.
+        seconds: the limit at first; 0 is for ever.
     """
 
     MAX_SECONDS = 3600.0
@@ -42,14 +42,14 @@ class Feedback:
     """Answers the server in time. What it may discard is what was acknowledged, never what was merely read.
 
     Args:
-        connection: in COPY both ways.
+        connection: a connection in COPY both ways.
         position: how far the stream is.
         seconds: how often the server receives a status.
         silence: how long it may say nothing; None is for ever.
         clock: monotonic seconds, for the silence.
 
     Attributes:
-        seconds: as given.
+        seconds: how often the server receives a status.
         looked_through: up to where the server says it has looked, outside of transactions; 0 before it says so.
     """
 

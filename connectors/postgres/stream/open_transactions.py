@@ -51,7 +51,7 @@ class OpenTransaction:
 
     Attributes:
         first_lsn: where its first segment begins.
-        written: bytes in the file.
+        written: number of bytes in the file.
         aborted: numbers of sub-transactions that were rolled back, as the messages hold them, and how much there was when each of them was:
             what lies between its first message and that point is its own, or of a sub-transaction inside of it.
     """
@@ -138,9 +138,9 @@ class SegmentedMessages:
     """Messages of a connection with protocol version 2 as those of version 1. Owned by the stream's thread.
 
     Args:
-        get: of the connection.
+        get: returns the connection's next message.
         memory_bytes: how much all open transactions may hold in memory, before one goes to a file.
-        directory: of the files; None is the system's for temporary ones.
+        directory: where the files are; None for the system's temporary directory.
         sends_empty: whether the server sends begin and commit of a transaction of which it sends nothing else (before version 15).
 
     Attributes:
@@ -164,7 +164,7 @@ class SegmentedMessages:
         return len(self._open), self._in_memory, sum(found.written for found in self._open.values())
 
     def get(self, asynchronous: int = 1) -> tuple[int, memoryview | bytes]:
-        """As the connection's own; after many messages that were kept it says that there is none, so that the stream looks at the clock.
+        """Return the next message. After many that were kept, say that there is none, so that the stream looks at the clock.
 
         Raises:
             FatalTaskError: a transaction cannot be kept.
@@ -202,7 +202,7 @@ class SegmentedMessages:
         self._in_memory = 0
 
     def _boundary(self, kind: int, message: bytes) -> bytes | None:
-        """Returns the first message of a transaction that committed."""
+        """Return the first message of a transaction that committed."""
         if kind == STREAM_START:
             xid = pgoutput.decode_stream_start(message)
             self._segment = self._open.setdefault(xid, OpenTransaction(xid, _LSN.unpack_from(message, 1)[0]))
@@ -227,7 +227,7 @@ class SegmentedMessages:
         return found
 
     def _committed(self, transaction: OpenTransaction, commit: bytes) -> Iterator[bytes]:
-        """A transaction's messages between its begin and its commit, as version 1 sends them."""
+        """Yield a transaction's messages between its begin and its commit, as version 1 sends them."""
         messages = transaction.replay()
         head: list[bytes] = []
         lsn = 0

@@ -91,7 +91,7 @@ SETTLING_SECONDS = 0.2
 
 
 def is_changed(relation: Relation, before: Sequence[PgColumn]) -> bool:
-    """Whether the server sends a column that was not there before, in a snapshot or the stream. One less may be a generated column, or
+    """Return whether the server sends a column that was not there before. One less may be a generated column, or
     one that the publication leaves out."""
     present = {(column.name, column.type_oid, column.modifier) for column in relation.columns}
     return not present <= {(column.name, column.type_oid, column.typmod) for column in before}
@@ -103,7 +103,7 @@ class StreamOpener:
     Args:
         services: signals, incremental snapshots and the like.
         general: returns the task's open connection, which is replaced after a reconnect.
-        general_anew: opens it again, after the server closed it.
+        reopen_general: opens it again, after the server closed it.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class StreamOpener:
         metrics: StreamingMetrics,
         *,
         general: Callable[[], Connection],
-        general_anew: Callable[[], Connection],
+        reopen_general: Callable[[], Connection],
         should_stop: Callable[[], bool],
     ) -> None:
         self._config = config
@@ -123,7 +123,7 @@ class StreamOpener:
         self._services = services
         self._metrics = metrics
         self._general = general
-        self._general_anew = general_anew
+        self._reopen_general = reopen_general
         self._should_stop = should_stop
         self._silence = Silence(config.seconds("connection.silence.timeout.ms"))
         seconds = config.seconds("xmin.fetch.interval.ms")
@@ -204,7 +204,7 @@ class StreamOpener:
             if error.sqlstate[:2] not in ("08", "57"):
                 raise
             # the idle connection was cut, by a firewall or an administrator
-            table = _structure(self._general_anew(), relation, id_)
+            table = _structure(self._reopen_general(), relation, id_)
         return self._factory.build(table, known, streamed=True)
 
 

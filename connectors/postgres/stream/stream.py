@@ -129,7 +129,7 @@ class ChangeStream:
 
     Args:
         connection: on which START_REPLICATION has been answered.
-        stored: from where the stream was started.
+        stored: the offset from which the stream was started.
         resolve: looks up tables.
         messages: encodes logical messages, None to leave them out.
         skipped: operations of `skipped.operations`.
@@ -386,7 +386,7 @@ class ChangeStream:
                 if self._commit(pgoutput.decode_commit(message)):
                     last = position.end()
             elif kind == 0x52:
-                self._tables.tell(message)
+                self._tables.on_relation(message)
             elif kind == 0x4F:
                 origin = pgoutput.decode_origin(message)
                 position.origin = (origin.name, origin.lsn)
@@ -417,7 +417,7 @@ class ChangeStream:
                 self._pending.add(row)
 
     def _commit(self, commit: pgoutput.Commit) -> bool:
-        """Returns whether a record was made of it."""
+        """End a transaction. Returns whether a record was made of it."""
         position = self._position
         is_news = position.commit(commit)
         self._metrics.transactions += 1

@@ -210,7 +210,7 @@ class StreamTables:
         self._on_structure = on_structure
         self.known: dict[bytes, TableStream | None] = {}
 
-    def tell(self, message: bytes) -> None:
+    def on_relation(self, message: bytes) -> None:
         """Read a RELATION message without its head. Raises ConnectError."""
         relation = pgoutput.decode_relation(message)
         number = message[26:30]

@@ -31,10 +31,10 @@ class PgColumn:
         typmod: `pg_attribute.atttypmod`, -1 for none.
         nullable: whether the column itself has no NOT NULL.
         default: `pg_get_expr(adbin, adrelid)`; None without, and for generated columns.
-        enum_labels: in sort order, of the enum or of the enum at the root of a domain.
-        base_types: of a domain: its chain, nearest first.
+        enum_labels: labels in sort order, of the enum or of the enum at the root of a domain.
+        base_types: a domain's chain of types, nearest first.
         comment: `col_description`.
-        element: of an array, or of a domain over one: the type of its elements.
+        element: the type of the elements of an array, or of a domain over one.
     """
 
     name: str
@@ -103,12 +103,12 @@ class ValueOptions:
 
 
 def _digits(text: str) -> int:
-    """`money.fraction.digits`; a text that is no number stands for the default, as in Debezium."""
+    """Parse `money.fraction.digits`; a text that is no number stands for the default, as in Debezium."""
     return int(text) if text.strip().isdigit() else 2
 
 
 def _mode(config: Mapping[str, str], name: str, *values: str) -> str:
-    """One of the values; the first is the default."""
+    """Return one of the values; the first is the default."""
     value = config.get(name, values[0]).strip().lower()
     if value not in values:
         raise ConfigError(f"{name}={value} is not supported; choose one of {', '.join(values)}")
@@ -122,7 +122,7 @@ class RootType:
     Attributes:
         name: `pg_type.typname`.
         typmod: the first one given on the way, -1 for none.
-        element: of an array.
+        element: the type of an array's elements.
     """
 
     name: str

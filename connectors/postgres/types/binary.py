@@ -14,7 +14,7 @@ from connectors.postgres.types.base import Family, RootType, ValueOptions
 
 
 def bytea(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
-    """`bytea_output` hex to what the mode wants."""
+    """Make the plan of bytea, from `bytea_output` hex to what the mode wants."""
     written = _written(options.binary_mode)
     helper = f"bytea_{options.binary_mode.replace('-', '_')}"
     return ColumnPlan(
@@ -30,7 +30,7 @@ def bytea(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
 
 @cache
 def _written(mode: str) -> Callable[[str], str]:
-    """One function a mode, since the columns of a table share its name."""
+    """Return one function for each mode, since the columns of a table share its name."""
     text_of = TEXT_OF_BYTES[mode]
 
     def written(text: str) -> str:
@@ -47,7 +47,7 @@ def bytes_of_hex(text: str) -> bytes:
 
 
 def _placeholder(options: ValueOptions) -> str:
-    """The reference has none in the base64 modes, and gives the text itself as hex (pg_toasted_types*.json)."""
+    """Return the placeholder. The reference has none in the base64 modes, and gives the text itself as hex (pg_toasted_types*.json)."""
     match options.binary_mode:
         case "bytes":
             return f'"{base64_of_bytes(placeholder_bytes(options.placeholder))}"'
@@ -62,7 +62,7 @@ def placeholder_bytes(placeholder: str) -> bytes:
 
 
 def unknown(name: str, text_form: Callable[[str], str], options: ValueOptions) -> ColumnPlan:
-    """A type that events leave out unless `include.unknown.datatypes` is set: its text form as binary."""
+    """Make the plan of a type that events leave out unless `include.unknown.datatypes` is set: its text form as binary."""
     text_of = TEXT_OF_BYTES[options.binary_mode]
     return ColumnPlan(
         name,
@@ -77,20 +77,20 @@ UNBOUNDED = 2_147_483_647
 
 
 def bits(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
-    """bit(1) and varbit(1) are booleans, longer ones bytes."""
+    """Make the plan of bits: bit(1) and varbit(1) are booleans, longer ones bytes."""
     if root.typmod == 1:
         return ColumnPlan(name, BOOLEAN, lambda text: "true" if bytes_of_bits(text) else "false", fallback="false")
     return ColumnPlan(name, bits_schema(root), lambda text: f'"{base64_of_bytes(bytes_of_bits(text))}"')
 
 
 def bits_schema(root: RootType) -> Schema:
-    """`io.debezium.data.Bits` with the column's length in bits."""
+    """Return the schema `io.debezium.data.Bits` with the column's length in bits."""
     length = root.typmod if root.typmod > 0 else UNBOUNDED
     return Schema(Type.BYTES, name="io.debezium.data.Bits", version=1, parameters=(("length", str(length)),))
 
 
 def bytes_of_bits(text: str) -> bytes:
-    """Little-endian, up to the highest bit that is set: `101` → 05, `0` → empty."""
+    """Return the bits as bytes, little-endian, up to the highest bit that is set: `101` → 05, `0` → empty."""
     try:
         value = int(text or "0", 2)
     except ValueError:
@@ -99,7 +99,7 @@ def bytes_of_bits(text: str) -> bytes:
 
 
 def bits_array(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
-    """bit(n)[]: the reference gives the column the schema of one value and never a value (pg_types_odd_arrays.json)."""
+    """Make the plan of bit(n)[]: the reference gives the column the schema of one value and never a value (pg_types_odd_arrays.json)."""
     length = RootType("bit", root.typmod)
     return ColumnPlan(name, BOOLEAN if root.typmod == 1 else bits_schema(length), _no_form)
 

@@ -43,10 +43,10 @@ class Nested(str):
 
 
 def array_plan(name: str, type_name: str, element: ColumnPlan, options: ValueOptions) -> ColumnPlan:
-    """A column of an array type.
+    """Make the plan of a column of an array type.
 
     Args:
-        type_name: of the elements, as `pg_type.typname`.
+        type_name: the elements' type, as `pg_type.typname`.
         element: the plan of one element.
     """
     required = type_name in _REQUIRED_ELEMENTS or element.schema.name == "io.debezium.data.Enum"
@@ -71,7 +71,10 @@ def _converter(one: Convert | None, *, texts: bool = False, mark: str = ",") -> 
 
 
 def _element(item: str | None, one: Convert | None, texts: bool) -> str:
-    """An element's JSON text. One without a form is null, as in the reference; an inner array keeps its text where the schema takes one."""
+    """Return an element's JSON text.
+
+    An element without a form is null, as in the reference; an inner array keeps its text where the schema allows one.
+    """
     if item is None:
         return "null"
     if isinstance(item, Nested):
@@ -85,7 +88,7 @@ def _element(item: str | None, one: Convert | None, texts: bool) -> str:
 
 
 def _without_full_days(type_name: str, one: Convert | None) -> Convert | None:
-    """`24:00:00` inside an array passes through a clock, where it is midnight."""
+    """Return a conversion for which `24:00:00` is midnight: inside an array it passes through a clock."""
     if type_name != "time" or one is None:
         return one
     return lambda text: one("00:00:00" if text == _FULL_DAY else text)
@@ -140,7 +143,7 @@ def _placeholder(type_name: str, options: ValueOptions) -> str:
 
 
 def array_of_unknown(name: str, type_name: str, element: ColumnPlan) -> ColumnPlan:
-    """An array of a type that is not known, where those are wanted: each element as binary."""
+    """Make the plan of an array of an unknown type, where those are wanted: each element as binary."""
     convert = _converter(element.convert, mark=";" if type_name == "box" else ",")
     return replace(element, name=name, schema=array(element.schema), convert=convert, fallback="[]", placeholder="null")
 
@@ -258,7 +261,7 @@ def length_and_scale(root: RootType, *, streamed: bool) -> tuple[int | None, int
 
 
 def shown_type_name(column: PgColumn, *, streamed: bool) -> str:
-    """`int4` is `serial` where the driver reads the catalog and finds a sequence for it."""
+    """Return the type's name as the driver shows it: `int4` is `serial` where it reads the catalog and finds a sequence for it."""
     if not streamed and column.default and column.default != IDENTITY_DEFAULT and "nextval(" in column.default:
         return _SERIALS.get(column.type_name, column.type_name)
     return column.type_name

@@ -19,7 +19,7 @@ _HAS_SRID = 0x20000000
 
 
 def point(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
-    """`(x,y)` and its WKB."""
+    """Make the plan of point: `(x,y)` and its WKB."""
     return ColumnPlan(name, POINT, _point_object, fallback=_point_object("(0,0)"))
 
 
@@ -41,7 +41,7 @@ def _postgis(kind: str, *, optional: bool) -> Family:
 
 
 def _spatial_object(text: str) -> str:
-    """Hex EWKB, whose SRID is shown separately as well."""
+    """Return the object of a hex EWKB, whose SRID is shown separately as well."""
     data = bytes.fromhex(text)
     if len(data) < 9:
         raise Unrepresentable("a PostGIS value is shorter than the head of its EWKB form")
@@ -77,17 +77,17 @@ _SPARSE = re.compile(r"\{([^{}]*)\}/(\d+)").fullmatch
 
 
 def vector(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
-    """`[1,2.5]` as doubles."""
+    """Make the plan of vector: `[1,2.5]` as doubles."""
     return ColumnPlan(name, DOUBLE_VECTOR, lambda text: f"[{','.join(double_text(float(part)) for part in _items(text))}]", fallback="[]")
 
 
 def halfvec(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
-    """`[1,2.5]` as floats."""
+    """Make the plan of halfvec: `[1,2.5]` as floats."""
     return ColumnPlan(name, FLOAT_VECTOR, lambda text: f"[{','.join(float_text(float(part)) for part in _items(text))}]", fallback="[]")
 
 
 def sparsevec(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
-    """`{1:1.5,3:2}/5`."""
+    """Make the plan of sparsevec: `{1:1.5,3:2}/5`."""
     return ColumnPlan(name, SPARSE_VECTOR, _sparse_object, fallback='{"dimensions":0,"vector":[]}')
 
 
@@ -98,7 +98,7 @@ def _items(text: str) -> list[str]:
 
 
 def _sparse_object(text: str) -> str:
-    """A map whose keys are no strings is an array of pairs in JSON (JsonConverter.java)."""
+    """Return the object of a sparse vector; a map whose keys are no strings is an array of pairs in JSON (`JsonConverter`)."""
     found = _SPARSE(text)
     if found is None:
         raise Unrepresentable(f"{text!r} is not a sparse vector")

@@ -34,7 +34,7 @@ def _integer(schema: Schema) -> Family:
 
 
 def boolean(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
-    """`t` and `f`."""
+    """Make the plan of booleans, `t` and `f`."""
     return ColumnPlan(name, BOOLEAN, _boolean, "BOOLEANS[$]", helpers={"BOOLEANS": _BOOLEANS}, fallback="false")
 
 
@@ -69,7 +69,7 @@ def float4(text: str) -> str:
 
 
 def numeric(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
-    """numeric(p,s), numeric(p) and numeric, by `decimal.handling.mode`."""
+    """Make the plan of numeric(p,s), numeric(p) and numeric, by `decimal.handling.mode`."""
     if options.decimal_mode == "string":
         return ColumnPlan(
             name, STRING, lambda text: f'"{_SPECIAL.get(text, text)}"', placeholder=quote(options.placeholder), fallback='"0"'
@@ -135,7 +135,7 @@ _AMOUNT = re.compile(r"\d[\d.,'’\s\u00a0\u202f]*")
 
 
 def money(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
-    """By `decimal.handling.mode`, in precise mode with `money.fraction.digits`."""
+    """Make the plan of money by `decimal.handling.mode`, in precise mode with `money.fraction.digits`."""
     zero = Decimal(0).scaleb(-options.money_digits)
     match options.decimal_mode:
         case "string":
@@ -156,7 +156,7 @@ def money(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
 
 
 def amount_of(text: str) -> Decimal:
-    """`$1,234.56`, `-$1,234.56`, `($1.00)`, `1.234,56 €`, `¥1,235`.
+    """Return the number in `$1,234.56`, `-$1,234.56`, `($1.00)`, `1.234,56 €`, `¥1,235`.
 
     The last mark is the decimal one unless it stands before exactly three digits and no other kind of mark came before it.
     """

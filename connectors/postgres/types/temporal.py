@@ -100,7 +100,7 @@ def micros_of_time(text: str) -> int:
 
 
 def time(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
-    """Milliseconds, microseconds or nanoseconds of the day."""
+    """Make the plan of time: milliseconds, microseconds or nanoseconds of the day."""
     mode = options.time_mode
     if mode == "nanoseconds":
         return ColumnPlan(
@@ -127,14 +127,17 @@ def time(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
 
 
 def timetz(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
-    """A time of day in UTC, as text."""
+    """Make the plan of timetz: a time of day in UTC, as text."""
     return ColumnPlan(
         name, _schema(Type.STRING, "io.debezium.time.ZonedTime"), lambda text: f'"{zoned_time(text)}"', fallback='"00:00:00Z"'
     )
 
 
 def zoned_time(text: str) -> str:
-    """`11:51:30.123Z`: shifted to UTC, round the clock, as many fractional digits as are needed. Raises ValueError."""
+    """Return a time such as `11:51:30.123Z`.
+
+    Shifted to UTC, round the clock, as many fractional digits as are needed. Raises ValueError.
+    """
     match = _match(_FULL_TIMETZ, text)
     seconds, micros = divmod((_micros_of_day(match) - _offset_micros(match)) % _DAY_MICROS, 1_000_000)
     fraction = f".{micros:06}".rstrip("0").rstrip(".")
@@ -161,12 +164,12 @@ def millis_of_timestamp(text: str) -> int:
 
 
 def wide_micros_of_timestamp(text: str) -> int:
-    """As `micros_of_timestamp`, without the limits of 64 bits. Raises ValueError."""
+    """Convert as `micros_of_timestamp`, without the limits of 64 bits. Raises ValueError."""
     return TIMESTAMP_INFINITY_MICROS[text] if text in TIMESTAMP_INFINITY_MICROS else _exact_micros(text)
 
 
 def nanos_of_timestamp(text: str) -> int:
-    """Nanoseconds since 1970-01-01 00:00.
+    """Return the nanoseconds since 1970-01-01 00:00.
 
     The sentinels are the ends of 64 bits. Raises ValueError, also for times outside of that range.
     """
@@ -184,7 +187,7 @@ def _exact_micros(text: str) -> int:
 
 
 def timestamp(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
-    """Milliseconds, microseconds or nanoseconds since 1970-01-01 00:00, in no zone."""
+    """Make the plan of timestamp: milliseconds, microseconds or nanoseconds since 1970-01-01 00:00, in no zone."""
     mode = options.time_mode
     if mode == "nanoseconds":
         return ColumnPlan(
@@ -211,7 +214,7 @@ def timestamp(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
 
 
 def timestamptz(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
-    """A point in time as text in UTC, with as many fractional digits as the type has."""
+    """Make the plan of timestamptz: text in UTC, with as many fractional digits as the type has."""
     precision = root.typmod if 0 <= root.typmod <= 6 else 6
     zeros = "." + "0" * precision if precision else ""
     whole = f"f'{{$[:10]}}T{{$[11:19]}}{zeros}Z' if $[19:] == '+00' else "
@@ -231,7 +234,7 @@ def timestamptz(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
 
 @cache
 def _zoned(precision: int) -> Callable[[str], str]:
-    """One function a precision, since the columns of a table share its name."""
+    """Return one function for each precision, since the columns of a table share its name."""
 
     def zoned(text: str) -> str:
         return zoned_timestamp(text, precision)
@@ -240,7 +243,10 @@ def _zoned(precision: int) -> Callable[[str], str]:
 
 
 def zoned_timestamp(text: str, precision: int) -> str:
-    """`2016-11-04T11:51:30.123456Z`; the sentinels stay words; years outside of 0 to 9999 carry a sign. Raises ValueError."""
+    """Return a text such as `2016-11-04T11:51:30.123456Z`.
+
+    Sentinels stay words; years outside of 0 to 9999 carry a sign. Raises ValueError.
+    """
     if len(text) > 22 and text[10] == " " and text[-3:] == "+00" and text[19] == "." and len(text) <= 29:
         return f"{text[:10]}T{text[11:19]}.{text[20:-3]:0<{precision}}Z"
     if text in TIMESTAMP_INFINITY_MICROS:
@@ -285,14 +291,14 @@ class Parts(NamedTuple):
 
 
 def interval(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
-    """Microseconds, or an ISO text, by `interval.handling.mode`."""
+    """Make the plan of interval: microseconds, or an ISO text, by `interval.handling.mode`."""
     if options.interval_mode == "string":
         return ColumnPlan(name, ISO_INTERVAL, lambda text: f'"{iso_text(text)}"', fallback='"P0Y0M0DT0H0M0S"')
     return ColumnPlan(name, MICRO_DURATION, lambda text: str(micros_of_interval(text)), fallback="0")
 
 
 def parts_of(text: str) -> Parts:
-    """`-1 years -2 mons +3 days -04:05:06.789`. Raises ValueError, also for the infinities of PostgreSQL 17."""
+    """Parse `-1 years -2 mons +3 days -04:05:06.789`. Raises ValueError, also for the infinities of PostgreSQL 17."""
     found = _FORM(text)
     if found is None or not text:
         raise Unrepresentable(f"{text!r} is not an interval in the style postgres")
@@ -305,7 +311,7 @@ def parts_of(text: str) -> Parts:
 
 
 def micros_of_interval(text: str) -> int:
-    """Microseconds, a month being a twelfth of 365.25 days; computed in doubles and cut to 64 bits as Java does."""
+    """Return the microseconds, a month being a twelfth of 365.25 days; computed in doubles and cut to 64 bits as Java does."""
     part = parts_of(text)
     days = (part.years * 12 + part.months) * _DAYS_PER_MONTH + part.days
     seconds = ((days * 24 + part.hours) * 60 + part.minutes) * 60 + part.seconds
@@ -313,7 +319,7 @@ def micros_of_interval(text: str) -> int:
 
 
 def iso_text(text: str) -> str:
-    """`P1Y2M3DT4H5M6.78S`: every part, trailing zeros of the seconds removed."""
+    """Return a text such as `P1Y2M3DT4H5M6.78S`: every part, trailing zeros of the seconds removed."""
     part = parts_of(text)
     exact = Decimal(repr(part.seconds)).quantize(_NANO, ROUND_DOWN)
     seconds = f"{exact.normalize():f}" if exact else "0"
@@ -329,7 +335,7 @@ _SNAPSHOT_INFINITE_DATES = {"infinity": "+292278994-08-16Z", "-infinity": "+2922
 
 
 def date_as_iso(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
-    """`2016-11-04Z`."""
+    """Make the plan of dates such as `2016-11-04Z`."""
     return ColumnPlan(
         name,
         _iso_schema("IsoDate"),
@@ -344,12 +350,12 @@ def date_as_iso(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
 
 
 def time_as_iso(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
-    """`13:51:30.123Z`."""
+    """Make the plan of times such as `13:51:30.123Z`."""
     return ColumnPlan(name, _iso_schema("IsoTime"), lambda text: f'"{iso_time(micros_of_time(text))}"', fallback='"00:00:00Z"')
 
 
 def timestamp_as_iso(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
-    """`2016-11-04T13:51:30.123456Z`."""
+    """Make the plan of timestamps such as `2016-11-04T13:51:30.123456Z`."""
     return ColumnPlan(
         name,
         _iso_schema("IsoTimestamp"),

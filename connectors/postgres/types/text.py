@@ -36,9 +36,9 @@ def _symbols(schema: Schema) -> Family:
 
 
 def name_type(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
-    """PostgreSQL's `name`. The reference decodes it in snapshots only and streams null instead (pg_types.json); so do we where the column
-    may be null. Where it may not, the reference streams an empty string, which would make keys equal: there we give the value.
-    With `include.unknown.datatypes` it decodes the type in streams too.
+    """Make the plan of `name`. The reference decodes it in snapshots only and streams null instead (pg_types.json); so do we where the
+    column may be null. Where it may not, the reference streams an empty string, which would make keys equal: there we give the value. With
+    `include.unknown.datatypes` it decodes the type in streams too.
     """
     return ColumnPlan(
         name, STRING, quote, textual=True, placeholder=quote(options.placeholder), missing_in_stream=not options.include_unknown
@@ -46,7 +46,7 @@ def name_type(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
 
 
 def enum(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
-    """A label; the schema lists all of them."""
+    """Make the plan of an enum: a label; the schema lists all of them."""
     schema = Schema(Type.STRING, name="io.debezium.data.Enum", version=1, parameters=(("allowed", ",".join(root.enum_labels)),))
     return ColumnPlan(name, schema, quote, textual=True, placeholder=quote(options.placeholder))
 
@@ -71,7 +71,7 @@ _HSTORE_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
 def hstore(name: str, root: RootType, options: ValueOptions) -> ColumnPlan:
-    """By `hstore.handling.mode`. A value that was not sent is a map of the placeholder to itself."""
+    """Make the plan of hstore by `hstore.handling.mode`. A value that was not sent is a map of the placeholder to itself."""
     unavailable = {options.placeholder: options.placeholder}
     if options.hstore_mode == "map":
         return ColumnPlan(
