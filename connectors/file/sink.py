@@ -1,8 +1,8 @@
 """FileStreamSink: values as lines of a text file (`connect/file`, `FileStreamSinkConnector.java`, `FileStreamSinkTask.java`).
 
-Each value is one line, as Java's `toString` shows it (`connect_py.data.java_text`); keys and headers are left out. Lines are appended with one
-write a batch, so several tasks may share a file. Before offsets are committed the file is synchronised to its disk, which Java leaves to
-the operating system. A batch that is delivered again after a crash is appended again: lines are at least once.
+Each value is one line, as Java's `toString` shows it (`connect_py.data.java_text`); keys and headers are left out. Lines are appended with
+one write a batch, so several tasks may share a file. Before offsets are committed the file is synchronised to its disk, which Java leaves
+to the operating system. A batch that is delivered again after a crash is appended again: lines are at least once.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
 """Compare one table with its source, while data flows.
 
-The table is read first, at one commit: digests of its rows go into an index. Then the source, a range of keys at a time; what the index does
-not have, or has otherwise, is only suspected: the sink follows the source by seconds. So the table is read again, and again, until the time
-is up. A key is settled as soon as the table shows any state that the source has been seen in since the suspicion arose, its absence among
-them; what never does, differs. Then both rows are read once more, to be shown. Memory holds a range of the source, a batch of the table, and
-the suspects (at most `Patience.suspects`).
+The table is read first, at one commit: digests of its rows go into an index. Then the source, a range of keys at a time; what the index
+does not have, or has otherwise, is only suspected: the sink follows the source by seconds. So the table is read again, and again, until the
+time is up. A key is settled as soon as the table shows any state that the source has been seen in since the suspicion arose, its absence
+among them; what never does, differs. Then both rows are read once more, to be shown. Memory holds a range of the source, a batch of the
+table, and the suspects (at most `Patience.suspects`).
 
 Of a table without a key, `KeylessComparison` asks which rows there are, and how often. Every event is a row of the table. What was read or
-inserted is there once more, what was deleted once less. An update brings the new row and leaves the old one, and the table does not say which
-that was: so, where there are updates, a row may be there too often, and all of them together as many times too often as there are updates.
-A row is settled as soon as the table has it as often as the source has been seen to have it since. The sum is right when it lies within what
-the source has been seen to have.
+inserted is there once more, what was deleted once less. An update brings the new row and leaves the old one, and the table does not say
+which that was: so, where there are updates, a row may be there too often, and all of them together as many times too often as there are
+updates. A row is settled as soon as the table has it as often as the source has been seen to have it since. The sum is right when it lies
+within what the source has been seen to have.
 """
 
 from __future__ import annotations
