@@ -2,7 +2,7 @@
 
 `json_write.payload_writer` is the authority and is asked for whatever is not the usual value of its field: nulls, numbers out of range,
 another type, a logical type, a struct of an equal schema that is another object. What is generated covers integers, booleans, texts and
-structs of them, and writes the same (tests/unit/test_converter_json_struct.py). The ten columns of the
+structs of them, and writes the same (tests/unit/connect_py/converters/test_json_struct.py). The ten columns of the
 benchmark, one of them a decimal, take half the time.
 
 As in `connectors.engine.encode.generate`, the generated text is ours alone: names of fields stand in it as literals only. Whether any text

@@ -7,7 +7,7 @@ For a table and schema version this gives one module of Python text with
 and a connector adds functions for the forms in which its rows come (`connectors.postgres.encode.table`).
 All of them use the columns' quick expressions, so a text that is unusual for its type makes them raise ValueError or IndexError; the caller
 then takes that row through `ColumnPlan.convert`, column by column. They never write something else than that would
-(tests/unit/test_encode_property.py).
+(tests/unit/connectors/engine/test_encode_property.py).
 
 How it is made, with what was measured (2 vCPU, CPython 3.11, the ten columns of the benchmark's table):
   * str, not bytes: an f-string of ten values and its encoding takes 0.18 µs, `bytes %` 0.40 µs, `b"".join` 0.27 µs;

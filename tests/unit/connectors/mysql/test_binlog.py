@@ -1,0 +1,301 @@
+"""The binlog decoder. `mysql_binlog_events.json` holds the events of a real server (MySQL 9.7): inserts, an update, deletes, a compressed
+and a tagged transaction, DDL.
+"""
+
+import contextlib
+import functools
+import gc
+import json
+import os
+import random
+import signal
+import struct
+from collections import Counter
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connectors.mysql.binlog.codes import ColumnType, EventType, MalformedEventError
+from connectors.mysql.binlog.events import KINDS, Gtid, Query, Rows, RowsQuery, TransactionPayload, decode_event, inner_events
+from connectors.mysql.binlog.json_text import json_double, json_text, opaque_text
+from connectors.mysql.binlog.rows import Meaning, read_images, read_pairs, row_reader
+from connectors.mysql.binlog.table_map import StoredColumn, TableMap, described_columns
+from connectors.mysql.binlog.values import decimal_reader, stored_size
+from connectors.mysql.server.binlog_client import unpack_transaction
+from tests.paths import GOLDEN
+from tests.seeds import size
+
+EVENTS = [bytes.fromhex(event) for event in json.loads((GOLDEN / "mysql_binlog_events.json").read_text())["events"]]
+UTF8, PLAIN, UNSIGNED = Meaning(charset="utf8mb4"), Meaning(), Meaning(unsigned=True)
+MEANINGS = [
+    *(PLAIN, PLAIN, UNSIGNED, PLAIN, PLAIN, UNSIGNED, PLAIN, UNSIGNED),  # integers
+    *[PLAIN] * 10,
+    *(UTF8, UTF8, UTF8, PLAIN, PLAIN, Meaning(labels=("x", "y")), Meaning(labels=("p", "q", "r")), UTF8, PLAIN),
+]
+FIRST = [
+    *("1", "-5", "250", "-3000", "-70000", "16000000", "-9223372036854775808", "18446744073709551615", "1.5", "1.0E100", "-12345.678900"),
+    *("12345678901234567890123456789012345.123456789012345678901234567891", "\x02\x03", "1999", "2020-02-03", "2020-02-03 04:05:06.789"),
+    *("2020-02-03 04:05:06.789123", "-12:34:56.78", "ab", "žluť", "text", "bl\0ob", "\0ÿ", "y", "p,r"),
+    '{"a":[1,2.5,"x"],"b":{"c":null}}',
+    "\0\0\0\0\x01\x01\0\0\0\0\0\0\0\0\0ð?\0\0\0\0\0\0\0@",
+]
+
+
+def events():
+    """Bodies in order, those of compressed transactions in place."""
+    for data in EVENTS:
+        _, body = decode_event(data, checksum=True)
+        yield body
+        if isinstance(body, TransactionPayload):
+            yield from (inner for _, inner in inner_events(unpack_transaction(body)))
+
+
+def changes():
+    tables = {}
+    for body in events():
+        if isinstance(body, TableMap):
+            tables[body.table_id] = body
+        elif isinstance(body, Rows):
+            columns = tables[body.table_id].columns
+            before = row_reader(columns, MEANINGS, body.present)
+            if body.kind == "u":
+                yield "u", read_pairs(before, row_reader(columns, MEANINGS, body.present_after), body.body)
+            else:
+                yield body.kind, read_images(before, body.body)
+
+
+def test_a_real_log_is_read_to_the_texts_of_the_server():
+    found = list(changes())
+    assert [kind for kind, _ in found] == ["c", "c", "c", "u", "d", "c", "d", "d"]
+    assert found[0][1] == [FIRST]
+    assert found[2][1] == [["3", *[None] * 26]]
+    [(before, after)] = found[3][1]
+    assert before == FIRST and after == [FIRST[0], "1", *FIRST[2:]]
+    assert found[5][1][0][19] == "z" * 200
+
+
+def test_transactions_have_names_with_tags_and_moments():
+    gtids = [body for body in events() if isinstance(body, Gtid)]
+    assert [gtid.number for gtid in gtids][-2:] == [1, 2]
+    assert gtids[-1].source.endswith(":tagged")
+    # the day on which the events were recorded
+    assert all(1_795_305_600_000_000 < gtid.commit_micros < 1_795_392_000_000_000 for gtid in gtids)
+    assert next(body.sql for body in events() if isinstance(body, RowsQuery)) == b"DELETE FROM a WHERE id=2"
+    last = list(events())[-1]
+    assert isinstance(last, Query) and last.sql.startswith(b"DROP TABLE `a`") and (last.schema, last.sql_mode) == ("fnd_t", 0)
+
+
+def test_a_wrong_checksum_is_noticed():
+    data = bytearray(EVENTS[3])
+    data[30] ^= 1
+    with pytest.raises(MalformedEventError, match="checksum"):
+        decode_event(bytes(data), checksum=True)
+
+
+def test_damaged_events_give_a_value_or_the_one_error():
+    """CONNECT_PY_MUTATIONS of them. None takes five seconds of the processor, and all together keep no memory."""
+    seed = random.randrange(1 << 32)
+    chance = random.Random(seed)
+    corpus = whole_events()
+    # half of all are maps of tables and rows, of which most can go wrong
+    tables = [data for data in corpus if data[4] == EventType.TABLE_MAP or data[4] in KINDS]
+    columns = next(body for body in events() if isinstance(body, TableMap)).columns
+    reader_of = functools.lru_cache(100)(functools.partial(row_reader, columns, MEANINGS))
+    readers = Counter()
+    before = signal.signal(signal.SIGVTALRM, hangs)
+    count = size("CONNECT_PY_MUTATIONS", 10000, 250000)
+    grown_from = 0
+    try:
+        for number in range(count):
+            data = damaged(chance, chance.choice(chance.choice([corpus, tables])))
+            signal.setitimer(signal.ITIMER_VIRTUAL, 5)
+            try:
+                readers[read_all(data, reader_of)] += 1
+            except MalformedEventError:
+                readers["malformed"] += 1
+            except Exception as error:
+                raise AssertionError(f"seed {seed}, event {data.hex()}") from error
+            if number == count // 4:
+                # by now the texts of dates and of times of a day that are kept have come to their limit
+                grown_from = resident_bytes()
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+    grown = resident_bytes() - grown_from
+    print(f"seed {seed}: {dict(readers)}, grown by {grown >> 10} kB after the first quarter")
+    assert grown < 64 << 20, f"seed {seed}: {grown} bytes"
+    assert len(readers) > 5, readers
+
+
+def hangs(*_):
+    raise TimeoutError("five seconds for one event")
+
+
+def whole_events():
+    """All events, and those inside of compressed transactions."""
+    found = []
+    for data in EVENTS:
+        found.append(data)
+        _, body = decode_event(data, checksum=True)
+        if isinstance(body, TransactionPayload):
+            inner, at = unpack_transaction(body), 0
+            while at < len(inner):
+                length = struct.unpack_from("<I", inner, at + 9)[0]
+                found.append(inner[at : at + length])
+                at += length
+    return found
+
+
+def damaged(chance, data):
+    """Other bytes behind the header, or an end too early; sometimes another type of event."""
+    found = bytearray(data)
+    for _ in range(chance.randrange(1, 6)):
+        found[chance.randrange(19, len(found))] = chance.choice([chance.randrange(256), 0, 255])
+    if chance.random() < 0.05:
+        found[4] = chance.choice(list(EventType))
+    if chance.random() < 0.2:
+        del found[chance.randrange(19, len(found) + 1) :]
+    struct.pack_into("<I", found, 9, len(found))
+    return bytes(found)
+
+
+def read_all(data, reader_of):
+    """Everything that one event says, rows included; returns the kind of event."""
+    _, body = decode_event(data, checksum=False)
+    if isinstance(body, TransactionPayload):
+        list(inner_events(unpack_transaction(body)))
+    elif isinstance(body, Rows) and body.width == len(MEANINGS):
+        if body.kind == "u":
+            read_pairs(reader_of(body.present), reader_of(body.present_after), body.body)
+        else:
+            read_images(reader_of(body.present), body.body)
+    elif isinstance(body, TableMap):
+        row_reader(body.columns, [PLAIN] * len(body.columns), b"\xff" * 100)
+        described_columns(body)
+    return type(body).__name__
+
+
+def resident_bytes():
+    """Of this process."""
+    gc.collect()
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+# -- decimals ------------------------------------------------------------------------------------------------------------------------
+
+
+def stored(unscaled: int, precision: int, scale: int) -> bytes:
+    """As decimal2bin stores it."""
+    digits = f"{abs(unscaled):0{precision}}"
+    whole, fraction = digits[: precision - scale], digits[precision - scale :]
+    head = len(whole) % 9
+    groups = ([whole[:head]] if head else []) + [whole[i : i + 9] for i in range(head, len(whole), 9)]
+    groups += [fraction[i : i + 9] for i in range(0, len(fraction), 9)]
+    data = b"".join(int(group).to_bytes((0, 1, 1, 2, 2, 3, 3, 4, 4, 4)[len(group)], "big") for group in groups)
+    data = bytes([data[0] ^ 0x80]) + data[1:]
+    return bytes(octet ^ 0xFF for octet in data) if unscaled < 0 else data
+
+
+@given(st.data())
+def test_decimals_of_every_size(data):
+    precision = data.draw(st.integers(1, 65))
+    scale = data.draw(st.integers(0, min(30, precision)))
+    unscaled = data.draw(st.integers(-(10**precision) + 1, 10**precision - 1))
+    value = Decimal(f"{unscaled}E-{scale}")
+    octets = stored(unscaled, precision, scale)
+    assert len(octets) == stored_size(precision, scale)
+    text = decimal_reader(precision, scale)(octets)
+    assert Decimal(text) == value and len(text.partition(".")[2]) == scale
+
+
+# -- JSON ----------------------------------------------------------------------------------------------------------------------------
+
+
+def stored_json(value) -> tuple[int, bytes]:
+    """Type and bytes of a value, containers in their large form."""
+    if value is None or isinstance(value, bool):
+        return 4, bytes([{None: 0, True: 1, False: 2}[value]])
+    if isinstance(value, int):
+        return 9, struct.pack("<q", value)
+    if isinstance(value, float):
+        return 11, struct.pack("<d", value)
+    if isinstance(value, str):
+        data = value.encode()
+        size, length = len(data), b""
+        while True:
+            length += bytes([size & 127 | (128 if size > 127 else 0)])
+            size >>= 7
+            if not size:
+                return 12, length + data
+    keys = [key.encode() for key in value] if isinstance(value, dict) else []
+    items = [stored_json(item) for item in (value.values() if isinstance(value, dict) else value)]
+    head = 8 + 6 * len(keys) + 5 * len(items)
+    body, key_entries, value_entries = b"", b"", b""
+    for key in keys:
+        key_entries += struct.pack("<IH", head + len(body), len(key))
+        body += key
+    for kind, data in items:
+        if kind == 4:
+            value_entries += bytes([kind]) + data.ljust(4, b"\0")
+        else:
+            value_entries += bytes([kind]) + struct.pack("<I", head + len(body))
+            body += data
+    return (1 if isinstance(value, dict) else 3), struct.pack("<II", len(items), head + len(body)) + key_entries + value_entries + body
+
+
+LEAVES = st.none() | st.booleans() | st.integers(-(1 << 63), (1 << 63) - 1) | st.floats(allow_nan=False, allow_infinity=False)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
+DOCUMENTS = st.recursive(
+    LEAVES | TEXTS, lambda inner: st.lists(inner, max_size=5) | st.dictionaries(TEXTS, inner, max_size=5), max_leaves=20
+)
+
+
+@given(DOCUMENTS)
+def test_json_documents(document):
+    kind, data = stored_json(document)
+    assert json.loads(json_text(bytes([kind]) + data)) == document
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_as_json_give_a_text_or_the_one_error(data):
+    with contextlib.suppress(MalformedEventError):
+        json_text(data)
+
+
+def test_a_json_document_that_contains_itself_ends():
+    # a large array of 40 entries that all point back to the array
+    count = 40
+    head = struct.pack("<II", count, 8 + 5 * count)
+    data = bytes([3]) + head + (bytes([3]) + struct.pack("<I", 0)) * count
+    with pytest.raises(MalformedEventError, match="contradicts itself"):
+        json_text(data)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.1, "0.1"), (1.0, "1.0"), (-0.0, "-0.0"), (-3e10, "-30000000000"), (1.2345678901234568e29, "123456789012345677877719597056")],
+)
+def test_json_doubles_have_no_exponent(value, text):
+    assert json_double(value) == text
+
+
+def test_sql_values_inside_json():
+    day = (((1999 * 13 + 12) << 5 | 31) << 17) << 24
+    moment = ((((1999 * 13 + 12) << 5 | 31) << 17 | 23 << 12 | 59 << 6 | 59) << 24) + 123_456
+    time = (12 << 12 | 34 << 6 | 56) << 24 | 789_000
+    assert opaque_text(ColumnType.DATE, struct.pack("<q", day)) == '"1999-12-31"'
+    assert opaque_text(ColumnType.DATETIME, struct.pack("<q", moment)) == '"1999-12-31 23:59:59.123456"'
+    assert opaque_text(ColumnType.TIME, struct.pack("<q", time)) == '"12:34:56.789"'
+    assert opaque_text(ColumnType.TIME, struct.pack("<q", -time)) == '"-12:34:56.789"'
+    assert opaque_text(ColumnType.NEWDECIMAL, bytes([10, 3]) + stored(12340, 10, 3)) == "12.340"
+    assert opaque_text(ColumnType.VAR_STRING, b"ab") == '"YWI="'
+
+
+def test_columns_that_an_image_lacks_are_unchanged():
+    columns = [StoredColumn(ColumnType.LONG), StoredColumn(ColumnType.BLOB, 2), StoredColumn(ColumnType.TINY)]
+    read = row_reader(columns, [PLAIN, UTF8, PLAIN], bytes([0b101]))
+    [row] = read_images(read, bytes([0]) + struct.pack("<ib", 7, -1))
+    assert row[0] == "7" and repr(row[1]) == "UNCHANGED" and row[2] == "-1"

@@ -1,0 +1,61 @@
+"""The options that Spark's JVM starts with, and the directory that goes with it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from spark_sink.spark.jvm import Scratch, _write_properties, local_options, remove_left_behind
+from tests.paths import ROOT
+
+CODE_CACHE = "-XX:ReservedCodeCacheSize=256m"
+
+
+@pytest.mark.parametrize(
+    ("more", "environment", "options"),
+    [
+        ("", {}, ["-XX:+UseParallelGC", CODE_CACHE]),
+        ("-Dx=y", {"JDK_JAVA_OPTIONS": "-Xshare:auto"}, ["-XX:+UseParallelGC", CODE_CACHE]),
+        ("-XX:+UseG1GC", {}, [CODE_CACHE]),
+        ("", {"JDK_JAVA_OPTIONS": "-Xshare:auto -XX:+UseSerialGC"}, [CODE_CACHE]),
+        ("", {"JAVA_TOOL_OPTIONS": "-XX:+UseZGC"}, [CODE_CACHE]),
+    ],
+)
+def test_a_collector_that_was_chosen_elsewhere_is_the_only_one(more: str, environment: dict[str, str], options: list[str]) -> None:
+    assert local_options(more, environment) == options
+
+
+def test_settings_for_the_jvm_are_in_a_file_that_nobody_else_can_read(tmp_path: Path) -> None:
+    file = tmp_path / "spark.properties"
+    _write_properties(file, {"spark.hadoop.fs.s3a.secret.key": "a=b:c#d\\e ü\n😀"})
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.read_text() == "spark.hadoop.fs.s3a.secret.key=a\\=b\\:c\\#d\\\\e\\u0020\\u00fc\\u000a\\ud83d\\ude00\n"
+
+
+def test_what_a_killed_process_leaves_on_disk_goes_with_the_next_start_and_what_is_in_use_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "connect-py-spark-foreign").mkdir()
+    (tmp_path / "connect-py-spark-link").symlink_to(tmp_path / "connect-py-spark-foreign")
+    program = "from spark_sink.spark.jvm import Scratch; print(Scratch().path, flush=True); input()"
+    more = {"env": {"TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)}, "text": True}
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, **more) as other:
+        assert other.stdout is not None
+        theirs = Path(other.stdout.readline().strip())
+        (theirs / "blocks").mkdir()
+        (theirs / "blocks" / "0").write_bytes(b"x" * 1000)
+        own = Scratch()
+        assert remove_left_behind() == []
+        other.kill()
+    assert remove_left_behind() == [theirs]
+    assert not theirs.exists()
+    assert own.path.is_dir()
+    own.remove()
+    own.remove()
+    assert not own.path.exists()
+    assert (tmp_path / "connect-py-spark-foreign").is_dir()
