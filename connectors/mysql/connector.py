@@ -45,21 +45,21 @@ class MySqlConnector(SourceConnector):
         return found
 
     def start(self, config: Mapping[str, str]) -> None:
-        """Take the configuration; the task parses it."""
+        """Keep the configuration; the task parses it."""
         self._config = config
 
     def task_class(self) -> type[SourceTask]:
-        """One task class."""
+        """Return the class of tasks."""
         from connectors.mysql.task import MySqlConnectorTask
 
         return MySqlConnectorTask
 
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """Always one."""
+        """Return one configuration, whatever the maximum."""
         return [dict(self._config)]
 
     def alter_offsets(self, config: Mapping[str, str], offsets: Sequence[tuple[SourcePartition, SourceOffset | None]]) -> bool:
-        """Accepts offsets of this connector's one partition. Raises BadRequestError."""
+        """Accept offsets of this connector's one partition. Raises BadRequestError."""
         return check_offsets(offsets, MySqlOffset.load)
 
 
@@ -71,7 +71,7 @@ class MariaDbConnector(MySqlConnector):
     connector: ClassVar[str] = "mariadb"
 
     def task_class(self) -> type[SourceTask]:
-        """One task class."""
+        """Return the class of tasks."""
         from connectors.mysql.task import MariaDbConnectorTask
 
         return MariaDbConnectorTask

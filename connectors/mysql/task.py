@@ -89,7 +89,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
             self._not_before = time.monotonic() + parsed.seconds("snapshot.delay.ms")
 
     def offsets_committed(self, offsets: Sequence[tuple[SourcePartition, SourceOffset]]) -> None:
-        """Signals whose effects the offsets topic holds are done, and rows need not wait for a snapshot's offset that it holds."""
+        """Finish signals whose effects the offsets topic holds, and let rows go whose snapshot's offset it holds."""
         super().offsets_committed(offsets)
         if any(offset.get("snapshot") for _, offset in offsets):
             self._rows_wait_until = 0.0

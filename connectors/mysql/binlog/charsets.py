@@ -120,12 +120,12 @@ _TILDE, _WAVE = b"\x8f\xa2\xb7", b"\xa1\xc1"
 
 
 def ujis(data: bytes) -> str:
-    """Text of `ujis`. Never fails; what is no character becomes U+FFFD."""
+    """Decode `ujis`. Never fails; what is no character becomes U+FFFD."""
     return data.decode("euc-jp", "connect_py.ujis").replace("\uff3c", "\\")  # its full-width backslash is a backslash
 
 
 def eucjpms(data: bytes) -> str:
-    """Text of `eucjpms`. Never fails; what is no character becomes U+FFFD."""
+    """Decode `eucjpms`. Never fails; what is no character becomes U+FFFD."""
     return data.replace(_TILDE, _WAVE).decode("euc-jp", "connect_py.eucjpms").translate(_MICROSOFT)
 
 
@@ -189,7 +189,7 @@ _CODECS = {
 
 
 def _of_eten(error: UnicodeError) -> tuple[str, int]:
-    """Seven ideographs (F9D6 to F9DC) that big5 has in MySQL and Java, and cp950 in Python."""
+    """Decode the seven ideographs (F9D6 to F9DC) that big5 has in MySQL and Java, and cp950 in Python."""
     assert isinstance(error, UnicodeDecodeError)
     try:
         return error.object[error.start : error.start + 2].decode("cp950"), error.start + 2
@@ -216,7 +216,7 @@ def is_known(charset: str) -> bool:
 
 @cache
 def decoder(charset: str) -> Callable[[bytes], str]:
-    """From stored bytes to text; never fails."""
+    """Return the function that decodes stored bytes, which never fails."""
     name = charset.lower()
     table = _table(name)
     if table:
@@ -229,7 +229,7 @@ def decoder(charset: str) -> Callable[[bytes], str]:
 
 @cache
 def _table(name: str) -> str:
-    """256 characters; empty for sets that a codec reads as it is."""
+    """Return 256 characters; none for sets that a codec reads as it is."""
     if name == "latin1":
         return _LATIN1
     if name not in TABLES:

@@ -56,7 +56,7 @@ class Cursor:
         return self.take(self.end - self.at)
 
     def text(self, size: int) -> str:
-        """UTF-8, with escapes for what is none."""
+        """Read UTF-8, with escapes for what is none."""
         return self.take(size).decode("utf-8", "backslashreplace")
 
 

@@ -59,7 +59,7 @@ class MariadbGtid:
     standalone: bool
 
     def of_server(self, server_id: int) -> Gtid:
-        """As a name of the transaction."""
+        """Return it as a transaction's name, given the server's id."""
         return Gtid(f"{self.domain}-{server_id}", self.sequence, 0, "-")
 
 
@@ -69,7 +69,7 @@ def _uuid_text(octets: bytes) -> str:
 
 
 def read_gtid(cursor: Cursor) -> Gtid:
-    """Flags, UUID and number; a pair of logical timestamps; then, since 8.0.1, when it was committed."""
+    """Read flags, UUID and number; a pair of logical timestamps; then, since 8.0.1, when it was committed."""
     cursor.take(1)
     source = _uuid_text(cursor.take(16))
     number = cursor.number(8)
@@ -81,7 +81,7 @@ def read_gtid(cursor: Cursor) -> Gtid:
 
 
 def _commit_micros(cursor: Cursor) -> int:
-    """Seven bytes each; the flag in the first says that the original one follows."""
+    """Read commit times of seven bytes each; the flag in the first says that the original one follows."""
     immediate = cursor.number(7)
     if immediate & _HAS_ORIGINAL_COMMIT and cursor.end - cursor.at >= 7:
         return cursor.number(7)
@@ -89,14 +89,14 @@ def _commit_micros(cursor: Cursor) -> int:
 
 
 def read_mariadb_gtid(cursor: Cursor) -> MariadbGtid:
-    """Sequence, domain, flags."""
+    """Read sequence, domain and flags."""
     sequence = cursor.number(8)
     domain = cursor.number(4)
     return MariadbGtid(domain, sequence, bool(cursor.number(1) & _STANDALONE))
 
 
 def read_tagged_gtid(cursor: Cursor) -> Gtid:
-    """MySQL 8.3's form: fields with numbers in MySQL's `serialization` format, variable-length integers throughout.
+    """Read MySQL 8.3's form: fields with numbers in MySQL's `serialization` format, variable-length integers throughout.
 
     Fields: 0 flags, 1 UUID (16 integers), 2 number, 3 tag (length and characters), 4 and 5 logical timestamps, 6 immediate and 7 original
     commit time in microseconds; what follows is not needed.
@@ -136,7 +136,8 @@ def _octet(cursor: Cursor) -> int:
 
 
 def _varlen(cursor: Cursor) -> int:
-    """As many bytes follow the first as it has trailing one bits; the value is above those (variable_length_integers.h)."""
+    """Read an integer: as many bytes follow the first as it has trailing one bits; the value is above those
+    (variable_length_integers.h)."""
     first = cursor.number(1)
     more = 0
     while more < 8 and first >> more & 1:
@@ -146,7 +147,7 @@ def _varlen(cursor: Cursor) -> int:
 
 
 def _signed(value: int) -> int:
-    """Zig-zag: the sign is the lowest bit."""
+    """Decode zig-zag: the sign is the lowest bit."""
     return -(value >> 1) - 1 if value & 1 else value >> 1
 
 
@@ -391,7 +392,7 @@ CHECKSUM_SIZE = 4
 
 
 def decode_event(data: bytes, *, checksum: bool) -> tuple[Header, Body]:
-    """One event.
+    """Decode one event.
 
     Args:
         checksum: whether events end with a CRC32, as the log's format description says; its own event always knows better.

@@ -30,7 +30,7 @@ _NULL_BITS = {1: "<B", 2: "<H", 4: "<I", 8: "<Q"}
 
 
 def _turned(size: int) -> Callable[[int], int]:
-    """From the number that bytes are little-endian to the one that they are big-endian; `ntohl` does it on usual machines, in 35 ns."""
+    """Return the function that swaps a number's bytes; `ntohl` does it on usual machines, in 35 ns."""
     return lambda number: int.from_bytes(number.to_bytes(size, "little"), "big")
 
 

@@ -85,7 +85,7 @@ class _Document:
         raise MalformedEventError(f"{kind} is no known type of a JSON value")
 
     def _container(self, kind: int, at: int, end: int, depth: int) -> str:
-        """Counts, then entries of keys and of values; offsets count from the container's first byte."""
+        """Decode counts, then entries of keys and of values; offsets count from the container's first byte."""
         large = kind in (_LARGE_OBJECT, _LARGE_ARRAY)
         width = 4 if large else 2
         count, size = self._number(at, width), self._number(at + width, width)
@@ -130,7 +130,7 @@ class _Document:
 
 
 def _is_inlined(kind: int, large: bool) -> bool:
-    """Literals and short integers stand in the entry itself."""
+    """Return whether a value is in the entry itself, as literals and short integers are."""
     return kind in (_LITERAL, 5, 6) or (large and kind in (7, 8))
 
 
@@ -141,7 +141,7 @@ def _literal(code: int) -> str:
 
 
 def json_double(value: float) -> str:
-    """As Java prints it, or all its digits where that has an exponent."""
+    """Print as Java does, or all digits where that has an exponent."""
     text = double_text(value)
     return f"{Decimal(value):f}" if "E" in text else text
 

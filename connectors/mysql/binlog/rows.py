@@ -119,7 +119,7 @@ def column_statements(c: str, index: int, column: StoredColumn, meaning: Meaning
 
 
 def _moment(c: str, column: StoredColumn) -> list[str]:
-    """Dates and times."""
+    """Return statements for dates and times."""
     match column.type:
         case ColumnType.DATE | ColumnType.NEWDATE:
             return _fixed(c, 3, "LOG_DATES[int_of($, 'little')]")
@@ -250,7 +250,8 @@ def partial_row_reader(columns: Sequence[StoredColumn], meanings: Sequence[Meani
 
 
 def _compiled(columns: Sequence[StoredColumn], meanings: Sequence[Meaning], present: bytes, *, partial: bool) -> Callable[..., Any]:
-    """`read(d, p)` or `read(d, p, before)`: with one way for rows without NULLs, in which neighbours of fixed size are read at once."""
+    """Compile `read(d, p)` or `read(d, p, before)`: with one way for rows without NULLs, in which adjacent fixed-size columns are read at
+    once."""
     if len(columns) != len(meanings):
         raise MalformedEventError(f"rows of {len(columns)} columns came for a table of {len(meanings)}")
     held = [i for i in range(len(columns)) if present[i >> 3] >> (i & 7) & 1]
@@ -295,7 +296,7 @@ _LETTERS = {ColumnType.TINY: "b", ColumnType.SHORT: "h", ColumnType.LONG: "i", C
 
 
 def _runs(held: Sequence[int], columns: Sequence[StoredColumn], meanings: Sequence[Meaning]) -> list[list[int]]:
-    """Neighbours that one `struct` reads; all others by themselves."""
+    """Group adjacent columns that one `struct` reads; all others stay by themselves."""
     found: list[list[int]] = []
     for index in held:
         joins = columns[index].type in _LETTERS

@@ -200,7 +200,7 @@ def _flags(map_: TableMap, bits: bytes) -> set[int]:
 
 
 def _collations(map_: TableMap, fields: dict[int, bytes], types: frozenset[ColumnType], default: int, each: int) -> dict[int, int]:
-    """One for all columns of some types with exceptions, or one each."""
+    """Read collations: one for all columns of some types with exceptions, or one each."""
     columns = _of(map_, types)
     if each in fields:
         cursor = Cursor(fields[each])

@@ -75,13 +75,13 @@ ZERO_MOMENT: Final = "0000-00-00 00:00:00"
 
 
 def timestamp_text(data: bytes) -> str:
-    """TIMESTAMP before MySQL 5.6.4."""
+    """Return a TIMESTAMP from before MySQL 5.6.4."""
     second = int.from_bytes(data, "little")
     return EPOCH_DAYS[second // 86_400] + SECONDS[second % 86_400] if second else ZERO_MOMENT
 
 
 def time2_text(data: bytes, digits: int) -> str:
-    """TIME(n): three bytes big-endian and the fraction; of negative times the whole is turned over."""
+    """Return a TIME(n): three bytes big-endian and the fraction; in negative times all bits are inverted."""
     size = 3 + (digits + 1) // 2
     zero = 0x800000 << 8 * (size - 3)
     value = int.from_bytes(data, "big") - zero
@@ -105,14 +105,14 @@ def _fraction(data: bytes, digits: int) -> str:
 
 
 def datetime_text(data: bytes) -> str:
-    """DATETIME before MySQL 5.6.4: decimal digits in eight bytes."""
+    """Return a DATETIME from before MySQL 5.6.4: decimal digits in eight bytes."""
     value = int.from_bytes(data, "little")
     date, time = divmod(value, 1_000_000)
     return f"{date // 10000:04}-{date // 100 % 100:02}-{date % 100:02} {time // 10000:02}:{time // 100 % 100:02}:{time % 100:02}"
 
 
 def time_text(data: bytes) -> str:
-    """TIME before MySQL 5.6.4: decimal digits in three bytes, signed."""
+    """Return a TIME from before MySQL 5.6.4: decimal digits in three bytes, signed."""
     value = int.from_bytes(data, "little", signed=True)
     sign = "-" if value < 0 else ""
     value = abs(value)
@@ -142,7 +142,8 @@ def stored_groups(precision: int, scale: int) -> list[tuple[int, int, int]]:
 
 @lru_cache(maxsize=1024)
 def decimal_reader(precision: int, scale: int) -> Callable[[bytes], str]:
-    """From stored bytes to text: no leading zeros, exactly `scale` digits of fraction. The reader raises MalformedEventError."""
+    """Return the function from stored bytes to text: no leading zeros, exactly `scale` digits of fraction. It raises
+    MalformedEventError."""
     whole = precision - scale
     groups = stored_groups(precision, scale)
     at = groups[-1][1] if groups else 0

@@ -87,7 +87,7 @@ MODES: Final = {
 
 
 def configuration_based(raw: Mapping[str, str]) -> MySqlMode:
-    """`configuration_based`: the properties decide at every start, whatever is stored."""
+    """Return the mode `configuration_based`: the properties decide at every start, whatever is stored."""
 
     def says(name: str) -> bool:
         return raw.get(f"snapshot.mode.configuration.based.{name}", "false").strip().lower() == "true"

@@ -55,7 +55,7 @@ _TIME_MODES = ("adaptive", "adaptive_time_microseconds", "isostring", "microseco
 
 
 def _time_mode(text: str | None, _: Config) -> str | None:
-    """`time.precision.mode`: one of other connectors' is none of this one."""
+    """Check `time.precision.mode`: some modes of other connectors are none of this one."""
     adaptive = text is not None and text.strip().lower() == "adaptive"
     return "The 'adaptive' time.precision.mode is no longer supported" if adaptive else None
 
@@ -188,12 +188,12 @@ PROPERTIES: Final = arrange((*COMMON, *_OWN), _LAYOUT)
 
 
 def properties_of(connector: str) -> dict[str, Property]:
-    """Of `mysql` or `mariadb`."""
+    """Return the properties of `mysql` or `mariadb`."""
     return MARIADB_PROPERTIES if connector == "mariadb" else PROPERTIES
 
 
 def _of_mariadb() -> dict[str, Property]:
-    """MySQL's but for the driver's and the parser's, with MariaDB's own modes (`MariaDbConnectorConfig.java`)."""
+    """Return MySQL's properties except the driver's and the parser's, with MariaDB's own modes (`MariaDbConnectorConfig.java`)."""
     own = {property_.key.name: property_ for property_ in _OWN if property_.key.name not in _NOT_OF_MARIADB}
     for property_ in _OF_MARIADB:
         own[property_.key.name] = property_

@@ -151,7 +151,7 @@ def _sizes(name: str, length: int | None, scale: int | None, labels: tuple[str, 
 
 
 def _modifiers(reader: Reader) -> tuple[str, str | None, str | None]:
-    """Sign, zeros, BINARY, and the character set; in any order, the last sign counts."""
+    """Read sign, zeros, BINARY and the character set; in any order, the last sign counts."""
     sign = ""
     zerofill = binary = False
     charset: str | None = None

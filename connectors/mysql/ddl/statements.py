@@ -153,7 +153,7 @@ def _rename(reader: Reader, tables: Tables, database: str) -> list[Change]:
 
 
 def _set(reader: Reader, tables: Tables, database: str) -> None:
-    """Variables of the session; user variables are none of ours."""
+    """Read variables of the session; user variables are skipped."""
     while not reader.ended:
         if reader.takes("NAMES"):
             charset = reader.name().lower()

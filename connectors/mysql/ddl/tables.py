@@ -125,7 +125,7 @@ def read_key(reader: Reader) -> tuple[str, list[str]]:
 
 
 def read_key_columns(reader: Reader) -> list[str]:
-    """`(a, b(10) DESC)`; nothing where a part is an expression. Raises DdlError."""
+    """Read `(a, b(10) DESC)`; nothing where a part is an expression. Raises DdlError."""
     reader.expects("(")
     names: list[str] = []
     plain = True
@@ -272,7 +272,7 @@ def _with_own_key(table: MyTable, name: str, primary: bool, unique: bool) -> MyT
 
 
 def _position(reader: Reader) -> str | None:
-    """ "" for FIRST, a column's name for AFTER, None for neither."""
+    """Read a position: "" for FIRST, a column's name for AFTER, None for neither."""
     if reader.takes("FIRST"):
         return ""
     return reader.name() if reader.takes("AFTER") else None

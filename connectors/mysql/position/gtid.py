@@ -34,7 +34,7 @@ class MariadbGtidSet:
 
     @classmethod
     def parse(cls, text: str) -> MariadbGtidSet:
-        """`0-1-42,1-5-7`, with line breaks anywhere; empty text is the empty set. Raises DataError."""
+        """Parse `0-1-42,1-5-7`, with line breaks anywhere; empty text is the empty set. Raises DataError."""
         found: dict[str, int] = {}
         for entry in "".join(text.split()).split(","):
             if not entry:
@@ -47,7 +47,7 @@ class MariadbGtidSet:
         return cls(found)
 
     def __str__(self) -> str:
-        """In the order of domains and servers."""
+        """Return the text, in the order of domains and servers."""
         return ",".join(f"{source}-{self.last[source]}" for source in sorted(self.last, key=_order))
 
     def __bool__(self) -> bool:
@@ -80,7 +80,7 @@ class MariadbGtidSet:
         )
 
     def filtered(self, wanted: Callable[[str], bool]) -> MariadbGtidSet:
-        """Only the sources, as `domain-server`, that are wanted."""
+        """Return only the sources, as `domain-server`, that are wanted."""
         return MariadbGtidSet({source: number for source, number in self.last.items() if wanted(source)})
 
     def position(self) -> str:
@@ -116,7 +116,7 @@ class GtidSet:
 
     @classmethod
     def parse(cls, text: str) -> GtidSet:
-        """`uuid:1-5:7,uuid:tag:1-3`, with line breaks anywhere; empty text is the empty set. Raises DataError."""
+        """Parse `uuid:1-5:7,uuid:tag:1-3`, with line breaks anywhere; empty text is the empty set. Raises DataError."""
         found: dict[str, list[Interval]] = {}
         for entry in "".join(text.split()).split(","):
             if not entry:
@@ -139,7 +139,7 @@ class GtidSet:
         return cls({source: _merged(intervals) for source, intervals in found.items()})
 
     def __str__(self) -> str:
-        """Sources in order, the tags of a server in one entry."""
+        """Return the text, with sources in order and the tags of a server in one entry."""
         servers: dict[str, list[str]] = {}
         for source in sorted(self.sources):
             server, _, tag = source.partition(":")
@@ -169,7 +169,7 @@ class GtidSet:
         return GtidSet({source: intervals for source, intervals in left.items() if intervals})
 
     def filtered(self, wanted: Callable[[str], bool]) -> GtidSet:
-        """Only the servers that are wanted."""
+        """Return only the servers that are wanted."""
         return GtidSet({source: intervals for source, intervals in self.sources.items() if wanted(source.partition(":")[0])})
 
     def overlaid(self, other: GtidSet) -> GtidSet:
@@ -177,7 +177,7 @@ class GtidSet:
         return GtidSet({**self.sources, **other.sources})
 
     def restricted(self, other: GtidSet) -> GtidSet:
-        """Only the sources that the other set has too."""
+        """Return only the sources that the other set has too."""
         return GtidSet({source: intervals for source, intervals in self.sources.items() if source in other.sources})
 
     def encode(self) -> bytes:

@@ -50,7 +50,7 @@ class MySqlOffset:
 
     @classmethod
     def load(cls, stored: SourceOffset) -> MySqlOffset:
-        """From the offsets topic, in the forms of any version of Debezium.
+        """Parse an offset of the offsets topic, in the forms of any version of Debezium.
 
         Raises:
             ConfigError: the file is missing, a number is none, or there is no such kind of snapshot.
@@ -78,7 +78,7 @@ class MySqlOffset:
         return self.snapshot not in (None, BLOCKING)
 
     def dump(self) -> dict[str, bool | int | str | None]:
-        """For the offsets topic; the order is the one of Debezium's map, which every reader of the topic sees."""
+        """Return the fields for the offsets topic, in the order of Debezium's map, which every reader of the topic sees."""
         fields: list[tuple[str, bool | int | str | None]] = [
             ("ts_sec", self.ts_sec),
             ("file", self.file),

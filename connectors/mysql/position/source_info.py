@@ -9,7 +9,7 @@ from connectors.engine.envelope import source_schema
 
 
 def block_schema(connector: str) -> Schema:
-    """Of `mysql` or `mariadb`."""
+    """Return the block's schema for `mysql` or `mariadb`."""
     return source_schema(
         connector,
         [

@@ -93,7 +93,7 @@ class SchemaChangeRecords:
     def row(
         self, source: bytes, ts_ms: int, database: str, ddl: str | None, changes: Sequence[Change], schema: str | None = None
     ) -> EncodedRow:
-        """One record.
+        """Make one record.
 
         Args:
             source: JSON text of the source block.

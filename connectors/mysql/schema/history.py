@@ -54,7 +54,7 @@ class HistoryRecord:
     schema: str | None = None
 
     def to_json(self) -> JsonObject:
-        """As Debezium writes it."""
+        """Return the record as Debezium writes it."""
         return {
             "source": dict(self.source),
             "position": dict(self.position),
@@ -98,7 +98,7 @@ def apply_changes(changes: Sequence[Change], tables: Tables) -> None:
 
 
 def quoted_id(id_: TableId) -> str:
-    """`"db"."table"`, with quotes in names doubled. Debezium leaves those at a name's ends, and cannot read such names again."""
+    """Return `"db"."table"`, with quotes in names doubled. Debezium keeps those at a name's ends, and cannot read such names again."""
     return ".".join('"' + name.replace('"', '""') + '"' for name in (id_.schema, id_.table))
 
 
@@ -119,7 +119,7 @@ def parse_id(text: str) -> TableId:
 
 
 def changes_from_json(changes: Sequence[Mapping[str, Any]]) -> tuple[Change, ...]:
-    """Changes of tables as records have them. Raises DataError."""
+    """Parse changes of tables as records have them. Raises DataError."""
     try:
         return tuple(change_from_json(change) for change in changes)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -209,7 +209,7 @@ def _column_from_json(value: Mapping[str, Any]) -> MyColumn:
 
 
 def _label(text: str) -> str:
-    """Older records have labels without quotes."""
+    """Return a label without its quotes, which older records lack."""
     return text[1:-1].replace("''", "'") if len(text) > 1 and text[0] == text[-1] == "'" else text
 
 
@@ -380,7 +380,7 @@ class HistoryFold:
                 self._unread[id_] = table if isinstance(table, bytes) else change
 
     def _forget_renamed(self, record: Mapping[str, Any], quoted: str) -> None:
-        """ALTER TABLE … RENAME: its record does not name the table that came before, whose name another table may get."""
+        """Drop the old name of ALTER TABLE … RENAME: its record does not contain that name, which another table may get."""
         ddl = str(record.get("ddl") or "")
         if _RENAMES.match(ddl) is None:
             return

@@ -168,7 +168,7 @@ class HistoryCheck:
         return [finding for finding in self._findings if finding.table is not None and finding.present is None]
 
     def _begin(self, history: KafkaSchemaHistory) -> None:
-        """What stands before the tables in a new history: character sets of the server and of databases."""
+        """Begin a new history with the character sets of the server and of databases, which precede the tables."""
         connection = queries.open_connection(self._config)
         try:
             self._append(history, "", queries.charset_statement(connection))

@@ -227,7 +227,7 @@ class BinlogClient:
         return False
 
     def _packets(self) -> list[bytes]:
-        """Whole packets of the buffer, each joined from its parts; the rest stays there."""
+        """Return whole packets of the buffer, each joined from its parts; the rest stays there."""
         data, at, done = bytes(self._buffer), 0, 0
         found: list[bytes] = []
         parts: list[bytes] = []

@@ -56,7 +56,7 @@ class TextResult:
         self._done = False
 
     def read(self, rows: int, size: int) -> tuple[list[TextRow], int]:
-        """As `packets`, the rows as texts."""
+        """Return rows as `packets` does, but as texts."""
         found, total = self.packets(rows, size)
         try:
             return [self._read_row(row, row.decode("latin-1")) for row in found], total
@@ -101,7 +101,7 @@ class TextResult:
         return True
 
     def _fill(self) -> None:
-        """More bytes; of a packet that is larger than what is there, all."""
+        """Receive more bytes; of a packet that is larger than what is there, all."""
         rest = self._data[self._at :]
         missing = (packet_size(rest, 0) or 4) - len(rest)
         parts = [rest]
@@ -341,7 +341,7 @@ def _is_timeout(error: Exception) -> bool:
 
 
 def quote_literal(text: str) -> str:
-    """`'text'`."""
+    """Return `'text'`, escaped."""
     return f"'{escape_string(text)}'"
 
 

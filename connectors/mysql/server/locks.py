@@ -116,7 +116,7 @@ class SnapshotLocks:
             self.release()
 
     def hand_over(self, captured: Sequence[TableId]) -> Connection | None:
-        """Where tables are locked instead of everything, release them once another session has begun the consistent snapshot.
+        """Release tables that are locked instead of everything, once another session has begun the consistent snapshot.
 
         (Debezium keeps them until the last row was read. So do we with `extended`, and where a table has no transactions.)
 

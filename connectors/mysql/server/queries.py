@@ -93,7 +93,7 @@ def variable(connection: Connection, name: str) -> str:
 
 
 def lower_case_table_names(connection: Connection) -> int:
-    """``lower_case_table_names``. Raises ServerError."""
+    """Return the server's ``lower_case_table_names``. Raises ServerError."""
     text = variable(connection, "lower_case_table_names")
     return int(text) if text.isdigit() else 0
 

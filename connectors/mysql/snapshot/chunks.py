@@ -91,7 +91,7 @@ class MySqlChunks:
         return self._structure
 
     def stream_begins(self) -> None:
-        """A new stream has shown nothing yet."""
+        """Note that a new stream has shown nothing yet."""
         self._visible = GtidSet()
 
     def table(self, name: str) -> TableId | None:
@@ -243,7 +243,7 @@ def _key_columns(key: Sequence[ChunkKey]) -> list[KeyColumn]:
 
 
 def _where(query: ChunkQuery, key: Sequence[ChunkKey]) -> str:
-    """Boundaries are literals already: what they look like depends on their columns."""
+    """Return the WHERE clause. Boundaries are literals already: their form depends on their columns."""
     compared = {part.column.name: part.compared for part in key}
     return where_sql(query, SqlDialect(compared.__getitem__, lambda literal: literal, row_values=False, nulls_last=False))
 

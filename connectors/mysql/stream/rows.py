@@ -242,7 +242,7 @@ class Taps:
     on_structure: Callable[[MyTable | None], None] = lambda _: None
 
     def row(self, kind: str, texts: Sequence[Text]) -> None:
-        """A row of the signal table: id, type and data are its first three columns. Raises RetriableError."""
+        """Pass on a row of the signal table: id, type and data are its first three columns. Raises RetriableError."""
         id_, type_, data = (text if isinstance(text, str) else None for text in (*texts[:3], None, None, None)[:3])
         if id_ is None:
             return
@@ -357,7 +357,7 @@ class RowRecords:
         return count
 
     def _single(self, header: Header, event: Rows, table: TableStream, passed: int, rows: list[EncodedRow]) -> int:
-        """Inserts and deletes row by row."""
+        """Append the records of inserts and deletes row by row."""
         captured, kind = table.captured, event.kind
         value, route = captured.encoder.value, captured.route
         head, end = self.block(captured, header)
@@ -428,7 +428,7 @@ class RowRecords:
         now_ns: int,
         rows: list[EncodedRow],
     ) -> None:
-        """A changed key: the old row's delete and tombstone, then the new row."""
+        """Append the records of a changed key: the old row's delete and tombstone, then the new row."""
         encoder, route, monitor, name = captured.encoder, captured.route, self.monitor, str(captured.id)
 
         def close(op: str) -> bytes:

@@ -290,7 +290,7 @@ class ChangeStream:
     # -- events ------------------------------------------------------------------------------------------------------------------------
 
     def _damaged(self, header: Header, error: MalformedEventError) -> None:
-        """An event that cannot be decoded fails the task, or is left out, as ``event.processing.failure.handling.mode`` says."""
+        """Handle an event that cannot be decoded: fail, or skip it, as ``event.processing.failure.handling.mode`` says."""
         text = f"Error while deserializing binlog event at offset {self._state.file}:{header.end - header.length}: {error}"
         mode = self._config.choice("event.processing.failure.handling.mode")
         if mode not in ("warn", "skip", "ignore"):
@@ -347,9 +347,7 @@ class ChangeStream:
         self._foreign = self._filters_rows and not self._config.gtid_sources(gtid.source.partition(":")[0])
 
     def _begin(self, header: Header, thread: int | None, rows: list[EncodedRow], *, counted: bool = True) -> None:
-        """Args:
-        counted: whether records show the transaction's boundaries.
-        """
+        """Begin a transaction; `counted` says whether records show its boundaries."""
         state, records = self._state, self._records
         state.begin(header.end - header.length, thread)
         self._is_begun = self._resume is not None and self._begun_by in (0, header.server_id)

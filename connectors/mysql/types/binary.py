@@ -39,7 +39,7 @@ def octets(text: str) -> bytes:
 
 
 def binary(column: MyColumn, options: ValueOptions) -> ColumnPlan:
-    """By `binary.handling.mode`; BINARY(n) gets back the zeros that the binlog leaves out."""
+    """Return the plan for `binary.handling.mode`; BINARY(n) gets back the zeros that the binlog leaves out."""
     text_of = TEXT_OF_BYTES[options.binary_mode]
     size = (column.length or 1) if column.base_type == "BINARY" else 0
     schema = BYTES if options.binary_mode == "bytes" else STRING
@@ -48,7 +48,7 @@ def binary(column: MyColumn, options: ValueOptions) -> ColumnPlan:
 
 
 def point(column: MyColumn, options: ValueOptions) -> ColumnPlan:
-    """POINT."""
+    """Return the plan of POINT."""
     return ColumnPlan(column.name, POINT, _point_object, fallback=point_object(0.0, 0.0, struct.pack("<BIdd", 1, 1, 0.0, 0.0), None))
 
 
@@ -80,7 +80,7 @@ def _parts(text: str) -> tuple[int | None, bytes]:
 
 
 def vector(column: MyColumn, options: ValueOptions) -> ColumnPlan:
-    """Little-endian floats."""
+    """Return the plan of VECTOR: little-endian floats."""
     return ColumnPlan(column.name, FLOAT_VECTOR, _vector, fallback="[]")
 
 
@@ -92,7 +92,7 @@ def _vector(text: str) -> str:
 
 
 def uuid_(column: MyColumn, options: ValueOptions) -> ColumnPlan:
-    """MariaDB's UUID: in the binlog sixteen bytes without the zeros at the end, text in results."""
+    """Return the plan of MariaDB's UUID: in the binlog sixteen bytes without the zeros at the end, text in results."""
     schema = Schema(Type.STRING, name="io.debezium.data.Uuid", version=1)
     return ColumnPlan(column.name, schema, _uuid_text, fallback='"00000000-0000-0000-0000-000000000000"')
 
@@ -104,7 +104,7 @@ def _uuid_text(text: str) -> str:
 
 
 def address(column: MyColumn, options: ValueOptions) -> ColumnPlan:
-    """MariaDB's INET4 and INET6: in the binlog bytes without the zeros at the end, text in results."""
+    """Return the plan of MariaDB's INET4 and INET6: in the binlog bytes without the zeros at the end, text in results."""
     size = _ADDRESS_SIZES[column.base_type]
 
     def shown(text: str) -> str:

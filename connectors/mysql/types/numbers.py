@@ -33,7 +33,7 @@ YEAR = Schema(Type.INT32, name="io.debezium.time.Year", version=1)
 
 
 def integer(column: MyColumn, options: ValueOptions) -> ColumnPlan:
-    """Integers of all sizes; the server prints those with ZEROFILL with zeros before them."""
+    """Return the plan of integers of all sizes; the server prints those with ZEROFILL with leading zeros."""
     if column.base_type == "BIGINT" and column.unsigned:
         return _big_unsigned(column, options)
     schema = _INTEGERS[column.base_type][column.unsigned]
@@ -43,7 +43,7 @@ def integer(column: MyColumn, options: ValueOptions) -> ColumnPlan:
 
 
 def _big_unsigned(column: MyColumn, options: ValueOptions) -> ColumnPlan:
-    """`long` lets the largest half wrap around, as a Java long does; `precise` is a decimal."""
+    """Return the plan of BIGINT UNSIGNED: `long` lets the largest half wrap around, as a Java long does; `precise` is a decimal."""
     if options.bigint_mode == "precise":
         return ColumnPlan(
             column.name,
@@ -73,12 +73,12 @@ def wrapped(value: int) -> int:
 
 
 def boolean(column: MyColumn, options: ValueOptions) -> ColumnPlan:
-    """BOOL, as only a statement that was seen can say: the server calls it tinyint(1)."""
+    """Return the plan of BOOL, which only a captured statement can say: the server calls it tinyint(1)."""
     return ColumnPlan(column.name, BOOLEAN, lambda text: "false" if int(text) == 0 else "true", stored=_TRUTH, fallback="false")
 
 
 def single(column: MyColumn, options: ValueOptions) -> ColumnPlan:
-    """FLOAT and FLOAT(p). With digits of a fraction, or more bits, the schema is that of a double."""
+    """Return the plan of FLOAT and FLOAT(p). With digits of a fraction, or more bits, the schema is that of a double."""
     if column.scale is not None:
         return _float(column, FLOAT64, lambda text: json_number(double_text(_as_single(text))))
     if column.length is not None and column.length > _SINGLE_BITS:
@@ -104,17 +104,17 @@ def _as_single(text: str) -> float:
 
 
 def double(column: MyColumn, options: ValueOptions) -> ColumnPlan:
-    """DOUBLE, with or without digits."""
+    """Return the plan of DOUBLE, with or without digits."""
     return _float(column, FLOAT64, lambda text: json_number(double_text(float(text))), quick="number($)")
 
 
 def real(column: MyColumn, options: ValueOptions) -> ColumnPlan:
-    """REAL is a single where a statement says it; the server itself calls it double, and logs one."""
+    """Return the plan of REAL, a single where a statement says it; the server itself calls it double, and logs one."""
     return _float(column, FLOAT32, lambda text: json_number(float_text(float(text))))
 
 
 def decimal(column: MyColumn, options: ValueOptions) -> ColumnPlan:
-    """By `decimal.handling.mode`."""
+    """Return the plan for `decimal.handling.mode`."""
     precision, scale = column.length or 10, column.scale or 0
     match options.decimal_mode:
         case "string":
@@ -126,7 +126,7 @@ def decimal(column: MyColumn, options: ValueOptions) -> ColumnPlan:
 
 
 def bit(column: MyColumn, options: ValueOptions) -> ColumnPlan:
-    """BIT(1) is a boolean; BIT(n) as many bytes as n needs, little-endian. The text holds the bytes, big-endian."""
+    """Return the plan of BIT: BIT(1) is a boolean, BIT(n) as many bytes as n needs, little-endian. The text holds the bytes, big-endian."""
     if (column.length or 1) == 1:
         return ColumnPlan(column.name, BOOLEAN, lambda text: "true" if text.strip("\0") else "false", fallback="false")
     length = column.length or 1

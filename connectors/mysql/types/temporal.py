@@ -47,7 +47,7 @@ def days_of(year: int, month: int, day: int, *, adjusts: bool = False) -> int:
 
 
 def days_of_date(text: str, *, adjusts: bool = False) -> int:
-    """`1999-12-31`. Raises ValueError."""
+    """Return the days of `1999-12-31`. Raises ValueError."""
     found = _DATE(text)
     if found is None:
         raise Unrepresentable(f"{text!r} is not a date")
@@ -55,7 +55,7 @@ def days_of_date(text: str, *, adjusts: bool = False) -> int:
 
 
 def micros_of_datetime(text: str, *, adjusts: bool = False) -> int:
-    """`1999-12-31 23:59:59.123456` as microseconds since 1970-01-01 00:00. Raises ValueError."""
+    """Return `1999-12-31 23:59:59.123456` as microseconds since 1970-01-01 00:00. Raises ValueError."""
     found = _DATETIME(text)
     if found is None:
         raise Unrepresentable(f"{text!r} is not a date and time")
@@ -65,7 +65,7 @@ def micros_of_datetime(text: str, *, adjusts: bool = False) -> int:
 
 
 def micros_of_time(text: str) -> int:
-    """`-838:59:59.5` as microseconds. Raises ValueError."""
+    """Return `-838:59:59.5` as microseconds. Raises ValueError."""
     found = _TIME(text)
     if found is None:
         raise Unrepresentable(f"{text!r} is not a time")
@@ -154,7 +154,7 @@ _TWO_DIGITS: Final = tuple(f"{number:02}" for number in range(60))
 
 
 def date(column: MyColumn, options: ValueOptions) -> ColumnPlan:
-    """DATE."""
+    """Return the plan of DATE."""
     days = partial(days_of_date, adjusts=options.adjusts_years)
     if options.time_mode == "isostring":
         return _text(column, "IsoDate", lambda text: iso_date(days(text)), "1970-01-01Z")
@@ -163,7 +163,7 @@ def date(column: MyColumn, options: ValueOptions) -> ColumnPlan:
 
 
 def datetime(column: MyColumn, options: ValueOptions) -> ColumnPlan:
-    """DATETIME(p)."""
+    """Return the plan of DATETIME(p)."""
     micros = partial(micros_of_datetime, adjusts=options.adjusts_years)
     match options.time_mode:
         case "isostring":
@@ -200,7 +200,7 @@ def _nanos(micros: int, text: str) -> int:
 
 
 def time(column: MyColumn, options: ValueOptions) -> ColumnPlan:
-    """TIME(p): a duration, which may be negative and longer than a day where the mode has room for it."""
+    """Return the plan of TIME(p): a duration, which may be negative and longer than a day where the mode has room for it."""
     match options.time_mode:
         case "isostring":
             return _text(column, "IsoTime", lambda text: iso_time(_within_a_day(text)), "00:00:00Z")
@@ -219,7 +219,7 @@ def _within_a_day(text: str) -> int:
 
 
 def timestamp(column: MyColumn, options: ValueOptions) -> ColumnPlan:
-    """TIMESTAMP(p): the text is in UTC. Streams show all digits of the fraction, snapshots those that are needed."""
+    """Return the plan of TIMESTAMP(p): the text is in UTC. Streams show all digits of the fraction, snapshots those that are needed."""
     digits = column.length or 0
 
     def streamed(text: str) -> str:

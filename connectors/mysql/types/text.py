@@ -43,8 +43,8 @@ def unified_json(text: str) -> str:
 
 
 def number_text(text: str) -> str:
-    """Integers stay; a number that a double holds exactly, or whose digits it holds, is printed as one without an exponent; others
-    stay."""
+    """Return a number's common form: one that a double holds exactly, or whose digits it holds, is printed as a double without an exponent;
+    integers and others stay."""
     if text.lstrip("-").isdigit() and len(text) <= _INTEGER_DIGITS:
         return text
     value = Decimal(text)
@@ -82,12 +82,12 @@ TEXT_TYPES = ("TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT")
 
 
 def text(column: MyColumn, options: ValueOptions) -> ColumnPlan:
-    """Any text."""
+    """Return the plan of any text."""
     return ColumnPlan(column.name, STRING, quote, textual=True, placeholder=quote(options.placeholder))
 
 
 def json_(column: MyColumn, options: ValueOptions) -> ColumnPlan:
-    """JSON as it was printed: by the server, with spaces, in snapshots; by the decoder of the binlog, without, in streams."""
+    """Return the plan of JSON as it was printed: in snapshots by the server, with spaces; in streams by the binlog's decoder, without."""
     schema = Schema(Type.STRING, name="io.debezium.data.Json", version=1)
     placeholder = quote(options.placeholder)
     if options.unified:
@@ -116,7 +116,7 @@ _LABELS: Final = BoundedCache(_streamed_label)
 
 
 def set_(column: MyColumn, options: ValueOptions) -> ColumnPlan:
-    """Labels with commas between them."""
+    """Return the plan of SET: labels separated by commas."""
     return ColumnPlan(column.name, _labelled("EnumSet", column), quote, textual=True)
 
 
