@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from connect_py.errors import ConfigError
 from connectors.mysql.position.gtid import MariadbGtidSet, parse_transactions
-from connectors.mysql.stream.move_signal import Target, target_of
+from connectors.mysql.stream.services import Target, parse_target
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
@@ -26,8 +26,8 @@ UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
     ],
 )
 def test_a_place(data: dict[str, object], target: Target) -> None:
-    assert {*target_of(data).gtids.split(",")} == {*target.gtids.split(",")}
-    assert (target_of(data).file, target_of(data).position) == (target.file, target.position)
+    assert {*parse_target(data).gtids.split(",")} == {*target.gtids.split(",")}
+    assert (parse_target(data).file, parse_target(data).position) == (target.file, target.position)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_place(data: dict[str, object], target: Target) -> None:
 )
 def test_what_is_no_place(data: dict[str, object], words: str) -> None:
     with pytest.raises(ConfigError) as error:
-        target_of(data)
+        parse_target(data)
     assert str(error.value) == words
 
 
@@ -91,7 +91,7 @@ JSON = st.recursive(
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(("binlog_filename", "binlog_position", "gtid_set"), JSON)))
 def test_any_data_is_a_place_that_a_server_can_be_asked_for_or_is_refused(data: dict[str, object]) -> None:
     try:
-        target = target_of(data)
+        target = parse_target(data)
     except ConfigError:
         return
     struct.pack("<I", target.position)
