@@ -17,7 +17,7 @@ from spark_sink.tables.base import Writer
 from spark_sink.tables.maintenance import MaintenancePolicy
 from spark_sink.tables.open import open_tables
 from spark_sink.task import SparkLakehouseSinkTask
-from tests.fix_spark import INT, TEXT, Lake, both_formats, event
+from tests.fix_spark import INT, TEXT, Lake, both_formats, event, iceberg_and_long_delta
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -131,7 +131,7 @@ def test_a_task_that_read_the_table_before_another_took_over_cannot_commit(lake:
     assert found(lake) == ["a", "b", "c"]
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_a_task_whose_offsets_were_altered_beside_it_ends_and_the_next_one_reads_again(lake: Lake) -> None:
     topic = lake.topic("t")
     config = lake.config(topic)
@@ -147,7 +147,7 @@ def test_a_task_whose_offsets_were_altered_beside_it_ends_and_the_next_one_reads
     assert found(lake) == ["a", "b", "b", "c"]
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_a_younger_task_takes_over_although_its_clock_is_behind(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = lake.topic("t")
     config = lake.config(topic)
@@ -161,7 +161,7 @@ def test_a_younger_task_takes_over_although_its_clock_is_behind(lake: Lake, monk
     assert found(lake) == ["a", "b"]
 
 
-@both_formats
+@iceberg_and_long_delta
 @pytest.mark.parametrize("how", ["rolled back", "dropped", "replaced"])
 def test_a_table_that_loses_rows_under_a_running_task_gets_them_again(lake: Lake, how: str) -> None:
     topic = lake.topic("t")
@@ -245,7 +245,7 @@ def test_a_table_rolled_back_by_hand_gets_its_rows_again(lake: Lake) -> None:
     assert found(lake) == ["a", "b"]
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_tombstones_alone_are_not_read_again_at_a_restart(lake: Lake) -> None:
     topic = lake.topic("t")
     config = lake.config(topic)
@@ -265,7 +265,7 @@ def alter(lake: Lake, task: SparkLakehouseSinkTask, config: dict[str, str], want
     offsets.alter_tables(tables, {tp.topic: [TableName(("public", "t"))] for tp in wanted}, wanted, tables.written())
 
 
-@both_formats
+@iceberg_and_long_delta
 @pytest.mark.timeout(300)
 def test_altered_offsets_become_the_tables_watermark_back_and_forth(lake: Lake) -> None:
     topic = lake.topic("t")
