@@ -12,26 +12,26 @@ class PendingRows:
 
     Attributes:
         rows: so far; a new list after every `take`.
-        beside: how many of them are not the stream's own.
+        from_services: how many of them are not the stream's own.
     """
 
     def __init__(self) -> None:
         self.rows: list[EncodedRow] = []
-        self.beside = 0
+        self.from_services = 0
 
     def add(self, row: EncodedRow) -> None:
         """Append one row that is not the stream's."""
         self.rows.append(row)
-        self.beside += 1
+        self.from_services += 1
 
     def extend(self, rows: Sequence[EncodedRow]) -> None:
         """Append rows that are not the stream's."""
         self.rows += rows
-        self.beside += len(rows)
+        self.from_services += len(rows)
 
     def take(self) -> list[EncodedRow]:
         """The rows for a batch."""
-        rows, self.rows, self.beside = self.rows, [], 0
+        rows, self.rows, self.from_services = self.rows, [], 0
         return rows
 
 
@@ -39,18 +39,18 @@ class PendingRows:
 MAX_ROWS = 2_000
 MAX_BYTES = 4_000_000
 
-#: Records of a batch are made before the first of them is sent. So many bytes are still in the core's own cache then: rows with schemas
+#: Records of a batch are made before the first of them is sent. A batch of up to this size is still in the L2 cache then: rows with schemas
 #: (3.6 kB) take 5.9 us each from the server's bytes into Kafka's client where a batch has 200 of them, 6.9 where it has 2,000.
 L2_CACHE_BYTES = 512 * 1024
 
-#: The work around a batch, some 50 us, is worth no less.
+#: The work around a batch takes some 50 us; smaller batches are not worth it.
 MIN_ROWS = 100
 
 
 def rows_per_batch(constant_bytes: int) -> int:
-    """Rows of a snapshot's batch.
+    """Return the number of rows of a snapshot's batch.
 
     Args:
-        constant_bytes: of each record: what does not come from the row.
+        constant_bytes: the size of the part of each record that does not come from the row.
     """
     return max(MIN_ROWS, min(MAX_ROWS, L2_CACHE_BYTES // max(1, constant_bytes)))

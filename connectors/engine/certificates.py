@@ -1,4 +1,4 @@
-"""Key and trust stores as the driver takes them: PEM files; PKCS #12 stores, Debezium's default, are turned into one."""
+"""Key and trust stores as drivers accept them: PEM files. PKCS #12 stores, Debezium's default, are converted."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from connect_py.errors import ConfigError
 
 @functools.cache
 def _copy_of(path: str, password: str | None, changed: int) -> str:
-    """One copy for each state of a store."""
+    """Return one copy for each state of a store."""
     del changed
     return _copy(path, Path(path).read_bytes(), password)
 
 
 def pem_file(path: str, password: str | None) -> str:
-    """The path of a PEM file with what a store holds: the store itself where it is one, else a private copy for this process's life.
+    """Return the path of a PEM file with what a store holds: the store itself where it is one, else a private copy for this process's life.
 
     Raises:
         ConfigError: the file is neither PEM nor PKCS #12, or the password is wrong.

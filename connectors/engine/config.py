@@ -1,4 +1,4 @@
-"""Properties that all database connectors share (debezium-common §17), their old names (§19), and what the engine reads from them."""
+"""Properties that all database connectors share (`CommonConnectorConfig.java`), their old names, and what the engine reads from them."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ UNLISTED_NAMES: tuple[Property, ...] = (
 )  # fmt: skip
 
 #: Beginnings of names that are not in the tables: settings of drivers, of a signal's or the schema history's clients, of custom
-#: converters' parts, and whatever Debezium calls internal.
+#: converters' parts, and everything that Debezium calls internal.
 OPEN_PREFIXES = (
     *(known.key.name for known in OWN),
     "database.ssl",
@@ -180,7 +180,7 @@ OLD_NAMES: Mapping[str, str] = {
 
 
 def with_present_names(config: Config, old_names: Mapping[str, str]) -> tuple[dict[str, str | None], list[str]]:
-    """A configuration with old names replaced, and a warning for each; where both are given the present name counts."""
+    """Return a configuration with old names replaced, and a warning for each; where both are given the present name counts."""
     present = dict(config)
     warnings = []
     for old, new in old_names.items():
@@ -204,19 +204,19 @@ def with_present_mode(present: dict[str, str | None], old_modes: Mapping[str, st
 
 
 def with_defaults(properties: Mapping[str, Property], present: Config) -> dict[str, str]:
-    """What is given, and the defaults of what is not, where they are texts."""
+    """Return what is given, and the defaults of what is not, where they are texts."""
     raw = {name: p.key.default for name, p in properties.items() if isinstance(p.key.default, str)}
     raw.update({name: text for name, text in present.items() if text is not None})
     return raw
 
 
 def skipped_operations(raw: Mapping[str, str]) -> frozenset[str]:
-    """The letters of `skipped.operations`; `none` stands for no letter."""
+    """Return the operations that make no records (`skipped.operations`): c, u, d, t; `none` stands for no operation."""
     return frozenset(part.strip().lower() for part in raw["skipped.operations"].split(",") if part.strip()) - {"none"}
 
 
 def validate_own(present: Config) -> list[ConfigValue]:
-    """The value and problems of each property of `OWN` that is given."""
+    """Return the value and problems of each property of `OWN` that is given."""
     return validate({known.key.name: known for known in OWN if known.key.name in present}, present)
 
 
@@ -232,21 +232,21 @@ class ParsedConfig:
     topic_prefix: str
 
     def flag(self, name: str) -> bool:
-        """A BOOLEAN property."""
+        """Return a BOOLEAN property."""
         return self.raw[name].strip().lower() == "true"
 
     def seconds(self, name: str) -> float:
-        """A property that is in milliseconds."""
+        """Return a property that is in milliseconds, in seconds."""
         return int(self.raw[name]) / 1000
 
     def number(self, name: str) -> int:
-        """An INT or LONG property."""
+        """Return an INT or LONG property."""
         return int(self.raw[name])
 
     def choice(self, name: str, default: str = "") -> str:
-        """A property with a few values, in small letters."""
+        """Return a property with a few values, in lower case."""
         return self.raw.get(name, default).strip().lower()
 
     def names(self, name: str) -> list[str]:
-        """A LIST property of names, in small letters."""
+        """Return a LIST property of names, in lower case."""
         return [part.strip().lower() for part in self.raw.get(name, "").split(",") if part.strip()]

@@ -22,17 +22,17 @@ TRANSACTION_SCHEMA = struct(
 
 
 def row_schema(schema_name: str, fields: list[tuple[str, Schema]]) -> Schema:
-    """Schema of `before` and `after`; `schema_name` is the adjusted name of the topic."""
+    """Return the schema of `before` and `after`; `schema_name` is the adjusted name of the topic."""
     return struct(fields, optional=True, name=f"{schema_name}.Value")
 
 
 def key_schema(schema_name: str, fields: list[tuple[str, Schema]]) -> Schema | None:
-    """Schema of keys, None where no column is part of a key."""
+    """Return the schema of keys, None where no column is part of a key."""
     return struct(fields, name=f"{schema_name}.Key") if fields else None
 
 
 def envelope_schema(schema_name: str, row: Schema, source: Schema) -> Schema:
-    """Schema of values, version 2 (since Debezium 2.6)."""
+    """Return the schema of values, version 2 (since Debezium 2.6)."""
     if row.type is not Type.STRUCT:
         raise ValueError(f"a row is a struct, not {row.type.value}")
     return struct(
@@ -52,7 +52,7 @@ def envelope_schema(schema_name: str, row: Schema, source: Schema) -> Schema:
 
 
 def tail(op: str, now_ns: int, transaction: bytes = b"null") -> bytes:
-    """The end of a payload, from `"transaction"` on, closing brace included.
+    """Return the end of a payload, from `"transaction"` on, closing brace included.
 
     Args:
         op: r, c, u, d or t.
@@ -80,7 +80,7 @@ SNAPSHOT_SCHEMA = Schema(
 
 
 def source_schema(connector: str, more: list[tuple[str, Schema]]) -> Schema:
-    """Schema of a connector's block; `more` are its own fields, after the common ones."""
+    """Return the schema of a connector's block; `more` are its own fields, after the common ones."""
     return struct(
         [
             ("version", STRING),
@@ -101,11 +101,12 @@ def source_schema(connector: str, more: list[tuple[str, Schema]]) -> Schema:
 
 @dataclass(frozen=True, slots=True)
 class KeyChangeRecords:
-    """Makes them.
+    """Makes the records of a row whose key an update changed: the old one's delete and tombstone, then the new one's creation, each with a
+    header that shows the other's key (`io.debezium.relational.RelationalChangeRecordEmitter`).
 
     Attributes:
         tombstones: whether a delete is followed by a null value.
-        headers: of all records.
+        headers: those that all records have.
     """
 
     tombstones: bool

@@ -36,7 +36,7 @@ class MetadataRecords:
         self._value = _Frame(value_schema, encoding.value_schemas)
 
     def row(self, key: Mapping[str, Any], value: Mapping[str, Any]) -> EncodedRow:
-        """One record; fields that are not given are null."""
+        """Return one record; fields that are not given are null."""
         return self._route, self._key(_struct(self._key_schema, key)), self._value(_struct(self._value_schema, value))
 
 
@@ -93,20 +93,20 @@ class TransactionMonitor:
         self._ended: dict[str, str | int] = {}
 
     def restore(self, stored: Mapping[str, object]) -> None:
-        """Go on from an offset."""
+        """Resume from an offset."""
         found = stored.get(_ID)
         self.open = None if found is None else str(found)
         self._counts = {name.removeprefix(_COUNT): int(str(n)) for name, n in stored.items() if name.startswith(_COUNT)}
         self._total = sum(self._counts.values())
 
     def offset(self) -> dict[str, str | int]:
-        """The fields of the source offset: of the transaction under way, or, as Debezium leaves them there, of the last one."""
+        """Return the fields of the source offset: of the transaction under way, or, as Debezium leaves them there, of the last one."""
         if self.open is None:
             return self._ended
         return {_ID: self.open, **{_COUNT + name: count for name, count in self._counts.items()}}
 
     def begin(self, id_: str, shown_id: str, ts_ms: int) -> EncodedRow | None:
-        """A transaction begins in the log.
+        """Open the transaction that starts in the log.
 
         Args:
             id_: as offsets hold it.
@@ -123,20 +123,20 @@ class TransactionMonitor:
         return self._records.row({"id": shown_id}, {"status": "BEGIN", "id": shown_id, "ts_ms": ts_ms})
 
     def event(self, collection: str, shown_id: str) -> bytes:
-        """An event of the open transaction: the JSON text of its block."""
+        """Count an event of the open transaction. Returns the JSON text of its block."""
         self._total += 1
         order = self._counts[collection] = self._counts.get(collection, 0) + 1
         return b'{"id":%b,"total_order":%d,"data_collection_order":%d}' % (quote(shown_id).encode(), self._total, order)
 
     def forget(self, collection: str) -> None:
-        """The last `event` was none."""
+        """Undo the last `event`, which made no record."""
         self._total -= 1
         self._counts[collection] -= 1
         if not self._counts[collection]:
             del self._counts[collection]
 
     def end(self, shown_id: str, ts_ms: int) -> EncodedRow | None:
-        """The transaction is committed. Returns the record; None when none was open."""
+        """Close the transaction, which is committed. Returns the record; None when none was open."""
         if self.open is None:
             return None
         collections = [{"data_collection": name, "event_count": count} for name, count in self._counts.items()]
@@ -175,6 +175,6 @@ class Heartbeat:
         return self._interval > 0 and self._clock() >= self._next
 
     def beat(self) -> EncodedRow:
-        """The record; the next one is due after the interval."""
+        """Return the record; the next one is due after the interval."""
         self._next = self._clock() + self._interval
         return self._records.row({"serverName": self._server}, {"ts_ms": time.time_ns() // 1_000_000})

@@ -42,7 +42,7 @@ class _Table:
 
 
 class SnapshotRates:
-    """See the module."""
+    """The progress of a snapshot, for each table."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -51,7 +51,7 @@ class SnapshotRates:
         self._ended: float | None = None
 
     def begin(self, estimates: Mapping[str, int | None], done: Mapping[str, int], ended: Collection[str]) -> None:
-        """A snapshot begins.
+        """Start a snapshot.
 
         Args:
             estimates: rows of all its tables; None where nothing is known.
@@ -64,24 +64,24 @@ class SnapshotRates:
             self.table_ended(name)
 
     def scanned(self, table: str, rows: int) -> None:
-        """So many further rows of a table were read."""
+        """Count further rows of a table that were read."""
         known = self._tables.setdefault(table, _Table(None))
         if known.began is None:
             known.began = self._clock()
         known.rows += rows
 
     def table_ended(self, table: str) -> None:
-        """A table was read to its end."""
+        """Note that a table was read to its end."""
         if table in self._tables:
             self._tables[table].ended = self._clock()
 
     def end(self) -> None:
-        """The snapshot has ended, in whatever way."""
+        """Note that the snapshot has ended, whether it was completed or not."""
         if self._ended is None:
             self._ended = self._clock()
 
     def groups(self) -> list[MetricGroup]:
-        """One group, or none."""
+        """Return one group, or none."""
         now = self._clock()
         if self._began is None:
             return []
@@ -101,7 +101,7 @@ class SnapshotRates:
 
 
 def _seconds_left(table: _Table, now: float) -> int | None:
-    """None where it cannot be told: nothing was read yet, or more than the estimate."""
+    """Return None where it is not known: nothing was read yet, or more than the estimate."""
     if table.ended is not None:
         return 0
     rate = table.rate(now)
@@ -130,7 +130,7 @@ class _Events:
         self.filtered = 0
 
     def events(self, seen: int, *, created: int = 0, updated: int = 0, deleted: int = 0) -> None:
-        """A batch of so many events was read."""
+        """Count a batch of events that was read."""
         self.seen += seen
         self.created += created
         self.updated += updated
@@ -174,24 +174,24 @@ class SnapshotMetrics(_Events):
         done: Mapping[str, int] | None = None,
         ended: Collection[str] = (),
     ) -> None:
-        """A snapshot of so many tables begins; see `SnapshotRates.begin`."""
+        """Start a snapshot; `estimates`, `done` and `ended` are those of `SnapshotRates.begin`."""
         self._rows = dict(done or {})
         self._tables = self._tables_left = tables
         self._state, self._began = "running", self._clock()
         self._rates.begin(estimates or {}, done or {}, ended)
 
     def scanned(self, table: str, rows: int) -> None:
-        """So many further rows of a table were read."""
+        """Count further rows of a table that were read."""
         self._rows[table] = self._rows.get(table, 0) + rows
         self._rates.scanned(table, rows)
 
     def table_done(self, table: str = "") -> None:
-        """A table was read to its end."""
+        """Note that a table was read to its end."""
         self._tables_left = max(0, self._tables_left - 1)
         self._rates.table_ended(table)
 
     def end(self, state: str) -> None:
-        """The snapshot is `completed` or `aborted`; or there was none to take, and it is `skipped`."""
+        """Note that the snapshot is `completed` or `aborted`; or there was none to take, and it is `skipped`."""
         if state != "aborted" or self._state == "running":
             self._state, self._ended = state, self._clock()
         self._rates.end()
@@ -199,11 +199,11 @@ class SnapshotMetrics(_Events):
             self._tables_left = 0
 
     def groups(self) -> list[MetricGroup]:
-        """The bean, and how far the snapshot is where that is of interest."""
+        """Return the bean, and the snapshot's progress where that is of interest."""
         return [self.group(), *self._rates.groups()]
 
     def group(self) -> MetricGroup:
-        """As it stands now."""
+        """Return the current values."""
         running = self._state == "running"
         seconds = (self._clock() if running else self._ended) - self._began if self._began else 0.0
         values: dict[str, MetricValue] = {
@@ -246,12 +246,12 @@ class StreamingMetrics(_Events):
         self._lags: deque[int] = deque(maxlen=_LAGS)
 
     def behind(self, lag_ms: int) -> None:
-        """The last event of a batch was so old when it was read."""
+        """Note the age of the last event of a batch when it was read."""
         self._lag_ms = max(0, lag_ms)
         self._lags.append(self._lag_ms)
 
     def group(self) -> MetricGroup:
-        """As it stands now."""
+        """Return the current values."""
         lags = sorted(self._lags)
         values: dict[str, MetricValue] = {
             **self._common(),

@@ -93,7 +93,7 @@ def _key(key: StoredKey) -> str:
 
 
 def _shown(part: JavaValue) -> str:
-    """A part of a key as Java's `toString` shows it."""
+    """Return a part of a key as Java's `toString` shows it."""
     match part.java_class:
         case "java.lang.Boolean":
             return _BOOLEANS.get(part.text, part.text)
@@ -114,26 +114,26 @@ class IncrementalEvents(_Events):
 
     Args:
         connector: `topic.prefix`.
-        tell: takes them.
+        tell: receives them.
     """
 
     aggregate_type = "Incremental Snapshot"
 
     def started(self, signal: str | None, collections: Sequence[str]) -> None:
-        """Collections were asked for."""
+        """Report that collections were asked for."""
         self._send(signal, "STARTED", data_collections=_joined(collections))
 
     def paused(self, signal: str | None, collections: Sequence[str], error: str | None = None) -> None:
-        """No chunk is read for now; `error` (ours) says why when nobody asked for it."""
+        """Report that no chunk is read for now; `error` (ours) says why when no signal asked for it."""
         more = {} if error is None else {"error": error}
         self._send(signal, "PAUSED", data_collections=_joined(collections), **more)
 
     def resumed(self, signal: str | None, collections: Sequence[str]) -> None:
-        """Chunks are read again."""
+        """Report that chunks are read again."""
         self._send(signal, "RESUMED", data_collections=_joined(collections))
 
     def in_progress(self, signal: str | None, collections: Sequence[str], maximum: StoredKey, last: StoredKey) -> None:
-        """A chunk of the first collection was read."""
+        """Report that a chunk of the first collection was read."""
         self._send(
             signal,
             "IN_PROGRESS",
@@ -144,7 +144,7 @@ class IncrementalEvents(_Events):
         )
 
     def scan_completed(self, signal: str | None, collections: Sequence[str], rows: int, status: ScanStatus) -> None:
-        """The first collection is done with."""
+        """Report that the first collection is done."""
         self._send(
             signal,
             "TABLE_SCAN_COMPLETED",
@@ -155,7 +155,7 @@ class IncrementalEvents(_Events):
         )
 
     def aborted(self, signal: str | None, collections: Sequence[str]) -> None:
-        """Collections were taken out by a signal."""
+        """Report that a signal removed collections."""
         self._send(signal, "ABORTED", data_collections=_joined(collections))
 
     def rejected(self, signal: str | None, collections: Sequence[str], error: str) -> None:
@@ -163,7 +163,7 @@ class IncrementalEvents(_Events):
         self._send(signal, "REJECTED", data_collections=_joined(collections), error=error)
 
     def completed(self, signal: str | None) -> None:
-        """All is read."""
+        """Report that everything was read."""
         self._send(signal, "COMPLETED")
 
 
@@ -178,29 +178,29 @@ class InitialEvents(_Events):
     whole = True
 
     def started(self) -> None:
-        """It begins."""
+        """Report that it starts."""
         self._send(None, "STARTED")
 
     def in_progress(self, collection: str, to_read: Sequence[str]) -> None:
-        """A collection is begun."""
+        """Report that a collection is started."""
         more = {"data_collections": _joined(to_read)} if self.whole else {}
         self._send(None, "IN_PROGRESS", current_collection_in_progress=collection, **more)
 
     def scan_completed(self, collection: str, captured: Sequence[str], rows: int) -> None:
-        """A collection is done with."""
+        """Report that a collection is done."""
         more = {"data_collections": _joined(captured), "total_rows_scanned": str(rows)} if self.whole else {}
         self._send(None, "TABLE_SCAN_COMPLETED", scanned_collection=collection, status=ScanStatus.SUCCEEDED.value, **more)
 
     def completed(self) -> None:
-        """All is read."""
+        """Report that everything was read."""
         self._send(None, "COMPLETED")
 
     def aborted(self) -> None:
-        """It failed or was stopped."""
+        """Report that it failed or was stopped."""
         self._send(None, "ABORTED")
 
     def skipped(self) -> None:
-        """There is nothing to read."""
+        """Report that there is nothing to read."""
         self._send(None, "SKIPPED")
 
 
@@ -227,7 +227,7 @@ ENTRY_POINTS = "connect_py.notification_channels"
 
 
 class Notifier:
-    """Hands notifications to the channels; one that fails keeps neither the others nor the source from going on."""
+    """Hands notifications to the channels; one that fails stops neither the others nor the source."""
 
     def __init__(self, channels: Sequence[NotificationChannel]) -> None:
         self._channels = channels
@@ -299,7 +299,7 @@ def _value(notification: Notification) -> dict[str, Any]:
 
 
 def as_text(notification: Notification) -> str:
-    """As Debezium's log shows it, so that what watches that log goes on working."""
+    """Format a notification as Debezium's log shows it, so that what watches that log keeps working."""
     data = ", ".join(f"{name}={value}" for name, value in notification.additional_data.items())
     return (
         f"{{id='{notification.id}', aggregateType='{notification.aggregate_type}', type='{notification.type}', additionalData={{{data}}}, "

@@ -239,7 +239,7 @@ def is_name(text: str | None, _: Config) -> str | None:
 
 
 def is_not_blank_name(text: str | None, config: Config) -> str | None:
-    """As `is_name`; a blank one is no name either, beside being missing."""
+    """As `is_name`; a blank one is no name either, in addition to being missing."""
     return f"{text} {BAD_NAME}" if text is not None and not text.strip() else is_name(text, config)
 
 
@@ -262,7 +262,7 @@ def regexes(text: str | None, _: Config) -> str | None:
 
 
 def not_beside(include: str) -> Check:
-    """An exclude list must not stand beside its include list."""
+    """Refuse an exclude list together with its include list."""
 
     def check(text: str | None, config: Config) -> str | None:
         return f'"{include}" is already specified' if text and config.get(include) else None
@@ -476,7 +476,7 @@ COMMON_WITHOUT_EFFECT: Final[WithoutEffect] = {
 
 
 def warn_of_unused(unused: WithoutEffect, properties: Mapping[str, Property], present: Config) -> None:
-    """Nobody shall wait for what a property does not do."""
+    """Warn about properties that are given and have no effect."""
     for name, (warns, why) in unused.items():
         text = present.get(name)
         default = properties[name].key.default if name in properties else None

@@ -1,21 +1,22 @@
-"""What goes on beside a source's stream: signals, the snapshots that they ask for, notifications, transaction metadata, heartbeats.
+"""The services around a source's stream: signals, the snapshots that they ask for, notifications, transaction metadata, heartbeats.
 
-A connector subclasses `SourceServices` and gives what only it knows:
+A connector subclasses `SourceServices` and provides what only it knows:
 
 - `reader`: chunks of a collection by key, in the database's own order (`ChunkReader`);
-- `watermarks`: how a chunk's place in its log is marked (`Watermarks`, `WrittenWatermarks`); None when it is not configured for
+- `watermarks`: how a chunk's position in its log is marked (`Watermarks`, `WrittenWatermarks`); None when it is not configured for
   incremental snapshots;
-- `records`: records of a chunk's rows, with the source block of the place where the stream is when they are sent;
+- `records`: records of a chunk's rows, with the source block of the position of the stream when they are sent;
 - `watch`: whose events the stream has to show to `incremental.event` and `incremental.truncated`;
-- `position`: where the source stands, for the signal `log`;
+- `position`: the current position of the source, for the signal `log`;
 - `execute`: runs a statement of the user's;
 - `change_structures`, if it remembers structures.
 
-Its stream calls `signal` for every row of the signal table that it shows, before it goes on (a chunk is read there and then, so that the
-order of everything is Debezium's), `incremental.structure_seen` when the watched collection changes, and puts its rows to `pending`. Its
-task says when it `starts`, hands on `take_signal`, calls `before_read` and `after_read` around each read of the stream, takes from
-`blocking` what was asked for, puts `fields` into the offset of every batch and shows it to `made`, says what is `committed`, and calls
-`restore` with the fields of its last batch after a failure, so that state and records agree again.
+Its stream calls `signal` for every row of the signal table, before it reads on (a chunk is read there and then, so that the order of
+everything is Debezium's), `incremental.structure_seen` when the watched collection changes, and adds its rows to `pending`.
+
+Its task calls `starts` when it has connected, passes on `take_signal`, calls `before_read` and `after_read` around each read of the stream,
+takes from `blocking` what was asked for, puts `fields` into the offset of every batch and shows that offset to `made`, reports what is
+`committed`, and calls `restore` with the fields of its last batch after a failure, so that state and records agree again.
 
 Owned by the task's thread.
 """
@@ -47,21 +48,22 @@ from connectors.engine.topic_naming import TopicNaming
 log = logging.getLogger(__name__)
 
 R = TypeVar("R")
-#: See `SourceServices.patience`.
+#: How long a read of the stream waits while a window ends at a position; see `SourceServices.poll_timeout`.
 POSITION_SECONDS = 0.01
-#: Takes the place of a signal's id in notifications about tables that are new.
+#: Stands for a signal's id in notifications about tables that are new.
 NEW_TABLES = "snapshot.new.tables"
 
 Fields = Mapping[str, bool | int | str | None]
 
 
 class SourceServices(ABC, Generic[R]):
-    """See the module.
+    """Base of a connector's services.
 
     Args:
         context: the task's.
-        reader: see the module; so are the watermarks.
-        hooks: places for races, in tests.
+        reader: reads chunks of a collection.
+        watermarks: marks a chunk's position in the log; None when the connector is not configured for incremental snapshots.
+        hooks: points for races, in tests.
 
     Attributes:
         pending: records that wait for a batch.
@@ -69,7 +71,7 @@ class SourceServices(ABC, Generic[R]):
         blocking: blocking snapshots that were asked for.
         monitor: transaction metadata; None without them.
         incremental: None when the connector is not configured for incremental snapshots.
-        new_tables: what begins to be captured; the stream tells it what it has `seen`.
+        new_tables: tables that begin to be captured; the stream calls its `seen`.
         signal: carries out a signal of the signal table; may add to `pending`. Raises RetriableError.
     """
 
@@ -120,44 +122,44 @@ class SourceServices(ABC, Generic[R]):
 
     @abstractmethod
     def records(self, rows: list[R]) -> list[EncodedRow]:
-        """Records of rows that go out at the stream's present place."""
+        """Return records of rows that go out at the stream's current position."""
 
     @abstractmethod
     def watch(self, collection: str | None) -> None:
-        """The collection, as signals name it, whose events must be shown to `incremental` from now on; None for none."""
+        """Show the events of this collection, as signals name it, to `incremental` from now on; None for no collection."""
 
     @abstractmethod
     def position(self) -> Mapping[str, Any]:
-        """The offset of the last batch; empty before the first."""
+        """Return the offset of the last batch; empty before the first."""
 
     @abstractmethod
     def execute(self, statement: str) -> None:
         """Run a statement of the user's. Raises ConnectError; RetriableError when the connection is gone."""
 
     def change_structures(self, database: str, schema: str, ddl: str | None, changes: Sequence[Mapping[str, Any]]) -> None:
-        """The signal `schema-changes`, which repairs a connector's memory of structures (its schema history). A connector that reads
-        structures from the server each time has none to repair. Raises ConnectError."""
+        """Carry out the signal `schema-changes`, which repairs a connector's memory of structures (its schema history). A connector that
+        reads structures from the server each time has none to repair. Raises ConnectError."""
         log.info("The signal schema-changes needs no work here: structures are read from the server and its stream")
 
     def actions(self) -> Mapping[str, Action]:
-        """Signals that only this connector knows, by their types."""
+        """Return the signals that only this connector knows, by their types."""
         return {}
 
     @property
     def interrupts(self) -> bool:
-        """Whether a signal waits until the stream is left."""
+        """Whether a signal waits for the stream to be interrupted."""
         return bool(self.blocking)
 
     # -- the offset's part -------------------------------------------------------------------------------------------------------------
 
     def fields(self) -> Fields:
-        """What the offset of a batch holds besides the position."""
+        """Return what the offset of a batch holds in addition to the position."""
         if self.incremental is None:
             return self.monitor.offset() if self.monitor else {}
         return {**(self.monitor.offset() if self.monitor else {}), **self.incremental.offset(), **self.new_tables.fields()}
 
     def restore(self, fields: Fields) -> None:
-        """Go on from the fields of the last batch, or of the stored offset. Raises ConfigError: they cannot be read."""
+        """Resume from the fields of the last batch, or of the stored offset. Raises ConfigError: they cannot be read."""
         self.pending.take()
         if self.monitor is not None:
             self.monitor.restore(fields)
@@ -170,11 +172,11 @@ class SourceServices(ABC, Generic[R]):
     # -- around the stream's reads -----------------------------------------------------------------------------------------------------
 
     def starts(self, *, anew: bool, before: Collection[str] | None = None) -> None:
-        """The task has connected; see `NewTables.captures`."""
+        """Note that the task has connected; the arguments are those of `NewTables.captures`."""
         self._start = (anew, before) if self.incremental is not None and self.new_tables.is_on else None
 
     def before_read(self) -> None:
-        """Carry out signals, read the next chunk. Raises ConnectError and the connector's own passing errors; nothing that was given out is
+        """Carry out signals, read the next chunk. Raises ConnectError and the connector's own passing errors; nothing that was sent is
         lost by it."""
         self.take_signals()
         if self.incremental is not None:
@@ -193,9 +195,9 @@ class SourceServices(ABC, Generic[R]):
         self.new_tables.queued()
         incremental.begin(NEW_TABLES, [f"\\Q{name}\\E" for name in names])
 
-    def patience(self, idle: float) -> float:
-        """How long a read of the stream may wait for something to happen, in seconds, where it may otherwise wait for `idle`: not long
-        while a window ends at a position, which the stream passes without a word."""
+    def poll_timeout(self, idle: float) -> float:
+        """Return how long a read of the stream may wait for something to happen, in seconds, where it may otherwise wait for `idle`: not
+        long while a window ends at a position, since no event shows that the stream passes it."""
         awaits = self.incremental is not None and self.incremental.awaits_position
         return min(idle, POSITION_SECONDS) if awaits else idle
 
@@ -212,7 +214,7 @@ class SourceServices(ABC, Generic[R]):
             self._inbox.done(has_effect=bool(self.pending.rows) or self.interrupts or self.fields() != before)
 
     def take_signal(self, signal: Mapping[str, Any], done: Callable[[], None]) -> None:
-        """See `SourceTask.take_signal`."""
+        """Take a signal that came by REST; `done` is called when its effect is stored. Raises ConfigError: it is refused."""
         if not self._takes_rest:
             raise ConfigError("This connector takes no signals by REST: add 'rest' to its property signal.enabled.channels.")
         record = SignalRecord(signal["id"], signal["type"], json.dumps(signal["data"]), "rest", signal["additional-data"])
@@ -243,16 +245,16 @@ class SourceServices(ABC, Generic[R]):
         return True
 
     def fatal_state(self, error: ConnectError) -> str | None:
-        """The SQLSTATE of an error of `heartbeat.action.query` that no later attempt would be spared, for which the task ends."""
+        """Return the SQLSTATE of an error of `heartbeat.action.query` that a retry would meet again, for which the task ends."""
         return None
 
     def made(self, offset: Mapping[str, Any]) -> bool:
-        """A batch of the stream was made, with this offset. Returns whether it is a milestone (`EncodedBatch.is_milestone`): the first one
-        with what a signal brought about."""
+        """Note a batch of the stream that was made, by its offset. Returns whether it is a milestone (`EncodedBatch.is_milestone`): the
+        first one with what a signal brought about."""
         return self._inbox.made(offset)
 
     def committed(self, offsets: Iterable[Mapping[str, Any]]) -> None:
-        """The offsets topic holds these."""
+        """Note the offsets that the offsets topic holds."""
         for offset in offsets:
             self._inbox.committed(offset)
 

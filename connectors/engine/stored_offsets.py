@@ -11,7 +11,7 @@ from connect_py.errors import BadRequestError, ConfigError
 #: `snapshot` of an offset that an initial snapshot sent, or a blocking one.
 INITIAL: Final = "INITIAL"
 BLOCKING: Final = "BLOCKING"
-#: Of an offset that a window of an incremental snapshot sent: streaming goes on, and the window's progress stands in fields of its own.
+#: Of an offset that a window of an incremental snapshot sent: streaming continues, and the window's progress stands in fields of its own.
 _INCREMENTAL: Final = "INCREMENTAL"
 
 
@@ -22,13 +22,13 @@ def check_offsets(
     key: str = "server",
     others: tuple[str, ...] = (),
 ) -> bool:
-    """Refuse what a task could not go on from. The reference stores anything, and its task then fails or begins anew.
+    """Refuse what a task could not resume from. The reference stores anything, and its task then fails or starts over.
 
     Args:
         offsets: (partition, offset) pairs; None removes one.
         load: reads a stored offset, raises ConfigError.
         key: of a partition, whose value is `topic.prefix`.
-        others: what a partition may hold beside it.
+        others: what else a partition may hold.
 
     Returns:
         False: as Debezium's connectors do, this says nothing of what they keep elsewhere, such as a slot, so that the answer warns of it.
@@ -49,7 +49,7 @@ def check_offsets(
 
 
 def whole_number(stored: SourceOffset, name: str) -> int | None:
-    """A field of a stored offset; None where it is missing, or a truth value.
+    """Return a field of a stored offset; None where it is missing, or a truth value.
 
     Raises:
         ConfigError: it is something else.
@@ -67,15 +67,15 @@ def whole_number(stored: SourceOffset, name: str) -> int | None:
 
 
 def flag(stored: SourceOffset, name: str) -> bool:
-    """A truth value of a stored offset, which older versions and clients write as a text."""
+    """Return a truth value of a stored offset, which older versions and clients write as a text."""
     value = stored.get(name)
     return value is True or (isinstance(value, str) and value.strip().lower() == "true")
 
 
 def stored_snapshot(stored: SourceOffset) -> str | None:
-    """`snapshot` of a relational connector's offset: INITIAL or BLOCKING, or None where changes were streamed (`SnapshotType.java`).
+    """Return `snapshot` of a relational connector's offset: INITIAL or BLOCKING, or None where changes were streamed (`SnapshotType.java`).
 
-    True was INITIAL before Debezium 3.0. INCREMENTAL is None here: that snapshot runs beside the stream.
+    True was INITIAL before Debezium 3.0. INCREMENTAL is None here: that snapshot runs while streaming continues.
 
     Raises:
         ConfigError: it is something else.

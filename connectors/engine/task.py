@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 def new_run_id() -> str:
-    """A random UUID of version 7 (RFC 9562 §5.7): one a start of a task, sorting by time."""
+    """Return a random UUID of version 7 (RFC 9562, section 5.7): one a start of a task, sorting by time."""
     milliseconds = time.time_ns() // 1_000_000
     random = int.from_bytes(os.urandom(10), "big")
     value = milliseconds << 80 | random & ((1 << 80) - 1)
@@ -45,7 +45,7 @@ def new_run_id() -> str:
 
 
 def context_headers(logical_name: str, task: int, connector_name: str, run_id: str) -> tuple[tuple[str, str], ...]:
-    """The four headers, in Debezium's order.
+    """Return the four headers, in Debezium's order.
 
     Args:
         logical_name: `topic.prefix`.
@@ -79,7 +79,7 @@ class Backoff:
         self.reset()
 
     def reset(self) -> None:
-        """All is well again."""
+        """Start over: the server answers again."""
         self._pause = min(FIRST_PAUSE_SECONDS, self._longest)
         self._counted = 0
         self._until = 0.0
@@ -102,11 +102,11 @@ class Backoff:
         return pause
 
     def seconds_left(self) -> float:
-        """Until the next attempt is due; 0 when it is."""
+        """Return the seconds until the next attempt is due; 0 when it is."""
         return max(0.0, self._until - self._clock()) if self._until else 0.0
 
 
-#: An outage that goes on says so again after this time.
+#: An outage that lasts is logged again after this time.
 REPEAT_SECONDS = 300.0
 
 
@@ -124,7 +124,7 @@ class Outage:
         self._count = 0
 
     def is_news(self, text: str) -> bool:
-        """Note a failure. Returns whether to tell of it."""
+        """Note a failure. Returns whether to log it."""
         self._count += 1
         if text == self._text and self._clock() < self._until:
             return False
@@ -132,7 +132,7 @@ class Outage:
         return True
 
     def end(self) -> int:
-        """All is well again. Returns how many failures there were."""
+        """Note the end of the outage. Returns how many failures there were."""
         count, self._count, self._text = self._count, 0, ""
         return count
 
@@ -142,7 +142,7 @@ IDLE_SECONDS = 0.3
 
 
 class State(enum.Enum):
-    """See the module. CATCH_UP: the stream goes up to where what is left of a snapshot is read."""
+    """The states of a task. CATCH_UP: streaming up to the position where what is left of a snapshot is read."""
 
     CONNECT = "connect"
     CATCH_UP = "catch up"
@@ -168,7 +168,7 @@ class Position(Protocol):
     def more(self) -> Fields: ...
 
     def dump(self) -> SourceOffset:
-        """As it is stored."""
+        """Return it as it is stored."""
 
 
 #: A connector's offset.
@@ -182,7 +182,7 @@ class Snapshot(Protocol[P_co]):
     Attributes:
         is_blocking: whether a signal asked for it.
         offset: of the rows that were given last.
-        after: where streaming goes on.
+        after: where streaming resumes.
         finished: whether there are no more rows.
         is_milestone: whether the rows that were given last end a table or a chunk.
     """
@@ -203,10 +203,10 @@ class Snapshot(Protocol[P_co]):
     def is_milestone(self) -> bool: ...
 
     def next_rows(self) -> list[EncodedRow]:
-        """Rows of one batch. Raises ConnectError."""
+        """Return rows of one batch. Raises ConnectError."""
 
 
-#: What a connector puts beside its stream.
+#: A connector's services.
 S = TypeVar("S", bound=SourceServices[Any])
 
 
@@ -241,7 +241,7 @@ class DatabaseTask(SourceTask, Generic[S, P]):
     # -- the contract ------------------------------------------------------------------------------------------------------------------
 
     def poll(self) -> EncodedBatch | None:
-        """The next batch; see `SourceTask.poll`."""
+        """Return the next batch; see `SourceTask.poll`."""
         if self._stop.is_set():
             return None
         pause = max(self._pause(), self._not_before - time.monotonic())
@@ -264,16 +264,16 @@ class DatabaseTask(SourceTask, Generic[S, P]):
         self._services.take_signal(signal, done)
 
     def offsets_committed(self, offsets: Sequence[tuple[SourcePartition, SourceOffset]]) -> None:
-        """Signals whose effects the offsets topic holds are done."""
+        """Acknowledge the signals whose effects the offsets topic holds."""
         if self._maybe_services is not None:
             self._maybe_services.committed(offset for _, offset in offsets)
 
     def metrics(self) -> Sequence[MetricGroup]:
-        """Debezium's beans, and how far a snapshot is."""
+        """Return Debezium's beans, and the progress of a snapshot."""
         return [*self._snapshot_metrics.groups(), self._streaming_metrics.group()]
 
     def close(self) -> None:
-        """Let every connection go; also after a start that refused its configuration."""
+        """Release every connection; also after a start that refused its configuration."""
         self._disconnect()
         if self._maybe_services is not None:
             self._maybe_services.close()
@@ -293,17 +293,17 @@ class DatabaseTask(SourceTask, Generic[S, P]):
 
     @abstractmethod
     def _end_snapshot(self, snapshot: Any) -> None:
-        """Go on behind a snapshot that has finished, or that was blocking and failed."""
+        """Continue after a snapshot that has finished, or that was blocking and failed."""
 
     def _rollback_snapshot(self) -> None:
-        """A blocking snapshot failed: what it held on the server is given back."""
+        """Release what a blocking snapshot that failed held on the server."""
 
     @abstractmethod
     def _read_stream(self) -> EncodedBatch | None:
-        """The next batch of the stream."""
+        """Return the next batch of the stream."""
 
     def _catch_up(self) -> EncodedBatch | None:
-        """The next batch on the way to where a snapshot goes on."""
+        """Return the next batch on the way to the position where a snapshot resumes."""
         raise NotImplementedError
 
     @abstractmethod
@@ -312,7 +312,7 @@ class DatabaseTask(SourceTask, Generic[S, P]):
 
     @abstractmethod
     def _batch(self, offset: Any) -> EncodedBatch | None:
-        """What waits, with the offset of the last event (None: as before), and what goes on beside the stream."""
+        """Return a batch of what waits, with the offset of the last event (None: as before) and the fields of the services."""
 
     @property
     @abstractmethod
@@ -321,7 +321,7 @@ class DatabaseTask(SourceTask, Generic[S, P]):
 
     @abstractmethod
     def _resume_description(self) -> str:
-        """What a start does with the present position, for people."""
+        """Return what a start does with the current position, for people."""
 
     @abstractmethod
     def _close_connections(self) -> None: ...
@@ -329,7 +329,7 @@ class DatabaseTask(SourceTask, Generic[S, P]):
     # -- the state machine -------------------------------------------------------------------------------------------------------------
 
     def _begin(self, config: ParsedConfig, context: SourceTaskContext, connector: str, bean: str) -> None:
-        """Metrics, headers, post-processors and retries, by what all connectors call them.
+        """Make metrics, headers, post-processors and retries, by what all connectors call them.
 
         Args:
             connector: as headers call it.
@@ -350,11 +350,11 @@ class DatabaseTask(SourceTask, Generic[S, P]):
 
     @property
     def _wait_seconds(self) -> float:
-        """How long a poll may wait for something new."""
+        """How long a poll may wait for something new, in seconds."""
         return IDLE_SECONDS if self.patience is None else self.patience
 
     def _pause(self) -> float:
-        """Seconds before the next attempt."""
+        """Return the seconds before the next attempt."""
         return self._backoff.seconds_left()
 
     def _step(self) -> EncodedBatch | None:
@@ -375,7 +375,7 @@ class DatabaseTask(SourceTask, Generic[S, P]):
         return self._batch(None)
 
     def _read_snapshot(self) -> EncodedBatch | None:
-        """The next batch of a snapshot."""
+        """Return the next batch of a snapshot."""
         snapshot = self._running
         assert snapshot is not None
         try:
@@ -414,7 +414,7 @@ class DatabaseTask(SourceTask, Generic[S, P]):
             log.info("The server answers again, after %d attempts", attempts)
 
     def _backoff_of(self, error: ConnectError) -> Backoff:
-        """What decides about the attempt after a failure."""
+        """Return what decides about the attempt after a failure."""
         return self._backoff
 
     def _disconnect(self) -> None:
@@ -423,7 +423,7 @@ class DatabaseTask(SourceTask, Generic[S, P]):
         self._snapshot_metrics.end("aborted")
 
     def _recover(self, error: ConnectError) -> None:
-        """Close everything and plan the next attempt. Raises FatalTaskError, or the error itself, when there shall be none."""
+        """Close everything and plan the next attempt. Raises FatalTaskError, or the error itself, when there must be none."""
         interrupted = self._running
         if interrupted is not None and interrupted.is_blocking:
             self._position = interrupted.after

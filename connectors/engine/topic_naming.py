@@ -1,4 +1,5 @@
-"""Names of topics and of schemas (debezium-common.md §4; `io.debezium.schema.AbstractTopicNamingStrategy`, `SchemaTopicNamingStrategy`).
+"""Names of topics and of schemas (`io.debezium.schema.AbstractTopicNamingStrategy`, `SchemaTopicNamingStrategy`,
+`AbstractRegexTopicNamingStrategy`).
 
 Pure. A connector gives its own two parts, schema and table for PostgreSQL, database and table for the others.
 
@@ -37,7 +38,7 @@ class Rewriting:
 
     @classmethod
     def from_config(cls, config: Mapping[str, str]) -> Rewriting:
-        """Take a connector's properties. Raises ConfigError: one is missing or malformed."""
+        """Read a connector's properties. Raises ConfigError: one is missing or malformed."""
         regex = _replaced(config, "topic.regex", "topic.replacement")
         if regex is None:
             raise ConfigError("topic.regex and topic.replacement are missing, by which topic.naming.strategy makes names")
@@ -46,14 +47,14 @@ class Rewriting:
         return cls(regex, field, _replaced(config, "topic.key.field.regex", "topic.key.field.replacement"))
 
     def topic(self, name: str) -> str:
-        """The new name; the old one where the regex does not match all of it, or nothing would be left."""
+        """Return the new name; the old one where the regex does not match all of it, or nothing would be left."""
         new = _rewritten(self.regex, name)
         if not new:
             log.warning("topic.regex and topic.replacement leave nothing of the topic %s, which keeps its name", name)
         return new or name
 
     def key_mark(self, name: str) -> tuple[str, str] | None:
-        """The field's name and text for the topic that would have had this name."""
+        """Return the field's name and text for the topic that would have had this name."""
         if not self.field:
             return None
         return self.field, name if self.identifier is None else _rewritten(self.identifier, name)
@@ -120,7 +121,7 @@ class TopicNaming:
 
     @classmethod
     def from_config(cls, config: Mapping[str, str], own: str = "schema") -> TopicNaming:
-        """Take a connector's properties.
+        """Read a connector's properties.
 
         Args:
             own: what the connector's tables lie in, `schema` or `default` (a database).
@@ -152,36 +153,37 @@ class TopicNaming:
         )
 
     def data_topic(self, *parts: str) -> str:
-        """The topic of a table's rows: the prefix and the non-blank parts (schema and table), characters that Kafka refuses as `_`."""
+        """Return the topic of a table's rows: the prefix and the non-blank parts (schema and table), characters that Kafka refuses as
+        `_`."""
         topic = sanitized(self._joined(parts), escapes=self.escapes)
         return self.rewriting.topic(topic) if self.rewriting else topic
 
     def key_mark(self, *parts: str) -> tuple[str, str] | None:
-        """Name and text of the field by which keys tell tables apart that share a topic; None where there is none."""
+        """Return name and text of the field by which keys distinguish tables that share a topic; None where there is none."""
         return self.rewriting.key_mark(self._joined(parts)) if self.rewriting else None
 
     def _joined(self, parts: tuple[str, ...]) -> str:
         return self.delimiter.join(part for part in (self.prefix, *(parts[-1:] if self.leaves_out else parts)) if part.strip())
 
     def transaction_topic(self) -> str:
-        """Topic of transaction boundaries."""
+        """Return the topic of transaction boundaries."""
         return self.prefix + self.delimiter + self.transaction
 
     def heartbeat_topic(self) -> str:
-        """Topic of heartbeats."""
+        """Return the topic of heartbeats."""
         return self.heartbeat_name or self.heartbeat_prefix + self.delimiter + self.prefix
 
     def schema_name(self, topic: str) -> str:
-        """What the names of a topic's schemas begin with."""
+        """Return what the names of a topic's schemas start with."""
         return ADJUSTMENTS[self.schema_adjustment](topic, ".")
 
     def field_name(self, column: str) -> str:
-        """A field's name."""
+        """Return a field's name."""
         return ADJUSTMENTS[self.field_adjustment](column, "")
 
 
 def sanitized(topic: str, *, escapes: bool = False) -> str:
-    """A name that Kafka takes: other characters as `_`, cut to 249, and `.` and `..` as underscores."""
+    """Return a name that Kafka accepts: other characters as `_`, cut to 249, and `.` and `..` as underscores."""
     name = topic[:MAX_TOPIC_LENGTH]
     name = _ESCAPED_IN_TOPIC.sub(lambda found: escaped(found[0]), name) if escapes else _INVALID_IN_TOPIC.sub("_", name)
     return "_" * len(name) if name in (".", "..") else name

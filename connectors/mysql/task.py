@@ -284,7 +284,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
             self._begin_blocking(side.blocking.popleft())
             if self._state is State.SNAPSHOT:
                 return self._batch(None)
-        offset = stream.read(side.patience(self._wait_seconds))
+        offset = stream.read(side.poll_timeout(self._wait_seconds))
         side.after_read()
         here = stream.current_position if side.heartbeat.is_due else None
         if here is not None and side.beat():

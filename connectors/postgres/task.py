@@ -302,7 +302,7 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
         if services.blocking:
             self._begin_blocking(services.blocking.popleft())
             return self._batch(None)
-        offset = stream.read(services.patience(self._wait_seconds))
+        offset = stream.read(services.poll_timeout(self._wait_seconds))
         services.after_read()
         if self._position is not None and services.beat() and stream.settled is not None:
             offset = stream.settled

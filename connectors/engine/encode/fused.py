@@ -1,7 +1,7 @@
 """Reading and writing rows in one: functions that take the bytes in which a reader finds rows and append finished records to a list.
 
 A connector's reader says by `FusedSource` how values come out of bytes; the table's writer says what becomes of them. Nothing is made for a
-row but its record: no list of texts, no texts of numbers and moments where the column has a way from the value or its pieces (`Stored`).
+row but its record: no list of texts, no texts of numbers and timestamps where the column has a way from the value or its parts (`Stored`).
 Whatever is unusual makes the function raise, or leave something that must be escaped in the texts that it notes: `FusedRows`, which calls
 the functions, then drops what it got, and the caller takes these rows the careful way.
 """
@@ -45,7 +45,7 @@ class Single:
 
 @dataclass(frozen=True, slots=True)
 class FusedSource:
-    """How rows stand in bytes `d`, of which `s` is the text with a character for each: from `p` up to `end`, one behind the other.
+    """How rows stand in bytes `d`, of which `s` is the text with a character for each: from `p` up to `end`, one after the other.
 
     The statements set the variable `c0` for the first column of events, and so on: texts, or what `stored` says. They may raise what is in
     `UNUSUAL`.
@@ -53,11 +53,11 @@ class FusedSource:
     Attributes:
         opening: statements ahead of the first row.
         loop: what is true where a row follows.
-        closing: statements behind the last row; `p` is its end then.
+        closing: statements after the last row; `p` is its end then.
         begin: statements at a row's begin.
         together: statements for all columns of a row without NULL; None where each is always read by itself.
         single: for rows with NULL; None where there are none.
-        nulls: condition that tells the two apart, where there are both.
+        nulls: condition that distinguishes the two, where there are both.
         stored: of the columns whose variables hold another form than the text, by index, which one.
         names: that the statements use.
     """
@@ -74,7 +74,7 @@ class FusedSource:
 
 
 def wanted_forms(plan: RowPlan) -> list[Mapping[str, Stored]]:
-    """Of each column of events, the forms that its writer takes beside texts, by their names."""
+    """Return, for each column of events, the forms other than text that its writer accepts, by their names."""
     found: list[Mapping[str, Stored]] = []
     for index, column in enumerate(plan.columns):
         stored = column.stored
@@ -87,11 +87,11 @@ def wanted_forms(plan: RowPlan) -> list[Mapping[str, Stored]]:
 
 
 def fused_text(plan: RowPlan, source: FusedSource, *, stream: bool, escape: bool) -> str:
-    """The text of a module with two functions.
+    """Return the text of a module with two functions.
 
     `records(d, s, p, end, route, mid, close, n, append, note)` appends records, whose values are the head of rows, the row, `mid`, in
-    streams the row's number from `n` on, and `close`. `images(d, s, p, end, append, note)` appends keys and objects. Both return the place
-    behind the last row.
+    streams the row's number from `n` on, and `close`. `images(d, s, p, end, append, note)` appends keys and objects. Both return the offset
+    after the last row.
 
     Args:
         escape: whether texts are escaped; else `note` is given those of each row that must need no escape.
@@ -185,10 +185,10 @@ class FusedRows:
         self._escaped = 0
 
     def records(self, data: bytes, route: Route, mid: str, close: bytes, *, text: str | None = None) -> list[EncodedRow] | None:
-        """Records of the rows from a place up to the end of the bytes.
+        """Return records of the rows that the bytes hold.
 
         Args:
-            mid: text behind a row's object, up to its number where the stream shows one.
+            mid: text after a row's object, up to its number where the stream shows one.
             close: what follows.
             text: the bytes as characters U+0000 to U+00FF, where they are at hand.
 
@@ -203,7 +203,7 @@ class FusedRows:
         return self._read(call, len(data))
 
     def images(self, data: bytes) -> list[Encoded] | None:
-        """Keys and objects of the rows; see `records`."""
+        """Return keys and objects of the rows; None as `records`."""
         characters = data.decode("latin-1")
 
         def call(functions: tuple[Callable[..., int], Callable[..., int]], out: list[Encoded], texts: list[str]) -> int:

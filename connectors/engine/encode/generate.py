@@ -1,4 +1,4 @@
-"""Source text of a table's row functions: one writer plan, a reader for each form in which rows come (performance.md §6.1).
+"""Source text of a table's row functions: one writer plan, a reader for each form in which rows come.
 
 For a table and schema version this gives one module of Python text with
   text_rows     a loop over rows of texts, None for NULL, that need no escape
@@ -62,7 +62,7 @@ class RowPlan:
 
 
 def source_text(plan: RowPlan) -> str:
-    """The module's text. The names it uses besides its own are given by `connectors.engine.encode.table`."""
+    """Return the module's text. `TableEncoder` provides the names that it uses in addition to its own."""
     return "\n".join(
         [
             *_text_rows(plan),
@@ -75,7 +75,7 @@ def source_text(plan: RowPlan) -> str:
 
 
 def _literal(text: str) -> str:
-    """A part of an f-string, written as an ordinary literal beside it."""
+    """Return a part of an f-string as an ordinary literal next to it."""
     return repr(text)
 
 

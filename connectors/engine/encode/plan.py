@@ -27,25 +27,26 @@ class Unrepresentable(ValueError):
 
 
 class Stored(NamedTuple):
-    """How a value that a reader hands over as it is stored, or in pieces, and not as a text, becomes JSON text (`fused.py`).
+    """How a value that a reader hands over as it is stored, or in parts, and not as a text, becomes JSON text (`fused.py`).
 
     Attributes:
         form: what the reader and the writer call the value, such as `integer`; both must mean the same.
-        expression: as `ColumnPlan.quick`, with `$` for the value, and for a moment's further pieces `$clock`, `$second` and `$fraction`.
+        expression: as `ColumnPlan.quick`, with `$` for the value, and for the further parts of a date and time `$clock`, `$second` and
+            `$fraction`.
     """
 
     form: str
     expression: str
 
     def shown(self, index: int) -> str:
-        """The expression for the variables of a column."""
+        """Return the expression for the variables of a column."""
         text = self.expression
         for piece in PIECES:
             text = text.replace(f"${piece}", f"{piece}{index}")
         return text.replace("$", f"c{index}")
 
 
-#: Of a moment that is handed over in several variables.
+#: The parts of a date and time that is handed over in several variables.
 PIECES = ("clock", "second", "fraction")
 
 
@@ -72,7 +73,7 @@ class ColumnPlan:
         constant: JSON text that stands for every value, NULL among them (a masked column); empty without.
         null: JSON text that stands for NULL where it is neither null nor the default as it is; empty otherwise.
         only_in_key: rows leave the column out, keys show it: a column of the key that the user's lists exclude.
-        stored: ways past the text, for readers that have the value itself or its pieces; whoever changes `convert` takes them away.
+        stored: ways past the text, for readers that have the value itself or its parts; code that changes `convert` must clear it.
         in_key: the plan by which keys show the column where that is another one: rules that hide values spare keys.
     """
 

@@ -40,7 +40,7 @@ class TableEncoder:
         field_name: adjusts names of fields.
         on_failure: as of `ColumnwiseEncoder`.
         skip_unchanged: whether an update that changes no column of events gives no value (``skip.messages.without.change``).
-        key_mark: name and text of a field that keys have beside their columns.
+        key_mark: name and text of a field that keys have in addition to their columns.
 
     Attributes:
         columns: the plans of the columns that keys or rows have, in the order of their texts.
@@ -156,7 +156,7 @@ class TableEncoder:
 
     @property
     def wanted_forms(self) -> list[Mapping[str, Stored]]:
-        """Of each column of events, the forms that are taken in place of a text, by their names (`fused.py`)."""
+        """Return, for each column of events, the forms that are accepted instead of a text, by their names (`fused.py`)."""
         return wanted_forms(self._plan)
 
     def fused(self, source: FusedSource, *, stream: bool) -> FusedRows:
@@ -180,7 +180,7 @@ class TableEncoder:
         return b"%b%b%b%b%b" % (b',"source":', source, b",", tail, self._close)
 
     def closed(self, tail: bytes) -> bytes:
-        """The end of a value, from behind the part of the payload that `fused` functions write."""
+        """Return the end of a value, from after the part of the payload that `fused` functions write."""
         return tail + self._close
 
     # -- rows that a connector has read itself ---------------------------------------------------------------------------------------

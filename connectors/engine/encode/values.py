@@ -31,7 +31,7 @@ BASE64_OF_VARIABLE = "PAIRS[$ >> 12] + PAIRS[$ & 4095] if 32767 < $ < 8388608 el
 
 
 def base64_of_integer(value: int) -> str:
-    """Base64 text, without quotes, of an integer's shortest big-endian two's complement (java.math.BigInteger.toByteArray)."""
+    """Return base64 text, without quotes, of an integer's shortest big-endian two's complement (java.math.BigInteger.toByteArray)."""
     if 0x7F < value < 0x800000:
         if value > 0x7FFF:
             return PAIRS[value >> 12] + PAIRS[value & 0xFFF]
@@ -46,17 +46,17 @@ def base64_of_expression(number: str) -> str:
 
 
 def base64_of_bytes(data: bytes) -> str:
-    """Base64 text of bytes, without quotes."""
+    """Return base64 text of bytes, without quotes."""
     return b2a_base64(data, newline=False).decode()
 
 
 def json_number(shown: str) -> str:
-    """A number's text; NaN and the infinities are strings in JSON."""
+    """Return a number's JSON text; NaN and the infinities are strings in JSON."""
     return shown if shown[-1].isdigit() else f'"{shown}"'
 
 
 def decimal_plan(name: str, schema: Schema, scale: int) -> ColumnPlan:
-    """A Connect Decimal of a fixed scale.
+    """Return the plan of a Connect Decimal of a fixed scale.
 
     The server prints exactly `scale` digits, so the unscaled value is the text without its point: 0.3 µs a value. A cache of texts costs
     0.2 µs when it misses, so it would pay above a hit rate of one half only.
@@ -79,7 +79,7 @@ def decimal_plan(name: str, schema: Schema, scale: int) -> ColumnPlan:
 
 @cache
 def _unscaled(scale: int) -> Callable[[str], int]:
-    """From a text to the unscaled value: one function a scale, since the columns of a table share its name."""
+    """Return the function from a text to the unscaled value: one a scale, since the columns of a table share its name."""
 
     def unscaled(text: str) -> int:
         shifted = finite(text).scaleb(scale, EXACT)
@@ -91,7 +91,7 @@ def _unscaled(scale: int) -> Callable[[str], int]:
 
 
 def finite(text: str) -> Decimal:
-    """A decimal's text. Raises Unrepresentable: it is NaN or infinite."""
+    """Parse a decimal. Raises Unrepresentable: it is NaN or infinite."""
     value = Decimal(text)
     if not value.is_finite():
         raise Unrepresentable(f"{text} has no form as a Decimal")
@@ -106,7 +106,7 @@ _BASE_ORDINAL = datetime.date(_BASE_YEAR, 1, 1).toordinal()
 
 
 def days_from_civil(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01 of any year; year 0 is 1 BC.
+    """Return the days since 1970-01-01 of any year; year 0 is 1 BC.
 
     Raises:
         ValueError: there is no such month or day.
@@ -116,7 +116,7 @@ def days_from_civil(year: int, month: int, day: int) -> int:
 
 
 def civil_from_days(days: int) -> tuple[int, int, int]:
-    """Year, month and day; the inverse of `days_from_civil`."""
+    """Return year, month and day; the inverse of `days_from_civil`."""
     cycles, rest = divmod(days + _EPOCH_ORDINAL - _BASE_ORDINAL, _CYCLE_DAYS)
     inside = datetime.date.fromordinal(_BASE_ORDINAL + rest)
     return inside.year + cycles * _CYCLE_YEARS, inside.month, inside.day
@@ -126,19 +126,19 @@ _DAY_MICROS = 86_400_000_000
 
 
 def iso_date(days: int) -> str:
-    """A day since 1970-01-01; years outside of 0 to 9999 carry a sign."""
+    """Return a date, given in days since 1970-01-01; years outside of 0 to 9999 carry a sign."""
     return f"{_civil(days)}Z"
 
 
 def iso_time(micros: int) -> str:
-    """A moment of the day, as many fractional digits as are needed."""
+    """Return a time of day, with as many fractional digits as are needed."""
     seconds, fraction = divmod(micros, 1_000_000)
     digits = f".{fraction:06}".rstrip("0") if fraction else ""
     return f"{seconds // 3600 % 24:02}:{seconds // 60 % 60:02}:{seconds % 60:02}{digits}Z"
 
 
 def iso_timestamp(micros: int) -> str:
-    """A moment since 1970-01-01 00:00."""
+    """Return a timestamp, given in microseconds since 1970-01-01 00:00."""
     days, rest = divmod(micros, _DAY_MICROS)
     return f"{_civil(days)}T{iso_time(rest)}"
 
@@ -169,7 +169,7 @@ EMPTY_COLLECTION = bytes.fromhex("010700000000000000")
 
 
 def spatial_schema(kind: str, *, optional: bool) -> Schema:
-    """`Geometry` or `Geography`."""
+    """Return the schema of `Geometry` or `Geography`."""
     return struct(
         [("wkb", BYTES), ("srid", INT32.as_optional())],
         name=f"io.debezium.data.geometry.{kind}",
@@ -180,11 +180,11 @@ def spatial_schema(kind: str, *, optional: bool) -> Schema:
 
 
 def point_object(x: float, y: float, wkb: bytes, srid: int | None) -> str:
-    """A `Point`."""
+    """Return a `Point` as JSON text."""
     shown = "null" if srid is None else str(srid)
     return f'{{"x":{json_number(double_text(x))},"y":{json_number(double_text(y))},"wkb":"{base64_of_bytes(wkb)}","srid":{shown}}}'
 
 
 def spatial_object(wkb: bytes, srid: int | None) -> str:
-    """A `Geometry` or `Geography`."""
+    """Return a `Geometry` or `Geography` as JSON text."""
     return f'{{"wkb":"{base64_of_bytes(wkb)}","srid":{"null" if srid is None else srid}}}'

@@ -1,7 +1,7 @@
-"""Custom converters of a connector: which there are, and the plan of a column that one of them takes (`CustomConverterRegistry.java`).
+"""Custom converters of a connector: which there are, and the plan of a column that one of them converts (`CustomConverterRegistry.java`).
 
-A converter is known by the name of its entry point; nothing of a configuration is imported. A column that no converter takes costs nothing
-at run time, one that is taken costs the converter's own call.
+A converter is known by the name of its entry point; nothing of a configuration is imported. A column that no converter claims costs nothing
+at run time, one that is converted costs the converter's own call.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _T = TypeVar("_T")
 
 
 def properties_below(config: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """The properties of which the names begin with a prefix, without it."""
+    """Return the properties whose names start with a prefix, without it."""
     return {name.removeprefix(prefix): text for name, text in config.items() if name.startswith(prefix)}
 
 
 def aliases(text: str | None) -> list[str]:
-    """The names of a list, in order."""
+    """Return the names of a list, in order."""
     return [alias.strip() for alias in (text or "").split(",") if alias.strip()]
 
 
 def make_plugin(group: str, what: str, name: str, base: Callable[..., _T]) -> _T:
-    """An object of an installed class.
+    """Make an object of an installed class.
 
     Args:
         group: of the entry points.
@@ -90,7 +90,7 @@ class CustomConverters:
         return cls(tuple(found))
 
     def plan(self, column: ConvertedColumn, placeholder: str) -> ColumnPlan | None:
-        """The plan of a column that a converter takes; None leaves it to the connector.
+        """Return the plan of a column that a converter claims; None leaves it to the connector.
 
         Args:
             placeholder: stands for a value that the database did not send, where texts can.
@@ -122,7 +122,7 @@ def _plan(column: ConvertedColumn, conversion: Conversion, placeholder: str) -> 
     if column.default is not None:
         try:
             schema = schema.with_default((conversion.default or conversion.convert)(column.default))
-        except Exception as error:  # noqa: BLE001  # whatever a plugin raises
+        except Exception as error:  # noqa: BLE001  # a plugin may raise anything
             log.warning("The default of %s.%s has no form in the schema of its converter: %s", column.data_collection, column.name, error)
     numeric = None
     if has_decimals(given):
@@ -139,7 +139,7 @@ def _plan(column: ConvertedColumn, conversion: Conversion, placeholder: str) -> 
 
 
 def _guarded(convert: Callable[[str | None], object], write: Callable[[object], str], missing: str) -> Callable[[str], str]:
-    """Whatever a plugin raises is this one value's failure; what it gives None for is `missing`."""
+    """Treat everything that a plugin raises as this one value's failure; what it returns None for is `missing`."""
 
     def written(text: str) -> str:
         try:
@@ -152,11 +152,11 @@ def _guarded(convert: Callable[[str | None], object], write: Callable[[object], 
 
 
 def _of_null(convert: Callable[[str | None], object], write: Callable[[object], str]) -> str:
-    """What a converter writes for NULL; empty when it leaves it null, or cannot."""
+    """Return what a converter writes for NULL; empty when it leaves it null, or cannot convert it."""
     try:
         value = convert(None)
         return "" if value is None else write(value)
-    except Exception as error:  # noqa: BLE001  # whatever a plugin raises
+    except Exception as error:  # noqa: BLE001  # a plugin may raise anything
         log.debug("A converter has nothing for NULL: %s", error)
         return ""
 

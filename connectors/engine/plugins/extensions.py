@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def extensions(group: str, name: str | None = None) -> Sequence[EntryPoint]:
-    """The entry points of a group, or those of one name in it."""
+    """Return the entry points of a group, or those of one name in it."""
     from importlib.metadata import entry_points
 
     return tuple(entry_points(group=group) if name is None else entry_points(group=group, name=name))

@@ -45,7 +45,7 @@ class ConfiguredProcessor:
 
 
 def configured_processors(config: Mapping[str, str]) -> list[ConfiguredProcessor]:
-    """What `post.processors` names; properties stand below ``post.processors.<alias>.``, or, as of old, below ``<alias>.``.
+    """Return what `post.processors` names; properties stand below ``post.processors.<alias>.``, or, as in old releases, below ``<alias>.``.
 
     Raises:
         ConfigError: an alias has no type.
@@ -75,7 +75,7 @@ class PostProcessors:
 
     @classmethod
     def make(cls, config: Mapping[str, str], encoding: JsonEncoding) -> PostProcessors | None:
-        """From a connector's properties; None when none is installed code.
+        """Make them of a connector's properties; None when none is installed code.
 
         Raises:
             ConfigError: one is not installed, has no type, or refuses its properties.
@@ -90,7 +90,7 @@ class PostProcessors:
         return cls(processors, encoding, mode) if processors else None
 
     def apply(self, batch: EncodedBatch) -> EncodedBatch:
-        """The batch with its events processed; one that fails is left out where the mode says so.
+        """Return the batch with its events processed; one that fails is left out where the mode says so.
 
         Raises:
             DataError: an event failed, and the mode is `fail`.
@@ -163,7 +163,7 @@ def _reader(schema: Schema, with_schema: bool, *, exact: bool) -> Callable[[byte
 #: Texts of one row with its missing values filled in; None when none is missing.
 Fill = Callable[[Sequence[Text]], "Sequence[Text] | None"]
 
-#: Asks for the columns at some places of the row that has these texts at the places of its key; two rows at most. Raises NotReadError.
+#: Reads columns, by their indexes, of the row whose key columns, by index, have these texts; at most two rows. Raises NotReadError.
 Read = Callable[[Sequence[int], Sequence[tuple[int, str]]], Sequence[Sequence[Text]]]
 
 
@@ -191,7 +191,7 @@ class Reselect:
 
     @classmethod
     def parse(cls, config: Mapping[str, str]) -> Reselect | None:
-        """From a connector's properties; None when nothing is read again.
+        """Parse a connector's properties; None when nothing is read again.
 
         Raises:
             ConfigError: a property is wrong.
@@ -222,7 +222,8 @@ class Reselect:
         return matches_any(self.include, name) if self.include else not matches_any(self.exclude, name)
 
     def missing(self, table: str, columns: Sequence[ColumnPlan]) -> Callable[[Sequence[Text]], list[int]]:
-        """A function that gives the places of a row's texts that are to be read again. A NULL with a default shows as that: it is none."""
+        """Return a function from a row's texts to the indexes of those that are to be read again. A NULL with a default shows as that: it
+        is none."""
         selected = [place for place, plan in enumerate(columns) if not plan.constant and self.is_selected(table, plan.name)]
         nulls = frozenset(place for place in selected if self.nulls and columns[place].schema.default is None and not columns[place].null)
         unavailable = self.unavailable
@@ -233,7 +234,7 @@ class Reselect:
         return places
 
     def filler(self, table: str, columns: Sequence[ColumnPlan], key: Sequence[str], event_key: Sequence[str], read: Read) -> Fill | None:
-        """The function for the rows of a table; None where a row cannot be found again.
+        """Return the function for the rows of a table; None where a row cannot be found again.
 
         Args:
             key: of the table; `event_key` that of records, without which nothing is read again.
@@ -280,7 +281,7 @@ def _flag(properties: Mapping[str, str], name: str, default: bool) -> bool:
 
 
 def plugin_problems(config: Mapping[str, str | None], *, reselects: bool) -> dict[str, str]:
-    """Property → problem.
+    """Return what is wrong with the custom converters and post-processors of a configuration: property → problem.
 
     Args:
         reselects: whether the connector can read columns again.
@@ -304,7 +305,7 @@ def plugin_problems(config: Mapping[str, str | None], *, reselects: bool) -> dic
 
 
 def add_problems(values: list[ConfigValue], problems: Mapping[str, str]) -> None:
-    """Put problems to the values of their properties, where there is none yet."""
+    """Add problems to the values of their properties, where there is none yet."""
     for value in values:
         if value.name in problems and not value.errors:
             value.errors.append(f"The '{value.name}' value is invalid: {problems[value.name]}")

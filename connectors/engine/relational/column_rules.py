@@ -1,4 +1,4 @@
-"""Rules that change how single columns look: cut, mask, hash, or name their source type (debezium-common.md §5.3; ColumnMappers.java).
+"""Rules that change how single columns look: cut, mask, hash, or name their source type (`ColumnMappers.java`).
 
 A rule names columns by Java regexes over `schema.table.column`. The first that matches decides alone, in this order: truncate, mask,
 propagate, hash, hash.v2. Keys are not touched. Pure: a plan in, a plan out.
@@ -89,7 +89,7 @@ class ColumnRules:
         return cls(tuple(rules))
 
     def apply(self, plan: ColumnPlan, column: ColumnFacts) -> ColumnPlan:
-        """The plan of a column in rows; keys go on with the one given."""
+        """Return the plan of a column in rows; keys keep the one given."""
         for rule in self.rules:
             if rule.matches(column):
                 return replace(rule.change(plan, column), in_key=plan)
@@ -144,7 +144,7 @@ def _mapped(plan: ColumnPlan, change: Convert) -> ColumnPlan:
     before = plan.convert or (quote if plan.textual else str)
     snapshot = plan.snapshot
     default = plan.schema.default
-    # the reference puts a required column's default in place of NULL before it asks the rule, an optional one's after
+    # the reference replaces NULL by a required column's default before it asks the rule, an optional one's after
     filled = "" if plan.schema.optional or default is None else change(encode_value(plan.schema, default, WriteOptions()).decode())
 
     def convert(text: str) -> str:

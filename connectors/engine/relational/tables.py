@@ -58,12 +58,12 @@ class Table(Generic[C]):
         return {column.name: column for column in self.columns}
 
     def column(self, name: str) -> C | None:
-        """A column by its exact name."""
+        """Return a column by its exact name."""
         return self._by_name.get(name)
 
 
 def parse_regexes(text: str | None) -> list[re.Pattern[str]]:
-    """Patterns of one list, in order.
+    """Parse one list; its patterns are in order.
 
     Raises:
         ConfigError: a regex is malformed; the text is the one that java.util.regex gives where the two engines find the same fault.
@@ -75,7 +75,7 @@ def parse_regexes(text: str | None) -> list[re.Pattern[str]]:
 
 
 def compile_java_regex(pattern: str) -> re.Pattern[str]:
-    """A Java regex as a Python one, ignoring case. Raises ConfigError: it is malformed."""
+    """Compile a Java regex to a Python one, ignoring case. Raises ConfigError: it is malformed."""
     return java_regex.compile_java_regex(pattern, re.IGNORECASE)
 
 
@@ -93,7 +93,7 @@ class NameFilter:
 
     @classmethod
     def parse(cls, include: str | None, exclude: str | None) -> NameFilter:
-        """From the two properties. Raises ConfigError."""
+        """Parse the two properties. Raises ConfigError."""
         return cls(tuple(parse_regexes(include)), tuple(parse_regexes(exclude)))
 
     def __call__(self, name: str) -> bool:
@@ -102,7 +102,7 @@ class NameFilter:
         return not matches_any(self.exclude, name)
 
     def rank(self, name: str) -> int:
-        """The position of the first including regex that matches: the order in which a snapshot reads
+        """Return the position of the first including regex that matches: the order in which a snapshot reads
         (RelationalSnapshotChangeEventSource)."""
         for position, pattern in enumerate(self.include):
             if pattern.fullmatch(name):
@@ -116,7 +116,7 @@ class TableFilters:
 
     Attributes:
         is_system: tables that are never captured.
-        forced: tables that are captured whatever the lists say (the signal table).
+        forced: tables that are captured regardless of the lists (the signal table).
         snapshot: limits what a snapshot reads, not what is streamed.
     """
 
@@ -139,17 +139,17 @@ class TableFilters:
         return self.columns(f"{table}.{column}")
 
     def snapshot_order(self, tables: Iterable[TableId], only: Sequence[re.Pattern[str]] | None = None) -> list[TableId]:
-        """The captured tables that a snapshot reads: by the order of the include list's regexes, then by name; forced ones not.
+        """Return the captured tables that a snapshot reads: by the order of the include list's regexes, then by name; forced ones not.
 
         Args:
-            only: what a signal asks for, in place of `snapshot.include.collection.list`.
+            only: what a signal asks for, instead of `snapshot.include.collection.list`.
         """
         wanted = self.snapshot if only is None else NameFilter(tuple(only))
         chosen = [t for t in tables if self.is_captured(t) and wanted(str(t)) and str(t) not in self.forced]
         return sorted(chosen, key=lambda t: (self.tables.rank(str(t)), str(t)))
 
     def snapshot_names(self, captured: Iterable[TableId]) -> list[str]:
-        """The tables that notifications of an initial snapshot name as its own: with forced ones, which it does not read, unless
+        """Return the tables that notifications of an initial snapshot name as its own: with forced ones, which it does not read, unless
         `snapshot.include.collection.list` leaves them out."""
         return [str(table) for table in captured if self.snapshot(str(table))]
 
@@ -168,7 +168,7 @@ class KeyRules:
 
     @classmethod
     def parse(cls, text: str | None) -> KeyRules:
-        """From ``<table regex>:<column>,<column>;<table regex>:<column>``. Raises ConfigError."""
+        """Parse ``<table regex>:<column>,<column>;<table regex>:<column>``. Raises ConfigError."""
         if text is None:
             return cls()
         if not text.strip():
@@ -177,7 +177,7 @@ class KeyRules:
 
     @staticmethod
     def parse_entry(entry: str) -> list[tuple[re.Pattern[str], str]]:
-        """One ``<table regex>:<column>,<column>``. Raises ConfigError."""
+        """Parse one ``<table regex>:<column>,<column>``. Raises ConfigError."""
         found = _ENTRY.fullmatch(entry)
         if not found:
             raise ConfigError(f"{entry} has an invalid format (expecting '{ENTRY}')")
@@ -186,7 +186,7 @@ class KeyRules:
         return [(compile_java_regex(f"{table}.{column.strip()}"), column) for column in found[2].strip().split(",")]
 
     def columns(self, table: Table[C]) -> tuple[str, ...]:
-        """Names of the key's columns in key order; empty when records have no key."""
+        """Return the names of the key's columns in key order; empty when records have no key."""
         chosen: list[str] = []
         for pattern, _ in self.rules:
             chosen += [c.name for c in table.columns if c.name not in chosen and pattern.fullmatch(f"{table.id}.{c.name}")]

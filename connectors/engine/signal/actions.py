@@ -40,7 +40,7 @@ class SignalProcessor:
         self._actions = actions
 
     def require(self, record: SignalRecord) -> None:
-        """Raises ConfigError when nobody knows the type of a signal."""
+        """Raise ConfigError when the type of a signal is unknown."""
         if self._action(record.type) is None:
             known = ", ".join(sorted({*self._actions, *self._custom}))
             raise ConfigError(f"There is no signal of the type '{record.type}'; known are {known}.")
@@ -82,7 +82,7 @@ class SignalProcessor:
 
 
 def custom_actions() -> dict[str, Action]:
-    """Signals that installed packages add; one that cannot be loaded is logged and left out."""
+    """Load the signals that installed packages add; one that cannot be loaded is logged and left out."""
     found: dict[str, Action] = {}
     for entry in extensions(ENTRY_POINTS):
         try:
@@ -122,7 +122,7 @@ class BlockingRequest:
 
     Attributes:
         collections: regexes of whole names, in any case.
-        statements: collection and the statement that is read in its place.
+        statements: collection and the statement that is read instead of it.
     """
 
     signal: str
@@ -138,13 +138,13 @@ def standard_actions(
     *,
     takes_conditions: bool = True,
 ) -> dict[str, Action]:
-    """Actions by the type of signal.
+    """Return the actions by the type of signal.
 
     Args:
         incremental: None when the connector is not configured for one.
         begin_blocking: asks for a blocking snapshot.
         offset: where the source stands, for the signal `log`.
-        change_structures: takes what `schema-changes` says of tables.
+        change_structures: applies what `schema-changes` says of tables.
         takes_conditions: `signal.conditions.enabled`.
     """
     return {
@@ -168,7 +168,7 @@ def _log(signal: Signal, offset: Callable[[], Mapping[str, Any]]) -> None:
 
 
 def require_snapshot(data: Mapping[str, Any], *, has_incremental: bool, takes_conditions: bool = True) -> None:
-    """Look at an `execute-snapshot` before it is carried out. Raises ConfigError: it will not be, with the reason."""
+    """Check an `execute-snapshot` before it is carried out. Raises ConfigError: it will not be, with the reason."""
     if not _collections(data):
         raise ConfigError("'data-collections' is missing from data or is empty; it lists the collections to read.")
     _conditions(data, allowed=takes_conditions)
@@ -178,7 +178,7 @@ def require_snapshot(data: Mapping[str, Any], *, has_incremental: bool, takes_co
 
 
 def require_stop(data: Mapping[str, Any]) -> None:
-    """Look at a `stop-snapshot` before it is carried out. Raises ConfigError: it will not be, with the reason."""
+    """Check a `stop-snapshot` before it is carried out. Raises ConfigError: it will not be, with the reason."""
     for name in _collections(data):
         compile_java_regex(name)
     if _kind(data) != "INCREMENTAL":
@@ -229,7 +229,7 @@ def _stop(signal: Signal, incremental: Incremental | None) -> None:
 
 
 def _schema_changes(signal: Signal, change: ChangeStructures) -> None:
-    """The order of the checks is Debezium's (`SchemaChanges.java`)."""
+    """Carry out `schema-changes`. The order of the checks is Debezium's (`SchemaChanges.java`)."""
     data = signal.data
     database, schema, changes = data.get("database"), data.get("schema"), data.get("changes")
     for field, value in (("changes", changes), ("database", database)):

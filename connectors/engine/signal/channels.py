@@ -29,14 +29,14 @@ log = logging.getLogger(__name__)
 
 
 class SignalChannel(Protocol):
-    """One way."""
+    """One way by which signals arrive."""
 
     def read(self) -> list[SignalRecord]:
-        """What has arrived since the last time. Raises ConnectError."""
+        """Return what has arrived since the last time. Raises ConnectError."""
         ...
 
     def committed(self) -> None:
-        """Whatever was read and carried out is durable."""
+        """Note that everything that was read and carried out is durable."""
         ...
 
     def close(self) -> None:
@@ -52,7 +52,7 @@ class FileChannel:
         self._told = ""
 
     def read(self) -> list[SignalRecord]:
-        """The file's lines. The file is set aside first, so that a line that is written meanwhile is not lost."""
+        """Return the file's signals. The file is renamed first, so that a line that is written meanwhile is not lost."""
         aside = self._path.with_name(f"{self._path.name}.{os.getpid()}")
         try:
             if not self._path.stat().st_size:
@@ -93,11 +93,11 @@ class InProcessChannel:
             _open[connector] = self
 
     def put(self, record: SignalRecord) -> None:
-        """Hand over a signal."""
+        """Add a signal, for the next `read`."""
         self._queue.put(record)
 
     def read(self) -> list[SignalRecord]:
-        """What was put in."""
+        """Return what was added."""
         found = []
         while not self._queue.empty():
             found.append(self._queue.get())
@@ -107,13 +107,13 @@ class InProcessChannel:
         """Nothing to do."""
 
     def close(self) -> None:
-        """Take no more."""
+        """Accept no more signals."""
         with _lock:
             if _open.get(self._connector) is self:
                 del _open[self._connector]
 
 
-#: Of so many batches the offsets are remembered, until one of them is stored.
+#: The number of batches whose offsets are remembered until one of them is stored.
 _MADE = 1000
 
 _lock = threading.Lock()
@@ -138,7 +138,7 @@ def send(connector: str, type_: str, data: str | None = None, id_: str | None = 
 
 
 class SignalInbox:
-    """All channels of a task behind one face.
+    """All channels of a task as one.
 
     Args:
         channels: polled in turn.
@@ -156,7 +156,7 @@ class SignalInbox:
         self._made: deque[Mapping[str, Any]] = deque(maxlen=_MADE)
 
     def poll(self) -> SignalRecord | None:
-        """The next signal, the same one until `done`; None when there is none. Raises ConnectError."""
+        """Return the next signal, the same one until `done`; None when there is none. Raises ConnectError."""
         if not self._waiting and self._channels and self._clock() >= self._next:
             self._next = self._clock() + self._interval
             for channel in self._channels:
@@ -164,11 +164,11 @@ class SignalInbox:
         return self._waiting[0][0] if self._waiting else None
 
     def put(self, record: SignalRecord, done: Callable[[], None]) -> None:
-        """A signal that was handed to the task, for the next `poll`; `done` is called when its effect is stored."""
+        """Add a signal that was handed to the task, for the next `poll`; `done` is called when its effect is stored."""
         self._waiting.append((record, done))
 
     def done(self, *, has_effect: bool = True) -> None:
-        """The signal of the last `poll` was carried out; one without an effect on batches has nothing to be stored."""
+        """Note that the signal of the last `poll` was carried out; one without an effect on batches has nothing to be stored."""
         _, done = self._waiting.popleft()
         if done is not None and not has_effect:
             done()
@@ -178,14 +178,15 @@ class SignalInbox:
         self._made.clear()
 
     def made(self, offset: Mapping[str, Any]) -> bool:
-        """A batch was made, with this offset. Returns whether it is the first one behind a signal: its offset should be stored at once."""
+        """Note a batch that was made, by its offset. Returns whether it is the first one after a signal: its offset should be stored at
+        once."""
         if not self._processed:
             return False
         self._made.append(offset)
         return len(self._made) == 1
 
     def committed(self, offset: Mapping[str, Any]) -> None:
-        """The offsets topic holds an offset."""
+        """Note that the offsets topic holds an offset."""
         if self._processed and not self._waiting and offset in self._made:
             self._processed = False
             self._made.clear()
@@ -210,13 +211,13 @@ _OPEN = ("source", "in-process", "rest")
 
 
 def accepts_rest(config: ParsedConfig) -> bool:
-    """Whether signals may come by the worker's REST API: when the list names `rest`, and when nobody chose channels at all."""
+    """Return whether signals may come by the worker's REST API: when the list names `rest`, and when no channels are configured."""
     names = config.names("signal.enabled.channels")
     return "rest" in names or names == ["source"]
 
 
 def open_channels(config: ParsedConfig, connector: str) -> list[SignalChannel]:
-    """Every channel that has to be polled. Code of the same process can always send.
+    """Open every channel that has to be polled. Code of the same process can always send.
 
     Raises:
         ConfigError: there is no such channel, or it cannot be opened.
@@ -251,7 +252,7 @@ def _custom(name: str, config: ParsedConfig, connector: str) -> SignalChannel:
 
 
 class _Foreign:
-    """A package's channel. What it raises is logged: it keeps neither other channels nor the source from going on."""
+    """A package's channel. What it raises is logged, and stops neither other channels nor the source."""
 
     def __init__(self, name: str, channel: Any) -> None:
         self._name = name

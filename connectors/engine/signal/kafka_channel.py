@@ -49,7 +49,7 @@ class KafkaChannel:
         log.info("Signals are read from the topic '%s', records with the key '%s'", self._topic, prefix)
 
     def read(self) -> list[SignalRecord]:
-        """New records of the topic; waits a moment for the first ones."""
+        """Return new records of the topic; waits `signal.kafka.poll.timeout.ms`, at least 50 ms, for the first ones."""
         found = []
         for message in self._consumer.consume(500, self._wait):
             if message.error() is not None:

@@ -1,4 +1,4 @@
-"""Signals as their channels bring them (debezium-common §10.2; `SignalRecord.java`). Pure."""
+"""Signals as their channels bring them (`SignalRecord.java`). Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from connectors.engine.snapshot.incremental.contract import CLOSE
 
-#: What code raises at a value that nobody thought of. A signal that brings one must not fail the task: each start would read it again.
+#: What code raises at a value that it does not foresee. A signal that brings one must not fail the task: each start would read it again.
 DEFECTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, AssertionError)
 
 
@@ -20,7 +20,7 @@ class SignalRecord:
     Attributes:
         data: JSON text; None or empty for none.
         channel: the name of the channel.
-        additional: what the channel knows besides.
+        additional: what else the channel knows.
     """
 
     id: str
@@ -42,7 +42,7 @@ class Signal:
 
 
 def parse_object(text: str) -> dict[str, Any]:
-    """A JSON object whose strings can be written as UTF-8, so that offsets, notifications and logs can hold them.
+    """Parse a JSON object whose strings can be written as UTF-8, so that offsets, notifications and logs can hold them.
 
     Raises:
         ValueError: it is none.
@@ -60,7 +60,7 @@ def parse_object(text: str) -> dict[str, Any]:
 
 
 def parse_document(text: str, channel: str, *, default_id: str | None = None, **additional: Any) -> SignalRecord:
-    """A signal in the form of the channels `kafka` and `file`: ``{"id":…,"type":…,"data":{…}}``.
+    """Parse a signal in the form of the channels `kafka` and `file`: ``{"id":…,"type":…,"data":{…}}``.
 
     Args:
         default_id: for a document without one; None refuses that.
@@ -77,10 +77,10 @@ def parse_document(text: str, channel: str, *, default_id: str | None = None, **
 
 
 def inserted(id_: str, type_: str, data: str | None) -> SignalRecord:
-    """The signal that a row (document) inserted into the signal table is."""
+    """Return the signal that a row (document) inserted into the signal table is."""
     return SignalRecord(id_, type_, data, "source")
 
 
 def deleted(id_: str, data: str | None) -> SignalRecord:
-    """The signal that a row's deletion is, where deletions are high watermarks (``insert_delete``)."""
+    """Return the signal that a row's deletion is, where deletions are high watermarks (``insert_delete``)."""
     return SignalRecord(id_.replace("open", "close"), CLOSE, data, "source")

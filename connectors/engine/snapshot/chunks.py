@@ -27,10 +27,10 @@ class ChunkQuery:
 
     Attributes:
         key: never empty.
-        after: only rows behind this key.
+        after: only rows after this key.
         until: only rows up to this key; given together with `after`.
         condition: a further condition of the user's, in the database's own language.
-        limit: rows at most.
+        limit: the maximum number of rows.
         descending: the largest keys first.
     """
 
@@ -60,7 +60,7 @@ class SqlDialect:
 
 
 def where_sql(query: ChunkQuery, dialect: SqlDialect) -> str:
-    """The WHERE clause with a leading space; empty when there is no condition."""
+    """Return the WHERE clause with a leading space; empty when there is no condition."""
     terms = []
     if query.after is not None and query.until is not None:
         terms += _bounds(query.key, query.after, query.until, dialect)
@@ -70,12 +70,12 @@ def where_sql(query: ChunkQuery, dialect: SqlDialect) -> str:
 
 
 def range_sql(key: Sequence[KeyColumn], after: Key | None, until: Key | None, dialect: SqlDialect) -> str:
-    """The WHERE clause of all keys behind `after` up to `until`, None being no bound, with a leading space; empty when there is neither."""
+    """Return the WHERE clause of all keys after `after` up to `until`, None being no bound, with a leading space; empty without bounds."""
     return _where(_bounds(key, after, until, dialect))
 
 
 def order_sql(query: ChunkQuery, dialect: SqlDialect) -> str:
-    """The ORDER BY clause and the limit, with a leading space."""
+    """Return the ORDER BY clause and the limit, with a leading space."""
     direction = " DESC" if query.descending else ""
     names = ", ".join(dialect.quote_name(column.name) + direction for column in query.key)
     return f" ORDER BY {names} LIMIT {query.limit}"
@@ -95,12 +95,12 @@ def _bounds(key: Sequence[KeyColumn], after: Key | None, until: Key | None, dial
         return [
             f"{row} {sign} ROW({', '.join(_literal(value, dialect) for value in bound)})" for sign, bound in bounds if bound is not None
         ]
-    low = [] if after is None else [_behind(key, after, dialect)]
-    return low if until is None else [*low, f"NOT {_behind(key, until, dialect)}"]
+    low = [] if after is None else [_sorts_after(key, after, dialect)]
+    return low if until is None else [*low, f"NOT {_sorts_after(key, until, dialect)}"]
 
 
-def _behind(key: Sequence[KeyColumn], bound: Key, dialect: SqlDialect) -> str:
-    """Whether a row's key sorts behind a bound, column by column; never unknown (NULL), so that its negation is right too."""
+def _sorts_after(key: Sequence[KeyColumn], bound: Key, dialect: SqlDialect) -> str:
+    """Return whether a row's key sorts after a bound, column by column; never unknown (NULL), so that its negation is right too."""
     cases = []
     equal: list[str] = []
     for column, value in zip(key, bound, strict=True):

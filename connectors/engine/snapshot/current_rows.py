@@ -1,4 +1,4 @@
-"""Tables as their database has them now, read by key outside of any stream: for a comparison with what was made of the stream.
+"""The current rows of tables, read by key outside of any stream, to compare them with what was made of the stream.
 
 Rows are those of an incremental snapshot, so that every setting of the connector holds for them: columns, masks, types, keys, topics.
 """
@@ -19,30 +19,30 @@ class TableScan(Protocol):
     """Reads tables. Used by one thread; every method raises ConnectError, RetriableError for what passes."""
 
     def names(self) -> Sequence[str]:
-        """The captured tables that exist, as `table.include.list` and the like name them."""
+        """Return the captured tables that exist, as `table.include.list` and the like name them."""
         ...
 
     def topic(self, name: str) -> str:
-        """Where the connector writes a table's events."""
+        """Return the topic to which the connector writes a table's events."""
         ...
 
     def source(self, name: str) -> Mapping[str, str]:
-        """What tells of a table in its events' source block: `db`, `schema`, `table`, `collection`, `name`."""
+        """Return what identifies a table in its events' source block: `db`, `schema`, `table`, `collection`, `name`."""
         ...
 
     def maximum(self, name: str) -> StoredKey | None:
-        """The largest key of now; None of an empty table. Raises NoKeyError."""
+        """Return the current largest key; None of an empty table. Raises NoKeyError."""
         ...
 
     def read(self, name: str, after: StoredKey | None, until: StoredKey, limit: int) -> tuple[list[EncodedRow], StoredKey | None]:
-        """Rows behind `after` up to `until`, and the key of the last one; from the beginning, whatever `until` says, without `after`.
+        """Read rows after `after` up to `until`, and the key of the last one; from the beginning, regardless of `until`, without `after`.
 
         Rows are events of op `r`.
         """
         ...
 
     def scan(self, name: str) -> Generator[list[EncodedRow]]:
-        """All rows of one moment, in no order: for tables without a key. Whoever does not read to the end closes it."""
+        """Read all rows of one consistent snapshot, in no order, for tables without a key. If you do not read to the end, close it."""
         ...
 
     def close(self) -> None:

@@ -1,5 +1,5 @@
-"""When an initial snapshot is taken, and whether streaming follows: `snapshot.mode` as a table (debezium-common §13.1, postgres.md
-§8.1)."""
+"""When an initial snapshot is taken, and whether streaming follows: `snapshot.mode` as a table
+(`io.debezium.spi.snapshot.Snapshotter`)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SnapshotMode:
     when_position_lost: bool = False
 
     def reads_data(self, stored: StoredPosition) -> bool:
-        """Whether a start with this stored position takes a snapshot.
+        """Return whether a start with this stored position takes a snapshot.
 
         Raises:
             FatalTaskError: an unfinished snapshot is stored and the mode never takes one.
@@ -69,7 +69,7 @@ MODES = {
 
 
 def configuration_based(*, data: bool, streams: bool, on_data_error: bool) -> SnapshotMode:
-    """`configuration_based`: the three properties decide at every start, whatever is stored."""
+    """Return the mode `configuration_based`: the three properties decide at every start, regardless of the stored offset."""
     return SnapshotMode("configuration_based", data, data, data, streams=streams, when_position_lost=on_data_error)
 
 
@@ -79,7 +79,7 @@ ENTRY_POINTS = "connect_py.snapshotters"
 
 
 def custom(name: str, config: Mapping[str, str]) -> SnapshotMode:
-    """`custom`: a mode that an installed package adds.
+    """Return the mode `custom`, which an installed package adds.
 
     Raises:
         ConfigError: there is none of that name, or it cannot be made.

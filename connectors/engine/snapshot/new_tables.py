@@ -2,7 +2,7 @@
 
 The names of the tables whose rows were read, or that are followed since they were made, travel in the source offset, under a name that
 Debezium does not know. A start compares them with what is captured now. What is new goes to the queue of the incremental snapshot in the
-same step in which its name is noted, so that one offset has both: a task that is killed goes on with the queue, or finds the table new
+same step in which its name is noted, so that one offset has both: a task that is killed resumes with the queue, or finds the table new
 again.
 
 A table that is no longer captured is forgotten: when it comes back its rows have changed unseen, and it is read again. One that was made
@@ -42,11 +42,11 @@ class NewTables:
         self._due: list[str] = []
 
     def fields(self) -> Mapping[str, str]:
-        """For the source offset; empty while nothing is known."""
+        """Return the fields for the source offset; empty while nothing is known."""
         return self._fields
 
     def restore(self, stored: Mapping[str, object]) -> None:
-        """Go on from an offset; a field that cannot be read counts as none."""
+        """Resume from an offset; a field that cannot be read counts as none."""
         self._due = []
         text = stored.get(FIELD) if self.is_on else None
         found = None
@@ -58,11 +58,11 @@ class NewTables:
         self._note(found)
 
     def captures(self, names: Sequence[str], *, anew: bool, before: Collection[str] | None = None) -> None:
-        """What is captured from now on.
+        """Note what is captured from now on.
 
         Args:
             anew: whether all of it counts as read: there was no position, or an initial snapshot reads it.
-            before: what was captured before this start, where that can be told without the offset; None where not. For offsets of before
+            before: what was captured before this start, where that is known without the offset; None where not. For offsets of before
                 this was asked for.
         """
         if not self.is_on:
@@ -77,7 +77,7 @@ class NewTables:
         self._note((known & captured) | (self._ignored & captured))
 
     def seen(self, name: str) -> None:
-        """The stream shows a table; one that was not there at the start was made since."""
+        """Note a table that the stream shows; one that was not there at the start was created since."""
         if self._captured is not None and self._known is not None and name not in self._captured and name not in self._known:
             self._note(self._known | {name})
 
@@ -87,7 +87,7 @@ class NewTables:
         return self._due
 
     def queued(self) -> None:
-        """What was due is in the queue of the incremental snapshot."""
+        """Note that what was due is in the queue of the incremental snapshot."""
         self._note((self._known or frozenset()) | set(self._due))
         self._due = []
 

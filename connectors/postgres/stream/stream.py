@@ -269,7 +269,7 @@ class ChangeStream:
         skip_inserts, skip_deletes = "c" in self._skipped, "d" in self._skipped
         append = rows.append
         updates = deletes = 0  # inserts are what is left, so that they cost nothing
-        others = len(rows) - self._pending.beside
+        others = len(rows) - self._pending.from_services
         now_ns = time.time_ns()
         created, updated, deleted = tail("c", now_ns), tail("u", now_ns), tail("d", now_ns)
         if self._beyond is not None:
@@ -394,7 +394,7 @@ class ChangeStream:
         if last is None:
             return None
         feedback.progressed()
-        seen = len(rows) - others - self._pending.beside
+        seen = len(rows) - others - self._pending.from_services
         self._metrics.events(seen, created=seen - updates - deletes, updated=updates, deleted=deletes)
         lsn, _, _, xid, commit_us, _ = last
         self._metrics.behind((time.time_ns() // 1000 - commit_us) // 1000)

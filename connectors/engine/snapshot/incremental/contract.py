@@ -3,7 +3,7 @@ mark a chunk's position in the source's log.
 
 There are two kinds of watermarks. *Written*: a row (document) of the signal table before the chunk and one after it, or its deletion; the
 stream shows them like any other change, and they are the signals that open and close the window. *Positions*, where nothing may be written:
-the position that the log has reached after the chunk was read. The window is then open from the moment the chunk is there; an event that is
+the position that the log has reached after the chunk was read. The window is then open as soon as the chunk is there; an event that is
 older than the chunk drops its row too, which is right: that event, and all that follow it up to what the chunk saw, are in the stream.
 """
 
@@ -39,7 +39,7 @@ class Chunk(Generic[R]):
     """Rows in key order.
 
     Attributes:
-        rows: message keys, encoded as the stream encodes them, and whatever the connector makes records of.
+        rows: message keys, encoded as the stream encodes them, and what the connector makes records of.
         last: the chunk key of the last row; None without rows.
     """
 
@@ -62,15 +62,16 @@ class ChunkReader(Protocol[R]):
 
     @property
     def structure(self) -> object:
-        """Of the rows that were read last, to be compared with what `IncrementalSnapshot.structure_seen` is told; None before the first."""
+        """Return the structure of the rows that were read last, which `IncrementalSnapshot.structure_seen` compares; None before the
+        first."""
         ...
 
     def names(self) -> Sequence[str]:
-        """The collections that are captured, as signals name them."""
+        """Return the collections that are captured, as signals name them."""
         ...
 
     def maximum(self, wanted: WantedCollection) -> StoredKey | None:
-        """The largest key that the collection has now under the condition; None when it is empty.
+        """Return the current largest key of the collection under the condition; None when it is empty.
 
         Raises:
             UnknownCollectionError, NoKeyError: it cannot be read in chunks.
@@ -78,7 +79,7 @@ class ChunkReader(Protocol[R]):
         ...
 
     def read(self, wanted: WantedCollection, after: StoredKey | None, until: StoredKey, limit: int) -> Chunk[R]:
-        """Rows behind `after` up to `until`; from the beginning, and without an end, when `after` is None."""
+        """Read rows after `after` up to `until`; from the beginning, and without an end, when `after` is None."""
         ...
 
 
@@ -95,16 +96,16 @@ class Watermarks:
     open_at_once = False
 
     def low(self, chunk: str) -> None:
-        """Mark the place before the chunk is read. Raises ConnectError."""
+        """Mark the position before the chunk is read. Raises ConnectError."""
         raise NotImplementedError
 
     def high(self, chunk: str) -> None:
-        """Mark the place after it. Raises ConnectError."""
+        """Mark the position after it. Raises ConnectError."""
         raise NotImplementedError
 
     def passed(self) -> str:
-        """The chunk whose high watermark the stream has passed although it shows nothing of it; empty for none. Asked after each read of
-        the stream; a chunk is named once."""
+        """Return the chunk whose high watermark the stream has passed although it shows nothing of it; empty for none. Asked after each
+        read of the stream; a chunk is named once."""
         return ""
 
 
@@ -123,12 +124,10 @@ class WrittenWatermarks(Watermarks):
         self._opened = ""
 
     def low(self, chunk: str) -> None:
-        """See `Watermarks`."""
         self._opened = _instant()
         self._insert(f"{chunk}-open", OPEN, json.dumps({"openWindowTimestamp": self._opened}))
 
     def high(self, chunk: str) -> None:
-        """See `Watermarks`."""
         if self._delete is not None:
             self._delete(f"{chunk}-open")
         else:
@@ -143,7 +142,7 @@ def _instant() -> str:
 
 
 class SnapshotHooks:
-    """Places of an incremental snapshot at which a test puts a race (`SnapshotPhaseHooks` of flink-cdc); does nothing by itself."""
+    """Points of an incremental snapshot at which a test puts a race (`SnapshotPhaseHooks` of flink-cdc); does nothing by itself."""
 
     def reached(self, phase: str) -> None:
         """Called at before_low, after_low, before_chunk, after_chunk, before_high and after_high."""

@@ -23,14 +23,14 @@ _TIME = re.compile(r"(-?)(\d+):(\d\d):(\d\d)(?:\.(\d{1,9}))?").fullmatch
 
 
 def seconds_of_moment(text: str) -> tuple[int, int]:
-    """Seconds since 1970 and nanoseconds of a date and time of UTC."""
+    """Return seconds since 1970 and nanoseconds of a date and time of UTC."""
     moment, _, fraction = text.partition(".")
     since = datetime.datetime.fromisoformat(moment) - datetime.datetime(1970, 1, 1)
     return since // datetime.timedelta(seconds=1), int(fraction.ljust(9, "0")) if fraction else 0
 
 
 def seconds_of_time(text: str) -> tuple[int, int]:
-    """Whole seconds, rounded down, and nanoseconds of a time that may be negative, as `java.time.Duration` holds them.
+    """Return whole seconds, rounded down, and nanoseconds of a time that may be negative, as `java.time.Duration` holds them.
 
     Raises:
         ValueError: it is no time.
@@ -43,14 +43,14 @@ def seconds_of_time(text: str) -> tuple[int, int]:
 
 
 def time_text(seconds: int, nanos: int) -> str:
-    """The other way."""
+    """Return the text of a time; the inverse of `seconds_of_time`."""
     whole, part = divmod(abs(seconds * 10**9 + nanos), 10**9)
     sign = "-" if seconds < 0 else ""
     return f"{sign}{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}{fraction_text(part)}"
 
 
 def fraction_text(nanos: int) -> str:
-    """A point and the digits behind it; nothing for none."""
+    """Return a point and the digits after it; nothing for none."""
     return f".{nanos:09}".rstrip("0") if nanos else ""
 
 
@@ -119,7 +119,7 @@ CLASSES: Final[dict[str, _Class]] = {
     _DATE: _Class(0x686A81014B597419, 3),
     "java.sql.Date": _Class(0x14FA46683F356697, 2, (), _DATE),
     _TIMESTAMP: _Class(0x2618D5C80153BF65, 2, (("I", "nanos", ""),), _DATE),
-    # what java.time writes in place of its classes, each with a sign of its own
+    # what java.time writes instead of its classes, each with a sign of its own
     _TIME_SER: _Class(0x955D84BA1B2248B2, 12),
     # MongoDB's own: the driver writes an ObjectId as a proxy with its octets
     _OBJECT_ID: _Class(1, 2, (("[", "bytes", _BYTES),)),

@@ -41,7 +41,7 @@ from connectors.engine.snapshot.incremental.window import Window
 log = logging.getLogger(__name__)
 
 
-#: A chunk grows and shrinks at most to so many times its configured size, or that part of it: its rows are held in memory.
+#: A chunk grows to at most this multiple of its configured size, and shrinks to this part of it: its rows are held in memory.
 WIDEST = 32
 #: By how much one chunk's size may differ from the next one's.
 _STEP = 2.0
@@ -68,7 +68,7 @@ class ChunkSize:
         self._least, self._most = max(1, rows // WIDEST), rows * WIDEST
 
     def took(self, seconds: float, rows: int) -> None:
-        """A chunk was read; one that came back with fewer rows than wanted says nothing about the time that many take."""
+        """Note how long a chunk took; one that came back with fewer rows than wanted says nothing about the time that many take."""
         if not self._seconds or rows < self.rows:
             return
         factor = min(_STEP, max(1 / _STEP, self._seconds / max(seconds, 1e-6)))
@@ -93,7 +93,7 @@ class Retries:
         return self._failures > 0 and self._clock() < self._not_before
 
     def failed(self) -> bool:
-        """An attempt failed. Returns whether there is another one; the count begins anew when there is none."""
+        """Note that an attempt failed. Returns whether there is another one; the count starts over when there is none."""
         if self._failures >= len(PAUSES):
             self.reset()
             return False
@@ -102,7 +102,7 @@ class Retries:
         return True
 
     def reset(self) -> None:
-        """All is well."""
+        """Forget earlier failures."""
         self._failures = 0
 
 
@@ -112,16 +112,16 @@ MAX_LOSSES = 5
 
 
 class IncrementalSnapshot(Generic[R]):
-    """The state machine; see the module.
+    """The state machine of an incremental snapshot.
 
     Args:
         reader: reads chunks.
         watermarks: marks the log.
         chunk_size: rows of a chunk.
         emit: takes the rows of a window that has closed.
-        watch: told of the collection whose events must be shown to `event` from now on; None for none.
-        tell: takes notifications.
-        hooks: see `SnapshotHooks`.
+        watch: called with the collection whose events must be shown to `event` from now on; None for none.
+        tell: receives notifications.
+        hooks: points for races, in tests.
         chunk_seconds: how long a chunk should take; 0 leaves chunks at one size.
         clock: monotonic seconds.
     """
@@ -163,7 +163,7 @@ class IncrementalSnapshot(Generic[R]):
 
     @property
     def watched(self) -> str | None:
-        """The collection whose events `event` must be told of now; None when no window waits."""
+        """The collection whose events must be shown to `event`; None when no window waits."""
         return self._queue.first.id if self._queue and self._window.chunk else None
 
     @property
@@ -191,7 +191,7 @@ class IncrementalSnapshot(Generic[R]):
         return self._queue.offset()
 
     def restore(self, stored: Mapping[str, object]) -> None:
-        """Go on from an offset: the chunk behind the last sent key is read anew, watermarks of before mean nothing.
+        """Resume from an offset: the chunk after the last sent key is read again, earlier watermarks mean nothing.
 
         Raises:
             ConfigError: the fields cannot be read.
@@ -268,42 +268,42 @@ class IncrementalSnapshot(Generic[R]):
     # -- the stream --------------------------------------------------------------------------------------------------------------------
 
     def window_opened(self, watermark: str) -> None:
-        """The stream is at a low watermark."""
+        """Note that the stream is at a low watermark."""
         if not self._window.opens(watermark):
             log.info("Received request to open window with id = '%s', expected = '%s', request ignored", watermark, self._window.chunk)
 
     def window_closed(self, watermark: str) -> None:
-        """The stream is at a high watermark: the window's rows go out."""
+        """Emit the window's rows: the stream is at a high watermark."""
         if not self._window.closes(watermark):
             log.info("Received request to close window with id = '%s', expected = '%s', request ignored", watermark, self._window.chunk)
             return
         rows = self._window.take()
         if rows:
             self._emit(rows)
-        # what was dropped is in the stream, before this place
+        # what was dropped is in the stream, before this position
         self._queue.sent_all()
         self._watch(None)
         self.advance()
 
     def stream_read(self) -> None:
-        """The stream was read for a while: close a window that ends at a position of the log."""
+        """Close a window that ends at a position of the log; called after each read of the stream."""
         chunk = self._watermarks.passed()
         if chunk:
             self.window_closed(chunk)
 
     def structure_seen(self, structure: object) -> None:
-        """The stream uses a structure of the watched collection from here on: a chunk that was read in another one is read again."""
+        """Note the structure that the stream uses for the watched collection from here on: a chunk with another one is read again."""
         if structure != self._reader.structure:
             log.info("The structure of %s changed while a chunk of it was read; the chunk is read again", self.watched)
             self._clear_window()
             self._queue.end = self._queue.sent
 
     def event(self, key: bytes | None) -> None:
-        """The stream shows a change of this key in the watched collection."""
+        """Drop the row of this key: the stream shows a change of it in the watched collection."""
         self._window.drop(key)
 
     def truncated(self) -> None:
-        """The stream shows a truncate of the watched collection."""
+        """Drop all rows: the stream shows a truncate of the watched collection."""
         self._window.drop_all()
 
     def _clear_window(self) -> None:
@@ -361,7 +361,7 @@ class IncrementalSnapshot(Generic[R]):
         return True
 
     def _fill(self) -> None:
-        """Rows of the first collection that has some; those before it are finished."""
+        """Read rows of the first collection that has some; those before it are finished."""
         queue = self._queue
         while queue:
             if queue.maximum is None:
@@ -391,7 +391,7 @@ class IncrementalSnapshot(Generic[R]):
             return
 
     def _maximum(self) -> StoredKey | None:
-        """The largest key of the first collection; None when it is done with, since it is empty or cannot be read."""
+        """Return the largest key of the first collection; None when it is done, since it is empty or cannot be read."""
         wanted = self._queue.first
         for attempt in (1, 2):
             try:
@@ -425,7 +425,7 @@ class IncrementalSnapshot(Generic[R]):
                 self._pause_at(error)
 
     def _failed(self, error: ConnectError) -> None:
-        """A chunk was refused, or its watermarks."""
+        """Plan another attempt at a chunk that was refused, or whose watermarks were; pause when there is none left."""
         if self._retries.failed():
             log.warning("A chunk of %s could not be read and is tried again: %s", self._queue.first.id, error)
             return
@@ -446,7 +446,7 @@ class IncrementalSnapshot(Generic[R]):
         self._finish(status)
 
     def _finish(self, status: ScanStatus) -> None:
-        """The first collection is done with."""
+        """Report that the first collection is done, and take the next one."""
         self._tell.scan_completed(self._queue.correlation, self.collections, self._queue.scanned, status)
         self._next()
 

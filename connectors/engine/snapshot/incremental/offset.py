@@ -44,7 +44,7 @@ class WantedCollection:
 
 @dataclass(frozen=True, slots=True)
 class IncrementalOffset:
-    """See the module; no collections: no snapshot runs."""
+    """The fields of the source offset; no collections: no snapshot runs."""
 
     collections: tuple[WantedCollection, ...] = ()
     sent: StoredKey | None = None
@@ -52,7 +52,7 @@ class IncrementalOffset:
     correlation_id: str | None = None
 
     def dump(self) -> dict[str, str | None]:
-        """The fields, none without a snapshot."""
+        """Return the fields, none without a snapshot."""
         if not self.collections:
             return {}
         listed = [
@@ -73,7 +73,7 @@ class IncrementalOffset:
 
     @classmethod
     def load(cls, offset: Mapping[str, object]) -> IncrementalOffset:
-        """From a whole offset.
+        """Read a whole offset.
 
         Raises:
             ConfigError: a field cannot be read.
@@ -101,7 +101,7 @@ def _key(offset: Mapping[str, object], name: str) -> StoredKey | None:
 
 
 def _bare(condition: str | None) -> str | None:
-    """A condition without the parentheses that enclose it as a whole."""
+    """Return a condition without the parentheses that enclose it as a whole."""
     text = (condition or "").strip()
     while text.startswith("(") and text.endswith(")") and _encloses(text):
         text = text[1:-1].strip()
@@ -131,7 +131,7 @@ MAX_CHARACTERS = 200_000
 
 
 class IncrementalQueue:
-    """See the module.
+    """The collections that are left to read; the first one is the one that is read. Owned by `IncrementalSnapshot`.
 
     Args:
         names: the collections that are captured, as signals name them. Raises ConnectError.
@@ -184,7 +184,7 @@ class IncrementalQueue:
         return self._offset
 
     def restore(self, stored: Mapping[str, object]) -> None:
-        """Go on from an offset. Raises ConfigError: the fields cannot be read."""
+        """Resume from an offset. Raises ConfigError: the fields cannot be read."""
         found = IncrementalOffset.load(stored)
         self._wanted = deque(found.collections)
         self.sent = self.end = found.sent

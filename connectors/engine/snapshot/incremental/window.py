@@ -34,37 +34,37 @@ class Window(Generic[R]):
         return len(self._rows)
 
     def begin(self, chunk: str) -> None:
-        """A new chunk, with nothing in it."""
+        """Start a new chunk, with nothing in it."""
         self.chunk, self.is_open = chunk, False
         self._rows = {}
 
     def fill(self, rows: Iterable[tuple[bytes | None, R]]) -> None:
-        """Take the chunk's rows with their keys, in order. Rows without a key are all kept; of equal keys the last one stays."""
+        """Hold the chunk's rows with their keys, in order. Rows without a key are all kept; of equal keys the last one stays."""
         for number, (key, row) in enumerate(rows):
             self._rows[number if key is None else key] = row
 
     def opens(self, watermark: str) -> bool:
-        """The stream shows a low watermark. Returns whether it is this chunk's."""
+        """Open the window at a low watermark of the stream. Returns whether it is this chunk's."""
         if not self._is_ours(watermark):
             return False
         self.is_open = True
         return True
 
     def closes(self, watermark: str) -> bool:
-        """The stream shows a high watermark. Returns whether it is this chunk's: then `take` the rows."""
+        """Return whether a high watermark of the stream is this chunk's: then `take` the rows."""
         return self._is_ours(watermark)
 
     def drop(self, key: bytes | None) -> bool:
-        """The stream shows an event of this key. Returns whether a row was dropped for it."""
+        """Drop the row of a key that the stream shows. Returns whether there was one."""
         return self.is_open and key is not None and self._rows.pop(key, None) is not None
 
     def drop_all(self) -> None:
-        """The stream shows a truncate of the table."""
+        """Drop all rows: the stream shows a truncate of the table."""
         if self.is_open:
             self._rows.clear()
 
     def take(self) -> list[R]:
-        """The rows that are left; the window is closed and empty, and without a chunk."""
+        """Return the rows that are left; the window is then closed and empty, and without a chunk."""
         rows = list(self._rows.values())
         self.begin("")
         return rows

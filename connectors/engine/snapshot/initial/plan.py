@@ -30,11 +30,11 @@ class Cuts(Protocol[T_contra]):
     """What a connector knows of its tables. Methods but `rows` may ask the server, and raise ConnectError."""
 
     def rows(self, table: T_contra) -> int:
-        """An estimate; 0 where nothing is known."""
+        """Return an estimate; 0 where nothing is known."""
         ...
 
     def key(self, table: T_contra) -> tuple[str, ...]:
-        """The columns by which the table can be cut, each with what its order depends on; empty where it is read in one go."""
+        """Return the columns by which the table can be cut, each with what its order depends on; empty where it is read in one go."""
         ...
 
     def is_worth_cutting(self, table: T_contra) -> bool:
@@ -42,19 +42,19 @@ class Cuts(Protocol[T_contra]):
         ...
 
     def boundary(self, table: T_contra, span: KeyRange, rows: int) -> Key | None:
-        """The key of the row of such a number in a range; None when fewer rows are left, or no boundary can be told."""
+        """Return the key of the n-th row of a range; None when fewer rows are left, or the boundary is not known."""
         ...
 
 
 class ChunkPlan(Generic[T]):
-    """Gives the chunks of a snapshot, in order.
+    """The chunks of a snapshot, in order.
 
     Args:
         tables: in the order in which they are read; known to `progress` by their names.
         progress: what is done already.
         whole: names of tables that are read in one go, such as those that a statement of the user's stands for.
         chunk_rows: as `CHUNK_ROWS`.
-        readers: how many chunks are read beside each other, for `chunks_each` of a table each where it is not larger.
+        readers: how many chunks are read at the same time; a table is cut into `chunks_each` for each reader where it is not larger.
     """
 
     def __init__(
@@ -77,19 +77,19 @@ class ChunkPlan(Generic[T]):
         self._parts = readers * chunks_each
 
     def chunks(self) -> Iterator[Chunk[T]]:
-        """The chunks; every one that follows may ask the server. Raises ConnectError."""
+        """Yield the chunks; each may ask the server. Raises ConnectError."""
         for table in self._tables:
             if not self._progress.is_done(str(table)):
                 yield from self._chunks_of(table)
 
     def rows_of_chunk(self, table: T) -> int:
-        """How many rows a chunk of the table should have."""
+        """Return how many rows a chunk of the table should have."""
         if self._readers == 1:
             return self._most_rows
         return max(min(MIN_CHUNK_ROWS, self._most_rows), min(self._most_rows, self._cuts.rows(table) // self._parts))
 
     def count(self) -> int:
-        """About how many chunks there will be, as far as they could be read beside each other."""
+        """Estimate how many chunks there will be, as far as they could be read at the same time."""
         left = [table for table in self._tables if not self._progress.is_done(str(table))]
         return sum(1 if str(table) in self._whole else 1 + self._cuts.rows(table) // self.rows_of_chunk(table) for table in left)
 
@@ -121,7 +121,7 @@ class ChunkPlan(Generic[T]):
 
 
 def chunk_rows(raw: Mapping[str, str]) -> int:
-    """`internal.snapshot.chunk.rows` of a configuration. Raises FatalTaskError: it is no number."""
+    """Return `internal.snapshot.chunk.rows` of a configuration. Raises FatalTaskError: it is no number."""
     text = raw.get("internal.snapshot.chunk.rows", "").strip()
     if text and not (text.isdecimal() and int(text)):
         raise FatalTaskError(f"internal.snapshot.chunk.rows is '{text}', not a number of rows. Nothing was read")
@@ -129,8 +129,8 @@ def chunk_rows(raw: Mapping[str, str]) -> int:
 
 
 def by_rows(tables: Sequence[T], rows: Mapping[T, int], order: str) -> list[T]:
-    """Tables in `ascending` or `descending` order of their rows, else as they are; one of which nothing is known counts as empty, and
-    equal ones keep their order."""
+    """Return tables in `ascending` or `descending` order of their rows, else as they are; one of which nothing is known counts as empty,
+    and equal ones keep their order."""
     if order not in ("ascending", "descending"):
         return list(tables)
     return sorted(tables, key=lambda table: rows.get(table, 0), reverse=order == "descending")

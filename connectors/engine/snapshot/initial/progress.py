@@ -4,7 +4,7 @@ It travels in the source offset as one text, under a name that Debezium does not
 that the snapshot did not end and is taken again. An offset without the field, or with one of another format, means the same here.
 
 The form is ``{"v":1,"tables":{"public.a":{"rows":10},"public.b":{"rows":2000,"key":["id int4"],"done":[[null,["2000"]]]}}}``: a table
-without ranges is done. A range holds the keys behind its first bound up to its second one; null stands for no bound. Ranges are only as
+without ranges is done. A range holds the keys after its first bound up to its second one; null stands for no bound. Ranges are only as
 good as the key that they are cut by: for another key, nothing of the table is done.
 """
 
@@ -31,7 +31,7 @@ MAX_CHARACTERS = 500_000
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """Keys behind `after` up to `until`; None is no bound."""
+    """Keys after `after` up to `until`; None is no bound."""
 
     after: Key | None = None
     until: Key | None = None
@@ -76,7 +76,7 @@ class _Table:
 
 
 class SnapshotProgress:
-    """See the module. Tables are known by their names.
+    """What of an initial snapshot is done. Tables are known by their names.
 
     Args:
         text: of the stored offset; None at the beginning.
@@ -102,7 +102,7 @@ class SnapshotProgress:
 
     @property
     def text(self) -> str | None:
-        """For the source offset; None while nothing is done. Made anew only when something has changed."""
+        """For the source offset; None while nothing is done. Made again only when something has changed."""
         if self._text is None and self._texts and not self._is_too_large:
             self._text = f'{{"v":{_VERSION},"tables":{{{",".join(self._texts.values())}}}}}'
             if len(self._text) > MAX_CHARACTERS:
@@ -119,12 +119,12 @@ class SnapshotProgress:
         return table in self._tables and _is_begun(self._tables[table])
 
     def rows(self, table: str) -> int:
-        """Rows of what is done."""
+        """Return the number of rows of what is done."""
         return self._tables[table].rows if table in self._tables else 0
 
     def left(self, table: str, key: Sequence[str]) -> list[KeyRange]:
-        """What is left to read of a table that is not done: one range, or the gaps between those that are done. A table that is cut by
-        another key now is left whole, and forgotten."""
+        """Return what is left to read of a table that is not done: one range, or the gaps between those that are done. A table that is cut
+        by another key now is left whole, and forgotten."""
         found = self._tables.get(table)
         if found is None or found.key != tuple(key):
             self._tables[table] = _Table(key=tuple(key))
@@ -133,14 +133,14 @@ class SnapshotProgress:
         return [part.range for part in found.parts if not part.is_done]
 
     def planned(self, table: str, chunk: KeyRange) -> None:
-        """A chunk is cut off the beginning of a range that `left` gave, or of what other chunks have left of it."""
+        """Cut a chunk off the start of a range that `left` returned, or of what other chunks have left of it."""
         parts = self._tables[table].parts
         place = next(i for i, part in enumerate(parts) if part.range.after == chunk.after and not part.is_done)
         rest = KeyRange(chunk.until, parts[place].range.until)
         parts[place : place + 1] = [_Part(chunk)] if rest.after == rest.until else [_Part(chunk), _Part(rest)]
 
     def chunk_done(self, table: str, chunk: KeyRange, rows: int) -> None:
-        """Everything of a planned chunk was given out."""
+        """Note that everything of a planned chunk was sent."""
         known = self._tables[table]
         known.rows += rows
         next(part for part in known.parts if part.range == chunk).is_done = True
@@ -154,14 +154,14 @@ class SnapshotProgress:
         self._changed(table)
 
     def table_done(self, table: str, rows: int = 0) -> None:
-        """Everything of a table was given out, in chunks that were done before or as a whole of so many rows."""
+        """Note that everything of a table was sent, in chunks that were done before or as a whole of `rows` rows."""
         known = self._tables.setdefault(table, _Table())
         known.rows += rows
         known.is_done = True
         self._changed(table)
 
     def _changed(self, table: str) -> None:
-        """Each table's part of the text is made when it changes, so that thousands of tables are not written out for each of them."""
+        """Write a table's part of the text when it changes, so that thousands of tables are not written out for each of them."""
         self._text = None
         if _is_begun(self._tables[table]):
             self._texts[table] = json.dumps({table: _shown(self._tables[table])}, separators=(",", ":"), ensure_ascii=False)[1:-1]

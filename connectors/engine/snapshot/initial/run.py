@@ -46,7 +46,7 @@ class Marker(enum.Enum):
 
 
 def marker_of(*, first: bool, first_in_table: bool, last_in_table: bool, last: bool) -> Marker:
-    """The marker of a row to which several apply."""
+    """Return the marker of a row to which several apply."""
     if last:
         return Marker.LAST
     if first:
@@ -96,8 +96,8 @@ class MarkedRows(Generic[R]):
     """Turns what is read into records with markers.
 
     Args:
-        progress: is told what is done; what it knows already was sent before.
-        table_ended: told of a table of which everything was read.
+        progress: notes what is done; what it knows already was sent before.
+        table_ended: called with a table of which everything was read.
     """
 
     def __init__(self, progress: SnapshotProgress, table_ended: Callable[[str], None] = lambda _: None) -> None:
@@ -109,7 +109,7 @@ class MarkedRows(Generic[R]):
         self._last: _Held[R] | None = None
 
     def open(self, chunk: OpenChunk[R]) -> None:
-        """A chunk begins to be read."""
+        """Note that reading a chunk starts."""
         table = self._tables.get(chunk.table)
         if not self._tables and not self._is_begun:
             self._first = chunk.table
@@ -126,7 +126,7 @@ class MarkedRows(Generic[R]):
         return self._first
 
     def take(self, chunk: OpenChunk[R], raw: list[R]) -> list[EncodedRow]:
-        """Rows that were read, in order, never none. The last one of them may be held back."""
+        """Return records of rows that were read, in order, never none. The last one of them may be held back."""
         table = self._tables[chunk.table]
         head = raw[:1] if len(raw) > 1 and not table.anything_sent else []
         middle = raw[len(head) : -1]
@@ -145,26 +145,26 @@ class MarkedRows(Generic[R]):
         return out
 
     def take_first(self, chunk: OpenChunk[R], row: R) -> list[EncodedRow]:
-        """The first row of a chunk that has more of them."""
+        """Return records for the first row of a chunk that has more of them."""
         chunk.rows += 1
         return [*self._release(chunk), *self._head(chunk, row)]
 
     def take_encoded(self, chunk: OpenChunk[R], rows: Sequence[EncodedRow]) -> list[EncodedRow]:
-        """Records of rows between the first one of their chunk and the last one."""
+        """Pass on records of rows between the first one of their chunk and the last one."""
         chunk.rows += len(rows)
         out = self._release(chunk)
         out += rows
         return out
 
     def take_last(self, chunk: OpenChunk[R], row: R) -> list[EncodedRow]:
-        """The last row of a chunk, or its only one. It is held back."""
+        """Hold back the last row of a chunk, or its only one. Returns what was held before."""
         chunk.rows += 1
         out = self._release(chunk)
         self._hold(chunk, row)
         return out
 
     def end(self, chunk: OpenChunk[R]) -> list[EncodedRow]:
-        """Everything of a chunk was read."""
+        """Note that everything of a chunk was read. Returns what was held and can be sent."""
         table = self._tables[chunk.table]
         chunk.has_ended = True
         if table.held is None or table.held.source is not chunk:
@@ -184,13 +184,13 @@ class MarkedRows(Generic[R]):
         return out
 
     def finish(self) -> list[EncodedRow]:
-        """No chunk is left."""
+        """Return the row that was held last: no chunk is left."""
         return self._release_last(last=True)
 
     # -- parts -------------------------------------------------------------------------------------------------------------------------
 
     def _release(self, chunk: OpenChunk[R]) -> list[EncodedRow]:
-        """What was held back and is not the last row after all, since others follow."""
+        """Return what was held back and is not the last row after all, since others follow."""
         out = self._release_last(last=False) if self._last is not None else []
         table = self._tables[chunk.table]
         held, table.held = table.held, None
@@ -222,7 +222,7 @@ class MarkedRows(Generic[R]):
         self._tables[chunk.table].held = _Held(chunk, row, first, first_in_table)
 
     def _place(self, chunk: OpenChunk[R]) -> tuple[bool, bool]:
-        """Whether the next row is the first one of all, and of its table."""
+        """Return whether the next row is the first one of all, and of its table."""
         table = self._tables[chunk.table]
         place = chunk.table == self._first, not table.anything_sent
         table.anything_sent = True
@@ -244,16 +244,16 @@ class TableRows(Protocol[R]):
     """One chunk that is being read."""
 
     def read(self) -> list[R] | None:
-        """The next raw rows; an empty list when none came in the time of a poll, None after the last one. Raises ConnectError."""
+        """Return the next raw rows; an empty list when none came in the time of a poll, None after the last one. Raises ConnectError."""
         ...
 
     def encode(self, rows: Sequence[R], marker: Marker) -> list[EncodedRow]:
-        """Raw rows as records. Raises DataError."""
+        """Return raw rows as records. Raises DataError."""
         ...
 
 
 class SnapshotRun(Protocol):
-    """A snapshot that is being read, in whatever way.
+    """A snapshot that is being read, by one connection or several.
 
     Attributes:
         finished: whether the last row has been given out.
@@ -264,7 +264,7 @@ class SnapshotRun(Protocol):
     rows_sent: int
 
     def next_rows(self) -> list[EncodedRow]:
-        """The next records; an empty list when none came in the time of a poll, or when the snapshot ended without a row.
+        """Return the next records; an empty list when none came in the time of a poll, or when the snapshot ended without a row.
 
         Raises:
             ConnectError: reading failed; what is not done has to be read again.
@@ -272,12 +272,12 @@ class SnapshotRun(Protocol):
         ...
 
     def close(self) -> None:
-        """End the reading, wherever it is."""
+        """Stop reading, at any point."""
         ...
 
 
 def whole_tables(tables: Iterable[T]) -> Iterator[Chunk[T]]:
-    """Each table in one go."""
+    """Return a chunk for each whole table."""
     return (Chunk(table) for table in tables)
 
 
@@ -288,7 +288,7 @@ class ChunkedSnapshot(Generic[T, R]):
         chunks: what is read; the next one is asked for when the one before it has been read. Those of a table follow each other.
         open_chunk: starts reading one.
         progress: of an earlier attempt.
-        table_ended: told of a table of which everything was read.
+        table_ended: called with a table of which everything was read.
     """
 
     def __init__(
@@ -307,7 +307,6 @@ class ChunkedSnapshot(Generic[T, R]):
         self.rows_sent = 0
 
     def next_rows(self) -> list[EncodedRow]:
-        """See `SnapshotRun`."""
         rows: list[EncodedRow] = []
         while not rows and not self.finished:
             if self._rows is None or self._chunk is None:
@@ -331,7 +330,7 @@ class ChunkedSnapshot(Generic[T, R]):
         return rows
 
     def close(self) -> None:
-        """See `SnapshotRun`; the connection is the caller's."""
+        """Do nothing: the connection is the caller's."""
 
 
 class InitialSnapshot(ChunkedSnapshot[T, R]):
@@ -345,21 +344,24 @@ REPORT_SECONDS = 10.0
 
 
 class SnapshotReading:
-    """See the module; used by the task's thread.
+    """Reports a snapshot while its rows are read, to metrics, notifications and the log. The task's thread uses it.
+
+    A connector makes the `run`, calls `begin_table`, `scanned` and `table_ended` as it reads, and puts `progress_text` into its offset
+    after each `next_rows`.
 
     Args:
         names: of the tables, in the order in which they are read.
         captured: all that are captured, for notifications.
-        progress: of earlier attempts; the run tells it of more.
+        progress: of earlier attempts; the run adds to it.
         estimates: rows of the tables; None where nothing is known.
-        keeps_progress: whether offsets tell what is done: without a stream behind it, chunks of several moments would never become one
+        keeps_progress: whether offsets hold what is done: without a stream after it, chunks of different times would never become one
             state, and a blocking snapshot is not taken again.
         chunk_rows: rows of a chunk.
 
     Attributes:
         run: what reads; to be set before the first row is asked for.
         current: what is read now, for messages.
-        is_milestone: whether the last rows that were given out ended a chunk, and so much was read since the last time.
+        is_milestone: whether the last rows that were returned ended a chunk, and half a chunk was read since the last time.
     """
 
     run: SnapshotRun
@@ -394,24 +396,24 @@ class SnapshotReading:
         metrics.begin(len(names) - len(ended), estimates, done, ended)
 
     def begin_table(self, name: str) -> None:
-        """A chunk of a table begins to be read."""
+        """Note that reading a chunk of a table starts."""
         self.current = f"the table {name}"
         if name not in self._counts:
             self._counts[name] = self._progress.rows(name)
             self._events.in_progress(name, self._names)
 
     def scanned(self, name: str, rows: int) -> None:
-        """So many further rows of a table were read."""
+        """Count further rows of a table that were read."""
         self._counts[name] += rows
         self._metrics.scanned(name, rows)
 
     def table_ended(self, name: str) -> None:
-        """Everything of a table was read."""
+        """Note that everything of a table was read."""
         self._metrics.table_done(name)
         self._events.scan_completed(name, self._captured, self._counts.get(name, 0))
 
     def next_rows(self) -> list[EncodedRow]:
-        """See `SnapshotRun.next_rows`."""
+        """Return the next records of the run; `is_milestone` and `progress_text` are theirs then. Raises ConnectError."""
         rows = self.run.next_rows()
         if rows:
             self._metrics.events(len(rows))
@@ -426,7 +428,7 @@ class SnapshotReading:
         return rows
 
     def completed(self) -> None:
-        """The last row was given out, and all that follows the rows has been done."""
+        """Note that the last row was returned, and that all that follows the rows has been done."""
         self._metrics.end("completed")
         self._events.completed()
         log.info("Snapshot finished: %d rows in %.1f s", self.run.rows_sent, time.monotonic() - self._started)

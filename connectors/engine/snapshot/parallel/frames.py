@@ -1,7 +1,7 @@
 """Frames between a process that reads chunks of a snapshot and the task that sends their rows: what both need. Pure.
 
 A frame is its length (4 bytes, big endian, without itself), a kind (1 byte) and a body. To a reader go SPEC and CHUNK, both JSON, and READY
-and MOMENT without a body, which it answers with READY when it has connected, or has taken its moment of the database. Else come from it
+and BEGIN without a body, which it answers with READY when it has connected, or has begun its consistent snapshot. From it come
 
     FIRST  the raw first row of a chunk that has more of them         LAST  the raw last row of a chunk, or its only one
     ROWS   keys and values of rows between them, one a line           END   the chunk has ended
@@ -30,19 +30,19 @@ VALUES: Final = 0x56
 END: Final = 0x45
 ERROR: Final = 0x58
 READY: Final = 0x41
-MOMENT: Final = 0x4D
+BEGIN: Final = 0x4D
 
 #: Length and kind.
 HEADER: Final = Struct(">IB")
 
 
 def frame(kind: int, body: bytes = b"") -> bytes:
-    """A whole frame."""
+    """Return a whole frame."""
     return HEADER.pack(len(body) + 1, kind) + body
 
 
 def rows_frame(rows: Sequence[EncodedRow]) -> bytes:
-    """A frame of records, of all of which the key is null or of none. Values are texts of JSON."""
+    """Return a frame of records; the key is null in all of them or in none. Values are texts of JSON."""
     _, keys, values = zip(*rows, strict=True)
     if keys[0] is None:
         return frame(VALUES, b"\n".join(values))
@@ -53,10 +53,10 @@ def rows_frame(rows: Sequence[EncodedRow]) -> bytes:
 
 
 def unpack_rows(kind: int, body: bytes, route: Route, key_head: bytes, value_head: bytes) -> list[EncodedRow]:
-    """Records of a frame of ROWS or VALUES.
+    """Return the records of a frame of ROWS or VALUES.
 
     Args:
-        key_head: stands before every key, a closing brace behind it; empty for neither.
+        key_head: stands before every key, and a closing brace after it; empty for neither.
         value_head: the same of values.
     """
     lines = body.split(b"\n")

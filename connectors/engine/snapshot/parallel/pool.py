@@ -41,8 +41,8 @@ from connectors.engine.snapshot.parallel import frames
 _PIPE_BYTES = 1 << 20
 #: How long a reader may take to end after its standard input has.
 _END_SECONDS = 5.0
-#: How long readers may take to connect, and to take a moment.
-_READY_SECONDS, _MOMENT_SECONDS = 60.0, 10.0
+#: How long readers may take to connect, and to begin a consistent snapshot.
+_READY_SECONDS, _BEGIN_SECONDS = 60.0, 10.0
 
 
 class ReaderProcess:
@@ -67,19 +67,19 @@ class ReaderProcess:
 
     @property
     def pid(self) -> int:
-        """Of its process."""
+        """The id of its process."""
         return self._process.pid
 
     @classmethod
     def start(cls, module: str, spec: Mapping[str, Any]) -> ReaderProcess:
-        """Start one that runs a module, and tell it what it is to know first. Raises RetriableError."""
+        """Start one that runs a module, and send it the `spec` first. Raises RetriableError."""
         try:
             return cls([sys.executable, "-P", "-m", module], json.dumps(spec).encode())
         except OSError as error:
             raise RetriableError(f"A process that reads the snapshot cannot be started: {error}") from error
 
     def send(self, kind: int, body: bytes) -> None:
-        """Hand something to it; one that is gone is noticed by `receive`."""
+        """Send a frame to it; `receive` notices when it is gone."""
         assert self._process.stdin is not None
         data = memoryview(frames.frame(kind, body))
         with contextlib.suppress(BrokenPipeError):
@@ -87,7 +87,7 @@ class ReaderProcess:
                 data = data[self._process.stdin.write(data) :]
 
     def receive(self) -> tuple[int, bytes]:
-        """The next frame, of which something is there. Raises RetriableError when it has ended."""
+        """Return the next frame, of which something is there. Raises RetriableError when it has ended."""
         length, kind = frames.HEADER.unpack(self._take(frames.HEADER.size))
         return kind, self._take(length - 1)
 
@@ -111,7 +111,7 @@ class ReaderProcess:
         return f"signal {-code}" if code < 0 else f"exit code {code}"
 
     def close(self) -> None:
-        """End it, wherever it is."""
+        """End it, at any point."""
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.close()
         self._process.stdout.close()
@@ -137,8 +137,8 @@ def start_readers(module: str, spec: Mapping[str, Any], count: int) -> list[Read
 
 
 def begin_consistent_snapshot(readers: Sequence[ReaderProcess]) -> None:
-    """Let every reader take its moment of the database now. Raises ConnectError."""
-    _ask(readers, frames.MOMENT, _MOMENT_SECONDS)
+    """Let every reader begin a consistent snapshot of the database now. Raises ConnectError."""
+    _ask(readers, frames.BEGIN, _BEGIN_SECONDS)
 
 
 def _ask(readers: Sequence[ReaderProcess], kind: int, seconds: float) -> None:
@@ -157,7 +157,7 @@ def _ask(readers: Sequence[ReaderProcess], kind: int, seconds: float) -> None:
 
 
 def parse_error(body: bytes) -> ConnectError:
-    """What a frame of ERROR tells."""
+    """Return the error that a frame of ERROR holds."""
     told: Mapping[str, str] = json.loads(body)
     kinds = {"retriable": RetriableError, "fatal": FatalTaskError}
     return kinds.get(told["kind"], ConnectError)(told["text"])
@@ -177,7 +177,7 @@ class ReaderTable:
 
     Attributes:
         encode: makes records of raw rows.
-        key_head: before each key that a reader sends, with a closing brace behind; empty where readers send keys as they are to be.
+        key_head: before each key that a reader sends, with a closing brace after it; empty where readers send keys as they are to be.
         value_head: the same of values.
     """
 
@@ -195,9 +195,9 @@ class ParallelSnapshot(Generic[T]):
         table: what is needed of a chunk's table.
         describe: a chunk for the readers; JSON.
         module: is run by each reader; its `main` calls `reader_process.serve`.
-        spec: what it is told first, as it stands when the first chunk is handed out; JSON. It may hold secrets, so it goes over a pipe.
-        readers: how many at most, not more than there are chunks; or those that were started before (`readers.py`).
-        scanned: told of a table and a number of rows that were read.
+        spec: sent to each reader first, as it stands when the first chunk is handed out; JSON. It may hold secrets, so it goes over a pipe.
+        readers: the maximum number, not more than there are chunks; or those that were started before (`start_readers`).
+        scanned: called with a table and a number of rows that were read.
 
     Attributes:
         pids: of the readers.
@@ -227,7 +227,7 @@ class ParallelSnapshot(Generic[T]):
         self._readers: dict[int, ReaderProcess] = {}
         self._ready: list[int] = []
         self._poll = select.poll()
-        self._most = readers if isinstance(readers, int) else len(readers)
+        self._max_readers = readers if isinstance(readers, int) else len(readers)
         for reader in () if isinstance(readers, int) else readers:
             self._add(reader)
         self.finished = False
@@ -235,11 +235,10 @@ class ParallelSnapshot(Generic[T]):
 
     @property
     def pids(self) -> list[int]:
-        """See the class."""
+        """The process ids of the readers."""
         return [reader.pid for reader in self._readers.values()]
 
     def next_rows(self) -> list[EncodedRow]:
-        """See `SnapshotRun`."""
         rows: list[EncodedRow] = []
         while not rows and not self.finished:
             self._hand_out()
@@ -257,13 +256,12 @@ class ParallelSnapshot(Generic[T]):
         return rows
 
     def close(self) -> None:
-        """See `SnapshotRun`."""
         readers, self._readers, self._ready = self._readers, {}, []
         for reader in readers.values():
             reader.close()
 
     def _wait(self) -> list[int]:
-        """Readers that have something; before the first row of all, only those that could have it."""
+        """Return readers that have something; before the first row of all, only those that could have it."""
         awaited = self._marked.awaited
         if awaited is None:
             return [fd for fd, _ in self._poll.poll(WAIT_SECONDS * 1000)]
@@ -288,9 +286,9 @@ class ParallelSnapshot(Generic[T]):
             reader.send(frames.CHUNK, json.dumps(self._describe(chunk)).encode())
 
     def _free(self) -> ReaderProcess | None:
-        """A reader that should be given a chunk; a new one while not all are there and none is idle."""
+        """Return a reader that should be given a chunk; a new one while not all are there and none is idle."""
         least = min(self._readers.values(), key=lambda reader: len(reader.chunks), default=None)
-        if least is not None and (not least.chunks or len(self._readers) == self._most):
+        if least is not None and (not least.chunks or len(self._readers) == self._max_readers):
             return least if len(least.chunks) < _CHUNKS_EACH else None
         return self._add(ReaderProcess.start(self._module, self._spec()))
 

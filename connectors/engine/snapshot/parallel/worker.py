@@ -1,9 +1,9 @@
-"""The inside of a process that reads chunks of a snapshot for a task (`parallel.py` is the other side).
+"""The inside of a process that reads chunks of a snapshot for a task (`pool.py` is the other side).
 
-Python runs one thread at a time, so more readers are more processes: each has a connection of its own at the snapshot's exported moment,
+Python runs one thread at a time, so more readers are more processes: each has a connection of its own to the exported consistent snapshot,
 reads and encodes, and hands batches over as frames. It is started by exec, never by fork: the task's process has librdkafka's threads.
 
-It ends when its standard input does, whatever it is doing: a reader must not outlive its task. One thread waits for frames there; the main
+It ends when its standard input does, at any point: a reader must not outlive its task. One thread waits for frames there; the main
 thread reads the database.
 """
 
@@ -28,15 +28,15 @@ class ChunkSource(Protocol[R]):
     """What a connector reads in such a process."""
 
     def open(self, chunk: Mapping[str, Any]) -> TableRows[R]:
-        """Begin to read a chunk, as `ParallelSnapshot` was told to describe it. Raises ConnectError."""
+        """Start to read a chunk, as the `describe` of `ParallelSnapshot` gave it. Raises ConnectError."""
         ...
 
 
 class ConsistentSource(ChunkSource[R], Protocol):
-    """One of a database where every connection takes its moment for itself (`readers.py`)."""
+    """A source of a database where every connection begins a consistent snapshot by itself (`start_readers`)."""
 
     def begin_consistent_snapshot(self) -> None:
-        """Begin to see the database as it is now. Raises ConnectError."""
+        """See the database as it is now from here on. Raises ConnectError."""
         ...
 
 
@@ -49,36 +49,36 @@ def serve(connect: Callable[[Mapping[str, Any]], ChunkSource[R] | ConsistentSour
     """
     out = os.dup(1)
     os.dup2(2, 1)  # nothing that a library prints may be taken for a frame
-    wishes: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
-    threading.Thread(target=_read_commands, args=(os.fdopen(0, "rb", closefd=False), wishes), name="wishes", daemon=True).start()
+    commands: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
+    threading.Thread(target=_read_commands, args=(os.fdopen(0, "rb", closefd=False), commands), name="commands", daemon=True).start()
     try:
-        _, spec = wishes.get()
+        _, spec = commands.get()
         source = connect(json.loads(spec))
         while True:
-            kind, body = wishes.get()
+            kind, body = commands.get()
             if kind == frames.CHUNK:
                 _read_chunk(source.open(json.loads(body)), pack, out)
                 continue
-            if kind == frames.MOMENT:
+            if kind == frames.BEGIN:
                 cast("ConsistentSource[R]", source).begin_consistent_snapshot()
             _write(out, frames.frame(frames.READY))
     except BrokenPipeError:
         return 1
-    except Exception as error:  # noqa: BLE001  # the last line of defence: whatever is raised is told to the task, which decides
+    except Exception as error:  # noqa: BLE001  # the last line of defence: everything that is raised is sent to the task, which decides
         what = "retriable" if isinstance(error, RetriableError) else "fatal" if isinstance(error, FatalTaskError) else "error"
         text = str(error) if isinstance(error, ConnectError) else f"{type(error).__name__}: {error}"
         _write(out, frames.frame(frames.ERROR, json.dumps({"kind": what, "text": text}).encode()))
         return 1
 
 
-def _read_commands(stream: BinaryIO, wishes: queue.SimpleQueue[tuple[int, bytes]]) -> None:
-    """Hand on what the task asks for. The process ends with this thread, however it ends: the task is gone, or what it sent is torn."""
+def _read_commands(stream: BinaryIO, commands: queue.SimpleQueue[tuple[int, bytes]]) -> None:
+    """Pass on what the task asks for. The process ends with this thread, however it ends: the task is gone, or what it sent is torn."""
     try:
         while len(header := stream.read(frames.HEADER.size)) == frames.HEADER.size:
             length, kind = frames.HEADER.unpack(header)
             if len(body := stream.read(length - 1)) < length - 1:
                 break
-            wishes.put((kind, body))
+            commands.put((kind, body))
     finally:
         os._exit(1)
 
