@@ -16,7 +16,7 @@ from connectors.engine.envelope import TRANSACTION_SCHEMA, source_schema
 from connectors.engine.topic_naming import TopicNaming
 from connectors.mongodb.capture import split_namespace
 from connectors.mongodb.config import CONNECTOR, MongoConfig
-from connectors.mongodb.values.field_rules import FieldChanges
+from connectors.mongodb.field_rules import FieldChanges
 
 BLOCK_SCHEMA: Schema = source_schema(
     "mongo",

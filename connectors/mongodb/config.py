@@ -22,8 +22,8 @@ from connectors.engine.properties import Config, validate
 from connectors.engine.snapshot.modes import MODES, SnapshotMode, configuration_based, custom
 from connectors.engine.topic_naming import DATABASE_STRATEGY
 from connectors.mongodb.capture import Capture, NamespaceFilter, capture_of
+from connectors.mongodb.field_rules import FieldRules, exclude_problems, rename_problems
 from connectors.mongodb.properties import PROPERTIES
-from connectors.mongodb.values.field_rules import FieldRules, exclude_problems, rename_problems
 
 log = logging.getLogger(__name__)
 
@@ -202,4 +202,10 @@ def _snapshot_mode(raw: Mapping[str, str]) -> SnapshotMode:
     return MODES[name]
 
 
-__all__ = ["CONNECTOR", "PROPERTIES", "VERSION", "MongoConfig", "parse_config", "validate_config"]
+def connection_part(config: Mapping[str, str], name: str) -> dict[str, str]:
+    """Return what the sink's properties say of the connection, as the source connector's configuration has it."""
+    own = {key: value for key, value in config.items() if key.startswith("mongodb.")}
+    return {**own, "name": name, "topic.prefix": name}
+
+
+__all__ = ["CONNECTOR", "PROPERTIES", "VERSION", "MongoConfig", "connection_part", "parse_config", "validate_config"]

@@ -30,7 +30,7 @@ from connectors.engine.properties import (
     prop,
     regexes,
 )
-from connectors.mongodb.server.addresses import connection_string_problem
+from connectors.mongodb.addresses import connection_string_problem
 
 
 def _connection_string(text: str | None, _: Config) -> str | None:

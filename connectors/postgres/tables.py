@@ -23,9 +23,9 @@ from connectors.postgres.config import PostgresConfig
 from connectors.postgres.encode.source_info import SOURCE_SCHEMA, SourceBlock
 from connectors.postgres.encode.table import FillingEncoder, PostgresEncoder
 from connectors.postgres.errors import ServerError, class_of
+from connectors.postgres.pgoutput import Relation
 from connectors.postgres.server.catalog import TypeInfo, make_column
 from connectors.postgres.server.connection import Connection, quote_literal, quote_name
-from connectors.postgres.stream.pgoutput import Relation
 from connectors.postgres.types.columns import PgColumn, column_plan, holds_characters, length_and_scale, root_type, shown_type_name
 from connectors.postgres.types.defaults import literal_of
 

@@ -18,9 +18,9 @@ from connect_py.data import Struct
 from connect_py.data.schema import STRING
 from connect_py.errors import ConfigError, RetriableError
 from connect_py.transforms.debezium import DebeziumTransform, change_of, option, struct_of
+from connectors.postgres.config import ConnectionSettings
 from connectors.postgres.errors import ServerError
 from connectors.postgres.server.connection import Connection
-from connectors.postgres.server.settings import ConnectionSettings
 
 log = logging.getLogger(__name__)
 

@@ -13,9 +13,9 @@ import pytest
 
 from connect_py.api import Password
 from connect_py.app.services.postgres import PostgresAddress
+from connectors.postgres.config import ConnectionSettings
 from connectors.postgres.errors import ServerError
 from connectors.postgres.server.connection import Connection
-from connectors.postgres.server.settings import ConnectionSettings
 from connectors.postgres.server.validation import connection_problem
 from tests.fix_postgres import postgres_source
 from tests.postgres_task import DirectTask

@@ -23,8 +23,8 @@ from connect_py.errors import ConfigError
 from connectors.engine.snapshot.initial.progress import FIELD
 from connectors.engine.snapshot.new_tables import FIELD as TABLES
 from connectors.engine.stored_offsets import whole_number
+from connectors.mongodb.addresses import options_of
 from connectors.mongodb.config import MongoConfig
-from connectors.mongodb.server.addresses import options_of
 
 log = logging.getLogger(__name__)
 

@@ -19,9 +19,9 @@ from pymongo.errors import ConfigurationError, InvalidURI
 
 from connect_py.errors import ConfigError, ConnectError, FatalTaskError, RetriableError
 from connectors.engine.certificates import pem_file
+from connectors.mongodb.addresses import has_user, masked, options_of
 from connectors.mongodb.capture import SYSTEM_DATABASES, split_namespace
 from connectors.mongodb.config import MongoConfig
-from connectors.mongodb.server.addresses import has_user, masked, options_of
 
 log = logging.getLogger(__name__)
 

@@ -6,10 +6,9 @@ import logging
 from collections.abc import Mapping
 
 from connect_py.errors import ConnectError
-from connectors.mongodb.config import parse_config
-from connectors.mongodb.server.addresses import options_of
+from connectors.mongodb.addresses import options_of
+from connectors.mongodb.config import connection_part, parse_config
 from connectors.mongodb.server.connection import UNAUTHORIZED, ServerError, hello, open_client, translated
-from connectors.mongodb.sink.config import connection_part
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from connect_py.api import ConfigDef, ConfigKey, ConfigType, Importance, SinkRecord, Width
 from connect_py.data import Struct
 from connect_py.errors import ConfigError, DataError
-from connectors.mongodb.server.addresses import connection_string_problem
+from connectors.mongodb.addresses import connection_string_problem
 
 PASSTHROUGH: Final = "io.debezium.sink.naming.PassthroughCollectionNamingStrategy"
 _SOURCE = re.compile(r"\$\{source\.(.*?)\}")
@@ -161,12 +161,6 @@ class SinkConfig:
     collection: CollectionName
     batch_size: int
     truncates: bool
-
-
-def connection_part(config: Mapping[str, str], name: str) -> dict[str, str]:
-    """Return what the sink's properties say of the connection, as the source connector's configuration has it."""
-    own = {key: value for key, value in config.items() if key.startswith("mongodb.")}
-    return {**own, "name": name, "topic.prefix": name}
 
 
 def parse_config(config: Mapping[str, str]) -> SinkConfig:

@@ -19,9 +19,10 @@ from pymongo.errors import BulkWriteError, PyMongoError
 from connect_py.api import SinkRecord, SinkTask, SinkTaskContext
 from connect_py.errors import DataError, RetriableError, noted
 from connectors.engine.sink_records import ErrantRecords
+from connectors.mongodb.config import connection_part
 from connectors.mongodb.config import parse_config as parse_connection
 from connectors.mongodb.server.connection import PASSING, Client, LostConnectionError, open_client, server_error
-from connectors.mongodb.sink.config import SinkConfig, connection_part, parse_config
+from connectors.mongodb.sink.config import SinkConfig, parse_config
 from connectors.mongodb.sink.writes import Delete, Replace, Truncate, Update, Write, writes_of
 
 log = logging.getLogger(__name__)

@@ -21,9 +21,9 @@ from connect_py.api.record import EncodedRow
 from connect_py.converters.json_write import quote
 from connectors.engine.encode.columnwise import quick_quote
 from connectors.mongodb.collection import Collection
+from connectors.mongodb.field_rules import FieldChanges
 from connectors.mongodb.values.bson_forms import Form, MalformedBsonError
 from connectors.mongodb.values.bson_json import bson_json, decode_tree, encode_tree
-from connectors.mongodb.values.field_rules import FieldChanges
 
 #: Values by name: text, whole numbers, milliseconds since 1970 for dates, (seconds, increment) for timestamps, bytes for documents and
 #: arrays. A field that is null is not there.

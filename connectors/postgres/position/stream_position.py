@@ -20,8 +20,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from connectors.postgres import pgoutput
 from connectors.postgres.position.offset import PostgresOffset
-from connectors.postgres.stream import pgoutput
 
 _ROW_TYPES = frozenset(("INSERT", "UPDATE", "DELETE", "TRUNCATE", "MESSAGE"))
 

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 import psycopg
 from psycopg import pq
 
+from connectors.postgres.config import CONNECT_TIMEOUT_SECONDS, ConnectionSettings
 from connectors.postgres.errors import ServerError, connect_error
-from connectors.postgres.server.settings import CONNECT_TIMEOUT_SECONDS, ConnectionSettings
 
 log = logging.getLogger(__name__)
 

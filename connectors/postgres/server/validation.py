@@ -6,10 +6,9 @@ import logging
 from collections.abc import Mapping
 
 from connect_py.errors import ConnectError
-from connectors.postgres.config import parse_config
+from connectors.postgres.config import CONNECT_TIMEOUT_SECONDS, ConnectionSettings, parse_config
 from connectors.postgres.errors import ServerError
 from connectors.postgres.server.connection import Connection
-from connectors.postgres.server.settings import CONNECT_TIMEOUT_SECONDS, ConnectionSettings
 
 log = logging.getLogger(__name__)
 

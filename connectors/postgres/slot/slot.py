@@ -29,11 +29,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
+from connectors.postgres.config import ConnectionSettings
 from connectors.postgres.errors import ServerError, translate
 from connectors.postgres.position.offset import format_lsn, parse_lsn
 from connectors.postgres.server.catalog import ServerState
 from connectors.postgres.server.connection import Connection, Row, Stopped, quote_literal, quote_name
-from connectors.postgres.server.settings import ConnectionSettings
 
 log = logging.getLogger(__name__)
 

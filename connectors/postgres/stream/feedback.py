@@ -6,10 +6,10 @@ import logging
 import time
 from collections.abc import Callable
 
+from connectors.postgres import pgoutput
 from connectors.postgres.errors import ServerError
 from connectors.postgres.position.stream_position import StreamPosition
 from connectors.postgres.server.connection import Connection
-from connectors.postgres.stream import pgoutput
 
 log = logging.getLogger(__name__)
 

@@ -25,8 +25,8 @@ from struct import Struct
 from typing import IO
 
 from connect_py.errors import FatalTaskError
-from connectors.postgres.stream import pgoutput
-from connectors.postgres.stream.pgoutput import STREAM_ABORT, STREAM_COMMIT, STREAM_START, STREAM_STOP
+from connectors.postgres import pgoutput
+from connectors.postgres.pgoutput import STREAM_ABORT, STREAM_COMMIT, STREAM_START, STREAM_STOP
 
 log = logging.getLogger(__name__)
 

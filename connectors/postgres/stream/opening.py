@@ -15,6 +15,7 @@ from connectors.engine.metrics import StreamingMetrics
 from connectors.engine.relational.tables import Table, TableId, compile_java_regex
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.errors import ServerError
+from connectors.postgres.pgoutput import Relation
 from connectors.postgres.position.offset import PostgresOffset, format_lsn
 from connectors.postgres.server import catalog
 from connectors.postgres.server.catalog import ServerState
@@ -23,7 +24,6 @@ from connectors.postgres.slot import slot
 from connectors.postgres.slot.slot import SlotXmin
 from connectors.postgres.stream.feedback import Silence
 from connectors.postgres.stream.open_transactions import SegmentedMessages
-from connectors.postgres.stream.pgoutput import Relation
 from connectors.postgres.stream.services import PostgresServices
 from connectors.postgres.stream.stream import ChangeStream, MessageEncoder
 from connectors.postgres.tables import CapturedTable, TableFactory, table_of_relation

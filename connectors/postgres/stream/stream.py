@@ -25,16 +25,16 @@ from connectors.engine.batches import MAX_BYTES, MAX_ROWS, PendingRows
 from connectors.engine.envelope import TRANSACTION_SCHEMA, KeyChangeRecords, tail
 from connectors.engine.metrics import StreamingMetrics
 from connectors.engine.relational.tables import NameFilter
+from connectors.postgres import pgoutput
 from connectors.postgres.encode.source_info import SOURCE_SCHEMA, SourceBlock
 from connectors.postgres.encode.table import KeyChange
 from connectors.postgres.errors import ServerError
+from connectors.postgres.pgoutput import LogicalMessage
 from connectors.postgres.position.offset import PostgresOffset
 from connectors.postgres.position.stream_position import COMMIT, EVENT_TYPES, Event, StreamPosition
 from connectors.postgres.server.connection import Connection
-from connectors.postgres.stream import pgoutput
 from connectors.postgres.stream.feedback import Feedback, Silence
 from connectors.postgres.stream.open_transactions import SegmentedMessages
-from connectors.postgres.stream.pgoutput import LogicalMessage
 from connectors.postgres.stream.tables import Resolver, StreamTables, Taps
 from connectors.postgres.tables import CapturedTable
 

@@ -14,10 +14,10 @@ from typing import Protocol
 from connectors.engine.metadata_records import TransactionMonitor
 from connectors.engine.relational.tables import TableId
 from connectors.engine.signal.records import SignalRecord, deleted, inserted
+from connectors.postgres import pgoutput
 from connectors.postgres.encode.table import KeyChange, PostgresEncoder
 from connectors.postgres.encode.tuples import read_tuple
 from connectors.postgres.position.stream_position import StreamPosition
-from connectors.postgres.stream import pgoutput
 from connectors.postgres.tables import CapturedTable
 
 _HEAD = b'"transaction":null'

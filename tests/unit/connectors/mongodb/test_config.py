@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from connect_py.errors import ConfigError
+from connectors.mongodb.addresses import connection_string_problem, masked
 from connectors.mongodb.capture import NamespaceFilter
 from connectors.mongodb.config import parse_config, validate_config
 from connectors.mongodb.position.offset import stored_offset
-from connectors.mongodb.server.addresses import connection_string_problem, masked
 
 GOOD = {"topic.prefix": "m", "mongodb.connection.string": "mongodb://u:p%40ss@a:27017,b/?replicaSet=rs0"}
 

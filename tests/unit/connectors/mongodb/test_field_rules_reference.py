@@ -14,9 +14,9 @@ from collections.abc import Callable
 from typing import Any
 
 from connect_py.errors import DataError
+from connectors.mongodb.field_rules import FieldChanges, FieldRules
 from connectors.mongodb.values.bson_forms import Form
 from connectors.mongodb.values.bson_json import bson_json, decode_tree, encode_tree
-from connectors.mongodb.values.field_rules import FieldChanges, FieldRules
 from tests.paths import GOLDEN
 
 ROWS = json.loads(gzip.decompress((GOLDEN / "mongo_field_rules.json.gz").read_bytes()))

@@ -3,7 +3,7 @@
 import pytest
 
 from connect_py.errors import DataError
-from connectors.mongodb.values.field_rules import FieldChanges, FieldRules
+from connectors.mongodb.field_rules import FieldChanges, FieldRules
 
 
 def changes(excludes: str | None = None, renames: str | None = None, namespace: str = "db.c") -> FieldChanges:

@@ -2,7 +2,7 @@
 
 from struct import pack
 
-from connectors.postgres.stream import pgoutput
+from connectors.postgres import pgoutput
 
 
 def test_begin_gives_the_commit_position_time_and_transaction() -> None:

@@ -8,11 +8,11 @@ from typing import Any, cast
 import pytest
 
 from connectors.engine.batches import PendingRows
+from connectors.postgres import pgoutput
 from connectors.postgres.errors import ServerError
 from connectors.postgres.position.offset import PostgresOffset
 from connectors.postgres.position.stream_position import StreamPosition
 from connectors.postgres.server.connection import Connection
-from connectors.postgres.stream import pgoutput
 from connectors.postgres.stream.feedback import Feedback, Silence
 from connectors.postgres.stream.stream import ChangeStream
 from connectors.postgres.stream.tables import Taps

@@ -5,8 +5,8 @@ from __future__ import annotations
 from connect_py.api import JsonEncoding
 from connectors.engine.relational.tables import Table, TableId
 from connectors.postgres.config import parse_config
+from connectors.postgres.pgoutput import Relation, RelationColumn
 from connectors.postgres.stream.opening import is_changed
-from connectors.postgres.stream.pgoutput import Relation, RelationColumn
 from connectors.postgres.tables import TableFactory
 from connectors.postgres.types.columns import PgColumn
 
