@@ -109,8 +109,8 @@ _MAX_LINE = 200_000
 _PUBLISH_RETRY_SECONDS = (0.25, 60.0)
 
 
-class HerderCore:
-    """Makes what the configuration topic says run on this worker. Subclasses add the requests of clients.
+class Applier:
+    """Makes what the configuration topic says run on this worker. What a request writes is written elsewhere, and followed here.
 
     Args:
         admin: asked for offsets of sinks' groups.
@@ -135,27 +135,26 @@ class HerderCore:
         task_command: Sequence[str],
         offsets_by_pipe: bool = False,
     ) -> None:
-        self._worker = worker
-        self._plugins = plugins
-        self._configs = configs
-        self._statuses = statuses
-        self._offsets = offsets
-        self._admin = admin
-        self._assignment = assignment
-        self._worker_id = worker_id
-        self._cluster_id = cluster_id
+        self.worker = worker
+        self.plugins = plugins
+        self.configs = configs
+        self.statuses = statuses
+        self.offsets = offsets
+        self.admin = admin
+        self.assignment = assignment
+        self.worker_id = worker_id
+        self.cluster_id = cluster_id
         self._offsets_by_pipe = offsets_by_pipe
         self._launcher = Launcher(task_command, forks=worker.has_fork_server)
-        self._thread = HerderThread()
+        self.thread = HerderThread()
         self._pool = ThreadPoolExecutor(_POOL_SIZE, "start-stop")
-        self._ready = threading.Event()
+        self.ready = threading.Event()
         self._incarnations = 0
         self._publications: dict[str, object] = {}
-        self._modifying: set[str] = set()
-        self._metrics = WorkerMetrics(self._rebalances)
-        self._notifications = Notifications()
-        self._variables = Resolver.from_worker(worker.raw, plugins.load)
-        self._reloads = Reloads(self._variables, self._thread, self._reload)
+        self.metrics = WorkerMetrics(self._rebalances)
+        self.notifications = Notifications()
+        self.variables = Resolver.from_worker(worker.raw, plugins.load)
+        self._reloads = Reloads(self.variables, self.thread, self._reload)
         self._leases = None if offsets_by_pipe else Leases(lease_seconds(worker.raw), statuses.refresh)
         self._takeover = Takeover(worker_id, session_seconds(worker.raw), self._leases)
         self._successor: str | None = None
@@ -163,36 +162,36 @@ class HerderCore:
             plugins,
             statuses,
             self._pool,
-            post=self._thread.post,
-            post_later=self._thread.post_later,
+            post=self.thread.post,
+            post_later=self.thread.post_later,
             status=self._status,
             on_task_configs=self._publish_tasks,
             explain=self._explain,
-            metrics=self._metrics,
+            metrics=self.metrics,
             resolve=self._reloads.resolve,
             read_offsets=self._read_offsets,
             max_tasks_of_connector=worker.max_tasks_of_connector,
         )
-        self._tasks = TaskHost(
+        self.tasks = TaskHost(
             statuses,
             self._pool,
-            post=self._thread.post,
-            post_later=self._thread.post_later,
+            post=self.thread.post,
+            post_later=self.thread.post_later,
             spawn=self._spawn,
             store_offsets=offsets.put,
             status=self._status,
             stop_timeout=worker.graceful_shutdown_seconds,
             max_tasks_of_connector=worker.max_tasks_of_connector,
             max_tasks=worker.max_tasks,
-            metrics=self._metrics,
-            notified=lambda task_id, notification: self._notifications.add(*task_id, notification),
+            metrics=self.metrics,
+            notified=lambda task_id, notification: self.notifications.add(*task_id, notification),
             hold=self._takeover.held,
             is_sure=self._takeover.is_sure,
         )
         self._shutdown = ShutdownSequence(
-            self._thread,
+            self.thread,
             self._connectors,
-            self._tasks,
+            self.tasks,
             configs=configs,
             statuses=statuses,
             offsets=offsets,
@@ -210,15 +209,15 @@ class HerderCore:
         """
         log.info("%sHerder starting", self._log_prefix)
         self._launcher.begin()
-        self._statuses.watch(self._on_superseded)
-        self._offsets.start()
-        self._statuses.start()
-        self._configs.start(self)
-        self._takeover.look(self._statuses, self._configs.snapshot().connectors)
+        self.statuses.watch(self._on_superseded)
+        self.offsets.start()
+        self.statuses.start()
+        self.configs.start(self)
+        self._takeover.look(self.statuses, self.configs.snapshot().connectors)
         if self._leases is not None:
             self._leases.start()
-        self._thread.start()
-        self._thread.post(self._start_everything, "starting connectors and tasks")
+        self.thread.start()
+        self.thread.post(self._start_everything, "starting connectors and tasks")
 
     def begin_stop(self) -> None:
         """Ask the tasks to end within ``task.shutdown.graceful.timeout.ms``. Requests are answered until `stop`, which waits for them."""
@@ -230,70 +229,68 @@ class HerderCore:
         self._launcher.close()
         if self._leases is not None:
             self._leases.stop()
-        self._variables.close()
+        self.variables.close()
 
     def _start_everything(self) -> None:
-        snapshot = self._configs.snapshot()
-        if self._worker.group_id is not None:
+        snapshot = self.configs.snapshot()
+        if self.worker.group_id is not None:
             log.info("%sJoined group at %s", self._log_prefix, self._described_assignment(snapshot))
         log.info("%sHerder started", self._log_prefix)
         log.info("%sStarting connectors and tasks using config offset %d", self._log_prefix, snapshot.offset)
         for name in snapshot.connectors:
             self._forget_surplus_tasks(name, snapshot)
-            self._run_connector(name)
+            self.run_connector(name)
             self._run_tasks(name)
         log.info("%sFinished starting connectors and tasks", self._log_prefix)
         if snapshot.connectors:
             log.info("Starting %d connector(s): %s", len(snapshot.connectors), ", ".join(sorted(snapshot.connectors)))
-        self._ready.set()
+        self.ready.set()
 
     @property
     def _log_prefix(self) -> str:
         """What begins the lines for which scripts wait (`DistributedHerder`'s LogContext)."""
-        if self._worker.group_id is None:
+        if self.worker.group_id is None:
             return ""
-        client = self._worker.raw.get("client.id") or f"connect-{self._worker_id}"
-        return f"[Worker clientId={client}, groupId={self._worker.group_id}] "
+        client = self.worker.raw.get("client.id") or f"connect-{self.worker_id}"
+        return f"[Worker clientId={client}, groupId={self.worker.group_id}] "
 
     def _described_assignment(self, snapshot: ClusterConfig) -> str:
         """As the reference says it: scripts wait for its beginning, people look for their connectors in it."""
-        version = {"eager": 0, "compatible": 1}.get(self._worker.raw.get("connect.protocol", "").strip().lower(), 2)
-        connectors = [name for name in snapshot.connectors if self._assignment.owns_connector(name)]
-        tasks = [
-            f"{name}-{task}" for name in snapshot.connectors for task in snapshot.tasks(name) if self._assignment.owns_task(name, task)
-        ]
+        version = {"eager": 0, "compatible": 1}.get(self.worker.raw.get("connect.protocol", "").strip().lower(), 2)
+        connectors = [name for name in snapshot.connectors if self.assignment.owns_connector(name)]
+        tasks = [f"{name}-{task}" for name in snapshot.connectors for task in snapshot.tasks(name) if self.assignment.owns_task(name, task)]
         return (
-            f"generation {self._assignment.generation} with protocol version {version} and got assignment: Assignment{{error=0, "
-            f"leader='connect-{self._worker_id}', leaderUrl='{self._worker.advertised_scheme}://{self._worker_id}/', "
+            f"generation {self.assignment.generation} with protocol version {version} and got assignment: Assignment{{error=0, "
+            f"leader='connect-{self.worker_id}', leaderUrl='{self.worker.advertised_scheme}://{self.worker_id}/', "
             f"offset={snapshot.offset}, connectorIds=[{', '.join(connectors)}], taskIds=[{', '.join(tasks)}], revokedConnectorIds=[], "
             "revokedTaskIds=[], delay=0} with rebalance delay: 0"
         )
 
     def _forget_surplus_tasks(self, name: str, snapshot: ClusterConfig) -> None:
-        for number in set(self._statuses.tasks(name)) - set(snapshot.tasks(name)):
-            self._statuses.delete_task(name, number)
+        for number in set(self.statuses.tasks(name)) - set(snapshot.tasks(name)):
+            self.statuses.delete_task(name, number)
 
     # -- what the configuration topic says (ConfigListener; called by the store's reader)
 
     def on_connector_config(self, connector: str) -> None:
         """A connector is new or has another configuration."""
-        self._thread.post(lambda: self._start_connector(connector))
+        self.thread.post(lambda: self._start_connector(connector))
 
     def on_connector_removed(self, connector: str) -> None:
         """A connector is deleted."""
-        self._thread.post(lambda: self._remove(connector))
+        self.thread.post(lambda: self._remove(connector))
 
     def on_task_configs(self, connector: str) -> None:
         """A connector has a new set of tasks."""
-        self._thread.post(lambda: self._run_tasks(connector))
+        self.thread.post(lambda: self._run_tasks(connector))
 
     def on_target_state(self, connector: str) -> None:
         """A connector should run, rest or stop."""
-        self._thread.post(lambda: self._enter_target_state(connector))
+        self.thread.post(lambda: self._enter_target_state(connector))
 
     def on_restart_request(self, request: RestartRequest) -> None:
         """Someone asked for a restart (KIP-745)."""
-        self._thread.post(lambda: self._restart(request))
+        self.thread.post(lambda: self._restart(request))
 
     def on_logger_level(self, namespace: str, level: str) -> None:
         """Someone set a log level for all workers (KIP-976)."""
@@ -308,7 +305,7 @@ class HerderCore:
         """Another worker runs the connectors, and started later."""
         if self._leases is not None:
             self._leases.stop()
-        self._thread.post(lambda: self._surrender(worker_id), "giving its work to another worker")
+        self.thread.post(lambda: self._surrender(worker_id), "giving its work to another worker")
 
     def _surrender(self, worker_id: str) -> None:
         log.error(
@@ -316,14 +313,14 @@ class HerderCore:
             "more; workers of a group do not share work yet. Stop one of them, or give it a group.id and internal topics of its own; "
             "restart this one to have the connectors back.",
             worker_id,
-            self._worker.group_id,
+            self.worker.group_id,
         )
         self._successor = worker_id
-        self._assignment.lose_everything()
-        self._tasks.surrender()
+        self.assignment.lose_everything()
+        self.tasks.surrender()
         self._connectors.surrender()
 
-    def _require_work(self) -> None:
+    def require_work(self) -> None:
         """Raise ConflictError where another worker runs the connectors."""
         if self._successor is not None:
             raise ConflictError(f"This worker runs no connectors: {self._successor} has taken over. Send the request to that worker.")
@@ -331,32 +328,32 @@ class HerderCore:
     # -- on the herder's thread
 
     def _start_connector(self, name: str) -> None:
-        self._run_connector(name)
+        self.run_connector(name)
 
-    def _run_connector(self, name: str, *, restarting: bool = False) -> Future[None] | None:
-        snapshot = self._configs.snapshot()
+    def run_connector(self, name: str, *, restarting: bool = False) -> Future[None] | None:
+        snapshot = self.configs.snapshot()
         config = snapshot.connectors.get(name)
-        if config is None or not self._assignment.owns_connector(name):
+        if config is None or not self.assignment.owns_connector(name):
             return None
         self._secrets_of(name, config)
         return self._connectors.run(name, config, snapshot.target_state(name), restarting=restarting)
 
     def _remove(self, name: str) -> None:
-        if name in self._configs.snapshot().connectors:
+        if name in self.configs.snapshot().connectors:
             return  # it has been created again; that record's event follows
         for known in (line_logging.SECRETS, PROVIDED):
             known.forget(name)
         self._connectors.remove(name)
         self._publications.pop(name, None)
-        self._tasks.set_tasks(name, {})
-        self._tasks.pause(name, False)
-        self._statuses.delete_connector(name)
-        self._statuses.delete_topics(name)
-        self._notifications.forget(name)
+        self.tasks.set_tasks(name, {})
+        self.tasks.pause(name, False)
+        self.statuses.delete_connector(name)
+        self.statuses.delete_topics(name)
+        self.notifications.forget(name)
         log.info("Connector %s is deleted", name)
 
     def _enter_target_state(self, name: str) -> None:
-        snapshot = self._configs.snapshot()
+        snapshot = self.configs.snapshot()
         if name not in snapshot.connectors:
             return
         target = snapshot.target_state(name)
@@ -367,29 +364,29 @@ class HerderCore:
 
     def _pause_or_resume(self, name: str, target: TargetState) -> None:
         if target is not TargetState.STOPPED:  # a resume on the way to the stop would let a paused task read on
-            self._tasks.pause(name, target is TargetState.PAUSED)
+            self.tasks.pause(name, target is TargetState.PAUSED)
 
     def _run_tasks(self, name: str) -> None:
         """Restart the connector's tasks with the newest set of configurations."""
-        snapshot = self._configs.snapshot()
+        snapshot = self.configs.snapshot()
         self._pause_or_resume(name, snapshot.target_state(name))
-        numbers = [number for number in snapshot.tasks(name) if self._assignment.owns_task(name, number)]
-        self._tasks.set_tasks(name, {number: self._spec(snapshot, name, number) for number in numbers})
+        numbers = [number for number in snapshot.tasks(name) if self.assignment.owns_task(name, number)]
+        self.tasks.set_tasks(name, {number: self.spec(snapshot, name, number) for number in numbers})
 
-    def _spec(self, snapshot: ClusterConfig, name: str, number: int) -> TaskSpec:
+    def spec(self, snapshot: ClusterConfig, name: str, number: int) -> TaskSpec:
         config, task_config = snapshot.connectors.get(name, {}), snapshot.task_configs.get((name, number), {})
         self._incarnations += 1
         try:
-            made = self._plugins.connector(config.get(CONNECTOR_CLASS, ""))
+            made = self.plugins.connector(config.get(CONNECTOR_CLASS, ""))
             version, is_source = made.version, issubclass(made, SourceConnector)
         except ConnectError:
             version, is_source = None, False
 
         def start(paused: bool) -> dict[str, Any]:
             return start_message(
-                self._worker,
-                self._plugins,
-                self._offsets,
+                self.worker,
+                self.plugins,
+                self.offsets,
                 connector=name,
                 task=number,
                 config=config,
@@ -399,7 +396,7 @@ class HerderCore:
             )
 
         try:
-            policy = RestartPolicy.of(self._worker.raw, config)
+            policy = RestartPolicy.of(self.worker.raw, config)
         except ConfigError as error:  # written by another worker, which did not look at it
             log.warning("Failed tasks of %s are not restarted: %s", name, error)
             policy = RestartPolicy()
@@ -420,8 +417,8 @@ class HerderCore:
         return process
 
     def _read_offsets(self, name: str) -> Iterable[tuple[SourcePartition, SourceOffset]]:
-        self._offsets.refresh(OFFSETS_SECONDS)
-        return self._offsets.of_connector(name)
+        self.offsets.refresh(OFFSETS_SECONDS)
+        return self.offsets.of_connector(name)
 
     def _publish_tasks(self, name: str, made_of: Mapping[str, str], configs: TaskConfigs) -> None:
         """Store a started connector's task configurations in place of what is still being stored of it."""
@@ -433,21 +430,21 @@ class HerderCore:
         follow or have been stored, or the connector has been changed, stopped or deleted meanwhile."""
         if self._publications.get(name) is not publication:
             return
-        snapshot = self._configs.snapshot()
+        snapshot = self.configs.snapshot()
         config = snapshot.connectors.get(name)
         if config is None or dict(config) != dict(made_of) or snapshot.target_state(name) is not TargetState.STARTED:
             return
-        connector = self._plugins.connector(config.get(CONNECTOR_CLASS, ""))
+        connector = self.plugins.connector(config.get(CONNECTOR_CLASS, ""))
         wanted = [self._task_config(connector, config, made) for made in configs]
         stored = [snapshot.task_configs.get((name, number)) for number in snapshot.tasks(name)]
         if wanted == stored and dict(snapshot.applied.get(name, {})) == dict(config):
             return
         try:
-            self._configs.put_task_configs(name, wanted)
+            self.configs.put_task_configs(name, wanted)
         except ConnectError as error:
             delay = min(_PUBLISH_RETRY_SECONDS[1], _PUBLISH_RETRY_SECONDS[0] * 2**attempt)
             log.warning("Task configurations of %s could not be stored; tried again in %.2f s: %s", name, delay, error)
-            self._thread.post_later(delay, lambda: self._publish(name, made_of, configs, publication, attempt + 1))
+            self.thread.post_later(delay, lambda: self._publish(name, made_of, configs, publication, attempt + 1))
 
     @staticmethod
     def _task_config(connector: Any, config: Mapping[str, str], made: Mapping[str, str]) -> dict[str, str]:
@@ -459,45 +456,45 @@ class HerderCore:
 
     def _restart(self, request: RestartRequest) -> None:
         name = request.connector
-        connector, tasks = self._restart_plan(request)
-        snapshot = self._configs.snapshot()
+        connector, tasks = self.restart_plan(request)
+        snapshot = self.configs.snapshot()
         if connector:
-            self._run_connector(name, restarting=True)
+            self.run_connector(name, restarting=True)
         for number in tasks:
-            if number in snapshot.tasks(name) and self._assignment.owns_task(name, number):
-                self._tasks.restart(self._spec(snapshot, name, number))
+            if number in snapshot.tasks(name) and self.assignment.owns_task(name, number):
+                self.tasks.restart(self.spec(snapshot, name, number))
 
     def _reload(self, name: str, config: Mapping[str, str]) -> None:
         """Values of a connector's configuration have had their time: start it and its tasks with new ones, if it still is this one."""
-        snapshot = self._configs.snapshot()
+        snapshot = self.configs.snapshot()
         if snapshot.connectors.get(name) == config and snapshot.target_state(name) is TargetState.STARTED:
             log.info("Restarting connector %s, because values from a config provider have expired", name)
             self._restart(RestartRequest(name, include_tasks=True, only_failed=False))
 
-    def _restart_plan(self, request: RestartRequest) -> tuple[bool, list[int]]:
+    def restart_plan(self, request: RestartRequest) -> tuple[bool, list[int]]:
         """Whether the connector, and which of its tasks, a request restarts (`runtime/RestartPlan.java`)."""
-        connector = self._statuses.connector(request.connector)
+        connector = self.statuses.connector(request.connector)
         chosen = connector is not None and (not request.only_failed or connector.state == "FAILED")
         if not request.include_tasks:
             return chosen, []
-        tasks = self._statuses.tasks(request.connector)
+        tasks = self.statuses.tasks(request.connector)
         return chosen, sorted(number for number, status in tasks.items() if not request.only_failed or status.state == "FAILED")
 
     def _rebalances(self) -> Mapping[str, MetricValue]:
         """Figures of the group; none for a worker without one."""
-        if self._worker.group_id is None:
+        if self.worker.group_id is None:
             return {}
-        protocol = self._worker.raw.get("connect.protocol", "sessioned").strip().upper()
-        return {"leader-name": f"http://{self._worker_id}/", "connect-protocol": protocol, **self._assignment.rebalances()}
+        protocol = self.worker.raw.get("connect.protocol", "sessioned").strip().upper()
+        return {"leader-name": f"http://{self.worker_id}/", "connect-protocol": protocol, **self.assignment.rebalances()}
 
     def _status(self, state: str, trace: str | None, version: str | None) -> Status:
-        return Status(state, self._worker_id, self._assignment.generation, trace, version)
+        return Status(state, self.worker_id, self.assignment.generation, trace, version)
 
     def _explain(self, error: Exception, config: Mapping[str, str]) -> str:
         return readable(scrub(PROVIDED(redactor(self._secrets_of(config.get(NAME, ""), config))(trace_of(error)))))
 
     def _secrets_of(self, name: str, config: Mapping[str, str | None]) -> set[str]:
         """Secrets of a stored configuration and of the worker's; the log of this process hides them until the connector is deleted."""
-        found = secrets_of(self._plugins, config)
+        found = secrets_of(self.plugins, config)
         line_logging.SECRETS.learn(found, name)
-        return found | secret_values(self._worker.raw)
+        return found | secret_values(self.worker.raw)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from connect_py.config.connector import CONNECTOR_CLASS
 from connect_py.errors import BadRequestError, ConnectError, NotFoundError, RestError
 from connect_py.herder import session_key
-from connect_py.herder.applier import HerderCore
+from connect_py.herder.applier import Applier
 from connect_py.herder.session_key import InternalSignature, SessionKeySettings
 from connect_py.plugins.registry import kinds_of
 
@@ -23,8 +23,17 @@ log = logging.getLogger(__name__)
 _KEY_CHECK_SECONDS = 60.0
 
 
-class ClusterHerder(HerderCore):
-    """Answers the requests of other workers, and keeps the session key."""
+class ClusterRequests:
+    """Answers the requests of other workers, and keeps the session key while this worker leads."""
+
+    def __init__(self, applier: Applier) -> None:
+        self._worker, self._plugins = applier.worker, applier.plugins
+        self._configs, self._thread = applier.configs, applier.thread
+        self._assignment = applier.assignment
+
+    def begin(self) -> None:
+        """Write the session key, now and whenever it has become too old. Called when the herder's thread runs."""
+        self._thread.post(self._keep_session_key, "writing the session key")
 
     def put_task_configs(
         self, name: str, configs: Callable[[], Sequence[Mapping[str, str | None]]], signature: InternalSignature | None
@@ -72,12 +81,6 @@ class ClusterHerder(HerderCore):
     @property
     def _session_keys(self) -> SessionKeySettings:
         return SessionKeySettings.parse(self._worker.raw)
-
-    def start(self) -> None:
-        """As `HerderCore.start`. Raises ConfigError for an ``inter.worker`` property, too."""
-        SessionKeySettings.parse(self._worker.raw)
-        super().start()
-        self._thread.post(self._keep_session_key, "writing the session key")
 
     def _keep_session_key(self) -> None:
         """On the herder's thread, now and then."""

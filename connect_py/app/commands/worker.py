@@ -20,14 +20,14 @@ from connect_py.errors import ConfigError, ConnectError, RetriableError
 if TYPE_CHECKING:
     from connect_py.api.config import ConfigDef
     from connect_py.config.worker import WorkerConfig
-    from connect_py.herder.distributed import DistributedHerder
+    from connect_py.herder.modes import DistributedHerder, StandaloneHerder
     from connect_py.kafka.admin import KafkaAdmin
     from connect_py.plugins.registry import Plugins
 
 log = logging.getLogger("connect_py.worker")
 
 #: Makes the herder of one kind of worker, given the worker's configuration and its id in the cluster.
-_Build = Callable[["WorkerConfig", str], "DistributedHerder"]
+_Build = Callable[["WorkerConfig", str], "DistributedHerder | StandaloneHerder"]
 
 #: A task's process is this program again, with its own composition of the task's parts; the task's name follows, for `ps`. `-P` keeps the
 #: working directory off its path: a module there would stand in for the standard library's.
@@ -206,8 +206,9 @@ def _cluster_id(admin: KafkaAdmin, worker: WorkerConfig) -> str:
 
 
 def _distributed(worker: WorkerConfig, worker_id: str) -> DistributedHerder:
+    from connect_py.herder.applier import Applier
     from connect_py.herder.assignment import SoleWorker
-    from connect_py.herder.distributed import DistributedHerder
+    from connect_py.herder.modes import DistributedHerder
     from connect_py.kafka.admin import KafkaAdmin
     from connect_py.kafka.client import internal_properties
     from offsets.config_store import KafkaConfigStore
@@ -215,7 +216,7 @@ def _distributed(worker: WorkerConfig, worker_id: str) -> DistributedHerder:
     from offsets.status_store import KafkaStatusStore
 
     admin = KafkaAdmin(internal_properties(worker.raw, "shared-admin"))
-    return DistributedHerder(
+    applier = Applier(
         worker,
         _worker_plugins(worker),
         KafkaConfigStore(worker.raw, admin),
@@ -227,17 +228,19 @@ def _distributed(worker: WorkerConfig, worker_id: str) -> DistributedHerder:
         cluster_id=_cluster_id(admin, worker),
         task_command=_TASK_COMMAND,
     )
+    return DistributedHerder(applier)
 
 
-def _standalone(worker: WorkerConfig, worker_id: str) -> DistributedHerder:
+def _standalone(worker: WorkerConfig, worker_id: str) -> StandaloneHerder:
+    from connect_py.herder.applier import Applier
     from connect_py.herder.assignment import SoleWorker
-    from connect_py.herder.standalone import StandaloneHerder
+    from connect_py.herder.modes import StandaloneHerder
     from connect_py.kafka.admin import KafkaAdmin
     from connect_py.kafka.client import internal_properties
     from offsets.local_stores import FileOffsetStore, MemoryConfigStore, MemoryStatusStore
 
     admin = KafkaAdmin(internal_properties(worker.raw, "shared-admin"))
-    return StandaloneHerder(
+    applier = Applier(
         worker,
         _worker_plugins(worker),
         MemoryConfigStore(),
@@ -250,9 +253,10 @@ def _standalone(worker: WorkerConfig, worker_id: str) -> DistributedHerder:
         task_command=_TASK_COMMAND,
         offsets_by_pipe=True,
     )
+    return StandaloneHerder(applier)
 
 
-def _create_connectors(herder: DistributedHerder, paths: Sequence[str]) -> int:
+def _create_connectors(herder: DistributedHerder | StandaloneHerder, paths: Sequence[str]) -> int:
     from connect_py.app.commands.common import read_connector_file
 
     for path in paths:

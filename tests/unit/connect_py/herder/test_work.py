@@ -13,8 +13,9 @@ from connect_py.api import ConfigDef, ConfigKey, ConfigType, SourceConnector
 from connect_py.api.storage import TargetState
 from connect_py.config.worker import WorkerConfig
 from connect_py.errors import BadRequestError, ConflictError, RetriableError
+from connect_py.herder.applier import Applier
 from connect_py.herder.assignment import SoleWorker
-from connect_py.herder.distributed import DistributedHerder
+from connect_py.herder.modes import DistributedHerder
 from connect_py.plugins.registry import Plugins
 from offsets.local_stores import MemoryConfigStore, MemoryOffsetStore, MemoryStatusStore
 from tests.waiting import eventually
@@ -126,7 +127,7 @@ class Work:
         )
         task = tmp_path / "task.py"
         task.write_text(TASK)
-        self.herder = DistributedHerder(
+        applier = Applier(
             worker,
             plugins,
             self.configs,
@@ -138,6 +139,7 @@ class Work:
             cluster_id="k",
             task_command=[sys.executable, str(task)],
         )
+        self.herder = DistributedHerder(applier)
         self.herder.start()
 
     def put(self, name: str = "c", **config: str) -> None:

@@ -1,4 +1,4 @@
-"""Answer clients' requests from the stores, or write them there: the distributed herder (`distributed/DistributedHerder.java`).
+"""Answer clients' requests from the stores, or write them there (`distributed/DistributedHerder.java`).
 
 Threads: requests run on the threads of the REST server. Reading and validating need only the stores' snapshots; whatever changes
 something goes through the herder's thread, which has the rest (`connect_py.herder.applier`).
@@ -21,6 +21,7 @@ from connect_py.data.java_map import in_java_order
 from connect_py.errors import AlreadyExistsError, BadRequestError, ConfigError, ConflictError, ConnectError, NotFoundError, RestError
 from connect_py.herder import offsets as offset_requests
 from connect_py.herder import signals, validation
+from connect_py.herder.applier import Applier
 from connect_py.herder.base import (
     REQUEST_TIMEOUT_SECONDS,
     ConfigInfos,
@@ -32,7 +33,6 @@ from connect_py.herder.base import (
     ServerInfo,
     TaskInfo,
 )
-from connect_py.herder.cluster import ClusterHerder
 from connect_py.herder.secret_values import hidden, restored
 from connect_py.log import lines as line_logging
 from connect_py.metrics.worker import ConnectorKind
@@ -47,14 +47,40 @@ _HEALTH_SECONDS = 10.0
 _TOPICS_RESET_SECONDS = 30.0
 
 
-class DistributedHerder(ClusterHerder):
-    """`connect_py.herder.base.Herder` over the stores."""
+class ClientRequests:
+    """What both herders answer: `connect_py.herder.base.Herder` but for the requests of other workers.
+
+    Args:
+        applier: runs what the requests write; it is started and stopped with this.
+    """
+
+    def __init__(self, applier: Applier) -> None:
+        self._applier = applier
+        self._worker, self._plugins = applier.worker, applier.plugins
+        self._configs, self._statuses, self._offsets, self._admin = applier.configs, applier.statuses, applier.offsets, applier.admin
+        self._thread, self._tasks = applier.thread, applier.tasks
+        self._variables, self._metrics, self._notifications = applier.variables, applier.metrics, applier.notifications
+        self._modifying: set[str] = set()
+
+    # -- life of the worker
+
+    def start(self) -> None:
+        """Start what is configured. Raises as `Applier.start`."""
+        self._applier.start()
+
+    def begin_stop(self) -> None:
+        """Ask the tasks to end; requests are answered until `stop`."""
+        self._applier.begin_stop()
+
+    def stop(self) -> None:
+        """Stop everything and report it UNASSIGNED. Called after a failed `start`, too."""
+        self._applier.stop()
 
     # -- requests: reading
 
     def server_info(self) -> ServerInfo:
         """What GET / shows."""
-        return ServerInfo(VERSION, "unknown", self._cluster_id)
+        return ServerInfo(VERSION, "unknown", self._applier.cluster_id)
 
     def health(self) -> Health:
         """Whether the herder's thread answers (KIP-1017)."""
@@ -62,7 +88,7 @@ class DistributedHerder(ClusterHerder):
             self._thread.call(lambda: None, _HEALTH_SECONDS, doing="answering a health check")
         except RestError:
             stage = self._thread.stage()
-            if not self._ready.is_set():
+            if not self._applier.ready.is_set():
                 return Health("starting", f"Worker is still starting up. {stage}".rstrip())
             return Health(
                 "unhealthy", f"Worker was unable to handle this request and may be unable to handle other requests. {stage}".rstrip()
@@ -73,7 +99,7 @@ class DistributedHerder(ClusterHerder):
         """What ``/metrics`` shows."""
         configs = self._configs.snapshot().connectors
         kinds = {name: self._kind_of(config) for name, config in configs.items()}
-        return self._metrics.groups(kinds, VERSION, self._worker_id)
+        return self._metrics.groups(kinds, VERSION, self._applier.worker_id)
 
     def _kind_of(self, config: Mapping[str, str]) -> ConnectorKind:
         name = config.get(CONNECTOR_CLASS, "unknown")
@@ -216,8 +242,8 @@ class DistributedHerder(ClusterHerder):
         def work() -> Future[None] | None:
             if name not in self._configs.snapshot().connectors:
                 raise NotFoundError(f"Unknown connector: {name}")
-            self._require_work()
-            return self._run_connector(name)
+            self._applier.require_work()
+            return self._applier.run_connector(name)
 
         self._wait(self._thread.call(work, doing=f"restarting connector {name}"))
 
@@ -232,7 +258,7 @@ class DistributedHerder(ClusterHerder):
             connector = self._statuses.connector(name)
             if connector is None:
                 raise NotFoundError(f"Status for connector {name} not found")
-            chosen, numbers = self._restart_plan(request)
+            chosen, numbers = self._applier.restart_plan(request)
             tasks = self._statuses.tasks(name)
             self._configs.put_restart_request(request)
             shown = {number: _restarting(status) if number in numbers else status for number, status in tasks.items()}
@@ -255,8 +281,8 @@ class DistributedHerder(ClusterHerder):
                 )
             if task not in snapshot.tasks(name):
                 raise NotFoundError(f"Unknown task: {name}-{task}")
-            self._require_work()
-            self._tasks.restart(self._spec(snapshot, name, task))
+            self._applier.require_work()
+            self._tasks.restart(self._applier.spec(snapshot, name, task))
 
         self._thread.call(work, doing=f"restarting task {name}-{task}")
 

@@ -1,6 +1,8 @@
-"""The standalone herder (`standalone/StandaloneHerder.java`): the distributed one over stores in memory.
+"""Put the herders of the two modes together (`distributed/DistributedHerder.java`, `standalone/StandaloneHerder.java`).
 
-Its answers differ in a few places: a request that creates or changes a connector waits for its tasks, and some refusals have other texts.
+Each has an `Applier`, which runs what the configuration topic says, and answers clients' requests from the same stores. A distributed
+worker answers other workers, too. A standalone one differs in a few answers: a request that creates or changes a connector waits for its
+tasks, and some refusals have other texts.
 """
 
 from __future__ import annotations
@@ -11,16 +13,47 @@ from dataclasses import replace
 
 from connect_py.api.storage import TargetState
 from connect_py.errors import NotFoundError, RestError
+from connect_py.herder.applier import Applier
 from connect_py.herder.base import ConnectorInfo
-from connect_py.herder.distributed import DistributedHerder
-from connect_py.herder.session_key import InternalSignature
+from connect_py.herder.cluster import ClusterRequests
+from connect_py.herder.requests import ClientRequests
+from connect_py.herder.session_key import InternalSignature, SessionKeySettings
 
 #: How long a request waits for the connector's tasks before it answers without them.
 _TASKS_SECONDS = 10.0
 
 
-class StandaloneHerder(DistributedHerder):
-    """The herder of a standalone worker."""
+class DistributedHerder(ClientRequests):
+    """The herder of a worker that keeps everything in Kafka topics."""
+
+    def __init__(self, applier: Applier) -> None:
+        super().__init__(applier)
+        self._cluster = ClusterRequests(applier)
+
+    def start(self) -> None:
+        """As `Applier.start`. Raises ConfigError for an ``inter.worker`` property, too."""
+        SessionKeySettings.parse(self._worker.raw)
+        super().start()
+        self._cluster.begin()
+
+    def put_task_configs(
+        self, name: str, configs: Callable[[], Sequence[Mapping[str, str | None]]], signature: InternalSignature | None
+    ) -> None:
+        """Store a connector's task configurations. Raises RestError, NotFoundError."""
+        self._cluster.put_task_configs(name, configs, signature)
+
+    def fence_zombies(self, name: str, signature: InternalSignature | None) -> None:
+        """Exactly-once sources need it, and this worker has none. Raises RestError, NotFoundError, BadRequestError."""
+        self._cluster.fence_zombies(name, signature)
+
+
+class StandaloneHerder(ClientRequests):
+    """The herder of a standalone worker, which has its stores in memory and no other workers."""
+
+    def start(self) -> None:
+        """As `Applier.start`. Raises ConfigError for an ``inter.worker`` property, too."""
+        SessionKeySettings.parse(self._worker.raw)
+        super().start()
 
     def put_connector(
         self, name: str, config: Mapping[str, str | None], *, may_replace: bool, state: TargetState | None = None
@@ -52,9 +85,6 @@ class StandaloneHerder(DistributedHerder):
     def fence_zombies(self, name: str, signature: InternalSignature | None) -> None:
         """Raises RestError: there is no other worker."""
         raise RestError("Kafka Connect in standalone mode does not support exactly-once source connectors.", 500)
-
-    def _keep_session_key(self) -> None:
-        """Do nothing: there is no other worker whose requests are signed."""
 
     def set_target_state(self, name: str, state: TargetState) -> None:
         """Raises NotFoundError, RestError."""
