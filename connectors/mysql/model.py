@@ -179,8 +179,8 @@ class Tables:
 
 def with_key(table: MyTable, names: Iterable[str], *, unique: bool) -> MyTable:
     """Return the table with these columns as its key, which so may not be null; columns that it does not have are left out."""
-    places = [table.index_of(name) for name in names]
-    key = tuple(table.columns[place].name for place in places if place >= 0)
+    indexes = [table.index_of(name) for name in names]
+    key = tuple(table.columns[index].name for index in indexes if index >= 0)
     columns = tuple(_required(column) if column.name in key else column for column in table.columns)
     return replace(table, key=key, columns=columns, unique_is_key=unique)
 
@@ -194,8 +194,8 @@ def _required(column: MyColumn) -> MyColumn:
 def with_unique_key(table: MyTable, names: Iterable[str]) -> MyTable:
     """Use a unique key of columns that may not be null as the primary key where there is none."""
     wanted = list(names)
-    places = [table.index_of(name) for name in wanted]
-    if table.key or not wanted or any(place < 0 or table.columns[place].nullable for place in places):
+    indexes = [table.index_of(name) for name in wanted]
+    if table.key or not wanted or any(index < 0 or table.columns[index].nullable for index in indexes):
         return table
     return with_key(table, wanted, unique=True)
 

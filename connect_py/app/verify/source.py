@@ -211,9 +211,9 @@ def _open(config: Mapping[str, str], plugins: Plugins) -> TableScan:
 
         return PostgresPresentTables(config)
     if name in ("io.debezium.connector.mysql.MySqlConnector", "io.debezium.connector.mariadb.MariaDbConnector"):
-        from connectors.mysql.snapshot.current import MySqlPresentTables
+        from connectors.mysql.snapshot.current import MySqlTableScan
 
-        return MySqlPresentTables(config, "mariadb" if "mariadb" in name else "mysql")
+        return MySqlTableScan(config, "mariadb" if "mariadb" in name else "mysql")
     if name == "io.debezium.connector.mongodb.MongoDbConnector":
         from connectors.mongodb.snapshot.current import MongoPresentTables
 

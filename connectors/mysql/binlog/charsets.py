@@ -129,13 +129,13 @@ def eucjpms(data: bytes) -> str:
     return data.replace(_TILDE, _WAVE).decode("euc-jp", "connect_py.eucjpms").translate(_MICROSOFT)
 
 
-def _character(data: bytes, place: int, *, microsoft: bool) -> tuple[str, int]:
+def _character(data: bytes, at: int, *, microsoft: bool) -> tuple[str, int]:
     """Return the character at a position where the codec knows none, and the position after it."""
-    second = data[place] == _SECOND
-    begin = place + second
+    second = data[at] == _SECOND
+    begin = at + second
     cells = data[begin : begin + 2]
     if len(cells) < 2 or min(cells) < _FIRST or max(cells) > _LAST:
-        return "\ufffd", place + 1
+        return "\ufffd", at + 1
     row, cell = cells[0], cells[1] - _FIRST
     if row >= _OWN_ROW:
         return chr(_OWN[second] + (row - _OWN_ROW) * _CELLS + cell), begin + 2

@@ -46,29 +46,29 @@ _NAMES: dict[str, object] = {
 
 
 def event_rows(
-    columns: Sequence[StoredColumn], meanings: Sequence[Meaning], places: Sequence[int], wanted: Sequence[Mapping[str, Stored]]
+    columns: Sequence[StoredColumn], meanings: Sequence[Meaning], indexes: Sequence[int], wanted: Sequence[Mapping[str, Stored]]
 ) -> FusedSource:
     """Return how the rows of a table map stand in an event's body, all columns present.
 
     Args:
-        places: indexes of the event's columns among the table's.
+        indexes: those of the event's columns among the table's.
         wanted: the forms that the writer accepts in addition to texts, of each column of events.
     """
-    index = {place: i for i, place in enumerate(places)}
+    of_event = {number: i for i, number in enumerate(indexes)}
     names = shared_names(meanings)
     names.update(_NAMES)
     parts = []
-    for place, column in enumerate(columns):
-        i = index.get(place)
-        variable, forms = (f"x{place}", {}) if i is None else (f"c{i}", wanted[i])
-        parts.append(_Part(variable, place, column, meanings[place], forms, names))
+    for number, column in enumerate(columns):
+        i = of_event.get(number)
+        variable, forms = (f"x{number}", {}) if i is None else (f"c{i}", wanted[i])
+        parts.append(_Part(variable, number, column, meanings[number], forms, names))
     size = (len(columns) + 7) // 8
-    single = [Single(index.get(part.place), f"nulls & {1 << part.place}", part.alone()) for part in parts]
+    single = [Single(of_event.get(part.number), f"nulls & {1 << part.number}", part.alone()) for part in parts]
     nulls = f"nulls = int_of(d[p:p + {size}], 'little')"
     if size in _NULL_BITS:
         nulls = "nulls, = null_bits(d, p)"
         names.add("null_bits", struct.Struct(_NULL_BITS[size]).unpack_from)
-    stored = {index[part.place]: part.form for part in parts if part.form is not None and part.place in index}
+    stored = {of_event[part.number]: part.form for part in parts if part.form is not None and part.number in of_event}
     begin = [nulls, f"p += {size}"]
     return FusedSource(begin=begin, together=_together(parts, names), single=single, nulls="nulls", stored=stored, names=names.values)
 
@@ -97,13 +97,13 @@ class _Part:
     def __init__(
         self,
         variable: str,
-        place: int,
+        number: int,
         column: StoredColumn,
         meaning: Meaning,
         forms: Mapping[str, Stored],
         names: Names,
     ) -> None:
-        self._variable, self.place, self._column, self._meaning, self._names = variable, place, column, meaning, names
+        self._variable, self.number, self._column, self._meaning, self._names = variable, number, column, meaning, names
         self._forms = forms
         self.form: Stored | None = None
         self.letters = ""
@@ -145,15 +145,15 @@ class _Part:
         if not size:
             return
         careful = decimal_reader(column.size, column.scale)
-        self._names.add(f"decimal{self.place}", careful)
+        self._names.add(f"decimal{self.number}", careful)
         self.form = self._forms.get(f"decimal.{column.scale}")
         if self.form is None:
             self.letters = f"{size}s"
-            self.after = [f"{v} = decimal{self.place}({v})"]
+            self.after = [f"{v} = decimal{self.number}({v})"]
             return
         groups = stored_groups(column.size, column.scale)
         sizes = [last - first for first, last, _ in groups]
-        self._names.add(f"log_unscaled{self.place}", _unscaled(careful, sizes))
+        self._names.add(f"log_unscaled{self.number}", _unscaled(careful, sizes))
         self.letters = "".join(_GROUP_LETTERS[size] for size in sizes)
         self.targets = [f"{v}_{i}" for i in range(len(groups))]
         # a negative number has no sign bit, which makes the first group one below zero
@@ -165,7 +165,7 @@ class _Part:
             value = f"({value}) * {10**digits} + {target}" if value else target
         limits = [f"{target} < {10**digits}" for target, (_, _, digits) in zip(self.targets, groups, strict=True)]
         limits[0] = f"0 <= {limits[0]}"
-        self.after.append(f"{v} = {value} if {' and '.join(limits)} else log_unscaled{self.place}({', '.join(self.targets)})")
+        self.after.append(f"{v} = {value} if {' and '.join(limits)} else log_unscaled{self.number}({', '.join(self.targets)})")
 
     def _datetime(self) -> None:
         number, digits = self._variable[1:], self._column.size
@@ -207,7 +207,7 @@ class _Part:
         """Return statements that read the value by itself."""
         if self.letters:
             return _run([self], self._names)
-        return column_statements(self._variable, self.place, self._column, self._meaning, self._names)
+        return column_statements(self._variable, self.number, self._column, self._meaning, self._names)
 
 
 @cache
@@ -234,7 +234,7 @@ def _run(run: Sequence[_Part], names: Names) -> list[str]:
     if not run:
         return []
     form = _form("<" + "".join(part.letters for part in run))
-    name = f"run{run[0].place}_{run[-1].place}"
+    name = f"run{run[0].number}_{run[-1].number}"
     names.add(name, form.unpack_from)
     targets = [target for part in run for target in part.targets]
     return [

@@ -221,9 +221,9 @@ def row_reader(columns: Sequence[StoredColumn], meanings: Sequence[Meaning], pre
     """
     read = _compiled(columns, meanings, present, partial=False)
 
-    def guarded(data: bytes, place: int) -> tuple[list[Text], int]:
+    def guarded(data: bytes, at: int) -> tuple[list[Text], int]:
         try:
-            found: tuple[list[Text], int] = read(data, place)
+            found: tuple[list[Text], int] = read(data, at)
             return found
         except MalformedEventError:
             raise
@@ -237,9 +237,9 @@ def partial_row_reader(columns: Sequence[StoredColumn], meanings: Sequence[Meani
     """Return the same for second images of PARTIAL_UPDATE_ROWS; JSON documents are the result of applying their differences."""
     read = _compiled(columns, meanings, present, partial=True)
 
-    def guarded(data: bytes, place: int, before: list[Text]) -> tuple[list[Text], int]:
+    def guarded(data: bytes, at: int, before: list[Text]) -> tuple[list[Text], int]:
         try:
-            found: tuple[list[Text], int] = read(data, place, before)
+            found: tuple[list[Text], int] = read(data, at, before)
             return found
         except MalformedEventError:
             raise
@@ -319,9 +319,9 @@ def _run(run: Sequence[int], columns: Sequence[StoredColumn], meanings: Sequence
     return [f"{', '.join(f'c{i}' for i in run)} = {name}(d, p)", f"p += {form.size}", *shown]
 
 
-def _value_options(data: bytes, place: int, size: int) -> tuple[int, int]:
+def _value_options(data: bytes, at: int, size: int) -> tuple[int, int]:
     """Read which documents of an image are differences, one bit for each JSON column of the table, and the position after it."""
-    cursor = Cursor(data, place)
+    cursor = Cursor(data, at)
     if not cursor.packed() & _PARTIAL_JSON:
         return 0, cursor.at
     return cursor.number(size), cursor.at
@@ -340,34 +340,34 @@ def _json_after(read: Callable[[bytes], str], data: bytes, before: Text, partial
 
 def read_images(reader: Reader, body: bytes) -> list[list[Text]]:
     """Return all rows of an insert's or delete's body. Raises MalformedEventError."""
-    rows, place, end = [], 0, len(body)
-    while place < end:
-        row, after = reader(body, place)
-        if after == place:
+    rows, at, end = [], 0, len(body)
+    while at < end:
+        row, after = reader(body, at)
+        if after == at:
             raise MalformedEventError("a row takes no bytes")
         rows.append(row)
-        place = after
+        at = after
     return rows
 
 
 def read_pairs(before: Reader, after: Reader, body: bytes) -> list[tuple[list[Text], list[Text]]]:
     """Return all rows of an update's body, each before and after. Raises MalformedEventError."""
-    rows, place, end = [], 0, len(body)
-    while place < end:
-        old, middle = before(body, place)
-        new, place_after = after(body, middle)
-        if place_after == place:
+    rows, at, end = [], 0, len(body)
+    while at < end:
+        old, middle = before(body, at)
+        new, at_after = after(body, middle)
+        if at_after == at:
             raise MalformedEventError("a row takes no bytes")
         rows.append((old, new))
-        place = place_after
+        at = at_after
     return rows
 
 
 def read_partial_pairs(before: Reader, after: PartialReader, body: bytes) -> list[tuple[list[Text], list[Text]]]:
     """Return all rows of a PARTIAL_UPDATE_ROWS' body, each before and after. Raises MalformedEventError."""
-    rows, place, end = [], 0, len(body)
-    while place < end:
-        old, middle = before(body, place)
-        new, place = after(body, middle, old)
+    rows, at, end = [], 0, len(body)
+    while at < end:
+        old, middle = before(body, at)
+        new, at = after(body, middle, old)
         rows.append((old, new))
     return rows

@@ -196,7 +196,7 @@ def _of(map_: TableMap, types: frozenset[ColumnType]) -> list[int]:
 
 def _flags(map_: TableMap, bits: bytes) -> set[int]:
     """Return a bit for each numeric column, the first in the highest bit."""
-    return {i for place, i in enumerate(_of(map_, _NUMERIC)) if place >> 3 < len(bits) and bits[place >> 3] >> (7 - (place & 7)) & 1}
+    return {i for bit, i in enumerate(_of(map_, _NUMERIC)) if bit >> 3 < len(bits) and bits[bit >> 3] >> (7 - (bit & 7)) & 1}
 
 
 def _collations(map_: TableMap, fields: dict[int, bytes], types: frozenset[ColumnType], default: int, each: int) -> dict[int, int]:
@@ -210,9 +210,9 @@ def _collations(map_: TableMap, fields: dict[int, bytes], types: frozenset[Colum
     cursor = Cursor(fields[default])
     found = dict.fromkeys(columns, cursor.packed())
     while cursor.at < cursor.end:
-        place, collation = cursor.packed(), cursor.packed()
-        if place < len(columns):
-            found[columns[place]] = collation
+        index, collation = cursor.packed(), cursor.packed()
+        if index < len(columns):
+            found[columns[index]] = collation
     return found
 
 

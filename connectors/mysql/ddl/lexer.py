@@ -149,8 +149,8 @@ class Reader:
 
     def peek(self, ahead: int = 0) -> Token:
         """Return a token ahead; one of the kind `end` after the last."""
-        place = self.at + ahead
-        return self._tokens[place] if place < len(self._tokens) else _END
+        at = self.at + ahead
+        return self._tokens[at] if at < len(self._tokens) else _END
 
     def next(self) -> Token:
         """Return the next token. Raises DdlError: there is none."""
@@ -270,5 +270,5 @@ class Reader:
     def error(self, what: str) -> DdlError:
         """Return an error that shows the position."""
         token = self.peek() if not self.ended else (self._tokens[-1] if self._tokens else _END)
-        place = self._sql[token.at : token.at + 40] if token.at >= 0 else ""
-        return DdlError(f"{what} near {place!r} in the statement {self._sql[:300]!r}")
+        near = self._sql[token.at : token.at + 40] if token.at >= 0 else ""
+        return DdlError(f"{what} near {near!r} in the statement {self._sql[:300]!r}")

@@ -220,13 +220,13 @@ def read_sources(
     """Return a filter of the sources of which a dump skips what is stored: the wanted ones, and of the others those that the server can
     resume. Debezium gets all of the others again from their beginning at each start, and their statements then change tables again."""
 
-    def goes_on(source: str) -> bool:
+    def can_resume(source: str) -> bool:
         if wanted(source):
             return True
         read = stored.filtered(source.__eq__)
         return covers(executed, read) and covers(read, purged.filtered(source.__eq__))
 
-    return goes_on
+    return can_resume
 
 
 def starting_set(stored: GtidSet, executed: GtidSet, purged: GtidSet, wanted: Callable[[str], bool]) -> GtidSet:

@@ -45,28 +45,28 @@ class Reselector:
         self._general = general
 
     def filler(
-        self, model: MyTable, places: Sequence[int], plans: Sequence[ColumnPlan], selected: Sequence[str], key: Sequence[str]
+        self, model: MyTable, indexes: Sequence[int], plans: Sequence[ColumnPlan], selected: Sequence[str], key: Sequence[str]
     ) -> Fill | None:
         """Return the function that fills a table's rows in; None where nothing is read again (`Reselect.filler`).
 
         Args:
-            places: indexes of the event's columns among the model's; `plans` and `selected`, their expressions, are parallel to them.
+            indexes: those of the event's columns among the model's; `plans` and `selected`, their expressions, are parallel to them.
             key: names of the record key's columns.
         """
-        columns = [model.columns[place] for place in places]
+        columns = [model.columns[index] for index in indexes]
         source = quote_name(model.id.schema, model.id.table)
 
         def read(wanted: Sequence[int], key: Sequence[tuple[int, str]]) -> Sequence[Sequence[Text]]:
             try:
-                condition = " AND ".join(_equal(columns[place], text) for place, text in key)
+                condition = " AND ".join(_equal(columns[index], text) for index, text in key)
                 rows = self._general().query(
-                    f"SELECT {', '.join(selected[place] for place in wanted)} FROM {source} WHERE {condition} LIMIT 2"  # noqa: S608  # quoted
+                    f"SELECT {', '.join(selected[index] for index in wanted)} FROM {source} WHERE {condition} LIMIT 2"  # noqa: S608  # quoted
                 )
             except LostConnectionError:
                 raise
             except (ServerError, DataError) as error:
                 raise NotReadError(str(error)) from error
-            codecs = ["utf-8" if is_text(columns[place]) else "latin-1" for place in wanted]
+            codecs = ["utf-8" if is_text(columns[index]) else "latin-1" for index in wanted]
             return [[None if value is None else value.decode(codec) for value, codec in zip(row, codecs, strict=True)] for row in rows]
 
         return self._options.filler(str(model.id), plans, model.key, key, read)
@@ -95,17 +95,17 @@ class CapturedTable:
 
     Attributes:
         model: what it was built from.
-        places: indexes of the event's columns among the model's.
+        indexes: those of the event's columns among the model's.
         selected: these columns as a snapshot selects them.
         meanings: what the reader of the log needs to know of each column there.
         route: of rows and tombstones.
         keyless_route: of truncates.
-        fill: fills in the new rows of the stream, their texts being those of `places`; None where nothing is read again.
+        fill: fills in the new rows of the stream, their texts being those of `indexes`; None where nothing is read again.
     """
 
     id: TableId
     model: MyTable
-    places: tuple[int, ...]
+    indexes: tuple[int, ...]
     selected: tuple[str, ...]
     meanings: tuple[Meaning, ...]
     encoder: TableEncoder
@@ -143,7 +143,7 @@ class TableFactory:
         config = self._config
         key = config.keys.columns(Table(model.id, model.columns, model.key))
         plans = [self._plan(model.id, column, in_key=column.name in key) for column in model.columns]
-        places = tuple(place for place, plan in enumerate(plans) if plan is not None)
+        indexes = tuple(index for index, plan in enumerate(plans) if plan is not None)
         if not key:
             self._warn_once(
                 f"Table '{model.id}' has neither a primary key nor a usable unique index: its records have no key, so a sink cannot tell "
@@ -163,14 +163,14 @@ class TableFactory:
             skip_unchanged=config.skips_unchanged,
             key_mark=self._naming.key_mark(model.id.schema, model.id.table),
         )
-        chosen = tuple(selected(model.columns[place], config.values) for place in places)
+        chosen = tuple(selected(model.columns[index], config.values) for index in indexes)
         fill = None
         if self._reselector is not None and model.id != config.signal_table:
-            fill = self._reselector.filler(model, places, encoder.columns, chosen, key)
+            fill = self._reselector.filler(model, indexes, encoder.columns, chosen, key)
         return CapturedTable(
             id=model.id,
             model=model,
-            places=places,
+            indexes=indexes,
             selected=chosen,
             meanings=(
                 *(meaning_of(column, config.values) for column in model.columns),

@@ -141,12 +141,12 @@ def table_to_json(table: MyTable) -> JsonObject:
     return {
         "defaultCharsetName": table.charset,
         "primaryKeyColumnNames": list(table.key),
-        "columns": [_column_to_json(column, place) for place, column in enumerate(table.columns, 1)],
+        "columns": [_column_to_json(column, index) for index, column in enumerate(table.columns, 1)],
         "attributes": [{"name": _VERSIONED, "value": "hidden"}] if table.versioned else [],
     }
 
 
-def _column_to_json(column: MyColumn, place: int) -> JsonObject:
+def _column_to_json(column: MyColumn, index: int) -> JsonObject:
     found: JsonObject = {
         "name": column.name,
         "jdbcType": column.jdbc_type,
@@ -159,7 +159,7 @@ def _column_to_json(column: MyColumn, place: int) -> JsonObject:
     if column.scale is not None:
         found["scale"] = column.scale
     found |= {
-        "position": place,
+        "position": index,
         "optional": column.nullable,
         "autoIncremented": column.auto_increment,
         "generated": column.generated,

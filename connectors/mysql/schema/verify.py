@@ -142,12 +142,12 @@ class HistoryCheck:
         """
         history = KafkaSchemaHistory(self._config.history_topic, self._config.history_client)
         try:
-            told = self._read(history)
+            recorded = self._read(history)
         finally:
             history.close()
         connection = queries.open_connection(self._config)
         try:
-            self._compare(connection, told)
+            self._compare(connection, recorded)
         finally:
             connection.close()
         return self._findings
@@ -187,37 +187,37 @@ class HistoryCheck:
 
     def _read(self, history: KafkaSchemaHistory) -> _History:
         until = None if self._offset is None else self._offset.dump()
-        told = _History(
+        recorded = _History(
             HistoryFold(self._partition, until, self._config.gtid_sources, by_file_position=self._config.flag("gtid.ignore.on.recovery"))
         )
         if not history.exists():
             self._findings.append(Finding(f"The topic '{history.topic}' does not exist: all structures are missing"))
-            return told
+            return recorded
         self._check_topic(history)
         expected: int | None = None
         for number, value in history.read_values():
             if expected is not None and number != expected:
-                self._findings.append(Finding(f"Records {expected} to {number - 1} are missing, behind {_place(told.offset)}"))
+                self._findings.append(Finding(f"Records {expected} to {number - 1} are missing, behind {_position_text(recorded.offset)}"))
             expected = number + 1
-            self._add(told, number, value or b"")
-        self.records = told.fold.count
-        if self._offset is None and told.offset:
-            self._offset = replace(MySqlOffset.load(dict(told.offset)), snapshot=None)
-        return told
+            self._add(recorded, number, value or b"")
+        self.records = recorded.fold.count
+        if self._offset is None and recorded.offset:
+            self._offset = replace(MySqlOffset.load(dict(recorded.offset)), snapshot=None)
+        return recorded
 
-    def _add(self, told: _History, number: int, value: bytes) -> None:
+    def _add(self, recorded: _History, number: int, value: bytes) -> None:
         try:
-            counts = told.fold.add(value)
+            counts = recorded.fold.add(value)
         except DataError as error:
-            self._findings.append(Finding(f"Record {number} is none, behind {_place(told.offset)}: {error}"))
+            self._findings.append(Finding(f"Record {number} is none, behind {_position_text(recorded.offset)}: {error}"))
             return
         if not counts:
             return
         record = HistoryRecord.from_json(_object(value))
-        told.offset = record.position
-        told.first = told.first or _place(record.position)
+        recorded.offset = record.position
+        recorded.first = recorded.first or _position_text(record.position)
         for change in record.changes:
-            told.last[change.id] = _place(record.position)
+            recorded.last[change.id] = _position_text(record.position)
 
     def _check_topic(self, history: KafkaSchemaHistory) -> None:
         partitions, begin, settings = history.describe()
@@ -232,11 +232,11 @@ class HistoryCheck:
 
     # -- the server --------------------------------------------------------------------------------------------------------------------
 
-    def _compare(self, connection: Connection, told: _History) -> None:
+    def _compare(self, connection: Connection, recorded: _History) -> None:
         if self._offset is None:
             self._findings.append(Finding("The history is empty, and no offset of the connector was given: its structures are not needed"))
             return
-        expected, touched, unsure = self._expected(connection, told)
+        expected, touched, unsure = self._expected(connection, recorded)
         present: dict[TableId, tuple[MyTable, str] | None] = {}
         for id_ in queries.all_tables(connection, with_system=not self._config.flag("table.ignore.builtin")):
             if self._config.filters.is_captured(id_):
@@ -245,13 +245,13 @@ class HistoryCheck:
                 except DdlError as error:
                     self._findings.append(Finding(f"The server's own statement for {id_} cannot be understood: {error}", id_))
         self.tables = len(present)
-        end = _place(self._offset.dump())
+        end = _position_text(self._offset.dump())
         for id_, found in present.items():
             model = expected.tables.get(id_)
             if found is None or (model is not None and are_alike(found[0], model)):
                 continue
             wrong = "has no structure" if model is None else f"has another structure ({_difference(found[0], model)})"
-            since = told.last.get(id_) or told.first or "the beginning"
+            since = recorded.last.get(id_) or recorded.first or "the beginning"
             later = (
                 "; a statement behind the offset concerns it, so that what it looked like there cannot be read" if id_ in touched else ""
             )
@@ -259,16 +259,16 @@ class HistoryCheck:
             text = f"{id_} {wrong} in the history: a record is missing between {since} and {end}{later}{doubt}"
             self._findings.append(Finding(text, id_, None if id_ in touched else found))
 
-    def _expected(self, connection: Connection, told: _History) -> tuple[Tables, set[TableId], set[TableId]]:
+    def _expected(self, connection: Connection, recorded: _History) -> tuple[Tables, set[TableId], set[TableId]]:
         """Return the structures after the statements that follow the offset, the tables that these concern, and those of which one is not
         understood."""
         assert self._offset is not None
-        tables, touched = told.fold.tables(), set[TableId]()
-        unsure = set(told.fold.unsure)
+        tables, touched = recorded.fold.tables(), set[TableId]()
+        unsure = set(recorded.fold.unsure)
         try:
             statements = statements_after(connection, self._config, self._offset)
         except ConnectError as error:
-            self._findings.append(Finding(f"The log behind {_place(self._offset.dump())} cannot be read: {error}"))
+            self._findings.append(Finding(f"The log behind {_position_text(self._offset.dump())} cannot be read: {error}"))
             return tables, touched, unsure
         for sql, database, sql_mode in statements:
             concerned = concerned_table(sql, database)
@@ -288,7 +288,7 @@ def _object(value: bytes) -> Mapping[str, Any]:
     return found
 
 
-def _place(position: Mapping[str, Any]) -> str:
+def _position_text(position: Mapping[str, Any]) -> str:
     if not position:
         return "the beginning"
     gtids = f" ({position['gtids']})" if position.get("gtids") else ""

@@ -38,7 +38,7 @@ class MalformedRowError(ValueError):
     """Bytes that are no row of the result's columns."""
 
 
-def split_packets(data: bytes, place: int, append: Callable[[bytes], None], limit: int) -> tuple[int, bool]:
+def split_packets(data: bytes, at: int, append: Callable[[bytes], None], limit: int) -> tuple[int, bool]:
     """Cut rows out of a buffer.
 
     Args:
@@ -51,18 +51,18 @@ def split_packets(data: bytes, place: int, append: Callable[[bytes], None], limi
     """
     last = len(data) - 5
     head = _HEAD
-    while limit and place <= last:
-        size, first = head(data, place)
+    while limit and at <= last:
+        size, first = head(data, at)
         size &= _WHOLE_PACKET
-        after = place + 4 + size
+        after = at + 4 + size
         if after > last + 5:
             break
         if (first > 0xFD and (first == 0xFF or size < 9)) or size == _WHOLE_PACKET:
-            return place, True
-        append(data[place + 4 : after])
-        place = after
+            return at, True
+        append(data[at + 4 : after])
+        at = after
         limit -= 1
-    return place, False
+    return at, False
 
 
 def row_function(characters: Sequence[bool]) -> ReadRow:
@@ -103,31 +103,31 @@ def _decoded(i: int, is_text: bool) -> list[str]:
     return [f"if not c{i}.isascii(): c{i} = d[a:p].decode('utf-8', 'replace')"] if is_text else []
 
 
-def _sized(data: bytes, place: int) -> tuple[int, int]:
+def _sized(data: bytes, at: int) -> tuple[int, int]:
     """Return where a value of more than 250 bytes begins and ends."""
-    if data[place] not in LENGTH_SIZES:
-        raise MalformedRowError(f"{data[place]} begins no value")
-    begin = place + 1 + LENGTH_SIZES[data[place]]
-    return begin, begin + int.from_bytes(data[place + 1 : begin], "little")
+    if data[at] not in LENGTH_SIZES:
+        raise MalformedRowError(f"{data[at]} begins no value")
+    begin = at + 1 + LENGTH_SIZES[data[at]]
+    return begin, begin + int.from_bytes(data[at + 1 : begin], "little")
 
 
-def packet_size(data: bytes, place: int) -> int | None:
+def packet_size(data: bytes, at: int) -> int | None:
     """Return the size of the packet that begins at a position, with its head; None while its head is incomplete."""
-    return 4 + int.from_bytes(data[place : place + 3], "little") if len(data) >= place + 4 else None
+    return 4 + int.from_bytes(data[at : at + 3], "little") if len(data) >= at + 4 else None
 
 
-def large_row(data: bytes, place: int) -> tuple[bytes, int] | None:
+def large_row(data: bytes, at: int) -> tuple[bytes, int] | None:
     """Return a row of several packets.
 
     Returns:
         Its bytes and the position after it; None while it is incomplete.
     """
     parts = []
-    while (size := packet_size(data, place)) is not None and len(data) >= place + size:
-        parts.append(data[place + 4 : place + size])
-        place += size
+    while (size := packet_size(data, at)) is not None and len(data) >= at + size:
+        parts.append(data[at + 4 : at + size])
+        at += size
         if size - 4 < _WHOLE_PACKET:
-            return b"".join(parts), place
+            return b"".join(parts), at
     return None
 
 

@@ -88,8 +88,8 @@ class TableCuts:
         wanted = [name.lower() for name in model.key]
         for index, columns in indexes.items():
             if [name.lower() for name, *_ in columns] == wanted and all(way == "A" and not cut for _, way, cut, *_ in columns):
-                places = [model.index_of(name) for name in model.key]
-                key = [cut_key(model.columns[place], charset) for place, (*_, charset) in zip(places, columns, strict=True)]
+                numbers = [model.index_of(name) for name in model.key]
+                key = [cut_key(model.columns[number], charset) for number, (*_, charset) in zip(numbers, columns, strict=True)]
                 names = tuple(f"{name} {kind} {collation}".rstrip() for name, _, _, kind, collation, _ in columns)
                 found = tuple(part for part in key if part is not None)
                 return _Cut(index, found, names) if len(found) == len(key) else None

@@ -114,7 +114,7 @@ class MySqlChunks:
         self._await_visible()
         captured = self._find(wanted)
         key = self._key(captured, wanted)
-        columns = [captured.model.columns[place] for place in captured.places]
+        columns = [captured.model.columns[index] for index in captured.indexes]
         query = ChunkQuery(
             _key_columns(key),
             None if after is None else _literals(key, after),
@@ -163,16 +163,16 @@ class MySqlChunks:
     def _key(self, captured: CapturedTable, wanted: WantedCollection) -> list[ChunkKey]:
         model = captured.model
         names = (wanted.surrogate_key,) if wanted.surrogate_key else self._config.keys.columns(Table(model.id, model.columns, model.key))
-        places = [model.index_of(name) for name in names]
-        if wanted.surrogate_key and places == [-1]:
+        indexes = [model.index_of(name) for name in names]
+        if wanted.surrogate_key and indexes == [-1]:
             raise ConfigError(f"The table '{model.id}' has no column '{wanted.surrogate_key}', which the signal names as surrogate key")
-        if not places:
+        if not indexes:
             raise NoKeyError(f"Incremental snapshot for table '{model.id}' skipped because the table has no primary keys")
         found = []
-        for place in places:
-            part = chunk_key(model.columns[place])
+        for index in indexes:
+            part = chunk_key(model.columns[index])
             if part is None:
-                raise NoKeyError(f"The column {model.id}.{model.columns[place].name} has a type by which no chunks can be cut")
+                raise NoKeyError(f"The column {model.id}.{model.columns[index].name} has a type by which no chunks can be cut")
             found.append(part)
         return found
 

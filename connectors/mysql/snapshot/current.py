@@ -27,8 +27,8 @@ from connectors.mysql.snapshot.rows import TableRows, snapshot_encoder, table_st
 T = TypeVar("T")
 
 
-class MySqlPresentTables:
-    """`PresentTables`. Raises ConnectError.
+class MySqlTableScan:
+    """Reads the current rows of the captured tables (`TableScan`). Raises ConnectError.
 
     Args:
         connector: mysql or mariadb.
@@ -66,10 +66,10 @@ class MySqlPresentTables:
         return {"name": self._config.topic_prefix} | ({} if id_ is None else {"db": id_.schema, "table": id_.table})
 
     def maximum(self, name: str) -> StoredKey | None:
-        return self._with_present_structure(name, lambda: self._chunks.maximum(WantedCollection(name)))
+        return self._with_current_structure(name, lambda: self._chunks.maximum(WantedCollection(name)))
 
     def read(self, name: str, after: StoredKey | None, until: StoredKey, limit: int) -> tuple[list[EncodedRow], StoredKey | None]:
-        chunk = self._with_present_structure(name, lambda: self._chunks.read(WantedCollection(name), after, until, limit))
+        chunk = self._with_current_structure(name, lambda: self._chunks.read(WantedCollection(name), after, until, limit))
         return self._chunks.records([row for _, row in chunk.rows], EventPosition("", 0)), chunk.last
 
     def scan(self, name: str) -> Generator[list[EncodedRow]]:
@@ -100,7 +100,7 @@ class MySqlPresentTables:
         else:
             self._models[id_] = found[0]
 
-    def _with_present_structure(self, name: str, read: Callable[[], T]) -> T:
+    def _with_current_structure(self, name: str, read: Callable[[], T]) -> T:
         """Read; if the structure changed since it was read, read it again, once."""
         try:
             return read()

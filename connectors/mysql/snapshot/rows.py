@@ -33,7 +33,7 @@ class PacketRows:
 
     def __init__(self, table: CapturedTable) -> None:
         #: Of each column, whether its values are characters.
-        self.characters = [is_text(table.model.columns[place]) for place in table.places]
+        self.characters = [is_text(table.model.columns[index]) for index in table.indexes]
         self._table = table
         self._read_row = row_function(self.characters)
         self._ascii: FusedRows | None = None
@@ -125,7 +125,7 @@ class TableRows:
             source = f"({statement.rstrip().rstrip(';')}\n) AS chosen"
         # the server says with the beginning of its answer whether it has the columns
         with retry_altered_table(table.id) if changes_pass and statement is None else nullcontext():
-            self._result = connection.result(f"SELECT {names} FROM {source}", [False] * len(table.places))  # noqa: S608  # quoted names; an override is the user's own
+            self._result = connection.result(f"SELECT {names} FROM {source}", [False] * len(table.indexes))  # noqa: S608  # quoted names; an override is the user's own
 
     def read(self) -> list[bytes] | None:
         """Return rows up to a batch's bounds; None after the last one."""

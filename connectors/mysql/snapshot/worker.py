@@ -38,12 +38,12 @@ def describe(model: MyTable, part: str, statement: str | None, position: EventPo
 
 
 class _Source:
-    def __init__(self, told: Mapping[str, Any]) -> None:
-        self._config = parse_config(told["config"], told["connector"])
-        encoding = replace(JsonEncoding(**told["encoding"]), key_schemas=False, value_schemas=False)
+    def __init__(self, message: Mapping[str, Any]) -> None:
+        self._config = parse_config(message["config"], message["connector"])
+        encoding = replace(JsonEncoding(**message["encoding"]), key_schemas=False, value_schemas=False)
         self._factory = TableFactory(self._config, encoding, ())
         self._connection = queries.open_connection(self._config)
-        self._told: Mapping[str, Any] = {}
+        self._described: Mapping[str, Any] = {}
         self._table: tuple[CapturedTable, Encode] | None = None
 
     def begin_consistent_snapshot(self) -> None:
@@ -51,16 +51,19 @@ class _Source:
         begin_consistent_snapshot(self._connection)
 
     def open(self, chunk: Mapping[str, Any]) -> TableRows:
-        told = chunk["table"]
-        if self._table is None or told != self._told:
-            table = self._factory.build(_model(told["model"]))
-            self._told, self._table = told, (table, snapshot_encoder(table, EventPosition(**told["position"]), told["ts_us"]))
+        described = chunk["table"]
+        if self._table is None or described != self._described:
+            table = self._factory.build(_model(described["model"]))
+            self._described, self._table = (
+                described,
+                (table, snapshot_encoder(table, EventPosition(**described["position"]), described["ts_us"])),
+            )
         return TableRows(self._connection, *self._table, part=chunk["part"], statement=chunk["statement"], changes_pass=True)
 
 
-def _model(told: Mapping[str, Any]) -> MyTable:
-    columns = tuple(MyColumn(**{**column, "labels": tuple(column["labels"])}) for column in told["columns"])
-    return MyTable(**{**told, "id": TableId(**told["id"]), "columns": columns, "key": tuple(told["key"])})
+def _model(described: Mapping[str, Any]) -> MyTable:
+    columns = tuple(MyColumn(**{**column, "labels": tuple(column["labels"])}) for column in described["columns"])
+    return MyTable(**{**described, "id": TableId(**described["id"]), "columns": columns, "key": tuple(described["key"])})
 
 
 def _pack(row: bytes) -> bytes:

@@ -136,10 +136,10 @@ class TableStream:
     def texts(self, event: Rows) -> list[list[Text]]:
         """Return the texts of which `encoded` makes JSON, of the columns that events have."""
         images = [texts for pair in self.pairs(event) for texts in pair] if event.kind == "u" else self.images(event)
-        places = self.captured.places
-        if len(places) == self.captured.model.width:
+        indexes = self.captured.indexes
+        if len(indexes) == self.captured.model.width:
             return images
-        return [[texts[place] for place in places] for texts in images]
+        return [[texts[index] for index in indexes] for texts in images]
 
     def _fused_for(self, event: Rows) -> FusedRows | None:
         """Return the function for rows that are whole; None where values are to be filled in."""
@@ -149,7 +149,7 @@ class TableStream:
         if not self._is_whole(event.present) or not self._is_whole(event.present_after):
             return None
         if self._fused is None:
-            rows = event_rows(self.map.columns, self._meanings(), captured.places, captured.encoder.wanted_forms)
+            rows = event_rows(self.map.columns, self._meanings(), captured.indexes, captured.encoder.wanted_forms)
             self._fused = captured.encoder.fused(rows, stream=True)
         return self._fused
 
@@ -191,13 +191,13 @@ class TableStream:
 
     def _filled(self, texts: list[Text], fill: Fill) -> list[Text]:
         """Return texts with what is read again from the table."""
-        places = self.captured.places
-        found = fill([texts[place] for place in places])
+        indexes = self.captured.indexes
+        found = fill([texts[index] for index in indexes])
         if found is None:
             return texts
         filled = list(texts)
-        for place, text in zip(places, found, strict=True):
-            filled[place] = text
+        for index, text in zip(indexes, found, strict=True):
+            filled[index] = text
         return filled
 
     def _is_whole(self, present: bytes) -> bool:

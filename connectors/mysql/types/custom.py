@@ -219,12 +219,12 @@ class ZeroDateFallbackConverter(CustomConverter):
         """Return the column's conversion, None for other types. Raises ConfigError: a fallback is none of the column's type."""
         type_name = column.type_name.upper()
         form = _FORMS.get(type_name)
-        place = f"{column.data_collection}.{column.name}"
-        if form is None or type_name not in self._types or (self._selector and not matches_any(self._selector, place)):
+        qualified_name = f"{column.data_collection}.{column.name}"
+        if form is None or type_name not in self._types or (self._selector and not matches_any(self._selector, qualified_name)):
             return None
         if form is _MILLIS and (column.length or 0) > _MILLIS_DIGITS:
             form = _MICROS
-        name = f"column.{place}.fallback"
+        name = f"column.{qualified_name}.fallback"
         if name not in self._properties:
             name = f"fallback.{type_name.lower()}"
         fallback = form.fallback(name, self._properties.get(name))

@@ -162,4 +162,4 @@ def _enum_number(column: MyColumn, text: str) -> int:
 
 def _set_number(column: MyColumn, text: str) -> int:
     chosen = set(filter(None, text.split(",")))
-    return sum(1 << place for place, label in enumerate(column.labels) if label in chosen)
+    return sum(1 << bit for bit, label in enumerate(column.labels) if label in chosen)
