@@ -13,10 +13,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine
 
+from connectors.jdbc.column_types import Kinds
 from connectors.jdbc.config import SinkConfig
 from connectors.jdbc.naming import TableId
 from connectors.jdbc.records import Column, Shape
-from connectors.jdbc.types.kinds import Kinds
 
 #: Bytes of one statement of several rows, well below every server's `max_allowed_packet`.
 MAX_STATEMENT = 1_000_000

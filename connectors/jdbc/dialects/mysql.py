@@ -11,12 +11,7 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import Connection, Engine
 
 from connect_py.data import Schema
-from connectors.jdbc.config import SinkConfig
-from connectors.jdbc.dialects.base import MAX_STATEMENT, Dialect, Row
-from connectors.jdbc.naming import TableId
-from connectors.jdbc.records import Shape
-from connectors.jdbc.types import values
-from connectors.jdbc.types.kinds import (
+from connectors.jdbc.column_types import (
     BITS,
     DOUBLE_VECTOR,
     ENUM,
@@ -37,6 +32,7 @@ from connectors.jdbc.types.kinds import (
     always,
     as_bytes,
     bit_length,
+    bit_text,
     by_converter,
     dates_and_times,
     decimal_digits,
@@ -44,6 +40,9 @@ from connectors.jdbc.types.kinds import (
     digits_of,
     geometry_parts,
     length,
+    local_time,
+    local_timestamp,
+    map_json,
     named,
     no_default,
     number,
@@ -52,7 +51,12 @@ from connectors.jdbc.types.kinds import (
     source_type,
     text_default,
     unchanged,
+    vector_text,
 )
+from connectors.jdbc.config import SinkConfig
+from connectors.jdbc.dialects.base import MAX_STATEMENT, Dialect, Row
+from connectors.jdbc.naming import TableId
+from connectors.jdbc.records import Shape
 
 #: Characters of a text in a key, so that an index of InnoDB holds it (`MySqlDatabaseDialect.getMaxVarcharLengthInKey`).
 _IN_KEY: Final = 255
@@ -105,12 +109,12 @@ def _bits_convert(schema: Schema) -> Convert:
     size = bit_length(schema)
     if size and size <= 64:
         return lambda value: int.from_bytes(bytes(value), "little")
-    return lambda value: values.bit_text(bytes(value), size)
+    return lambda value: bit_text(bytes(value), size)
 
 
 def _bits_default(schema: Schema, value: Any, quote: Quote) -> str | None:
     size = bit_length(schema)
-    return f"b'{values.bit_text(bytes(value), size)}'" if size and size <= 64 else None
+    return f"b'{bit_text(bytes(value), size)}'" if size and size <= 64 else None
 
 
 def _one_of(name: str, quote: Quote) -> Callable[[Schema, bool], str]:
@@ -139,7 +143,7 @@ def mysql_kinds(quote: Quote, zone: ZoneInfo, *, is_mariadb: bool, has_axes: boo
     """
 
     def zoned(value: Any) -> str:
-        return values.local_timestamp(_INFINITIES.get(value, value), zone)
+        return local_timestamp(_INFINITIES.get(value, value), zone)
 
     def time(schema: Schema, is_key: bool) -> str:
         return f"time({digits_of(schema)})"
@@ -163,10 +167,10 @@ def mysql_kinds(quote: Quote, zone: ZoneInfo, *, is_mariadb: bool, has_axes: boo
             "BOOLEAN": simple("boolean", default=lambda schema, value, quote: "1" if value else "0"),
             "STRING": Kind(_string, always(unchanged), _text_unless_long(_string)),
             "BYTES": Kind(_binary, always(as_bytes), no_default),
-            "MAP": Kind(json.column, always(values.map_json), no_default),
+            "MAP": Kind(json.column, always(map_json), no_default),
             **dates_and_times(named("date"), time, lambda schema, is_key: f"datetime({digits_of(schema)})"),
             **decimals(lambda schema, is_key: f"decimal({decimal_digits(schema, 65, most_scale=30)})", "double precision"),
-            ZONED_TIME: Kind(time, always(lambda value: values.local_time(value, zone)), no_default),
+            ZONED_TIME: Kind(time, always(lambda value: local_time(value, zone)), no_default),
             ZONED_TIMESTAMP: Kind(lambda schema, is_key: f"timestamp({digits_of(schema)})", always(zoned), by_converter(always(zoned))),
             BITS: Kind(_bits, _bits_convert, _bits_default),
             ENUM: Kind(_one_of("enum", quote), always(unchanged), text_default),
@@ -176,8 +180,8 @@ def mysql_kinds(quote: Quote, zone: ZoneInfo, *, is_mariadb: bool, has_axes: boo
             GEOMETRY: Kind(named("geometry"), always(geometry_parts), no_default, geometry, 2),
             GEOGRAPHY: Kind(named("geometry"), always(geometry_parts), no_default, geometry, 2),
             POINT: Kind(named("point"), always(geometry_parts), no_default, geometry, 2),
-            FLOAT_VECTOR: Kind(vector(2048), always(values.vector_text), no_default, to_vector),
-            DOUBLE_VECTOR: Kind(vector(16383), always(values.vector_text), no_default, to_vector),
+            FLOAT_VECTOR: Kind(vector(2048), always(vector_text), no_default, to_vector),
+            DOUBLE_VECTOR: Kind(vector(16383), always(vector_text), no_default, to_vector),
         },
         by_source,
     )

@@ -8,11 +8,7 @@ from sqlalchemy import Connection, Engine
 
 from connect_py.data import Schema
 from connect_py.errors import DataError
-from connectors.jdbc.config import SinkConfig
-from connectors.jdbc.dialects.base import Dialect
-from connectors.jdbc.naming import TableId
-from connectors.jdbc.types import values
-from connectors.jdbc.types.kinds import (
+from connectors.jdbc.column_types import (
     BITS,
     DOUBLE_VECTOR,
     DURATION,
@@ -35,24 +31,34 @@ from connectors.jdbc.types.kinds import (
     Kinds,
     Quote,
     always,
+    array_text,
     as_bytes,
     bit_length,
+    bit_text,
     by_converter,
     dates_and_times,
     decimal_digits,
     decimals,
     digits_of,
     geometry_parts,
+    hstore_of_json,
+    hstore_text,
+    interval_text,
     length,
     named,
     no_default,
     number,
     simple,
     source_type,
+    sparse_vector_text,
     text_default,
     unchanged,
+    vector_text,
     whole,
 )
+from connectors.jdbc.config import SinkConfig
+from connectors.jdbc.dialects.base import Dialect
+from connectors.jdbc.naming import TableId
 
 _CHARS: Final = {"CHAR": "char", "CHARACTER": "char", "BPCHAR": "char", "NCHAR": "char"}
 _VARCHARS: Final = frozenset({"VARCHAR", "VARCHAR2", "CHARACTER VARYING", "NVARCHAR", "NVARCHAR2"})
@@ -83,7 +89,7 @@ def _bits(schema: Schema, is_key: bool) -> str:
 
 def _bits_convert(schema: Schema) -> Convert:
     size = bit_length(schema)
-    return lambda value: values.bit_text(bytes(value), size)
+    return lambda value: bit_text(bytes(value), size)
 
 
 def _bit(value: Any) -> str:
@@ -96,7 +102,7 @@ def _json(schema: Schema, is_key: bool) -> str:
 
 
 def _json_convert(schema: Schema) -> Convert:
-    return values.hstore_of_json if source_type(schema) == "HSTORE" else unchanged
+    return hstore_of_json if source_type(schema) == "HSTORE" else unchanged
 
 
 def _vector(name: str) -> Any:
@@ -112,7 +118,7 @@ def _bytea_default(schema: Schema, value: Any, quote: Quote) -> str | None:
 
 
 def _interval_default(schema: Schema, value: Any, quote: Quote) -> str | None:
-    return quote(values.interval_text(value))
+    return quote(interval_text(value))
 
 
 def _source_named(schema: Schema, is_key: bool) -> str:
@@ -168,8 +174,8 @@ def postgres_kinds(postgis: str) -> Kinds:
             return [None if item is None else inner(item) for item in found]
 
         if (element(schema)).type.name == "ARRAY":
-            return lambda found: values.array_text([None if item is None else [*item] for item in found])
-        return lambda found: values.array_text(listed(found))
+            return lambda found: array_text([None if item is None else [*item] for item in found])
+        return lambda found: array_text(listed(found))
 
     by_name |= {
         "INT8": number("smallint"),
@@ -181,13 +187,13 @@ def postgres_kinds(postgis: str) -> Kinds:
         "BOOLEAN": simple("boolean", default=lambda schema, value, quote: "TRUE" if value else "FALSE"),
         "STRING": Kind(_string, always(unchanged), text_default),
         "BYTES": simple("bytea", as_bytes, _bytea_default),
-        "MAP": simple("hstore", values.hstore_text, no_default),
+        "MAP": simple("hstore", hstore_text, no_default),
         "ARRAY": Kind(array, array_convert, no_default),
         **dates_and_times(named("date"), _time, _timestamp),
         **decimals(lambda schema, is_key: f"numeric({decimal_digits(schema, 1000)})", "double precision"),
         ZONED_TIME: Kind(lambda schema, is_key: f"time({digits_of(schema)}) with time zone", always(unchanged), text_default),
         ZONED_TIMESTAMP: Kind(lambda schema, is_key: f"timestamp({digits_of(schema)}) with time zone", always(unchanged), text_default),
-        DURATION: simple("interval", lambda value: values.interval_text(whole("IntervalType")(value)), _interval_default),
+        DURATION: simple("interval", lambda value: interval_text(whole("IntervalType")(value)), _interval_default),
         BITS: Kind(_bits, _bits_convert, no_default),
         JSON: Kind(_json, _json_convert, by_converter(_json_convert)),
         ENUM: Kind(_string, always(unchanged), text_default),
@@ -195,9 +201,9 @@ def postgres_kinds(postgis: str) -> Kinds:
         XML: simple("xml"),
         LTREE: simple("ltree"),
         TSVECTOR: simple("tsvector"),
-        FLOAT_VECTOR: Kind(_vector("halfvec"), always(values.vector_text), no_default),
-        DOUBLE_VECTOR: Kind(_vector("vector"), always(values.vector_text), no_default),
-        SPARSE_VECTOR: Kind(_vector("sparsevec"), always(values.sparse_vector_text), no_default),
+        FLOAT_VECTOR: Kind(_vector("halfvec"), always(vector_text), no_default),
+        DOUBLE_VECTOR: Kind(_vector("vector"), always(vector_text), no_default),
+        SPARSE_VECTOR: Kind(_vector("sparsevec"), always(sparse_vector_text), no_default),
         GEOMETRY: Kind(named(f"{postgis}.geometry"), always(geometry_parts), no_default, geometry, 2),
         GEOGRAPHY: Kind(named(f"{postgis}.geography"), always(geometry_parts), no_default, geometry, 2),
         POINT: simple("point", _point, no_default),

@@ -8,12 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine
 
 from connect_py.data import DECIMAL, Schema
-from connectors.jdbc.config import SinkConfig
-from connectors.jdbc.dialects.base import Dialect
-from connectors.jdbc.naming import TableId
-from connectors.jdbc.records import Column
-from connectors.jdbc.types import values
-from connectors.jdbc.types.kinds import (
+from connectors.jdbc.column_types import (
     BITS,
     GEOGRAPHY,
     GEOMETRY,
@@ -26,14 +21,21 @@ from connectors.jdbc.types.kinds import (
     always,
     as_bytes,
     bit_length,
+    bit_text,
     dates_and_times,
     decimals,
     geometry_parts,
+    map_json,
     named,
     no_default,
     number,
     simple,
+    variable_decimal,
 )
+from connectors.jdbc.config import SinkConfig
+from connectors.jdbc.dialects.base import Dialect
+from connectors.jdbc.naming import TableId
+from connectors.jdbc.records import Column
 
 
 def _blob_default(schema: Schema, value: Any, quote: Quote) -> str | None:
@@ -42,7 +44,7 @@ def _blob_default(schema: Schema, value: Any, quote: Quote) -> str | None:
 
 def _bits_convert(schema: Schema) -> Convert:
     size = bit_length(schema)
-    return lambda value: values.bit_text(bytes(value), size)
+    return lambda value: bit_text(bytes(value), size)
 
 
 def _decimal_text(value: Any) -> str:
@@ -53,7 +55,7 @@ def sqlite_kinds() -> Kinds:
     """Return the kinds."""
 
     def decimal_default(schema: Schema, value: Any, quote: Quote) -> str | None:
-        found = values.variable_decimal(value) if schema.name == VARIABLE_DECIMAL else value
+        found = variable_decimal(value) if schema.name == VARIABLE_DECIMAL else value
         return None if found is None else quote(_decimal_text(found))
 
     exact = decimals(named("text"), "text", _decimal_text)
@@ -64,7 +66,7 @@ def sqlite_kinds() -> Kinds:
             "BOOLEAN": simple("boolean", default=lambda schema, value, quote: "1" if value else "0"),
             "STRING": simple("text"),
             "BYTES": simple("blob", as_bytes, _blob_default),
-            "MAP": simple("text", values.map_json, no_default),
+            "MAP": simple("text", map_json, no_default),
             **dates_and_times(named("date"), named("time"), named("datetime")),
             **{
                 name: Kind(kind.column, kind.convert, decimal_default)

@@ -14,13 +14,13 @@ from sqlalchemy.exc import OperationalError
 from connect_py.data import BYTES, INT32, INT64, STRING, Schema, Struct, Type
 from connect_py.data.schema import array, struct
 from connect_py.errors import DataError, FatalTaskError, RetriableError
+from connectors.jdbc import column_types
 from connectors.jdbc.config import parse_config
 from connectors.jdbc.dialects.mysql import MySqlDialect
 from connectors.jdbc.dialects.postgres import PostgresDialect
 from connectors.jdbc.errors import MYSQL, POSTGRES, BusyError, StaleTableError, database_error
 from connectors.jdbc.naming import TableId
 from connectors.jdbc.records import Column, Shape
-from connectors.jdbc.types import values
 
 EPOCH_SECOND = 1_000_000_000
 
@@ -37,13 +37,13 @@ EPOCH_SECOND = 1_000_000_000
     ],
 )
 def test_days_are_dates_of_any_year(days: int, text: str) -> None:
-    assert values.date_text(days) == text
+    assert column_types.date_text(days) == text
 
 
 def test_dates_agree_with_pythons_calendar() -> None:
     for ordinal in range(1, datetime.date.max.toordinal(), 9973):
         found = datetime.date.fromordinal(ordinal)
-        assert values.date_text(ordinal - datetime.date(1970, 1, 1).toordinal()) == found.isoformat()
+        assert column_types.date_text(ordinal - datetime.date(1970, 1, 1).toordinal()) == found.isoformat()
 
 
 @pytest.mark.parametrize(
@@ -57,21 +57,21 @@ def test_dates_agree_with_pythons_calendar() -> None:
     ],
 )
 def test_times_keep_every_digit_and_mysqls_range(nanos: int, text: str) -> None:
-    assert values.time_text(nanos) == text
+    assert column_types.time_text(nanos) == text
 
 
 def test_moments_before_1970_and_before_christ() -> None:
-    assert values.timestamp_text(-1_000) == "1969-12-31 23:59:59.999999"
-    assert values.timestamp_text(-719163 * values.DAY) == "0001-12-31 00:00:00 BC"
+    assert column_types.timestamp_text(-1_000) == "1969-12-31 23:59:59.999999"
+    assert column_types.timestamp_text(-719163 * column_types.DAY) == "0001-12-31 00:00:00 BC"
 
 
 def test_zoned_moments_are_shown_by_the_clocks_of_a_zone() -> None:
     berlin = ZoneInfo("Europe/Berlin")
-    assert values.local_timestamp("2024-02-29T12:00:00.123456789Z", berlin) == "2024-02-29 13:00:00.123456"
-    assert values.local_time("10:00:00.5+02:00", ZoneInfo("UTC")) == "08:00:00.500000"
+    assert column_types.local_timestamp("2024-02-29T12:00:00.123456789Z", berlin) == "2024-02-29 13:00:00.123456"
+    assert column_types.local_time("10:00:00.5+02:00", ZoneInfo("UTC")) == "08:00:00.500000"
     for wrong in ("x", "9999-12-31T23:59:59Z"):
         with pytest.raises(DataError):
-            values.local_timestamp(wrong, ZoneInfo("Asia/Tokyo"))
+            column_types.local_timestamp(wrong, ZoneInfo("Asia/Tokyo"))
 
 
 @pytest.mark.parametrize(
@@ -79,27 +79,27 @@ def test_zoned_moments_are_shown_by_the_clocks_of_a_zone() -> None:
     [(b"\x05", 3, "101"), (b"\x01\x01", 9, "100000001"), (b"\x05", None, "101"), (b"", None, ""), (b"\x00", 2, "00")],
 )
 def test_bits_are_read_from_the_lowest_byte(data: bytes, length: int | None, text: str) -> None:
-    assert values.bit_text(data, length) == text
+    assert column_types.bit_text(data, length) == text
 
 
 def test_texts_that_postgres_reads_escape_quotes_and_backslashes() -> None:
-    assert values.array_text([1, None, 'a"\\', True, [2]]) == '{"1",NULL,"a\\"\\\\",t,{"2"}}'
-    assert values.hstore_text({'k"': None, "a": "b\\"}) == '"k\\"" => NULL, "a" => "b\\\\"'
-    assert values.hstore_of_json('{"a": 1}') == '"a" => "1"'
-    assert values.interval_text(-1_500_000) == "-1.5 seconds"
-    assert values.interval_text(37_091_106_789_000) == "37091106.789 seconds"
+    assert column_types.array_text([1, None, 'a"\\', True, [2]]) == '{"1",NULL,"a\\"\\\\",t,{"2"}}'
+    assert column_types.hstore_text({'k"': None, "a": "b\\"}) == '"k\\"" => NULL, "a" => "b\\\\"'
+    assert column_types.hstore_of_json('{"a": 1}') == '"a" => "1"'
+    assert column_types.interval_text(-1_500_000) == "-1.5 seconds"
+    assert column_types.interval_text(37_091_106_789_000) == "37091106.789 seconds"
 
 
 def test_variable_decimals_keep_all_digits() -> None:
     schema = struct([("scale", INT32), ("value", BYTES)])
     number = Struct(schema, [20, (12345678901234567890123456789012345).to_bytes(16, "big", signed=True)])
-    assert values.variable_decimal(number) == decimal.Decimal("123456789012345.67890123456789012345")
+    assert column_types.variable_decimal(number) == decimal.Decimal("123456789012345.67890123456789012345")
 
 
 def test_an_srid_in_wkb_is_taken_out() -> None:
     point = bytes.fromhex("0101000000000000000000f03f0000000000000040")
     extended = bytes.fromhex("0101000020e6100000000000000000f03f0000000000000040")
-    assert values.plain_wkb(extended) == values.plain_wkb(point) == point
+    assert column_types.plain_wkb(extended) == column_types.plain_wkb(point) == point
 
 
 # -- statements
