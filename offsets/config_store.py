@@ -45,12 +45,12 @@ Record = tuple[bytes, bytes | None]
 
 
 def connector_record(connector: str, config: Mapping[str, str]) -> Record:
-    """A connector's configuration."""
+    """Return a connector's configuration."""
     return (CONNECTOR + connector).encode(), encode_json({"properties": config})
 
 
 def target_state_record(connector: str, state: TargetState) -> Record:
-    """A target state; `state` is for workers older than 3.5, which know no STOPPED."""
+    """Return a target state; `state` is for workers older than 3.5, which know no STOPPED."""
     old = TargetState.PAUSED if state is TargetState.STOPPED else state
     return (TARGET_STATE + connector).encode(), encode_json({"state": old.value, "state.v2": state.value})
 
@@ -71,23 +71,23 @@ def commit_record(connector: str, tasks: int) -> Record:
 
 
 def restart_record(request: RestartRequest) -> Record:
-    """A wish to restart."""
+    """Return a request to restart."""
     value = {"include-tasks": request.include_tasks, "only-failed": request.only_failed}
     return (RESTART + request.connector).encode(), encode_json(value)
 
 
 def logger_record(namespace: str, level: str) -> Record:
-    """A cluster-wide log level."""
+    """Return a cluster-wide log level."""
     return (LOGGER + namespace).encode(), encode_json({"level": level})
 
 
 def task_count_record(connector: str, tasks: int) -> Record:
-    """How many tasks a round of fencing has covered."""
+    """Return how many tasks a round of fencing has covered."""
     return (TASK_COUNT + connector).encode(), encode_json({"task-count": tasks})
 
 
 def session_key_record(key: str, algorithm: str, creation_timestamp: int) -> Record:
-    """The session key: base64, algorithm, epoch milliseconds."""
+    """Return the session key: base64, algorithm, epoch milliseconds."""
     return SESSION_KEY.encode(), encode_json({"key": key, "algorithm": algorithm, "creation-timestamp": creation_timestamp})
 
 
@@ -95,7 +95,7 @@ def session_key_record(key: str, algorithm: str, creation_timestamp: int) -> Rec
 
 
 class Change(enum.Enum):
-    """What a record changed, as a listener hears it."""
+    """What a record changed, as a listener is notified of it."""
 
     CONNECTOR = enum.auto()
     REMOVED = enum.auto()
@@ -107,14 +107,14 @@ class Change(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """One piece of news; `name` is the connector or the logger."""
+    """One change; `name` is the connector or the logger."""
 
     change: Change
     name: str
     restart: RestartRequest | None = None
     level: str = ""
 
-    def tell(self, listener: ConfigListener) -> None:
+    def notify(self, listener: ConfigListener) -> None:
         """Call the listener's method for it."""
         match self.change:
             case Change.CONNECTOR:
@@ -148,7 +148,7 @@ class ConfigFold:
         self._session_key: Mapping[str, object] | None = None
 
     def snapshot(self) -> ClusterConfig:
-        """What has been folded so far; later records don't change it."""
+        """Return what has been folded so far; later records don't change it."""
         return ClusterConfig(
             offset=self._offset,
             connectors=dict(self._connectors),
@@ -166,7 +166,7 @@ class ConfigFold:
         """Take the next record.
 
         Returns:
-            What a listener must hear, None for a record that is no news.
+            What a listener must be notified of, None for a record that changes nothing.
 
         Raises:
             DataError: the record means nothing; it is skipped, only the offset has moved on.
@@ -328,7 +328,7 @@ class KafkaConfigStore:
         self._listener: ConfigListener | None = None
 
     def start(self, listener: ConfigListener) -> None:
-        """Create the topic if it is missing, read it to the end, then follow it; the listener hears only what comes after that.
+        """Create the topic if it is missing, read it to the end, then follow it; the listener is notified only of what comes after that.
 
         Raises:
             ConfigError: the topic has several partitions or is not compacted.
@@ -342,7 +342,7 @@ class KafkaConfigStore:
         self._log.stop()
 
     def snapshot(self) -> ClusterConfig:
-        """What has been read so far."""
+        """Return what has been read so far."""
         with self._lock:
             if self._snapshot is None:
                 self._snapshot = self._fold.snapshot()
@@ -353,7 +353,7 @@ class KafkaConfigStore:
         self._log.read_to_end(timeout)
 
     def put_connector(self, connector: str, config: Mapping[str, str], state: TargetState | None = None) -> None:
-        """Store a configuration; a target state goes before it, so that no worker starts what shall be created paused (KIP-980)."""
+        """Store a configuration; a target state goes before it, so that no worker starts what is created paused (KIP-980)."""
         before = [target_state_record(connector, state)] if state is not None else []
         self._log.write([*before, connector_record(connector, config)], _WRITING_CONNECTOR)
 
@@ -400,4 +400,4 @@ class KafkaConfigStore:
             log.error("%s (offset %d of the configuration topic)", error, record.offset)
             return
         if notice is not None and self._listener is not None:
-            notice.tell(self._listener)
+            notice.notify(self._listener)

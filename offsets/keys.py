@@ -25,7 +25,7 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r
 
 
 def encode_json(value: Any) -> bytes:
-    """A value as Jackson writes it.
+    """Return a value as Jackson writes it.
 
     Raises:
         DataError: a type that an internal topic cannot hold.
@@ -37,7 +37,7 @@ def encode_json(value: Any) -> bytes:
 
 
 def decode_json(data: bytes) -> Any:
-    """A value from JSON bytes: integers as int, decimals as float.
+    """Return a value from JSON bytes: integers as int, decimals as float.
 
     Raises:
         DataError: no JSON.
@@ -101,7 +101,7 @@ def offset_value(offset: SourceOffset | None) -> bytes | None:
 
 
 def parse_offset_key(key: bytes | None) -> tuple[str, SourcePartition] | None:
-    """Connector and source partition of a key; None for one that has no partition (`["C",null]`), which nobody looks up.
+    """Connector and source partition of a key; None for one that has no partition (`["C",null]`), which no look-up finds.
 
     Raises:
         DataError: no pair of a string and an object.

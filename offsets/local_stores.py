@@ -26,8 +26,7 @@ from pathlib import Path
 from connect_py.api.record import SourceOffset, SourcePartition
 from connect_py.api.storage import ClusterConfig, ConfigListener, OffsetStore, RestartRequest, Status, TargetState
 from connect_py.errors import ConfigError, ConnectError, DataError
-from offsets import config_store as records
-from offsets import status_store
+from offsets import config_store, status_store
 from offsets.keys import encode_json
 from offsets.offset_store import OffsetCache, offset_records
 from offsets.status_store import StatusLookups
@@ -38,89 +37,89 @@ class MemoryConfigStore:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._fold = records.ConfigFold()
+        self._fold = config_store.ConfigFold()
         self._offset = 0
         self._listener: ConfigListener | None = None
 
     def start(self, listener: ConfigListener) -> None:
-        """Tell the listener of what is written from now on."""
+        """Notify the listener of what is written from now on."""
         self._listener = listener
 
     def stop(self) -> None:
-        """Tell nobody any more."""
+        """Notify no listener any more."""
         self._listener = None
 
     def snapshot(self) -> ClusterConfig:
-        """What has been written."""
+        """Return what has been written."""
         with self._lock:
             return self._fold.snapshot()
 
     def refresh(self, timeout: float) -> None:
-        """There is nothing to wait for."""
+        """Do nothing: there is nothing to wait for."""
 
     def put_connector(self, connector: str, config: Mapping[str, str], state: TargetState | None = None) -> None:
         """Store a configuration, and the target state before it."""
-        before = [records.target_state_record(connector, state)] if state is not None else []
-        self._write([*before, records.connector_record(connector, config)])
+        before = [config_store.target_state_record(connector, state)] if state is not None else []
+        self._write([*before, config_store.connector_record(connector, config)])
 
     def remove_connector(self, connector: str) -> None:
         """Forget the configuration and the target state."""
-        self._write(records.removal_records(connector))
+        self._write(config_store.removal_records(connector))
 
     def put_task_configs(self, connector: str, configs: Sequence[Mapping[str, str]]) -> None:
         """Publish a full task set."""
-        self._write([*records.task_records(connector, configs), records.commit_record(connector, len(configs))])
+        self._write([*config_store.task_records(connector, configs), config_store.commit_record(connector, len(configs))])
 
     def put_target_state(self, connector: str, state: TargetState) -> None:
         """Store what the connector should do."""
-        self._write([records.target_state_record(connector, state)])
+        self._write([config_store.target_state_record(connector, state)])
 
     def put_restart_request(self, request: RestartRequest) -> None:
         """Pass a restart request on."""
-        self._write([records.restart_record(request)])
+        self._write([config_store.restart_record(request)])
 
     def put_logger_level(self, namespace: str, level: str) -> None:
         """Pass a log level on."""
-        self._write([records.logger_record(namespace, level)])
+        self._write([config_store.logger_record(namespace, level)])
 
     def put_session_key(self, key: str, algorithm: str, creation_timestamp: int) -> None:
         """Store the session key."""
-        self._write([records.session_key_record(key, algorithm, creation_timestamp)])
+        self._write([config_store.session_key_record(key, algorithm, creation_timestamp)])
 
-    def _write(self, found: Sequence[records.Record]) -> None:
+    def _write(self, found: Sequence[config_store.Record]) -> None:
         for key, value in found:
             with self._lock:
                 notice = self._fold.apply(key, value, self._offset)
                 self._offset += 1
                 listener = self._listener
             if notice is not None and listener is not None:
-                notice.tell(listener)
+                notice.notify(listener)
 
 
 class MemoryStatusStore(StatusLookups):
     """A `connect_py.api.storage.StatusStore` that forgets."""
 
     def watch(self, superseded: Callable[[str], None]) -> None:
-        """There is no other worker."""
+        """Do nothing: there is no other worker."""
 
     def start(self) -> None:
-        """There is nothing to read."""
+        """Do nothing: there is nothing to read."""
 
     def stop(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: there is nothing to close."""
 
     def flush(self, timeout: float) -> None:
-        """There is nothing to wait for."""
+        """Do nothing: there is nothing to wait for."""
 
     def refresh(self, timeout: float) -> None:
-        """There is nothing to wait for."""
+        """Do nothing: there is nothing to wait for."""
 
     def put_connector(self, name: str, status: Status, *, safe: bool = False) -> None:
-        """Report; `safe` gives way to a newer report of another worker."""
+        """Store a report; a `safe` one yields to a newer report of another worker."""
         self._put(status_store.ConnectorKey(name), status, safe)
 
     def put_task(self, connector: str, task: int, status: Status, *, safe: bool = False) -> None:
-        """Report; `safe` gives way to a newer report of another worker."""
+        """Store a report; a `safe` one yields to a newer report of another worker."""
         self._put(status_store.TaskKey(connector, task), status, safe)
 
     def delete_connector(self, name: str) -> None:
@@ -160,16 +159,16 @@ class MemoryOffsetStore:
         self._cache = OffsetCache()
 
     def start(self) -> None:
-        """There is nothing to read."""
+        """Do nothing: there is nothing to read."""
 
     def stop(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: there is nothing to close."""
 
     def refresh(self, timeout: float) -> None:
-        """There is nothing to wait for."""
+        """Do nothing: there is nothing to wait for."""
 
     def of_connector(self, connector: str) -> list[tuple[SourcePartition, SourceOffset]]:
-        """Everything known of one connector."""
+        """Return everything known of one connector."""
         with self._lock:
             return self._cache.of_connector(connector)
 
@@ -268,13 +267,13 @@ class FileOffsetStore:
                     raise ConfigError(f"Line {number} of '{self._path}' ({FILENAME}) is damaged: {error}. It was left as it is.") from error
 
     def stop(self) -> None:
-        """The file is always complete; there is nothing to close."""
+        """Do nothing: the file is always complete."""
 
     def refresh(self, timeout: float) -> None:
-        """There is nobody else who writes."""
+        """Do nothing: no other process writes."""
 
     def of_connector(self, connector: str) -> list[tuple[SourcePartition, SourceOffset]]:
-        """Everything known of one connector."""
+        """Return everything known of one connector."""
         with self._lock:
             return self._cache.of_connector(connector)
 
@@ -297,13 +296,13 @@ class FileOffsetStore:
 
     def _save(self, cache: OffsetCache) -> None:
         lines = [_HEADER, *(key + b"\t" + value for key, value in cache.records())]
-        beside = self._path.with_name(self._path.name + ".new")
+        pending = self._path.with_name(self._path.name + ".new")
         try:
-            with open(beside, "wb") as file:
+            with open(pending, "wb") as file:
                 file.write(b"\n".join(lines) + b"\n")
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(beside, self._path)
+            os.replace(pending, self._path)
         except OSError as error:
             raise ConnectError(
                 f"Offsets could not be written to '{self._path}' ({FILENAME}): {error.strerror}. It holds those of the last write that "

@@ -45,13 +45,13 @@ class OffsetCache:
             self._values.setdefault(place[0], {})[key] = value
 
     def copy(self) -> OffsetCache:
-        """A cache with the same records that can be changed alone."""
+        """Return a cache with the same records that can be changed alone."""
         twin = OffsetCache()
         twin._values = {connector: dict(values) for connector, values in self._values.items()}
         return twin
 
     def of_connector(self, connector: str) -> list[tuple[SourcePartition, SourceOffset]]:
-        """Everything known of one connector."""
+        """Return everything known of one connector."""
         found = []
         for key, value in self._values.get(connector, {}).items():
             place = parse_offset_key(key)
@@ -60,7 +60,7 @@ class OffsetCache:
         return found
 
     def records(self) -> list[tuple[bytes, bytes]]:
-        """Everything known, as keys and values."""
+        """Return everything known, as keys and values."""
         return [pair for values in self._values.values() for pair in values.items()]
 
 
@@ -99,7 +99,7 @@ class KafkaOffsetStore:
         self._log.read_to_end(timeout)
 
     def of_connector(self, connector: str) -> list[tuple[SourcePartition, SourceOffset]]:
-        """Everything known of one connector, after the last `refresh`."""
+        """Return everything known of one connector, after the last `refresh`."""
         with self._lock:
             return self._cache.of_connector(connector)
 
@@ -173,7 +173,7 @@ class TaskOffsetWriter:
         self._producer.poll(0.0 if empty else timeout)
 
     def close(self, timeout: float) -> None:
-        """Wait up to `timeout` seconds for what is under way; the rest is given up and its `done` hears so."""
+        """Wait up to `timeout` seconds for what is under way; the rest is given up and its `done` is called with an error."""
         self.serve()
         self._producer.close(timeout)
 

@@ -1,9 +1,7 @@
 """The schema history on a Kafka topic (`KafkaSchemaHistory.java`): one partition, records without keys, read whole at a start.
 
-Records are JSON objects; what they mean is the connector's. A write returns when Kafka holds the record: the offset behind a statement may
-be stored only then.
-
-JSON over several lines as Jackson's `DefaultPrettyPrinter` writes it, the form of the schema history (`DocumentWriter.java`).
+Records are JSON objects over several lines, as Jackson's `DefaultPrettyPrinter` writes them (`DocumentWriter.java`); what they mean is the
+connector's. A write returns when Kafka holds the record: the offset after a statement may be stored only then.
 """
 
 from __future__ import annotations
@@ -31,14 +29,12 @@ _WORDS = {None: "null", True: "true", False: "false"}
 
 
 def pretty_json(value: Mapping[str, Any]) -> bytes:
-    """An object's text: two blanks a level of objects, elements of lists on one line. Raises TypeError: a value has no JSON form."""
+    """Return an object's text: two blanks a level of objects, elements of lists on one line. Raises TypeError: a value has no JSON form."""
     return _written(dict(value), "\n").encode()
 
 
 def _written(value: Any, line: str) -> str:
-    """Args:
-    line: the line break with the indentation of the object around.
-    """
+    """Write a value; `line` is the line break with the indentation of the object around."""
     if isinstance(value, str):
         return encode_basestring(value)
     if value is None or isinstance(value, bool):
@@ -88,7 +84,7 @@ class KafkaSchemaHistory:
         self._admin.close()
 
     def exists(self) -> bool:
-        """Whether there is a topic. Raises RetriableError."""
+        """Return whether there is a topic. Raises RetriableError."""
         return self.topic in self._admin.describe_topics([self.topic])
 
     def create(self) -> None:
@@ -97,7 +93,7 @@ class KafkaSchemaHistory:
             log.info("Created the topic '%s' for the schema history", self.topic)
 
     def is_empty(self) -> bool:
-        """Whether nothing was ever kept. Raises RetriableError."""
+        """Return whether nothing was ever kept. Raises RetriableError."""
         offsets = self._admin.log_offsets([self.topic])
         return all(begin == end for begin, end in offsets.values())
 
@@ -107,7 +103,7 @@ class KafkaSchemaHistory:
         return self._admin.describe_topics([self.topic])[self.topic], begin, self._admin.topic_settings(self.topic)
 
     def read(self) -> Iterator[Mapping[str, Any]]:
-        """Every record up to the end of now, in order; those that are no JSON objects are passed over with a warning.
+        """Return every record up to the current end, in order; those that are no JSON objects are skipped with a warning.
 
         Raises:
             RetriableError: the broker was silent for too long.
@@ -118,7 +114,7 @@ class KafkaSchemaHistory:
                 yield found
 
     def read_values(self) -> Iterator[tuple[int, bytes | None]]:
-        """Kafka offset and value of every record up to the end of now, in order. Raises RetriableError as `read`."""
+        """Return Kafka offset and value of every record up to the current end, in order. Raises RetriableError as `read`."""
         end = self._end()
         settings = librdkafka_config(self._properties, ClientKind.CONSUMER) | {
             "group.id": f"{self.topic}-schemahistory",

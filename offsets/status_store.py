@@ -1,19 +1,15 @@
 """States of connectors and tasks, and the topics they use, on the status topic (`KafkaStatusBackingStore.java`).
 
-What is read is the truth: a report shows up once it has come back from the topic, some milliseconds after it was put. Writes return at
-once; one that failed for a passing reason is sent again unless a newer report about the same thing was put meanwhile.
+The topic is the truth: a report shows up once it has come back from the topic, some milliseconds after it was put. Writes return at once;
+one that failed for a passing reason is sent again unless a newer report about the same thing was put meanwhile. Records have a field
+`version` since Kafka 4.2 (KIP-891), null when it isn't known; older records have none.
 
-Which of two workers that report RUNNING has the work is told by a number that each start of a worker raises, in a header that Kafka
-Connect passes over: the one that started later, wherever their records lie. A worker without the number (Java's) is always the later one.
-The lock guards the cache; the log's reader thread fills it.
+Two workers may report RUNNING for the same task. Which of them has the work is decided by a number that each start of a worker raises, in a
+header that Kafka Connect ignores: the one that started later, wherever their records are. A worker without the number (Java's) always
+counts as the later one.
 
-Records of the status topic (`KafkaStatusBackingStore.java`) and the rules on which report wins. Pure.
-
-`version` came with Kafka 4.2 (KIP-891) and is always written, null when it isn't known; older records have none.
-
-The status topic's records, folded: what is known of connectors, tasks and topics. Pure; not thread-safe.
-
-How every status store answers: from the reports that it has read, behind a lock that any thread may take.
+Records and the rules on which report wins are pure functions; `StatusCache` folds the records, not thread-safe; `StatusLookups` answers
+from it under a lock, for every status store. The log's reader thread fills the cache.
 """
 
 from __future__ import annotations
@@ -51,7 +47,7 @@ class ConnectorKey:
     connector: str
 
     def encode(self) -> bytes:
-        """The record's key."""
+        """Return the record's key."""
         return (CONNECTOR + self.connector).encode()
 
 
@@ -63,7 +59,7 @@ class TaskKey:
     task: int
 
     def encode(self) -> bytes:
-        """The record's key."""
+        """Return the record's key."""
         return f"{TASK}{self.connector}-{self.task}".encode()
 
 
@@ -75,7 +71,7 @@ class TopicKey:
     topic: str
 
     def encode(self) -> bytes:
-        """The record's key."""
+        """Return the record's key."""
         return f"{TOPIC}{self.topic}{TOPIC_SEPARATOR}{self.connector}".encode()
 
 
@@ -83,7 +79,7 @@ StatusKey = ConnectorKey | TaskKey
 
 
 def parse_key(key: bytes | None) -> ConnectorKey | TaskKey | TopicKey:
-    """What a record is about. Raises DataError."""
+    """Return what a record is about. Raises DataError."""
     try:
         name = (key or b"").decode()
     except UnicodeDecodeError:
@@ -103,7 +99,7 @@ def parse_key(key: bytes | None) -> ConnectorKey | TaskKey | TopicKey:
 
 
 def encode_status(status: Status) -> bytes | None:
-    """A status record's value; DESTROYED is a tombstone."""
+    """Return a status record's value; DESTROYED is a tombstone."""
     if status.state == "DESTROYED":
         return None
     fields: dict[str, object] = {
@@ -119,7 +115,7 @@ def encode_status(status: Status) -> bytes | None:
 
 
 def decode_status(value: bytes) -> Status:
-    """A status from a record's value. Raises DataError."""
+    """Return a status from a record's value. Raises DataError."""
     found = decode_json(value)
     if not isinstance(found, dict) or found.get("state") not in STATES:
         raise DataError("Failed to deserialize status: no known state")
@@ -143,19 +139,19 @@ def encode_topic(connector: str, task: int, topic: str, discovered_ms: int) -> b
 
 
 def check_topic(value: bytes) -> None:
-    """Raises DataError for a value that is no topic record."""
+    """Raise DataError for a value that is no topic record."""
     found = decode_json(value)
     if not isinstance(found, dict) or not isinstance(found.get("topic"), dict):
         raise DataError("Failed to deserialize topic status")
 
 
 def may_write_safely(known: Status | None, status: Status) -> bool:
-    """Whether a "safe" report (UNASSIGNED, FAILED) may go out, or gives way to a newer one of another worker."""
+    """Return whether a "safe" report (UNASSIGNED, FAILED) may go out, or gives way to a newer one of another worker."""
     return known is None or known.worker_id == status.worker_id or known.generation <= status.generation
 
 
 def is_stale(known: Status | None, status: Status) -> bool:
-    """Whether a read task report must be ignored: UNASSIGNED of a worker that lost the task to one that already runs it."""
+    """Return whether a read task report must be ignored: UNASSIGNED of a worker that lost the task to one that already runs it."""
     return status.state == "UNASSIGNED" and known is not None and known.state == "RUNNING" and known.generation >= status.generation
 
 
@@ -179,7 +175,7 @@ class StatusCache:
         self.topics: dict[str, dict[str, None]] = {}
 
     def known(self, key: StatusKey) -> Status | None:
-        """The report about a connector or task."""
+        """Return the report about a connector or task."""
         if isinstance(key, ConnectorKey):
             return self.connectors.get(key.connector)
         return self.tasks.get(key.connector, {}).get(key.task)
@@ -233,12 +229,12 @@ class StatusLookups:
             return list(self._cache.connectors)
 
     def connector(self, name: str) -> Status | None:
-        """A connector's last report."""
+        """Return a connector's last report."""
         with self._lock:
             return self._cache.connectors.get(name)
 
     def task(self, connector: str, task: int) -> Status | None:
-        """A task's last report."""
+        """Return a task's last report."""
         with self._lock:
             return self._cache.tasks.get(connector, {}).get(task)
 
@@ -307,11 +303,11 @@ class KafkaStatusStore(StatusLookups):
         self._log.read_to_end(timeout)
 
     def put_connector(self, name: str, status: Status, *, safe: bool = False) -> None:
-        """Report; `safe` gives way to a newer report of another worker."""
+        """Store a report; a `safe` one yields to a newer report of another worker."""
         self._put(ConnectorKey(name), status, safe)
 
     def put_task(self, connector: str, task: int, status: Status, *, safe: bool = False) -> None:
-        """Report; `safe` gives way to a newer report of another worker."""
+        """Store a report; a `safe` one yields to a newer report of another worker."""
         self._put(TaskKey(connector, task), status, safe)
 
     def delete_connector(self, name: str) -> None:
@@ -375,7 +371,7 @@ class KafkaStatusStore(StatusLookups):
             log.error("%s (offset %d of partition %d of the status topic)", error, record.offset, record.partition)
 
     def _look_for_others(self, key: bytes | None, value: bytes | None, start: float) -> None:
-        """RUNNING is what only a living worker says; one that has just been replaced may still say its last words."""
+        """Notice a newer worker. Only a living worker reports RUNNING; one that has just been replaced may still send its last reports."""
         try:
             if value is None or isinstance(parse_key(key), TopicKey):
                 return
@@ -390,7 +386,7 @@ class KafkaStatusStore(StatusLookups):
 
 
 def _start_of(headers: Sequence[tuple[str, bytes | None]]) -> int | None:
-    """The number of the start of the worker that wrote a record; None for another kind of worker."""
+    """Return the number of the start of the worker that wrote a record; None for another kind of worker."""
     for name, value in headers:
         if name == START_HEADER and value is not None and value.isdigit():
             return int(value)

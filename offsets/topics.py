@@ -45,7 +45,7 @@ class InternalTopic:
     single: bool = False
 
     def name(self, worker: Mapping[str, str]) -> str:
-        """The topic's name. Raises ConfigError when there is none."""
+        """Return the topic's name. Raises ConfigError when there is none."""
         found = worker.get(self.prefix + "topic", "").strip()
         if not found:
             raise ConfigError(self.missing)

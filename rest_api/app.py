@@ -25,7 +25,7 @@ from rest_api.waiting import WAITING_REQUESTS, Deadline
 
 
 def create_app(herder: Herder, config: RestConfig | None = None) -> FastAPI:
-    """Connect's REST API.
+    """Return the application with Connect's REST API.
 
     Args:
         herder: answers; its methods are called from a pool of threads and may block.
@@ -47,7 +47,8 @@ def create_app(herder: Herder, config: RestConfig | None = None) -> FastAPI:
 
 
 def create_admin_app(herder: Herder, config: RestConfig) -> FastAPI:
-    """What admin listeners serve: `/admin` and nothing else, without authentication and additional headers, as the reference does."""
+    """Return the application that admin listeners serve: `/admin` and nothing else, without authentication and additional headers, as the
+    reference does."""
     routers = [logger_routes(herder, config)]
     app = _application(config, routers, pages=False)
     app.add_middleware(JaxRs, routes=[route for owner in routers for route in owner.routes])
@@ -57,7 +58,7 @@ def create_admin_app(herder: Herder, config: RestConfig) -> FastAPI:
 
 
 def create_metrics_app(herder: Herder, config: RestConfig) -> FastAPI:
-    """What metrics listeners serve: `/metrics` and nothing else, without authentication."""
+    """Return the application that metrics listeners serve: `/metrics` and nothing else, without authentication."""
     routers = [metrics_routes(herder)]
     app = _application(config, routers, pages=False)
     app.add_middleware(JaxRs, routes=[route for owner in routers for route in owner.routes])

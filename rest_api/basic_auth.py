@@ -1,21 +1,20 @@
-"""Basic authentication, as Kafka's `BasicAuthSecurityRestExtension` with its `PropertyFileLoginModule` does it.
+"""Basic authentication, as Kafka's `BasicAuthSecurityRestExtension` with its `PropertyFileLoginModule` does it: where the users are, and
+what checks a login.
 
-The extension is switched on by its Java name in `rest.extension.classes`; which file holds the users is said by the entry `KafkaConnect`
-of a JAAS file, whose path is Java's system property `java.security.auth.login.config` (in `KAFKA_OPTS`, or an environment variable of that
-name). Without JAAS: `rest.basic.auth.file`. The file holds `user=password` lines and is read once, at the start; an empty one lets
-everybody in, as Kafka's does.
+The extension is switched on by its Java name in `rest.extension.classes`; the file of users is named by the entry `KafkaConnect` of a JAAS
+file, whose path is Java's system property `java.security.auth.login.config` (in `KAFKA_OPTS`, or an environment variable of that name).
+Without JAAS: `rest.basic.auth.file`. The file holds `user=password` lines and is read once, at the start; an empty one lets everybody in,
+as Kafka's does.
 
 As in the reference, requests of workers to each other are let through (their signature is checked instead), and what names no resource is
-refused before anybody is asked for a password.
+refused before a password is asked for.
 
-Checks logins: quickly for who has logged in before, seldom for who guesses.
+`Logins` answers quickly if you have logged in before, and seldom if you guess. A password may stand in the file as it is, or as what
+`connect-py password` makes of it (PBKDF2-HMAC-SHA256, a format of this project's own; Kafka's `PropertyFileLoginModule` knows plain text
+only). A hash takes a fifth of a second on purpose, so credentials that were right are remembered, as a keyed digest.
 
-A password may stand in the file as it is, or as what `connect-py password` makes of it (PBKDF2-HMAC-SHA256, a format of this project's own;
-Kafka's `PropertyFileLoginModule` knows plain text only). A hash takes a fifth of a second on purpose, so credentials that were right are
-remembered, as a keyed digest.
-
-After ten failures from one address its further logins get a 429, but for one every two seconds; who has logged in from anywhere since the
-worker's start is not held up. Clients behind one proxy have one address.
+After ten failures from one address its further logins get a 429, except one every two seconds; a client that has logged in from anywhere
+since the worker's start is not held up. Clients that share a proxy have one address.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ class BasicAuth:
 
 
 def is_internal(method: str, path: str) -> bool:
-    """Whether a request is one that only another worker sends."""
+    """Return whether a request is one that only another worker sends."""
     return any(method == verb and pattern.fullmatch(path) for verb, pattern in _INTERNAL)
 
 
@@ -83,7 +82,7 @@ def credentials(header: str | None) -> tuple[str, str]:
 
 
 def from_worker(properties: Mapping[str, str], environment: Mapping[str, str]) -> BasicAuth | None:
-    """The authentication that the worker's properties ask for, None when they ask for none.
+    """Return the authentication that the worker's properties ask for, None when they ask for none.
 
     Args:
         environment: the process's, in which Java's options may name a JAAS file.
@@ -118,7 +117,7 @@ def read_users(path: str) -> Mapping[str, str]:
 
 
 def jaas_users_file(environment: Mapping[str, str]) -> str:
-    """The users' file that the JAAS file names. Raises ConfigError."""
+    """Return the users' file that the JAAS file names. Raises ConfigError."""
     path = jaas_path(environment)
     if not path:
         raise ConfigError(
@@ -139,7 +138,7 @@ def jaas_users_file(environment: Mapping[str, str]) -> str:
 
 
 def jaas_path(environment: Mapping[str, str]) -> str:
-    """The JAAS file that Java's options or an environment variable name; empty when none does."""
+    """Return the JAAS file that Java's options or an environment variable name; empty when none does."""
     for variable in ("KAFKA_OPTS", "EXTRA_ARGS", "JAVA_TOOL_OPTIONS"):
         found = _OPTIONS.findall(environment.get(variable, ""))
         if found:
@@ -261,7 +260,7 @@ class Logins:
 
 
 def hashed(password: str) -> str:
-    """A password as it may stand in the file of users."""
+    """Return a password as it may stand in the file of users."""
     salt = secrets.token_bytes(16)
     return f"{_SCHEME}{_ROUNDS}${_text(salt)}${_text(_derived(password, salt, _ROUNDS))}"
 
@@ -276,7 +275,7 @@ def _derived(password: str, salt: bytes, rounds: int) -> bytes:
 
 
 def _parts(user: str, stored: str) -> tuple[int, bytes, bytes]:
-    """Rounds, salt and hash. Raises ConfigError, which does not repeat them."""
+    """Split a stored password into rounds, salt and hash. Raises ConfigError, which does not repeat them."""
     try:
         rounds, salt, digest = stored.removeprefix(_SCHEME).split("$")
         found = int(rounds), base64.b64decode(salt, validate=True), base64.b64decode(digest, validate=True)

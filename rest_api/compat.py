@@ -1,13 +1,12 @@
-"""What the reference's container and JAX-RS runtime decide before a resource is called.
+"""What the reference's container (Jetty) and JAX-RS runtime do around the resources, for the sake of parity alone.
 
-In this order: a head that is too long (414, 431), a path that cannot be read (400), an unknown path (404), a wrong method (405), a body
-that is no JSON (415), an answer that the client would not take (406), a client that may not call (401). OPTIONS is answered here, HEAD is
-served from GET. Paths go on in their encoded form, without a trailing slash and without matrix parameters, so that a connector's name may
-hold anything, a slash too; `params.py` decodes it.
+`JaxRs` decides before a resource is called, in this order: a head that is too long (414, 431), a path that cannot be read (400), an unknown
+path (404), a wrong method (405), a body that is no JSON (415), an answer that the client would not accept (406), a client that may not call
+(401). OPTIONS is answered here, HEAD is served from GET. Paths are passed on in their encoded form, without a trailing slash and without
+matrix parameters, so that a connector's name may hold anything, a slash too; `request.py` decodes it.
 
-Headers that the worker's owner wants on every answer: `response.http.headers.config`.
-
-It holds rules `[set|add|setDate|addDate] Name:value`, separated by commas; a rule that itself has a comma is put in double quotes
+`ResponseHeaders` adds the headers that the worker's owner wants on every answer (`response.http.headers.config`): rules
+`[set|add|setDate|addDate] Name:value`, separated by commas; a rule that itself has a comma is put in double quotes
 (`RestServerConfig.java`, Jetty's HeaderFilter). A date is the given number of milliseconds after the answer.
 """
 
@@ -35,11 +34,12 @@ from rest_api.models import container_error, error_response
 _METHODS = ("HEAD", "DELETE", "POST", "GET", "OPTIONS", "PUT", "PATCH")
 #: Paths that are this project's own and no JSON.
 _PAGES = ("/docs", "/metrics")
-#: The most that Jetty takes for a request's line and headers.
+#: The maximum size that Jetty accepts for a request's line and headers.
 _MAX_HEAD_BYTES = 8192
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _BAD_WEIGHT = re.compile(r";\s*q\s*=(?!\s*[01](\.\d*)?\s*($|[,;]))", re.IGNORECASE)
-#: A connector's name may hold a slash, a backslash and a percent sign, which Jetty lets nobody send: what has been created can be stopped.
+#: A connector's name may hold a slash, a backslash and a percent sign, which Jetty accepts from no client: what has been created can be
+#: stopped.
 _CONNECTOR_NAME = re.compile(r"(?<=^/connectors/)[^/;]+")
 _OF_NAMES = re.compile(r"%2f|%5c|%25", re.IGNORECASE)
 #: What Jetty refuses as ambiguous or suspicious.
@@ -77,7 +77,7 @@ class JaxRs:
         await (answer or self._app)(scope, receive, send)
 
     async def _decide(self, scope: Scope) -> Response | None:
-        """An answer, or None when the application shall give it; `scope` then has the path to match."""
+        """Return an answer, or None when the application must answer; `scope` then has the path to match."""
         raw: bytes = scope.get("raw_path") or scope["path"].encode()
         if _two_lengths(scope):
             text = "The request has both Transfer-Encoding and Content-Length, which proxies read in different ways."
@@ -133,7 +133,7 @@ class JaxRs:
 
 
 def _two_lengths(scope: Scope) -> bool:
-    """RFC 9112, 6.3: an attempt at request smuggling, or a mistake."""
+    """Return whether a request gives two lengths (RFC 9112, section 6.3): an attempt at request smuggling, or a mistake."""
     names = {name for name, _ in scope["headers"]}
     return b"transfer-encoding" in names and b"content-length" in names
 
@@ -161,7 +161,7 @@ def _problem(path: str) -> str | None:
 
 
 def _refusal(path: str, headers: Headers) -> Response | None:
-    """What the client sends or wants is not what the resource has."""
+    """Return the refusal of what the client sends or wants, when the resource does not have it."""
     content_type = headers.get("content-type")
     kind = "" if content_type is None else content_type.partition(";")[0].strip().lower()
     if content_type is not None and not re.fullmatch(r"[^\s/]+/[^\s/]+", kind):
@@ -175,12 +175,12 @@ def _refusal(path: str, headers: Headers) -> Response | None:
 
 
 def _is_accept(value: str) -> bool:
-    """Whether an Accept header is blank, or holds something between its commas and only weights that are numbers."""
+    """Return whether an Accept header is blank, or holds something between its commas and only weights that are numbers."""
     return (not value.strip() or bool(value.strip(" ,"))) and not _BAD_WEIGHT.search(value)
 
 
 def accepts_json(values: list[str]) -> bool:
-    """Whether an Accept header allows application/json. No header, or an empty one, allows all."""
+    """Return whether an Accept header allows application/json. No header, or an empty one, allows all."""
     ranges = [part.partition(";")[0].strip().lower() for value in values for part in value.split(",")]
     ranges = [each for each in ranges if each]
     return not ranges or any(each in ("*/*", "*", "application/*", "application/json") for each in ranges)
@@ -214,7 +214,7 @@ class HeaderRule:
 
 
 def parse_rules(text: str) -> tuple[HeaderRule, ...]:
-    """The rules of `response.http.headers.config`.
+    """Return the rules of `response.http.headers.config`.
 
     Raises:
         ConfigError: one has another form.

@@ -34,7 +34,7 @@ class RestConfig:
         metrics_listeners: where `/metrics` is served (`metrics.listeners`): None means with the rest, none at all means nowhere.
         auth: who may call the main listeners; None means everybody.
         max_body_bytes: a longer request gets 413.
-        request_seconds: after which a request gets a 500, whatever it waits for.
+        request_seconds: after which a request gets a 500, regardless of what it waits for.
         loggers: what ``/admin/loggers`` shows and changes.
         header_rules: headers of every answer of the main listeners (`response.http.headers.config`).
         cors_origins: pages of these origins may call (`access.control.allow.origin`); ``*`` means all.
@@ -56,7 +56,7 @@ class RestConfig:
 
     @classmethod
     def from_worker(cls, properties: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> RestConfig:
-        """The settings in a worker's properties.
+        """Return the settings in a worker's properties.
 
         Raises:
             ConfigError: one is not known, or a file that it names cannot be read.

@@ -32,7 +32,7 @@ def with_prefix_all_or_nothing(properties: Mapping[str, str], prefix: str) -> di
 
 
 def server_context(properties: Mapping[str, str], prefix: str = "listeners.https.") -> ssl.SSLContext:
-    """The context of https listeners.
+    """Return the context of https listeners.
 
     Args:
         properties: the worker's.
@@ -76,7 +76,7 @@ def _set_ciphers(context: ssl.SSLContext, text: str) -> None:
 
 
 def openssl_cipher(name: str) -> str:
-    """OpenSSL's name of a cipher suite of TLS 1.2, given Java's; another name is left alone."""
+    """Return OpenSSL's name of a cipher suite of TLS 1.2, given Java's; another name is left alone."""
     found = re.fullmatch(r"TLS_(\w+)_WITH_(\w+)", name)
     if not found:
         return name
@@ -112,12 +112,12 @@ def _load_key(context: ssl.SSLContext, given: Mapping[str, str], prefix: str) ->
 
 
 def _no_password() -> bytes:
-    """For OpenSSL, which would ask at the terminal otherwise. An empty password is refused as a wrong one is."""
+    """Return an empty password, because OpenSSL would ask at the terminal otherwise. It is refused as a wrong one is."""
     return b""
 
 
 def _key_of_store(location: str, store_password: str | None, key_password: str | None) -> tuple[bytes, str | None]:
-    """PEM of a store's private key and chain, and the password of that key."""
+    """Return PEM of a store's private key and chain, and the password of that key."""
     content = _read(location, "ssl.keystore.location")
     if _is_pem(content):
         return content, key_password
@@ -245,7 +245,7 @@ def _split(text: str) -> tuple[str, str, int]:
 
 
 def bind(listener: Listener) -> tuple[socket.socket, str]:
-    """An open socket, and its address with its real port.
+    """Return an open socket, and its address with its real port.
 
     Raises:
         ConfigError: the port is in use or not allowed.

@@ -48,7 +48,7 @@ class AccessLog:
         except Exception:
             _log.exception("request %s (%s %s) failed by a defect of the worker", request_id, scope["method"], _target(scope))
             if status:
-                raise  # the answer has begun; only closing the connection tells the client
+                raise  # the answer has begun; only a closed connection shows the client the failure
             text = f"The worker failed to handle this request by a defect of its own; its log has the details under {request_id}."
             await error_response(500, text)(scope, receive, tagged)
         finally:
@@ -116,12 +116,12 @@ def origin_patterns(origins: Sequence[str]) -> list[re.Pattern[str]]:
 
 
 def allowed_origin(origin: str, patterns: Sequence[re.Pattern[str]]) -> bool:
-    """Whether pages of this origin may call."""
+    """Return whether pages of this origin may call."""
     return bool(origin) and any(pattern.fullmatch(origin) for pattern in patterns)
 
 
 def is_preflight(method: str, headers: Headers) -> bool:
-    """Whether a browser asks if it may ask."""
+    """Return whether a request is a browser's preflight."""
     return method == "OPTIONS" and "access-control-request-method" in headers
 
 
@@ -168,6 +168,6 @@ def _authority(origin: str) -> str:
 
 
 def _name(host: str) -> str:
-    """A host without its port; an IPv6 address keeps its brackets."""
+    """Return a host without its port; an IPv6 address keeps its brackets."""
     name, colon, port = host.rpartition(":")
     return name if colon and port.isdigit() else host

@@ -32,18 +32,18 @@ def json_response(content: Any, status: int = 200, headers: Mapping[str, str] | 
 
 
 def connector_info(info: ConnectorInfo) -> Json:
-    """ConnectorInfo.java."""
+    """Return the JSON of ConnectorInfo.java."""
     tasks = [{"connector": info.name, "task": task} for task in info.tasks]
     return {"name": info.name, "config": dict(info.config), "tasks": tasks, "type": info.type}
 
 
 def task_info(connector: str, info: TaskInfo) -> Json:
-    """TaskInfo.java."""
+    """Return the JSON of TaskInfo.java."""
     return {"id": {"connector": connector, "task": info.task}, "config": dict(info.config)}
 
 
 def state(status: Status) -> Json:
-    """ConnectorStateInfo.AbstractState: the version may be null, the trace is left out when there is none."""
+    """Return the JSON of ConnectorStateInfo.AbstractState: the version may be null, the trace is left out when there is none."""
     result: Json = {"state": status.state, "worker_id": status.worker_id, "version": status.version}
     if status.trace:
         result["trace"] = status.trace
@@ -53,12 +53,12 @@ def state(status: Status) -> Json:
 
 
 def task_state(task: int, status: Status) -> Json:
-    """ConnectorStateInfo.TaskState."""
+    """Return the JSON of ConnectorStateInfo.TaskState."""
     return {"id": task, **state(status)}
 
 
 def connector_status(status: ConnectorStatus) -> Json:
-    """ConnectorStateInfo.java; tasks by number."""
+    """Return the JSON of ConnectorStateInfo.java; tasks by number."""
     tasks = [
         task_state(task, one) | ({"snapshot": status.snapshots[task]} if task in status.snapshots else {})
         for task, one in sorted(status.tasks.items())
@@ -67,12 +67,12 @@ def connector_status(status: ConnectorStatus) -> Json:
 
 
 def offsets(entries: Sequence[OffsetEntry]) -> Json:
-    """ConnectorOffsets.java."""
+    """Return the JSON of ConnectorOffsets.java."""
     return {"offsets": [{"partition": partition, "offset": offset} for partition, offset in entries]}
 
 
 def plugin_info(info: PluginInfo) -> Json:
-    """PluginInfo.java: a plugin without a version shows none."""
+    """Return the JSON of PluginInfo.java: a plugin without a version shows none."""
     result: Json = {"class": info.class_name, "type": info.type}
     if info.version is not None:
         result["version"] = info.version
@@ -80,7 +80,7 @@ def plugin_info(info: PluginInfo) -> Json:
 
 
 def config_key(key: ConfigKey) -> Json:
-    """ConfigKeyInfo.java."""
+    """Return the JSON of ConfigKeyInfo.java."""
     return {
         "name": key.name,
         "type": key.type.value,
@@ -97,7 +97,7 @@ def config_key(key: ConfigKey) -> Json:
 
 
 def config_value(key: ConfigKey | None, value: ConfigValue) -> Json:
-    """ConfigValueInfo.java."""
+    """Return the JSON of ConfigValueInfo.java."""
     type_ = key.type if key is not None else ConfigType.STRING
     return {
         "name": value.name,
@@ -109,13 +109,13 @@ def config_value(key: ConfigKey | None, value: ConfigValue) -> Json:
 
 
 def config_infos(infos: ConfigInfos) -> Json:
-    """ConfigInfos.java."""
+    """Return the JSON of ConfigInfos.java."""
     pairs = [{"definition": config_key(k) if k is not None else None, "value": config_value(k, v)} for k, v in infos.configs]
     return {"name": infos.name, "error_count": infos.error_count, "groups": list(infos.groups), "configs": pairs}
 
 
 def logger_level(level: LoggerLevel) -> Json:
-    """LoggerLevel.java."""
+    """Return the JSON of LoggerLevel.java."""
     return {"level": level.level, "last_modified": level.last_modified}
 
 
@@ -124,18 +124,19 @@ ENDING = "The worker is shutting down. What was asked for may have been done or 
 
 
 def error_response(status: int, message: str) -> Response:
-    """The answer of a resource that refuses."""
+    """Return the answer of a resource that refuses."""
     return json_response({"error_code": status, "message": message}, status)
 
 
 def container_error(status: int, message: str | None = None) -> Response:
-    """The answer of the container before any resource: no content type, and `HTTP 404 Not Found` where nothing better is known."""
+    """Return the answer of the container before any resource: no content type, and `HTTP 404 Not Found` where nothing better is known."""
     text = message or f"HTTP {status} {http.HTTPStatus(status).phrase}"
     return Response(orjson.dumps({"error_code": status, "message": text}), status)
 
 
 def on_connect_error(request: Request, error: Exception) -> Response:
-    """An error that this project raised on purpose: RestError knows its status, an invalid configuration is 400, the rest 500."""
+    """Return the answer to an error that this project raised on purpose: RestError knows its status, an invalid configuration is 400, the
+    rest 500."""
     status = error.status if isinstance(error, RestError) else 400 if isinstance(error, ConfigError) else 500
     return error_response(status, bounded(scrub(str(error))))
 

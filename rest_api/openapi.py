@@ -238,7 +238,8 @@ LEVEL_BODY = _body(_ref("SetLevel"), {"level": "DEBUG"})
 
 @dataclass(frozen=True)
 class _Operation:
-    """What an operation answers: successes by status (None is an answer without a body), and statuses of refusals besides the common."""
+    """What an operation answers: successes by status (None is an answer without a body), and statuses of refusals in addition to the
+    common ones."""
 
     successes: dict[int, Shape | None]
     refusals: Sequence[int] = ()
@@ -305,7 +306,7 @@ _OPERATIONS: dict[tuple[str, str], _Operation] = {
 
 
 def describe(app: FastAPI, *, with_passwords: bool) -> Shape:
-    """The description of an application's routes.
+    """Return the description of an application's routes.
 
     Args:
         with_passwords: whether the worker asks for basic authentication.
@@ -367,5 +368,5 @@ def _page() -> str:
 
 
 def docs_page() -> Response:
-    """The page, with a policy that keeps it from loading or calling anything but this worker."""
+    """Return the page, with a policy that keeps it from loading or calling anything but this worker."""
     return HTMLResponse(_page(), headers={"content-security-policy": _POLICY})

@@ -29,7 +29,7 @@ async def _read(request: Request) -> bytes:
 
 
 async def read_body(request: Request, limit: int) -> bytes:
-    """The body, of at most `limit` bytes. Raises RestError."""
+    """Read the body, of at most `limit` bytes. Raises RestError."""
     body = bytearray()
     chunks = request.stream().__aiter__()
     try:
@@ -58,7 +58,7 @@ def _no_constant(text: str) -> Any:
 
 
 def _parse(body: bytes, *, numbers_as_text: bool) -> Any:
-    """Raises BadRequestError. Numbers as text keep their digits: `1.50` stays "1.50", as the reference's String maps do."""
+    """Parse JSON. Raises BadRequestError. Numbers as text keep their digits: `1.50` stays "1.50", as the reference's String maps do."""
     if not body.strip():
         raise BadRequestError("The request has no body; JSON is needed.")
     try:
@@ -82,7 +82,7 @@ def _parse(body: bytes, *, numbers_as_text: bool) -> Any:
 
 
 def _depth(value: Any) -> int:
-    """How many arrays and objects lie in one another, counted no further than the limit."""
+    """Return how many arrays and objects lie in one another, counted no further than the limit."""
     level: list[Any] = [value]
     depth = 0
     while level and depth <= _MAX_DEPTH:
@@ -113,7 +113,7 @@ def parse(body: bytes) -> Any:
 
 
 def parse_object(body: bytes, known: tuple[str, ...], *, numbers_as_text: bool = True) -> Mapping[str, Any]:
-    """A JSON object with no other fields than the known ones. Raises BadRequestError."""
+    """Parse a JSON object with no other fields than the known ones. Raises BadRequestError."""
     parsed = _parse(body, numbers_as_text=numbers_as_text)
     if not isinstance(parsed, dict):
         raise BadRequestError(f"The request's body must be a JSON object; it is {_described(parsed)}.")
@@ -124,7 +124,7 @@ def parse_object(body: bytes, known: tuple[str, ...], *, numbers_as_text: bool =
 
 
 def config_map(value: Any, what: str) -> dict[str, str | None]:
-    """A flat configuration: texts and nulls; numbers and booleans become their text. Raises BadRequestError."""
+    """Check a flat configuration: texts and nulls; numbers and booleans become their text. Raises BadRequestError."""
     if not isinstance(value, dict):
         raise BadRequestError(f"{what} must be a JSON object of property names and values; it is {_described(value)}.")
     return {name: _config_value(name, item, what) for name, item in value.items()}
@@ -139,7 +139,7 @@ def _config_value(name: str, value: Any, what: str) -> str | None:
 
 
 def parse_config(body: bytes) -> dict[str, str | None]:
-    """A body that is a configuration. Raises BadRequestError."""
+    """Parse a body that is a configuration. Raises BadRequestError."""
     return config_map(_parse(body, numbers_as_text=True), "The request's body")
 
 
@@ -178,15 +178,15 @@ Flag = Annotated[str, Query(description="`true` or anything else for false")]
 
 
 def is_true(text: str) -> bool:
-    """`Boolean.valueOf`."""
+    """Return what Java's `Boolean.valueOf` does."""
     return text.lower() == "true"
 
 
 def first(request: Request, name: str, default: str) -> str:
-    """The first value of a query parameter: JAX-RS takes it when a parameter comes twice, FastAPI the last one."""
+    """Return the first value of a query parameter: JAX-RS takes it when a parameter comes twice, FastAPI the last one."""
     return next(iter(request.query_params.getlist(name)), default)
 
 
 def java_trim(text: str) -> str:
-    """`String.trim`: takes away control characters and blanks, and no other white space."""
+    """Strip as Java's `String.trim`, which removes control characters and blanks, and no other white space."""
     return text.strip(_TRIMMED)

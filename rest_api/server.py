@@ -4,12 +4,11 @@ The sockets are bound by `bind` in the caller's thread, so that a port in use is
 The server's thread owns the event loop, in which one uvicorn server runs for each kind of listener: plain or TLS, main or admin. `stop`
 only asks them to end.
 
-HTTP/1.1 as uvicorn speaks it, with an end to patience: a client that opens a connection and does not complete a request's head within
-`HEAD_SECONDS` is cut off (Jetty's idle timeout). uvicorn itself waits for ever, so that a few thousand silent clients would use up the
-worker's file descriptors. A body that does not come is `body.py`'s matter, since its sender can still be answered.
-
-And with less patience for heads: h11 takes lines that end with a bare LF and lines that continue the one before (obsolete folding), which a
-proxy in front of the worker may read in another way. Both are a 400 here, as Jetty's compliance RFC7230 has it for folding.
+`HttpProtocol` is HTTP/1.1 as uvicorn speaks it, with two limits. A client that opens a connection and does not complete a request's head
+within `HEAD_SECONDS` is cut off (Jetty's idle timeout); uvicorn itself waits for ever, so that a few thousand silent clients would use up
+the worker's file descriptors. A body that does not come is `request.py`'s matter, since its sender can still be answered. And h11 accepts
+lines that end with a bare LF and lines that continue the one before (obsolete folding), which a proxy in front of the worker may read in
+another way: both are a 400 here, as Jetty's compliance RFC7230 has it for folding.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class _StrictBuffer(ReceiveBuffer):
     """What h11 reads heads from (a private class of h11's; pyproject.toml has the bound, and a test looks for its method)."""
 
     def maybe_extract_lines(self) -> list[bytearray] | None:
-        """The lines of a head, once it is complete. Raises RemoteProtocolError."""
+        """Return the lines of a head, once it is complete. Raises RemoteProtocolError."""
         before = bytes(self)
         lines = super().maybe_extract_lines()
         if lines is not None and _LOOSE.search(before, 0, len(before) - len(self)):
@@ -55,18 +54,18 @@ class _StrictBuffer(ReceiveBuffer):
 
 
 class HttpProtocol(H11Protocol):
-    """See the module."""
+    """HTTP/1.1 with a limit on the time and the form of a request's head."""
 
     _patience: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as H11Protocol has it
-        """A client is there; the clock runs."""
+        """Start the clock: a client is there."""
         super().connection_made(transport)
         self.conn._receive_buffer = _StrictBuffer()
         self._wait()
 
     def data_received(self, data: bytes) -> None:
-        """The clock stops when a request's head is complete."""
+        """Stop the clock when a request's head is complete."""
         super().data_received(data)
         if self.conn.their_state is h11.IDLE:
             self._wait()
@@ -74,7 +73,7 @@ class HttpProtocol(H11Protocol):
             self._stop_waiting()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nobody is waited for any more."""
+        """Stop the clock: the connection is closed."""
         self._stop_waiting()
         super().connection_lost(exc)
 
@@ -97,7 +96,7 @@ class HttpProtocol(H11Protocol):
 KEEP_ALIVE_SECONDS = 30
 #: RestServer.GRACEFUL_SHUTDOWN_TIMEOUT_MS.
 STOP_SECONDS = 60.0
-#: The most that a request's line and headers may take before the connection is closed; `jaxrs.py` refuses far less with an answer.
+#: The maximum size of a request's line and headers before the connection is closed; `compat.py` refuses far less with an answer.
 _MAX_HEAD_BYTES = 64 * 1024
 
 
@@ -241,7 +240,7 @@ def _config(app: ASGIApp, tls: ssl.SSLContext | None) -> uvicorn.Config:
 
 
 def serve(app: ASGIApp, listeners: Sequence[str]) -> Server:
-    """A started server on plain listeners. Raises as `Server.start`."""
+    """Return a started server on plain listeners. Raises as `Server.start`."""
     server = Server(parse_listeners(listeners))
     server.start(app)
     return server

@@ -54,7 +54,7 @@ class Gate:
         await (await self._answer())(scope, receive, send)
 
     async def _answer(self) -> ASGIApp:
-        """The application, as soon as it is there."""
+        """Return the application, as soon as it is there."""
         deadline = time.monotonic() + self._seconds
         try:
             while self._app is None and time.monotonic() < deadline:
@@ -69,7 +69,7 @@ class Gate:
 
 
 async def _live(receive: Receive, send: Send) -> None:
-    """The event loop's life: room for waiting requests, and nothing to clean up."""
+    """Serve the event loop's life: room for waiting requests, and nothing to clean up."""
     while True:
         message = await receive()
         if message["type"] == "lifespan.startup":
@@ -128,7 +128,7 @@ class Deadline:
     def _forget(self, task: asyncio.Task[None]) -> None:
         self._late.discard(task)
         if not task.cancelled():
-            task.exception()  # nobody waits for it any more
+            task.exception()  # no request waits for it any more
 
 
 T = TypeVar("T")
@@ -141,7 +141,7 @@ _PROBES = 4
 
 
 class ThreadLimit:
-    """Some threads; made and used within an event loop.
+    """A limit of threads; made and used within an event loop.
 
     Args:
         threads: at the same time.
@@ -156,10 +156,10 @@ class ThreadLimit:
 
 
 def validation_threads() -> ThreadLimit:
-    """For what checks a configuration."""
+    """Return the threads for what checks a configuration."""
     return ThreadLimit(CHECKS)
 
 
 def probe_threads() -> ThreadLimit:
-    """For what must answer however busy the worker is."""
+    """Return the threads for what must answer regardless of how busy the worker is."""
     return ThreadLimit(_PROBES)

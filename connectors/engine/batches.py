@@ -30,7 +30,7 @@ class PendingRows:
         self.from_services += len(rows)
 
     def take(self) -> list[EncodedRow]:
-        """The rows for a batch."""
+        """Return the rows for a batch, and start a new list."""
         rows, self.rows, self.from_services = self.rows, [], 0
         return rows
 

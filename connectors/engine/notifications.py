@@ -244,8 +244,8 @@ class Notifier:
 def open_notification_channels(
     config: ParsedConfig, context: SourceTaskContext, emit: Callable[[EncodedRow], None]
 ) -> list[NotificationChannel]:
-    """The channels of `notification.enabled.channels`. The worker's REST API (`rest`) is one when the list names it, and when there is no
-    list.
+    """Return the channels of `notification.enabled.channels`. The worker's REST API (`rest`) is one when the list names it, and when there
+    is no list.
 
     Args:
         emit: takes the records of the channel `sink`.

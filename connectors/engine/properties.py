@@ -121,7 +121,7 @@ def prop(
     *checks: Check,
     values: Sequence[str] = (),
 ) -> Property:
-    """A property; the check of its type comes first, one against `values` follows."""
+    """Return a property; the check of its type comes first, one against `values` follows."""
     found: list[Check] = []
     if type_ in _TYPE_CHECKS:
         found.append(_TYPE_CHECKS[type_])
@@ -145,12 +145,12 @@ def arrange(properties: Iterable[Property], layout: Mapping[str, Sequence[str]],
 
 
 def definition(properties: Mapping[str, Property]) -> ConfigDef:
-    """The keys alone, for REST answers."""
+    """Return the keys alone, for REST answers."""
     return ConfigDef(p.key for p in properties.values())
 
 
 def validate(properties: Mapping[str, Property], config: Config) -> list[ConfigValue]:
-    """Every key's value and problems. Does not raise."""
+    """Return every key's value and problems. Does not raise."""
     found = []
     for name, known in properties.items():
         text = config.get(name)
@@ -179,22 +179,22 @@ def _is_integer(text: str | None, limit: int) -> bool:
 
 
 def is_int(text: str | None, _: Config) -> str | None:
-    """A 32-bit number, when given."""
+    """Require a 32-bit number, when given."""
     return None if text is None or _is_integer(text, 2**31) else "An integer is expected"
 
 
 def is_long(text: str | None, _: Config) -> str | None:
-    """A 64-bit number, when given."""
+    """Require a 64-bit number, when given."""
     return None if text is None or _is_integer(text, 2**63) else "A long value is expected"
 
 
 def is_boolean(text: str | None, _: Config) -> str | None:
-    """true or false, when given."""
+    """Require true or false, when given."""
     return None if text is None or text.strip().lower() in ("true", "false") else "Either 'true' or 'false' is expected"
 
 
 def is_class_name(text: str | None, _: Config) -> str | None:
-    """A name that a Java class may have, when given."""
+    """Require a name that a Java class may have, when given."""
     if text is None or (_CLASS_NAME.fullmatch(text) and not _JAVA_WORDS.intersection(text.split("."))):
         return None
     return "A Java class name is expected"
@@ -209,42 +209,42 @@ _TYPE_CHECKS: dict[ConfigType, Check] = {
 
 
 def positive_int(text: str | None, _: Config) -> str | None:
-    """More than zero."""
+    """Require more than zero."""
     return None if text is None or (_is_integer(text, 2**31) and int(text) > 0) else "A positive, non-zero integer value is expected"
 
 
 def non_negative_int(text: str | None, _: Config) -> str | None:
-    """Zero or more."""
+    """Require zero or more."""
     return None if text is None or (_is_integer(text, 2**31) and int(text) >= 0) else "An non-negative integer is expected"
 
 
 def positive_long(text: str | None, _: Config) -> str | None:
-    """More than zero."""
+    """Require more than zero."""
     return None if text is None or (_is_integer(text, 2**63) and int(text) > 0) else "A positive, non-zero long value is expected"
 
 
 def non_negative_long(text: str | None, _: Config) -> str | None:
-    """Zero or more."""
+    """Require zero or more."""
     return None if text is None or (_is_integer(text, 2**63) and int(text) >= 0) else "A non-negative long value is expected"
 
 
 def required(text: str | None, _: Config) -> str | None:
-    """Not blank."""
+    """Require a text that is not blank."""
     return "A value is required" if text is None or not text.strip() else None
 
 
 def is_name(text: str | None, _: Config) -> str | None:
-    """A part of a topic's name, or a host name."""
+    """Require a part of a topic's name, or a host name."""
     return None if not text or not text.strip() or NAME.fullmatch(text.strip()) else f"{text} {BAD_NAME}"
 
 
 def is_not_blank_name(text: str | None, config: Config) -> str | None:
-    """As `is_name`; a blank one is no name either, in addition to being missing."""
+    """Require what `is_name` does; a blank one is no name either, in addition to being missing."""
     return f"{text} {BAD_NAME}" if text is not None and not text.strip() else is_name(text, config)
 
 
 def one_of(values: Sequence[str]) -> Check:
-    """One of the values in any case."""
+    """Return a check that requires one of the values, in any case."""
 
     def check(text: str | None, _: Config) -> str | None:
         return None if text is None or text.strip().lower() in values else f"Value must be one of {', '.join(values)}"
@@ -253,7 +253,7 @@ def one_of(values: Sequence[str]) -> Check:
 
 
 def regexes(text: str | None, _: Config) -> str | None:
-    """A comma-separated list of Java regexes."""
+    """Require a comma-separated list of Java regexes."""
     try:
         parse_regexes(text)
     except ConfigError as error:
@@ -271,22 +271,22 @@ def not_beside(include: str) -> Check:
 
 
 def more_than_zero(text: str | None, _: Config) -> str | None:
-    """Stricter than Debezium, which would take a pause of no time; what is no number is for another check to say."""
+    """Refuse 0. Debezium would accept a pause of no time; another check refuses what is no number."""
     return "A positive, non-zero long value is expected" if text and _is_integer(text, 2**63) and int(text) <= 0 else None
 
 
 def not_zero(text: str | None, _: Config) -> str | None:
-    """Stricter than Debezium, whose chunks of no rows never end."""
+    """Require more than zero. Debezium does not, and its chunks of no rows never end."""
     return "A positive, non-zero integer value is expected" if text and _is_integer(text, 2**31) and int(text) == 0 else None
 
 
 def positive_queue(text: str | None, _: Config) -> str | None:
-    """max.queue.size by itself."""
+    """Check max.queue.size by itself."""
     return "A positive queue size is required" if text and _is_integer(text, 2**31) and int(text) <= 0 else None
 
 
 def queue_over_batch(text: str | None, config: Config) -> str | None:
-    """max.queue.size against max.batch.size."""
+    """Check max.queue.size against max.batch.size."""
     batch = config.get("max.batch.size")
     batch = DEFAULT_BATCH_SIZE if batch is None else batch
     is_smaller = text and _is_integer(text, 2**31) and _is_integer(batch, 2**31) and int(text) <= int(batch)
@@ -294,14 +294,14 @@ def queue_over_batch(text: str | None, config: Config) -> str | None:
 
 
 def pairs(text: str | None, _: Config) -> str | None:
-    """``name=value`` pairs with commas, when given."""
+    """Require ``name=value`` pairs with commas, when given."""
     if not text or all("=" in pair for pair in text.rstrip(",").split(",") if text.strip(",")):
         return None
     return "A equivalent-separated map of valid key/value pairs is expected, for example: k1=v1,k2=v2"
 
 
 def operations(text: str | None, _: Config) -> str | None:
-    """skipped.operations."""
+    """Check skipped.operations."""
     parts = [part.strip().lower() for part in (text or "").split(",") if part.strip()]
     if text is not None and not text.strip():
         return "Invalid operation"
@@ -313,7 +313,7 @@ def operations(text: str | None, _: Config) -> str | None:
 
 
 def key_columns(text: str | None, _: Config) -> tuple[str, ...]:
-    """message.key.columns: every entry that is malformed, and a list of none."""
+    """Check message.key.columns: every entry that is malformed, and a list of none."""
     if text is None:
         return ()
     problems = [] if text else ["Must not be empty"]
@@ -326,7 +326,7 @@ def key_columns(text: str | None, _: Config) -> tuple[str, ...]:
 
 
 def sink_topic(text: str | None, config: Config) -> str | None:
-    """notification.sink.topic.name."""
+    """Check notification.sink.topic.name."""
     channels = [part.strip().lower() for part in (config.get("notification.enabled.channels") or "").split(",")]
     if "sink" not in channels or (text and text.strip()):
         return None
@@ -334,14 +334,14 @@ def sink_topic(text: str | None, config: Config) -> str | None:
 
 
 def one_collection(text: str | None, _: Config) -> str | None:
-    """signal.data.collection of a connector with one task."""
+    """Check signal.data.collection of a connector with one task."""
     if len([part for part in (text or "").split(",") if part.strip()]) > 1:
         return "For single task connector only one signal data collection is permitted."
     return None
 
 
 def new_tables(text: str | None, config: Config) -> str | None:
-    """snapshot.new.tables: what is read incrementally needs a way to write or see watermarks."""
+    """Check snapshot.new.tables: what is read incrementally needs a way to write or see watermarks."""
     if (text or "").strip().lower() != "incremental" or (config.get("signal.data.collection") or "").strip():
         return None
     if (config.get("read.only") or "").strip().lower() == "true":
@@ -350,7 +350,7 @@ def new_tables(text: str | None, config: Config) -> str | None:
 
 
 def needed_when(other: str, value: str) -> Check:
-    """A name that must be given when another property has a value."""
+    """Return a check that requires a name when another property has a value."""
 
     def check(text: str | None, config: Config) -> str | None:
         if (config.get(other) or "").strip().lower() != value or (text and text.strip()):

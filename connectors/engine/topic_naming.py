@@ -1,9 +1,7 @@
-"""Names of topics and of schemas (`io.debezium.schema.AbstractTopicNamingStrategy`, `SchemaTopicNamingStrategy`,
-`AbstractRegexTopicNamingStrategy`).
+"""Names of topics and of schemas (`io.debezium.schema.AbstractTopicNamingStrategy`, `SchemaTopicNamingStrategy`), and topics named by a
+regular expression, with the field of keys that goes with them (`AbstractRegexTopicNamingStrategy`).
 
-Pure. A connector gives its own two parts, schema and table for PostgreSQL, database and table for the others.
-
-Topics named by a regular expression, and the field of keys that goes with it (`AbstractRegexTopicNamingStrategy`). Pure.
+Pure. A connector passes its own two parts: schema and table for PostgreSQL, database and table for the others.
 """
 
 from __future__ import annotations

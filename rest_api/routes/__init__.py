@@ -15,7 +15,7 @@ from rest_api.waiting import validation_threads
 
 
 def all_routes(herder: Herder, config: RestConfig) -> list[APIRouter]:
-    """Every resource that the settings allow."""
+    """Return every resource that the settings allow."""
     room = validation_threads()
     found = [routes(herder) for routes in (root_routes, task_routes, topic_routes, offset_routes, signal_routes, internal_routes)]
     found += [connector_routes(herder, room), plugin_routes(herder, room)]

@@ -28,7 +28,7 @@ _MAX_NAME = 4096
 
 
 def connector_routes(herder: Herder, checks: ThreadLimit) -> APIRouter:
-    """`/connectors` and what lies right below one. `checks` are the threads for what validates a configuration."""
+    """Return the routes of `/connectors` and what lies right below one. `checks` are the threads for what validates a configuration."""
     router = APIRouter(tags=["connectors"])
     views: dict[str, Callable[[str], Json]] = {
         "status": lambda name: models.connector_status(herder.connector_status(name)),
@@ -123,7 +123,8 @@ def connector_routes(herder: Herder, checks: ThreadLimit) -> APIRouter:
 
 
 def _create_request(body: bytes) -> tuple[str, dict[str, str | None], TargetState | None]:
-    """CreateConnectorRequest.java: the name is trimmed, and empty when missing (validation then says what is wrong with it)."""
+    """Parse the body (`CreateConnectorRequest.java`): the name is trimmed, and empty when missing (validation then says what is wrong with
+    it)."""
     parsed = parse_object(body, ("name", "config", "initial_state"))
     name: Any = parsed.get("name")
     if isinstance(name, list | dict):
@@ -156,14 +157,14 @@ def _put_name(name: str, config: dict[str, str | None]) -> None:
 
 
 def _created(request: Request, info: ConnectorInfo) -> Response:
-    """201 with the connector's address, absolute as in the reference's answers."""
+    """Return 201 with the connector's address, absolute as in the reference's answers."""
     base = f"{request.url.scheme}://{request.url.netloc}"
     name = quote(info.name, safe="!$&'()*+,=:@")
     return json_response(models.connector_info(info), 201, {"location": f"{base}/connectors/{name}"})
 
 
 def task_routes(herder: Herder) -> APIRouter:
-    """`/connectors/{connector}/tasks`."""
+    """Return the routes of `/connectors/{connector}/tasks`."""
     router = APIRouter(tags=["tasks"])
 
     @router.get("/connectors/{connector}/tasks", summary="Tasks with their configurations")
@@ -183,7 +184,7 @@ def task_routes(herder: Herder) -> APIRouter:
 
 
 def topic_routes(herder: Herder) -> APIRouter:
-    """`/connectors/{connector}/topics`."""
+    """Return the routes of `/connectors/{connector}/topics`."""
     router = APIRouter(tags=["topics"])
 
     @router.get("/connectors/{connector}/topics", summary="Topics used since the connector was made or the list was reset")
@@ -199,7 +200,7 @@ def topic_routes(herder: Herder) -> APIRouter:
 
 
 def offset_routes(herder: Herder) -> APIRouter:
-    """`/connectors/{connector}/offsets`."""
+    """Return the routes of `/connectors/{connector}/offsets`."""
     router = APIRouter(tags=["offsets"])
 
     @router.get("/connectors/{connector}/offsets", summary="Where the connector is: source offsets, or a sink's consumer group")
@@ -222,7 +223,7 @@ def offset_routes(herder: Herder) -> APIRouter:
 
 
 def _entries(body: bytes) -> list[OffsetEntry]:
-    """Raises BadRequestError."""
+    """Parse the offsets to set. Raises BadRequestError."""
     entries: Any = parse_object(body, ("offsets",), numbers_as_text=False).get("offsets")
     if not entries:
         raise BadRequestError("Partitions / offsets need to be provided for an alter offsets request")

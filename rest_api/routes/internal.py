@@ -1,7 +1,7 @@
 """What workers ask of each other (`InternalClusterResource.java`): a connector's new tasks, and the fencing of old ones.
 
-Not for clients, and not in /openapi.json. The requests are signed with the cluster's session key (KIP-507), and nobody is asked for a
-password here. So a body without a signature is read only as far as a client's mistake is long, and a signed one is parsed once its
+Not for clients, and not in /openapi.json. The requests are signed with the cluster's session key (KIP-507), and no password is
+needed here. So a body without a signature is read only as far as a client's mistake is long, and a signed one is parsed once its
 signature has been found to be right.
 """
 
@@ -20,12 +20,12 @@ from rest_api.request import Connector, config_map, parse, read_body
 #: `InternalRequestSignature.java`
 _MAC, _ALGORITHM = "x-connect-authorization", "x-connect-request-signature-algorithm"
 
-#: Enough to tell a client what it did wrong.
+#: Enough to show a client what it did wrong.
 _MAX_UNSIGNED_BYTES = 64 * 1024
 
 
 def internal_routes(herder: Herder) -> APIRouter:
-    """`POST /connectors/{connector}/tasks` and `PUT /connectors/{connector}/fence`."""
+    """Return the routes of `POST /connectors/{connector}/tasks` and `PUT /connectors/{connector}/fence`."""
     router = APIRouter(include_in_schema=False)
 
     @router.post("/connectors/{connector}/tasks")
@@ -56,7 +56,7 @@ SignedBody = Annotated[bytes, Depends(_read_signed)]
 
 
 def _task_configs(body: bytes) -> list[dict[str, str | None]]:
-    """Raises BadRequestError."""
+    """Parse configurations of tasks. Raises BadRequestError."""
     parsed: Any = parse(body)
     if parsed is not None and not isinstance(parsed, list):
         raise BadRequestError("The request's body must be a JSON array of configurations.")

@@ -25,7 +25,7 @@ Version = Annotated[str | None, Query(description="A version, or a range such as
 
 
 def plugin_routes(herder: Herder, checks: ThreadLimit) -> APIRouter:
-    """`/connector-plugins`. `checks` are the threads for validation."""
+    """Return the routes of `/connector-plugins`. `checks` are the threads for validation."""
     router = APIRouter(tags=["plugins"])
 
     @router.get("/connector-plugins", summary="Connectors that can be created; with `connectorsOnly=false` every kind of plugin")
@@ -51,7 +51,7 @@ def plugin_routes(herder: Herder, checks: ThreadLimit) -> APIRouter:
         if submitted is not None and not _short(submitted).endswith(_short(plugin)):
             raise BadRequestError(f"Included connector type {submitted} does not match request type {plugin}")
         infos = herder.validate(config)
-        # the body is Connect's to the letter, so what is no error goes beside it (RFC 7234, section 5.5)
+        # the body is exactly Connect's, so what is no error goes into a header (RFC 7234, section 5.5)
         headers = {"warning": _warnings(infos.warnings)} if infos.warnings else None
         return json_response(models.config_infos(infos), headers=headers)
 
@@ -59,7 +59,7 @@ def plugin_routes(herder: Herder, checks: ThreadLimit) -> APIRouter:
 
 
 def _warnings(texts: Sequence[str]) -> str:
-    """The Warning header. It has a bound: a proxy in front of the worker takes 4 to 8 kB of headers."""
+    """Return the Warning header. It has a bound: a proxy in front of the worker takes 4 to 8 kB of headers."""
     shown = list(texts[:_WARNINGS])
     if len(texts) > _WARNINGS:
         shown[-1] = f"{len(texts) - _WARNINGS + 1} more warnings are not shown"
@@ -67,7 +67,7 @@ def _warnings(texts: Sequence[str]) -> str:
 
 
 def _warning(text: str) -> str:
-    """A value of the Warning header; it may hold names that a client chose."""
+    """Return a value of the Warning header; it may hold names that a client chose."""
     plain = "".join(c if " " <= c <= "~" and c not in '"\\' else "?" for c in text)
     return f'299 - "{plain if len(plain) <= _WARNING_LENGTH else plain[:_WARNING_LENGTH] + "..."}"'
 

@@ -1,4 +1,4 @@
-"""Signals to a source and what it tells of itself. Ours: Connect has neither (docs/signals.md)."""
+"""Signals to a source and its notifications. Connect has neither (docs/signals.md)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHOWN = 100
 
 
 def signal_routes(herder: Herder) -> APIRouter:
-    """`/connectors/{connector}/signals` and `/connectors/{connector}/notifications`."""
+    """Return the routes of `/connectors/{connector}/signals` and `/connectors/{connector}/notifications`."""
     router = APIRouter(tags=["signals"])
 
     @router.post(
@@ -49,7 +49,7 @@ def signal_routes(herder: Herder) -> APIRouter:
 
 
 def _signal(body: bytes) -> dict[str, Any]:
-    """Raises BadRequestError."""
+    """Parse a signal. Raises BadRequestError."""
     found: dict[str, Any] = dict(parse_object(body, _FIELDS, numbers_as_text=False))
     if found.get("id") is None:
         found["id"] = str(uuid.uuid4())

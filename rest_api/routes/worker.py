@@ -24,7 +24,7 @@ _HEALTH_STATUS = {"healthy": 200, "starting": 503}
 
 
 def root_routes(herder: Herder) -> APIRouter:
-    """The worker itself."""
+    """Return the routes of `/` and `/health`."""
     router = APIRouter(tags=["worker"])
     room = probe_threads()
 
@@ -42,7 +42,7 @@ def root_routes(herder: Herder) -> APIRouter:
 
 
 def logger_routes(herder: Herder, config: RestConfig) -> APIRouter:
-    """`/admin/loggers`."""
+    """Return the routes of `/admin/loggers`."""
     router = APIRouter(tags=["admin"])
 
     @router.get("/admin/loggers", summary="Loggers with a level of their own, and root")
@@ -78,7 +78,7 @@ _PROCESS = (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR)
 
 
 def metrics_routes(herder: Herder) -> APIRouter:
-    """`/metrics`."""
+    """Return the routes of `/metrics`."""
     router = APIRouter(tags=["metrics"])
     room = probe_threads()
 

@@ -129,7 +129,7 @@ def _together(plan: RowPlan, source: FusedSource, emit: str, stream: bool, escap
 
 
 def _single(plan: RowPlan, source: FusedSource, emit: str, stream: bool, escape: bool, *, numbered: bool) -> list[str]:
-    """Each column's JSON text is made where its value is read, since it stands for NULL otherwise."""
+    """Return statements that make each column's JSON text where its value is read, since it stands for NULL otherwise."""
     assert source.single is not None
     writer = Writer(plan, stream=stream, escape=escape, stored=source.stored, apart=True)
     checked = _checked(plan, escape)

@@ -129,7 +129,7 @@ class TableEncoder:
         return self._names().run(self.source_text, f"<rows of {self.value_schema.name}>")
 
     def _names(self) -> Names:
-        """What generated functions use."""
+        """Return what generated functions use."""
         names = Names(
             {
                 "HEAD": self._row_head,
@@ -176,7 +176,7 @@ class TableEncoder:
         return FusedRows(make)
 
     def end(self, source: bytes, tail: bytes) -> bytes:
-        """What follows the row in a value: to give rows that were encoded earlier their source block and tail."""
+        """Return what follows the row in a value: to give rows that were encoded earlier their source block and tail."""
         return b"%b%b%b%b%b" % (b',"source":', source, b",", tail, self._close)
 
     def closed(self, tail: bytes) -> bytes:
@@ -211,15 +211,15 @@ class TableEncoder:
             return self._slow.encode(texts, snapshot=True)
 
     def value(self, before: bytes | None, after: bytes | None, source: bytes, tail: bytes) -> bytes:
-        """A value from the objects that `image` gave."""
+        """Return a value from the objects that `image` gave."""
         if before is None and after is not None:
             return b"".join((self._row_head, after, b',"source":', source, b",", tail, self._close))
         return b"".join((self._old_head, before or b"null", b',"after":', after or b"null", b',"source":', source, b",", tail, self._close))
 
     def key_text(self, texts: Sequence[Text]) -> str:
-        """JSON text of a key without schema, decimals as numbers: what the headers of a moved row show."""
+        """Return JSON text of a key without schema, decimals as numbers: what the headers of a moved row show."""
         return self._slow.header_key(texts)
 
     def truncate(self, source: bytes, tail: bytes) -> bytes:
-        """The value of a truncate, whose key is null."""
+        """Return the value of a truncate, whose key is null."""
         return b"".join((self._old_head, b'null,"after":null,"source":', source, b",", tail, self._close))

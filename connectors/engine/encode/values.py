@@ -41,7 +41,8 @@ def base64_of_integer(value: int) -> str:
 
 
 def base64_of_expression(number: str) -> str:
-    """`BASE64_OF_VARIABLE` of an expression with `$`, which is put into the variable `n$` where the range is asked for, first of all."""
+    """Return `BASE64_OF_VARIABLE` of an expression with `$`, which is put into the variable `n$` where the range is asked for, first of
+    all."""
     return BASE64_OF_VARIABLE.replace("$", "n$").replace("32767 < n$", f"32767 < (n$ := {number})")
 
 

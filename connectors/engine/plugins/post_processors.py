@@ -146,7 +146,7 @@ class _Codec:
             self._end = b"}"
 
     def write(self, value: Struct) -> bytes:
-        """Raises DataError: a value does not fit its schema."""
+        """Encode a value. Raises DataError: it does not fit its schema."""
         return self._head + self._write(value).encode() + self._end
 
 
@@ -217,7 +217,7 @@ class Reselect:
         )
 
     def is_selected(self, table: str, column: str) -> bool:
-        """Whether a column's missing values are read again."""
+        """Return whether a column's missing values are read again."""
         name = f"{table}:{column}"
         return matches_any(self.include, name) if self.include else not matches_any(self.exclude, name)
 

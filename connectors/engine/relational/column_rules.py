@@ -124,7 +124,7 @@ def _truncate(length: int) -> Callable[[ColumnPlan, ColumnFacts], ColumnPlan]:
 
 
 def _cutter(plan: ColumnPlan, length: int) -> Convert | None:
-    """From a value's JSON text to that of its beginning; None for values that have none."""
+    """Return the function from a value's JSON text to that of its start; None for values that have none."""
     if plan.schema.type is Type.STRING:
         return lambda text: text if text == "null" else quote(_first_units(json.loads(text), length))
     if plan.schema.type is Type.BYTES and plan.schema.name is None:
@@ -133,14 +133,14 @@ def _cutter(plan: ColumnPlan, length: int) -> Convert | None:
 
 
 def _first_units(text: str, length: int) -> str:
-    """The first UTF-16 units, as Java counts characters; half of a pair is shown as Java shows it, as a question mark."""
+    """Return the first UTF-16 units, as Java counts characters; half of a pair is shown as Java shows it, as a question mark."""
     if len(text) <= length // 2:
         return text
     return text.encode("utf-16-le")[: 2 * length].decode("utf-16-le", "surrogatepass")
 
 
 def _mapped(plan: ColumnPlan, change: Convert) -> ColumnPlan:
-    """The plan with each of its JSON texts changed."""
+    """Return the plan with each of its JSON texts changed."""
     before = plan.convert or (quote if plan.textual else str)
     snapshot = plan.snapshot
     default = plan.schema.default
@@ -198,7 +198,7 @@ def _hash(algorithm: str, salt: bytes, octets_of: Callable[[str], bytes]) -> Cal
 
 
 def java_serialised(text: str) -> bytes:
-    """A `java.lang.String` as `ObjectOutputStream.writeObject` writes it: that is what the first form of hashes digests."""
+    """Return a `java.lang.String` as `ObjectOutputStream.writeObject` writes it: that is what the first form of hashes digests."""
     data = _modified_utf8(text)
     if len(data) <= _SHORT_UTF:
         return b"\xac\xed\x00\x05t" + len(data).to_bytes(2, "big") + data
@@ -206,7 +206,7 @@ def java_serialised(text: str) -> bytes:
 
 
 def _modified_utf8(text: str) -> bytes:
-    """UTF-8 of the UTF-16 units, with NUL in two bytes (DataOutput.writeUTF)."""
+    """Return UTF-8 of the UTF-16 units, with NUL in two bytes (DataOutput.writeUTF)."""
     units = text.encode("utf-16-be", "surrogatepass")
     characters = "".join(chr(units[at] << 8 | units[at + 1]) for at in range(0, len(units), 2))
     return characters.encode("utf-8", "surrogatepass").replace(b"\0", b"\xc0\x80")

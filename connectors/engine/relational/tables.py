@@ -80,7 +80,7 @@ def compile_java_regex(pattern: str) -> re.Pattern[str]:
 
 
 def matches_any(patterns: Iterable[re.Pattern[str]], text: str) -> bool:
-    """Whether a pattern matches the whole text."""
+    """Return whether a pattern matches the whole text."""
     return any(pattern.fullmatch(text) for pattern in patterns)
 
 
@@ -128,14 +128,14 @@ class TableFilters:
     forced: frozenset[str] = frozenset()
 
     def is_captured(self, table: TableId) -> bool:
-        """Whether changes of the table become records."""
+        """Return whether changes of the table become records."""
         name = str(table)
         if name in self.forced:
             return True
         return not self.is_system(table) and self.schemas(table.schema) and self.tables(name)
 
     def is_column_captured(self, table: TableId, column: str) -> bool:
-        """Whether the column is part of records."""
+        """Return whether the column is part of records."""
         return self.columns(f"{table}.{column}")
 
     def snapshot_order(self, tables: Iterable[TableId], only: Sequence[re.Pattern[str]] | None = None) -> list[TableId]:

@@ -77,10 +77,10 @@ class FileChannel:
         return found
 
     def committed(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
 class InProcessChannel:
@@ -104,7 +104,7 @@ class InProcessChannel:
         return found
 
     def committed(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def close(self) -> None:
         """Accept no more signals."""

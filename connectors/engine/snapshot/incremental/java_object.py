@@ -138,12 +138,12 @@ _EPOCH = datetime.date(1970, 1, 1)
 
 
 def encode_key(key: JavaArray | None) -> str:
-    """A key, or the null that stands for none, as hexadecimal text. Raises ValueError for a text that is not of its class."""
+    """Return a key, or the null that stands for none, as hexadecimal text. Raises ValueError for a text that is not of its class."""
     return _Writer().array(key).hex()
 
 
 def decode_key(text: str) -> list[JavaValue | None] | None:
-    """What `encode_key` or Debezium wrote; None for the null array.
+    """Return what `encode_key` or Debezium wrote; None for the null array.
 
     Raises:
         ConfigError: it is neither, or holds values of a class that no key has.
@@ -318,7 +318,7 @@ class _Reader:
         return found
 
     def _class(self) -> list[tuple[str, int, list[tuple[str, str]]]]:
-        """The class and its parents: name, flags, fields."""
+        """Return the class and its parents: name, flags, fields."""
         tag = self._take(">B")
         if tag == _NULL:
             return []

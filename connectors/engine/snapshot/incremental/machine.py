@@ -187,7 +187,7 @@ class IncrementalSnapshot(Generic[R]):
         return self._queue.ids
 
     def offset(self) -> Mapping[str, str | None]:
-        """The fields of the source offset; empty when nothing runs."""
+        """Return the fields of the source offset; empty when nothing runs."""
         return self._queue.offset()
 
     def restore(self, stored: Mapping[str, object]) -> None:

@@ -109,7 +109,7 @@ def _bare(condition: str | None) -> str | None:
 
 
 def _encloses(text: str) -> bool:
-    """Whether the first parenthesis is closed by the last character. Quoted texts may hold parentheses."""
+    """Return whether the first parenthesis is closed by the last character. Quoted texts may hold parentheses."""
     depth = 0
     quote = ""
     for place, character in enumerate(text):
@@ -180,7 +180,7 @@ class IncrementalQueue:
     # -- the offset --------------------------------------------------------------------------------------------------------------------
 
     def offset(self) -> Mapping[str, str | None]:
-        """The fields of the source offset; empty when nothing is left."""
+        """Return the fields of the source offset; empty when nothing is left."""
         return self._offset
 
     def restore(self, stored: Mapping[str, object]) -> None:
@@ -199,12 +199,12 @@ class IncrementalQueue:
     # -- reading -----------------------------------------------------------------------------------------------------------------------
 
     def sent_all(self) -> None:
-        """Everything that was read was sent."""
+        """Note that everything that was read was sent."""
         self.sent = self.end
         self._note()
 
     def next(self) -> None:
-        """The first collection is done with."""
+        """Remove the first collection, which is done."""
         self._wanted.popleft()
         self._begin()
         if not self._wanted:
@@ -268,8 +268,8 @@ class IncrementalQueue:
         return stopped
 
     def expanded(self, patterns: Iterable[str]) -> list[str]:
-        """The names that match regexes; a regex that matches none is taken as a name, which may be quoted. Raises ConfigError: one is
-        malformed."""
+        """Return the names that match regexes; a regex that matches none is taken as a name, which may be quoted. Raises ConfigError: one
+        is malformed."""
         names = self._names()
         found: dict[str, None] = {}
         for text in patterns:

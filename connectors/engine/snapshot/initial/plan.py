@@ -38,7 +38,7 @@ class Cuts(Protocol[T_contra]):
         ...
 
     def is_worth_cutting(self, table: T_contra) -> bool:
-        """Whether a range of the key can be read without reading much of what lies outside of it."""
+        """Return whether a range of the key can be read without reading much of what lies outside of it."""
         ...
 
     def boundary(self, table: T_contra, span: KeyRange, rows: int) -> Key | None:

@@ -111,11 +111,11 @@ class SnapshotProgress:
         return self._text
 
     def is_done(self, table: str) -> bool:
-        """Whether the table was read whole."""
+        """Return whether the table was read whole."""
         return table in self._tables and self._tables[table].is_done
 
     def is_begun(self, table: str) -> bool:
-        """Whether something of the table is done."""
+        """Return whether something of the table is done."""
         return table in self._tables and _is_begun(self._tables[table])
 
     def rows(self, table: str) -> int:
