@@ -34,7 +34,7 @@ class ConnectError(Exception):
 
 
 def noted(error: E, note: str) -> E:
-    """The error, with a note (PEP 678): what is still true and what to do, where the text itself must be Connect's."""
+    """Return the error, with a note (PEP 678): what is still true and what to do, where the text itself must be Connect's."""
     error.add_note(note)
     return error
 

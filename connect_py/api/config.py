@@ -59,7 +59,7 @@ class Password:
         self._value = value
 
     def reveal(self) -> str:
-        """The secret itself; never log what this returns."""
+        """Return the secret itself; never log what this returns."""
         return self._value
 
     def __repr__(self) -> str:
@@ -108,7 +108,7 @@ class ConfigKey:
     visible: bool = True
 
     def parse(self, value: Any) -> Any:
-        """A value of this key from what a configuration holds. Raises ConfigError."""
+        """Return a value of this key from what a configuration holds. Raises ConfigError."""
         if self.parser is not None and isinstance(value, str):
             return self.parser(self.name, value)
         return parse_value(self.name, value, self.type)
@@ -156,15 +156,15 @@ class ConfigDef:
         return self
 
     def merged(self, other: ConfigDef) -> ConfigDef:
-        """A new definition with the other's keys after these; these win."""
+        """Return a new definition with the other's keys after these; these win."""
         return ConfigDef([*self.keys.values(), *(k for n, k in other.keys.items() if n not in self.keys)])
 
     def groups(self) -> list[str]:
-        """Groups in order of first appearance."""
+        """Return groups in order of first appearance."""
         return list(dict.fromkeys(key.group for key in self.keys.values() if key.group))
 
     def parse(self, config: Mapping[str, str | None]) -> dict[str, Any]:
-        """Every key's parsed value.
+        """Return every key's parsed value.
 
         Raises:
             ConfigError: with the first problem.
@@ -220,7 +220,7 @@ _RANGES = {
 
 
 def parse_value(name: str, value: Any, type_: ConfigType) -> Any:
-    """Text to a typed value (`ConfigDef.parseType`). None stays None; a value that is typed already is returned as it is.
+    """Turn text into a typed value (`ConfigDef.parseType`). None stays None; a value that is typed already is returned as it is.
 
     Returns:
         bool, str, int, float, list[str], Password, or for CLASS the class name as str.
@@ -257,7 +257,7 @@ def parse_value(name: str, value: Any, type_: ConfigType) -> Any:
 
 
 def text_of(value: Any, type_: ConfigType) -> str | None:
-    """A typed value as validation answers show it (`ConfigDef.convertToString`)."""
+    """Return a typed value as validation answers show it (`ConfigDef.convertToString`)."""
     if value is None or value is REQUIRED:
         return None
     if type_ is ConfigType.PASSWORD:
@@ -270,7 +270,7 @@ def text_of(value: Any, type_: ConfigType) -> str | None:
 
 
 def invalid(name: str, value: Any, why: str | None = None) -> ConfigError:
-    """The error that Java's ConfigException(name, value, why) is."""
+    """Return the error that Java's ConfigException(name, value, why) is."""
     shown = "[" + ", ".join(map(str, value)) + "]" if isinstance(value, list) else "null" if value is None else value
     return ConfigError(f"Invalid value {shown} for configuration {name}" + (f": {why}" if why else ""))
 
@@ -279,7 +279,7 @@ def invalid(name: str, value: Any, why: str | None = None) -> ConfigError:
 
 
 def between(low: float | None = None, high: float | None = None) -> Validator:
-    """A number within bounds, both inclusive."""
+    """Accept a number within bounds, both inclusive."""
 
     def check(name: str, value: Any) -> None:
         if value is None:
@@ -293,7 +293,7 @@ def between(low: float | None = None, high: float | None = None) -> Validator:
 
 
 def one_of(*options: str) -> Validator:
-    """One of the texts."""
+    """Accept one of the texts."""
 
     def check(name: str, value: Any) -> None:
         if value not in options:
@@ -303,7 +303,7 @@ def one_of(*options: str) -> Validator:
 
 
 def one_of_ignoring_case(*options: str) -> Validator:
-    """One of the texts in any case."""
+    """Accept one of the texts in any case."""
 
     def check(name: str, value: Any) -> None:
         if value is None or str(value).upper() not in {o.upper() for o in options}:
@@ -331,7 +331,7 @@ def non_empty_without_control_characters(name: str, value: Any) -> None:
 
 
 def all_of(*validators: Validator) -> Validator:
-    """Every one must agree."""
+    """Accept what every one accepts."""
 
     def check(name: str, value: Any) -> None:
         for validator in validators:

@@ -35,7 +35,7 @@ class ConnectorContext(Protocol):
         ...
 
     def offset(self, partition: SourcePartition) -> SourceOffset | None:
-        """The committed offset of a source partition now, None if there is none (`SourceConnectorContext.offsetStorageReader`).
+        """Return the committed offset of a source partition now, None if there is none (`SourceConnectorContext.offsetStorageReader`).
 
         Raises:
             RetriableError: the offsets topic cannot be read just now.
@@ -73,7 +73,7 @@ class Connector(ABC):
     @classmethod
     @abstractmethod
     def config_def(cls) -> ConfigDef:
-        """Every property of this connector."""
+        """Return every property of this connector."""
 
     def validate(self, config: Mapping[str, str | None]) -> list[ConfigValue]:
         """Check a configuration, against live servers where that helps; one value a key, with its errors. Does not raise."""
@@ -85,7 +85,7 @@ class Connector(ABC):
 
     @abstractmethod
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        """One configuration a task, at most `max_tasks`."""
+        """Return one configuration a task, at most `max_tasks`."""
 
     def stop(self) -> None:  # noqa: B027
         """Free what the connector holds."""
@@ -96,7 +96,7 @@ class SourceConnector(Connector):
 
     @abstractmethod
     def task_class(self) -> type[SourceTask]:
-        """The class of its tasks."""
+        """Return the class of its tasks."""
 
     def alter_offsets(self, config: Mapping[str, str], offsets: Sequence[tuple[SourcePartition, SourceOffset | None]]) -> bool:
         """Check offsets that a client wants to set (None removes one).
@@ -115,7 +115,7 @@ class SinkConnector(Connector):
 
     @abstractmethod
     def task_class(self) -> type[SinkTask] | type[BatchSinkTask]:
-        """The class of its tasks."""
+        """Return the class of its tasks."""
 
     def alter_offsets(self, config: Mapping[str, str], offsets: Mapping[tuple[str, int], int | None]) -> bool:
         """As `SourceConnector.alter_offsets`, by Kafka topic and partition."""

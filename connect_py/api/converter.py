@@ -31,7 +31,7 @@ class Converter(Protocol):
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """Every property, without prefix."""
+        """Return every property, without prefix."""
         return ConfigDef()
 
     def configure(self, config: Mapping[str, str], *, is_key: bool) -> None:
@@ -63,7 +63,7 @@ class HeaderConverter(Protocol):
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """Every property, without prefix."""
+        """Return every property, without prefix."""
         return ConfigDef()
 
     def configure(self, config: Mapping[str, str]) -> None:

@@ -40,7 +40,7 @@ class ConfigProvider(ABC):
 
     @abstractmethod
     def get(self, path: str, keys: Collection[str]) -> ConfigData:
-        """The values of some keys.
+        """Return the values of some keys.
 
         Args:
             path: what stands between the provider's name and the key, "" when there is nothing.

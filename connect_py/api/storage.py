@@ -61,11 +61,11 @@ class ClusterConfig:
     session_key: Mapping[str, object] | None = None
 
     def target_state(self, connector: str) -> TargetState:
-        """The wanted state."""
+        """Return the wanted state."""
         return self.target_states.get(connector, TargetState.STARTED)
 
     def tasks(self, connector: str) -> list[int]:
-        """Numbers of the connector's tasks; empty while its task set is inconsistent."""
+        """Return numbers of the connector's tasks; empty while its task set is inconsistent."""
         if connector in self.inconsistent:
             return []
         return list(range(self.task_counts.get(connector, 0)))
@@ -92,7 +92,7 @@ class ConfigStore(Protocol):
     def stop(self) -> None: ...
 
     def snapshot(self) -> ClusterConfig:
-        """What has been read so far."""
+        """Return what has been read so far."""
         ...
 
     def refresh(self, timeout: float) -> None:
@@ -185,7 +185,7 @@ class OffsetStore(Protocol):
         ...
 
     def of_connector(self, connector: str) -> list[tuple[SourcePartition, SourceOffset]]:
-        """Everything known of one connector, after the last `refresh`."""
+        """Return everything known of one connector, after the last `refresh`."""
         ...
 
     def put(self, connector: str, offsets: Sequence[tuple[SourcePartition, SourceOffset | None]]) -> None:

@@ -94,7 +94,7 @@ class SourceTask(ABC):
 
     @abstractmethod
     def poll(self) -> Sequence[SourceRecord] | EncodedBatch | None:
-        """The next records, in order; waits up to about half a second for them, then gives None.
+        """Return the next records, in order; waits up to about half a second for them, then gives None.
 
         Raises:
             RetriableError: it is called again.
@@ -140,7 +140,7 @@ class SourceTask(ABC):
         """Called about once a second while the runtime cannot take records (Kafka is away): answer the server's pings."""
 
     def metrics(self) -> Sequence[MetricGroup]:
-        """Figures of the task's own, as they stand now. Asked for every few seconds between two calls of the task: must not wait."""
+        """Return figures of the task's own, as they stand now. Asked for every few seconds between two calls of the task: must not wait."""
         return ()
 
 
@@ -216,7 +216,7 @@ class SinkTask(ABC):
         return offsets
 
     def metrics(self) -> Sequence[MetricGroup]:
-        """Figures of the task's own, as they stand now. Asked for every few seconds between two calls of the task: must not wait."""
+        """Return figures of the task's own, as they stand now. Asked for every few seconds between two calls of the task: must not wait."""
         return ()
 
     def stop(self) -> None:  # noqa: B027
@@ -255,7 +255,7 @@ class RecordReader(Protocol):
         value: bytes | None,
         headers: Sequence[tuple[str, bytes | None]],
     ) -> SinkRecord | None:
-        """A record as a sink task would get it; None when a transform drops it.
+        """Return a record as a sink task would get it; None when a transform drops it.
 
         Args:
             timestamp: epoch milliseconds.
@@ -288,7 +288,7 @@ class RecordConversion(Protocol):
         ...
 
     def open(self) -> RecordReader:
-        """A reader. Raises ConfigError: a class or one of its properties is wrong."""
+        """Return a reader. Raises ConfigError: a class or one of its properties is wrong."""
         ...
 
 
@@ -326,11 +326,11 @@ class BatchSinkContext(Protocol):
         ...
 
     def log_offsets(self, topics: Sequence[str], pattern: str | None) -> Mapping[TopicPartition, tuple[int, int]]:
-        """First and next offset (last stable one) of every partition of the topics, or of all topics that match a Java regex."""
+        """Return first and next offset (last stable one) of every partition of the topics, or of all topics that match a Java regex."""
         ...
 
     def committed(self) -> Mapping[TopicPartition, int]:
-        """The group's committed offsets. What the sink itself has stored is the better authority where they differ."""
+        """Return the group's committed offsets. What the sink itself has stored is the better authority where they differ."""
         ...
 
     def reject(self, records: Sequence[BadRecord]) -> None:
@@ -366,7 +366,7 @@ class BatchSinkTask(ABC):
     poll_interval_seconds: float = 1.0
 
     def metrics(self) -> Sequence[MetricGroup]:
-        """Figures of the task's own, as they stand now. Asked for every few seconds between two calls of the task: must not wait."""
+        """Return figures of the task's own, as they stand now. Asked for every few seconds between two calls of the task: must not wait."""
         return ()
 
     def stop(self) -> None:  # noqa: B027

@@ -25,14 +25,14 @@ class Transform(Protocol):
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """Every property, without prefix; ``predicate`` and ``negate`` are the runtime's."""
+        """Return every property, without prefix; ``predicate`` and ``negate`` are the runtime's."""
         return ConfigDef()
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Take properties, prefix stripped. Called once, before any record. Raises ConfigError."""
 
     def apply(self, record: Record) -> Record | None:
-        """A changed record, the same one, or None to drop it.
+        """Return a changed record, the same one, or None to drop it.
 
         The record given must stay as it is, since it may be given again: make another one with `dataclasses.replace`.
 
@@ -54,14 +54,14 @@ class Predicate(Protocol):
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """Every property, without prefix."""
+        """Return every property, without prefix."""
         return ConfigDef()
 
     def configure(self, config: Mapping[str, str]) -> None:
         """Take properties, prefix stripped. Raises ConfigError."""
 
     def test(self, record: SourceRecord | SinkRecord) -> bool:
-        """Whether the transform is to see the record (or, with ``negate``, is not to see it). Raises DataError."""
+        """Return whether the transform is to see the record (or, with ``negate``, is not to see it). Raises DataError."""
         ...
 
     def close(self) -> None:

@@ -59,7 +59,7 @@ class OverridePolicy:
     is_default: bool = False
 
     def refusal(self, setting: str) -> str | None:
-        """Why a setting may not be overridden, in Connect's words; None when it may."""
+        """Return why a setting may not be overridden, in Connect's words; None when it may."""
         if self.allowed is None or setting in self.allowed:
             return None
         text = f"The '{self.name}' policy does not allow '{setting}' to be overridden in the connector configuration."
@@ -67,7 +67,7 @@ class OverridePolicy:
 
 
 def override_policy(worker: Mapping[str, str]) -> OverridePolicy:
-    """The policy that a worker's properties name.
+    """Return the policy that a worker's properties name.
 
     Raises:
         ConfigError: there is no such policy. Kafka loads policies of others; no configuration value is loaded here.
@@ -86,7 +86,7 @@ def override_policy(worker: Mapping[str, str]) -> OverridePolicy:
 
 
 def clients_of(connector: type[Connector], worker: Mapping[str, str], config: Mapping[str, str | None]) -> list[ClientKind]:
-    """The kinds of clients that a connector's tasks use, in the order of validation answers (`AbstractHerder.connectorUses…`)."""
+    """Return the kinds of clients that a connector's tasks use, in the order of validation answers (`AbstractHerder.connectorUses…`)."""
 
     def has(key: str) -> bool:
         return bool((config.get(key) or "").strip())
@@ -101,7 +101,7 @@ def clients_of(connector: type[Connector], worker: Mapping[str, str], config: Ma
 
 
 def overrides_of(config: Mapping[str, str | None], kind: ClientKind) -> dict[str, str | None]:
-    """A connector's overrides for a kind of client, without prefix, in the order of Java's map."""
+    """Return a connector's overrides for a kind of client, without prefix, in the order of Java's map."""
     return overrides_under(config, override_prefix(kind))
 
 

@@ -164,7 +164,7 @@ def _in_embedded_order(keys: Iterable[ConfigKey]) -> list[ConfigKey]:
 
 
 def find_quietly(plugins: Plugins, name: str | None, kind: str) -> type[Any] | None:
-    """A plugin, or None for whatever reason."""
+    """Return a plugin, or None for whatever reason."""
     try:
         return plugins.find(name.strip(), kind) if name else None
     except ConfigError:
@@ -244,7 +244,7 @@ def _versions(found: type[Any] | None) -> Callable[[str, Mapping[str, Any]], Seq
 
 
 def _as_named(name: str, validator: Validator) -> Validator:
-    """A plugin's validator knows its key without the prefix, and says so in its messages (`ConfigDef.embed`)."""
+    """Wrap a plugin's validator: it knows its key without the prefix, and says so in its messages (`ConfigDef.embed`)."""
     return lambda _prefixed, value: validator(name, value)
 
 
@@ -261,7 +261,7 @@ DEFAULT_HEADER_CONVERTER = "org.apache.kafka.connect.storage.SimpleHeaderConvert
 
 
 def connector_definition(connector: type[Connector]) -> ConfigDef:
-    """The framework's keys of a source or sink connector, without those of transforms."""
+    """Return the framework's keys of a source or sink connector, without those of transforms."""
     return ConfigDef([*COMMON, *(SINK if issubclass(connector, SinkConnector) else SOURCE)])
 
 
@@ -330,7 +330,7 @@ def sanitize_errors(config: Mapping[str, str | None]) -> list[tuple[str, str]]:
 
 
 def sink_group(connector: str, config: Mapping[str, str | None]) -> str:
-    """The consumer group of a sink connector (`SinkUtils.java`)."""
+    """Return the consumer group of a sink connector (`SinkUtils.java`)."""
     return config.get("consumer.override.group.id") or f"connect-{connector}"
 
 
@@ -342,7 +342,7 @@ def max_tasks(config: Mapping[str, str | None]) -> int:
 def _for_worker(
     key: ConfigKey, connector: type[Connector], plugins: Plugins, worker: Mapping[str, str], config: Mapping[str, str | None]
 ) -> ConfigKey:
-    """A common key with the worker's default and the installed choices."""
+    """Return a common key with the worker's default and the installed choices."""
     if key.name in CONVERTERS:
         return converter_key(plugins, key, CONVERTERS[key.name], _workers_converter(worker, key.name), config)
     if key.name == CONNECTOR_VERSION:
@@ -366,7 +366,7 @@ _LETTERS = "errors.deadletterqueue."
 
 
 def extension_keys(connector: type[Connector], config: Mapping[str, str | None]) -> ConfigDef:
-    """The keys of the extensions that a configuration uses: restarts of failed tasks, dead letters of sources."""
+    """Return the keys of the extensions that a configuration uses: restarts of failed tasks, dead letters of sources."""
     keys = list(RESTARTS.keys.values()) if any(name in config for name in RESTARTS.keys) else []
     if not issubclass(connector, SinkConnector) and any(name.startswith(_LETTERS) for name in config):
         keys += [key for key in SINK if key.name.startswith(_LETTERS)]
@@ -374,7 +374,7 @@ def extension_keys(connector: type[Connector], config: Mapping[str, str | None])
 
 
 def secrets_of(plugins: Plugins, config: Mapping[str, str | None]) -> set[str]:
-    """The secret values; parts whose class is not installed are judged by the names of their properties."""
+    """Return the secret values; parts whose class is not installed are judged by the names of their properties."""
     try:
         found = secret_values(config, plugins.connector(config.get(CONNECTOR_CLASS) or "").config_def())
     except ConnectError:

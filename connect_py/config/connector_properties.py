@@ -41,7 +41,7 @@ def key(
     documentation: str,
     validator: Validator | None = None,
 ) -> ConfigKey:
-    """A definition, its parts in the order that reads best in a table."""
+    """Return a definition, its parts in the order that reads best in a table."""
     return ConfigKey(name, type_, default, importance, documentation, group, order, width, display_name, validator)
 
 

@@ -113,7 +113,7 @@ _NO_EFFECT = {
 
 
 def environment_warnings(environ: Mapping[str, str]) -> list[str]:
-    """A sentence for each variable that asks for something that is passed over."""
+    """Return a sentence for each variable that asks for something that is passed over."""
     return [
         f"The variable {name} has no effect: {why}." for name, why in _NO_EFFECT.items() if environ.get(name, "").strip().lower() == "true"
     ]

@@ -64,7 +64,7 @@ class RestartPolicy:
 
     @classmethod
     def of(cls, worker: Mapping[str, str], config: Mapping[str, str]) -> RestartPolicy:
-        """A connector's policy; what it leaves open is the worker's. Raises ConfigError."""
+        """Return a connector's policy; what it leaves open is the worker's. Raises ConfigError."""
         given = {name: value for name in DEFINITION.keys if (value := config.get(name) or worker.get(name))}
         values = DEFINITION.parse(given)
         if values[_POLICY] == NEVER:
@@ -117,7 +117,7 @@ class Restarts:
         self._next = None
 
     def report(self) -> dict[str, Any] | None:
-        """What a task's status tells of it; None without a policy, so that the status is Connect's own."""
+        """Return what a task's status tells of it; None without a policy, so that the status is Connect's own."""
         if not self.policy.is_on:
             return None
         return {

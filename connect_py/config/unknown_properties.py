@@ -33,13 +33,13 @@ Config = Mapping[str, str | None]
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that was probably meant, None when none is near."""
+    """Return the known name that was probably meant, None when none is near."""
     found = get_close_matches(name, list(known), n=1, cutoff=_ALIKE)
     return found[0] if found else None
 
 
 def unknown_sentence(what: str, name: str, known: Iterable[str]) -> str:
-    """One warning, such as ``The property 'a' is not known … Did you mean 'b'?``."""
+    """Return one warning, such as ``The property 'a' is not known … Did you mean 'b'?``."""
     meant = closest(name, known)
     return f"{what} '{name}' is not known" + (f". Did you mean '{meant}'?" if meant else " and probably has no effect.")
 
@@ -49,7 +49,7 @@ _MAX_WARNINGS = 100
 
 
 def unknown_properties(connector: type[Connector], config: Config, known: Collection[str]) -> list[str]:
-    """A sentence for each property of a connector's configuration that nothing reads.
+    """Return a sentence for each property of a connector's configuration that nothing reads.
 
     Args:
         known: the names that the worker and the connector define for this configuration, those of its transforms and converters included.
@@ -85,7 +85,7 @@ def _of_override(name: str) -> str | None:
 
 
 def _of_family(connector: type[Connector], name: str, config: Config, known: Collection[str]) -> str | None:
-    """Names made of a prefix, an alias and a rest, and everything else."""
+    """Judge names made of a prefix, an alias and a rest, and everything else."""
     converter = next((key for key in CONVERTERS if name.startswith(f"{key}.")), None)
     if converter is not None and not config.get(converter):
         return None if _reads_in_spark(connector) else _without_converter(name, converter)

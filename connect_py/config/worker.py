@@ -234,7 +234,7 @@ class WorkerConfig:
         return given or ("http" if "http" in schemes else "https")
 
     def _advertised_listener(self) -> int:
-        """The first listener of the advertised scheme, the first of all when there is none (a proxy in front speaks it then)."""
+        """Return the first listener of the advertised scheme, the first of all when there is none (a proxy in front speaks it then)."""
         schemes = [split_listener(listener)[0] for listener in self.listeners]
         return schemes.index(self.advertised_scheme) if self.advertised_scheme in schemes else 0
 

@@ -93,7 +93,7 @@ _CLIENTS = {f"{kind.value}.": kind for kind in ClientKind}
 
 
 def worker_warnings(properties: Mapping[str, str], definition: ConfigDef) -> list[str]:
-    """A sentence for each property that has no effect, and for each that leaves a door open.
+    """Return a sentence for each property that has no effect, and for each that leaves a door open.
 
     Args:
         definition: of the mode in which the worker starts; properties of the other mode are passed over, as one file may serve both.
@@ -109,7 +109,7 @@ def worker_warnings(properties: Mapping[str, str], definition: ConfigDef) -> lis
 
 
 def _open_doors(properties: Mapping[str, str]) -> list[str]:
-    """A sentence for each thing that anybody can reach, or have, by the worker's configuration."""
+    """Return a sentence for each thing that anybody can reach, or have, by the worker's configuration."""
     sentences = []
     has_users = bool(properties.get("rest.basic.auth.file", "").strip() or properties.get("rest.extension.classes", "").strip())
     for name, default, asks in (("listeners", "http://:8083", has_users), ("admin.listeners", "", False)):
@@ -152,7 +152,7 @@ def _sentence(name: str, properties: Mapping[str, str], known: set[str]) -> str 
 
 
 def _slip(name: str, known: Iterable[str]) -> str | None:
-    """A known name of the same family that differs by a slip only: other settings may stand in the family too."""
+    """Return a known name of the same family that differs by a slip only: other settings may stand in the family too."""
     meant = closest(name, (each for each in known if each.startswith(_OPEN)))
     return meant if meant is not None and abs(len(meant) - len(name)) <= 1 and meant.count(".") == name.count(".") else None
 

@@ -97,7 +97,7 @@ class JsonConverter(HeadersLikeData):
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """The keys that Connect documents for this converter."""
+        """Return the keys that Connect documents for this converter."""
         return ConfigDef(_KEYS)
 
     def configure(self, config: Mapping[str, str], *, is_key: bool = False) -> None:
@@ -140,7 +140,7 @@ class JsonConverter(HeadersLikeData):
     # -- reading -------------------------------------------------------------------------------------------------------------------
 
     def to_connect_data(self, topic: str, data: bytes | None) -> tuple[Schema | None, Any]:
-        """Schema and value; (None, None) for no bytes. Raises DataError."""
+        """Return schema and value; (None, None) for no bytes. Raises DataError."""
         if data is None:
             return None, None
         if not self.schemas_enabled:

@@ -74,7 +74,7 @@ def _no_constant(text: str) -> Any:
 
 
 def decode_payload(schema: Schema | None, parsed: Any, *, replace_null_with_default: bool = True) -> Any:
-    """One parsed JSON value as Connect data: Struct, list, dict, Decimal, date and so on.
+    """Return one parsed JSON value as Connect data: Struct, list, dict, Decimal, date and so on.
 
     Args:
         schema: what the value is; None goes by its JSON type (objects are dicts).
@@ -87,7 +87,7 @@ def decode_payload(schema: Schema | None, parsed: Any, *, replace_null_with_defa
 
 
 def payload_reader(schema: Schema | None, replace_null_with_default: bool | None = True) -> Reader:
-    """The function that reads values of a schema.
+    """Return the function that reads values of a schema.
 
     Args:
         replace_null_with_default: as of JsonConverter; None leaves nulls as they are, also where the schema requires a value.
@@ -109,7 +109,7 @@ def payload_reader(schema: Schema | None, replace_null_with_default: bool | None
 
 
 def has_decimals(schema: Schema | None) -> bool:
-    """Whether a value of the schema can hold a decimal."""
+    """Return whether a value of the schema can hold a decimal."""
     if schema is None:
         return False
     parts = [field.schema for field in schema.fields] + [schema.key_schema, schema.value_schema]
@@ -145,7 +145,7 @@ def _plain(schema: Schema, replace: bool | None) -> Reader:
 
 
 def node_type(value: Any) -> str:
-    """What Jackson calls a JSON value's kind, for messages."""
+    """Return what Jackson calls a JSON value's kind, for messages."""
     match value:
         case None:
             return "NULL"
@@ -295,7 +295,7 @@ _CONVERTED = (DATE, DECIMAL, TIME, TIMESTAMP)
 
 
 def row_reader(schema: Schema | None) -> Reader:
-    """The function that reads parsed rows of a schema; a null stays a null, whatever the schema's default.
+    """Return the function that reads parsed rows of a schema; a null stays a null, whatever the schema's default.
 
     The function raises DataError for what no encoder writes: a struct without one of its fields, a text that is no base64.
     """
@@ -336,7 +336,7 @@ def _struct_reader(schema: Schema) -> Callable[[Any], Struct]:
 
 
 def _converter(schema: Schema) -> Callable[[Any], Any] | None:
-    """What a field's value needs, None when it is the value already."""
+    """Return what a field's value needs, None when it is the value already."""
     if schema.name == DECIMAL and schema.type is Type.BYTES:
         return _decimal_reader(schema)
     if schema.name not in _CONVERTED:

@@ -13,7 +13,7 @@ _TYPES = {type_.value: type_ for type_ in Type}
 
 
 def schema_to_json(schema: Schema | None, *, numeric_decimals: bool = False) -> bytes:
-    """A schema as the `schema` part of an envelope, compact, fields in the reference's order.
+    """Return a schema as the `schema` part of an envelope, compact, fields in the reference's order.
 
     Args:
         numeric_decimals: defaults of decimals are JSON numbers (``decimal.format=NUMERIC``).
@@ -57,7 +57,7 @@ def _part(schema: Schema | None, options: WriteOptions) -> str:
 
 
 def schema_from_json(node: Any) -> Schema | None:
-    """A parsed `schema` part as a schema; None stands for schemaless.
+    """Return a parsed `schema` part as a schema; None stands for schemaless.
 
     Raises:
         DataError: it describes no schema.

@@ -45,7 +45,7 @@ def rows_writer(schema: Schema | None, options: WriteOptions) -> Writer:
 
 
 def struct_writer(schema: Schema, options: WriteOptions) -> Writer:
-    """The generated function for a struct schema with fields; it raises what `payload_writer`'s does."""
+    """Return the generated function for a struct schema with fields; it raises what `payload_writer`'s does."""
     names: dict[str, Any] = {
         "Struct": Struct,
         "careful": payload_writer(schema, options),
@@ -65,7 +65,7 @@ def struct_writer(schema: Schema, options: WriteOptions) -> Writer:
 
 
 def source_text(schema: Schema) -> str:
-    """The text of `write(value)` for a struct schema with fields."""
+    """Return the text of `write(value)` for a struct schema with fields."""
     variables = [f"c{index}" for index in range(len(schema.fields))]
     texts = [name for name, field in zip(variables, schema.fields, strict=True) if _kind(field.schema) is Type.STRING]
     lines = [
@@ -89,7 +89,7 @@ def source_text(schema: Schema) -> str:
 
 
 def _object(schema: Schema, *, escapes: bool) -> str:
-    """An expression for the object's text: implicit concatenation of literals and one f-string a value."""
+    """Return an expression for the object's text: implicit concatenation of literals and one f-string a value."""
     return "(" + " ".join(_pieces(schema, escapes)) + ")"
 
 
@@ -104,7 +104,7 @@ def _pieces(schema: Schema, escapes: bool) -> Iterator[str]:
 
 
 def _expression(value: str, write: str, schema: Schema, escapes: bool) -> str:
-    """What writes one value, as it may stand in an f-string of three single quotes."""
+    """Return what writes one value, as it may stand in an f-string of three single quotes."""
     kind = _kind(schema)
     if kind in _LIMITS:
         limit = _LIMITS[kind]
@@ -118,7 +118,7 @@ def _expression(value: str, write: str, schema: Schema, escapes: bool) -> str:
 
 
 def _kind(schema: Schema) -> Type | None:
-    """The type by which a value is written, None where its logical name decides."""
+    """Return the type by which a value is written, None where its logical name decides."""
     return None if schema.name in LOGICAL_NAMES else schema.type
 
 

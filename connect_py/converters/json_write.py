@@ -64,7 +64,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def encode_value(schema: Schema | None, value: Any, options: WriteOptions = WriteOptions()) -> bytes:  # noqa: B008
-    """One value as JSON bytes, without an envelope.
+    """Return one value as JSON bytes, without an envelope.
 
     Raises:
         DataError: the value is not what the schema says, or is null where neither null nor a default is allowed.
@@ -73,7 +73,7 @@ def encode_value(schema: Schema | None, value: Any, options: WriteOptions = Writ
 
 
 def payload_writer(schema: Schema | None, options: WriteOptions = WriteOptions()) -> Writer:  # noqa: B008
-    """The function that writes values of a schema; without one it goes by each value's own type."""
+    """Return the function that writes values of a schema; without one it goes by each value's own type."""
     if schema is None:
         return _schemaless
     write = _LOGICAL[schema.name](schema, options) if schema.name in _LOGICAL else _plain(schema, options)
@@ -208,7 +208,7 @@ def _struct(schema: Schema, options: WriteOptions) -> Writer:
 
 
 def scale_of(schema: Schema) -> int:
-    """A decimal schema's scale. Raises DataError when it has none."""
+    """Return a decimal schema's scale. Raises DataError when it has none."""
     text = schema.parameter("scale")
     if text is None:
         raise DataError("Invalid Decimal schema: scale parameter not found.")

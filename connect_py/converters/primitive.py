@@ -46,18 +46,18 @@ class _Fixed(HeadersLikeData):
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """The converter's type alone."""
+        """Return the converter's type alone."""
         return ConfigDef((CONVERTER_TYPE,))
 
     def configure(self, config: Mapping[str, str], *, is_key: bool = False) -> None:
         """There is nothing to set."""
 
     def from_connect_data(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
-        """The value's bytes; None stays None. Raises DataError."""
+        """Return the value's bytes; None stays None. Raises DataError."""
         return None if value is None else self._pack(value)
 
     def to_connect_data(self, topic: str, data: bytes | None) -> tuple[Schema | None, Any]:
-        """The value. Raises DataError for another number of bytes."""
+        """Return the value. Raises DataError for another number of bytes."""
         if data is None:
             return self.schema, None
         if len(data) != self.layout.size:
@@ -112,7 +112,7 @@ class BooleanConverter(_Fixed, layout=">?", type_=Type.BOOLEAN):
     """One byte, 0 or 1."""
 
     def from_connect_data(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
-        """The byte. Raises DataError for anything but a boolean."""
+        """Return the byte. Raises DataError for anything but a boolean."""
         if schema is not None and schema.type is not Type.BOOLEAN:
             raise DataError(f"Invalid schema type for BooleanConverter: {schema.type.name}")
         return super().from_connect_data(topic, schema, value)
@@ -139,7 +139,7 @@ class StringConverter(HeadersLikeData):
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """The converter's type and its encoding."""
+        """Return the converter's type and its encoding."""
         encoding = ConfigKey(
             "converter.encoding",
             ConfigType.STRING,
@@ -160,14 +160,14 @@ class StringConverter(HeadersLikeData):
             raise ConfigError(f"converter.encoding names an unknown character set: {values['converter.encoding']}") from None
 
     def from_connect_data(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
-        """The value's Java text, encoded; None stays None. Raises DataError when the character set cannot hold it."""
+        """Return the value's Java text, encoded; None stays None. Raises DataError when the character set cannot hold it."""
         try:
             return None if value is None else to_text(schema, value).encode(self.encoding)
         except UnicodeEncodeError as error:
             raise DataError(f"Failed to serialize to a string: {error.reason} ({self.encoding})") from None
 
     def to_connect_data(self, topic: str, data: bytes | None) -> tuple[Schema | None, Any]:
-        """An optional string. Raises DataError."""
+        """Return an optional string. Raises DataError."""
         try:
             return OPTIONAL_STRING, None if data is None else data.decode(self.encoding)
         except UnicodeDecodeError as error:
@@ -182,14 +182,14 @@ class ByteArrayConverter(HeadersLikeData):
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """The converter's type alone."""
+        """Return the converter's type alone."""
         return ConfigDef((CONVERTER_TYPE,))
 
     def configure(self, config: Mapping[str, str], *, is_key: bool = False) -> None:
         """There is nothing to set."""
 
     def from_connect_data(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
-        """The bytes. Raises DataError for anything else."""
+        """Return the bytes. Raises DataError for anything else."""
         if schema is not None and schema.type is not Type.BYTES:
             raise DataError(f"Invalid schema type for ByteArrayConverter: {schema.type.name}")
         if value is not None and not isinstance(value, bytes | bytearray | memoryview):
@@ -197,7 +197,7 @@ class ByteArrayConverter(HeadersLikeData):
         return None if value is None else bytes(value)
 
     def to_connect_data(self, topic: str, data: bytes | None) -> tuple[Schema | None, Any]:
-        """Optional bytes."""
+        """Return optional bytes."""
         return OPTIONAL_BYTES, data
 
 
@@ -216,7 +216,7 @@ class SimpleHeaderConverter:
         """There is nothing to set."""
 
     def from_connect_header(self, topic: str, name: str, schema: Schema | None, value: Any) -> bytes | None:
-        """The value's text. Raises DataError."""
+        """Return the value's text. Raises DataError."""
         if value is None:
             return None
         try:
@@ -225,7 +225,7 @@ class SimpleHeaderConverter:
             raise DataError(f"The header '{name}' on topic '{topic}' holds half a surrogate pair, which UTF-8 cannot write") from None
 
     def to_connect_header(self, topic: str, name: str, data: bytes | None) -> tuple[Schema | None, Any]:
-        """The inferred value; bytes that are no UTF-8 are read with replacement characters, as Java does."""
+        """Return the inferred value; bytes that are no UTF-8 are read with replacement characters, as Java does."""
         return (None, None) if data is None else tuple(values.parse(data.decode(errors="replace")))
 
 
@@ -244,7 +244,7 @@ class BinaryDataConverter:
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """The delegate; its own properties follow below its name (``delegate.converter.type.schemas.enable``)."""
+        """Return the delegate; its own properties follow below its name (``delegate.converter.type.schemas.enable``)."""
         text = "Specifies the delegate converter class"
         return ConfigDef((CONVERTER_TYPE, ConfigKey(DELEGATE, ConfigType.STRING, None, Importance.LOW, text, display_name=DELEGATE)))
 
@@ -264,7 +264,7 @@ class BinaryDataConverter:
         self._delegate = made
 
     def from_connect_data(self, topic: str, schema: Schema | None, value: Any) -> bytes | None:
-        """The bytes, or what the delegate makes. Raises DataError where there is none."""
+        """Return the bytes, or what the delegate makes. Raises DataError where there is none."""
         is_other = schema is not None and schema.type is not Type.BYTES
         if not is_other and (value is None or isinstance(value, bytes | bytearray | memoryview)):
             return None if value is None else bytes(value)
@@ -274,7 +274,7 @@ class BinaryDataConverter:
         return written
 
     def to_connect_data(self, topic: str, data: bytes | None) -> tuple[Schema | None, Any]:
-        """Optional bytes."""
+        """Return optional bytes."""
         return OPTIONAL_BYTES, data
 
     def from_connect_header(self, topic: str, name: str, schema: Schema | None, value: Any) -> bytes | None:

@@ -24,7 +24,7 @@ def _avro_unicode(name: str, more: str) -> str:
 
 
 def escaped(character: str) -> str:
-    """A character as its code units in hexadecimal, each after `_u`."""
+    """Return a character as its code units in hexadecimal, each after `_u`."""
     return "".join(map(_unit, _units(character)))
 
 

@@ -16,7 +16,7 @@ V = TypeVar("V")
 
 
 def in_java_order(values: Mapping[str, V], *, copied: bool = False) -> dict[str, V]:
-    """The same entries, in the order of a HashMap.
+    """Return the same entries, in the order of a HashMap.
 
     Args:
         copied: the map was made as a copy of another, which fits its table to the number of entries; else it grew entry by entry, from 16.

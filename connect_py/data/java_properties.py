@@ -11,7 +11,7 @@ _SPACE = " \t\f"
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Properties in the order of their first appearance; of a key given twice the last value counts.
+    """Return properties in the order of their first appearance; of a key given twice the last value counts.
 
     Comments start with ``#`` or ``!``; a line that ends in an odd number of backslashes continues in the next one; the key ends at the
     first unescaped ``=``, ``:`` or blank; ``\\uXXXX`` is one UTF-16 unit.

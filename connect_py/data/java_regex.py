@@ -32,7 +32,7 @@ MAX_LENGTH = 32_768
 
 
 def compile_java_regex(pattern: str, flags: int = re.ASCII) -> re.Pattern[str]:
-    """A Java regex as a Python one.
+    """Return a Java regex as a Python one.
 
     Raises:
         ConfigError: it is malformed; the text is PatternSyntaxException's where the two engines find the same fault. Or it is longer than
@@ -55,7 +55,7 @@ def compile_java_regex(pattern: str, flags: int = re.ASCII) -> re.Pattern[str]:
 
 
 def _message(pattern: str, error: re.error) -> str:
-    """What java.util.regex.PatternSyntaxException.getMessage() shows: description, index, pattern, caret."""
+    """Return what java.util.regex.PatternSyntaxException.getMessage() shows: description, index, pattern, caret."""
     description, index = {
         "unterminated character set": ("Unclosed character class", len(pattern) - 1),
         "missing ), unterminated subpattern": ("Unclosed group", len(pattern)),

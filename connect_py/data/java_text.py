@@ -42,12 +42,12 @@ _NEAR_THE_END = 0x7F7FC99E
 
 
 def double_text(value: float) -> str:
-    """A 64-bit float as `Double.toString` gives it: `1.0`, `1.0E10`, `4.9E-324`, `NaN`, `-Infinity`."""
+    """Return a 64-bit float as `Double.toString` gives it: `1.0`, `1.0E10`, `4.9E-324`, `NaN`, `-Infinity`."""
     return reformat(repr(value))
 
 
 def float_text(value: float) -> str:
-    """A 32-bit float as `Float.toString` gives it. A Python float that is none is rounded to the nearest first."""
+    """Return a 32-bit float as `Float.toString` gives it. A Python float that is none is rounded to the nearest first."""
     try:
         packed = _FLOAT.pack(value)
     except OverflowError:
@@ -70,7 +70,7 @@ def float_text(value: float) -> str:
 
 
 def reformat(text: str) -> str:
-    """Shortest digits in Java's layout.
+    """Return shortest digits in Java's layout.
 
     Args:
         text: a float8's or float4's shortest form in any usual layout: Python's repr, PostgreSQL's output, C's %g; also
@@ -155,7 +155,7 @@ def escaped(text: str) -> str:
 
 @functools.cache
 def _unprinted() -> re.Pattern[str]:
-    """The characters to escape, among those of the BMP; by the tables of this Python's Unicode, as Java goes by its runtime's."""
+    """Return the characters to escape, among those of the BMP; by the tables of this Python's Unicode, as Java goes by its runtime's."""
     ranges: list[list[int]] = []
     for code in range(0x7F, 0x10000):
         if unicodedata.category(chr(code)) in _WRITTEN_AS_IS:

@@ -39,7 +39,7 @@ class Type(enum.Enum):
     STRUCT = "struct"
 
     def is_primitive(self) -> bool:
-        """Whether values have no parts."""
+        """Return whether values have no parts."""
         return self not in (Type.ARRAY, Type.MAP, Type.STRUCT)
 
 
@@ -84,7 +84,7 @@ class Schema:
         return {field.name: index for index, field in enumerate(self.fields)}
 
     def index_of(self, name: str) -> int:
-        """The position of a struct's field.
+        """Return the position of a struct's field.
 
         Raises:
             DataError: the struct has no field of that name.
@@ -95,40 +95,40 @@ class Schema:
             raise DataError(f"{name} is not a valid field name") from None
 
     def field(self, name: str) -> Field | None:
-        """A struct's field by name, or None."""
+        """Return a struct's field by name, or None."""
         index = self._by_name.get(name)
         return None if index is None else self.fields[index]
 
     def parameter(self, name: str) -> str | None:
-        """The value of one parameter, or None."""
+        """Return the value of one parameter, or None."""
         return dict(self.parameters).get(name)
 
     def as_optional(self) -> Schema:
-        """The same schema, with None allowed."""
+        """Return the same schema, with None allowed."""
         return self if self.optional else replace(self, optional=True)
 
     def with_default(self, default: Any) -> Schema:
-        """The same schema with a default value."""
+        """Return the same schema with a default value."""
         return replace(self, default=default)
 
 
 def struct(fields: Iterable[tuple[str, Schema]], **more: Any) -> Schema:
-    """A struct schema from (name, schema) pairs; `more` are further attributes of `Schema`."""
+    """Return a struct schema from (name, schema) pairs; `more` are further attributes of `Schema`."""
     return Schema(Type.STRUCT, fields=tuple(Field(name, schema) for name, schema in fields), **more)
 
 
 def array(element: Schema, **more: Any) -> Schema:
-    """An array schema."""
+    """Return an array schema."""
     return Schema(Type.ARRAY, value_schema=element, **more)
 
 
 def map_of(key: Schema, value: Schema, **more: Any) -> Schema:
-    """A map schema."""
+    """Return a map schema."""
     return Schema(Type.MAP, key_schema=key, value_schema=value, **more)
 
 
 def parameters(pairs: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """A mapping in the form that `Schema.parameters` holds."""
+    """Return a mapping in the form that `Schema.parameters` holds."""
     return tuple(pairs.items())
 
 
@@ -170,13 +170,13 @@ class Struct:
         self.values += [None] * missing
 
     def __getitem__(self, name: str) -> Any:
-        """The field's value, or its default when the value is None. Raises DataError for an unknown field."""
+        """Return the field's value, or its default when the value is None. Raises DataError for an unknown field."""
         index = self.schema.index_of(name)
         value = self.values[index]
         return self.schema.fields[index].schema.default if value is None else value
 
     def without_default(self, name: str) -> Any:
-        """The field's value as it was put. Raises DataError for an unknown field."""
+        """Return the field's value as it was put. Raises DataError for an unknown field."""
         return self.values[self.schema.index_of(name)]
 
     def __setitem__(self, name: str, value: Any) -> None:
@@ -202,7 +202,7 @@ EXACT = decimal.Context(prec=150_000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EM
 
 
 def decimal_schema(scale: int, precision: int | None = None, *, optional: bool = False) -> Schema:
-    """Decimal of a fixed scale; the precision parameter is Debezium's (`connect.decimal.precision`)."""
+    """Return decimal of a fixed scale; the precision parameter is Debezium's (`connect.decimal.precision`)."""
     parameters: tuple[tuple[str, str], ...] = (("scale", str(scale)),)
     if precision is not None:
         parameters += (("connect.decimal.precision", str(precision)),)
@@ -210,12 +210,12 @@ def decimal_schema(scale: int, precision: int | None = None, *, optional: bool =
 
 
 def int_to_bytes(value: int) -> bytes:
-    """Shortest big-endian two's complement of an integer, as java.math.BigInteger.toByteArray gives it."""
+    """Return shortest big-endian two's complement of an integer, as java.math.BigInteger.toByteArray gives it."""
     return value.to_bytes((value + (value < 0)).bit_length() // 8 + 1, "big", signed=True)
 
 
 def decimal_to_bytes(value: decimal.Decimal, scale: int) -> bytes:
-    """Unscaled value of a decimal at a scale.
+    """Return unscaled value of a decimal at a scale.
 
     Raises:
         DataError: the value has more fractional digits than the scale, or is not finite.
@@ -230,7 +230,7 @@ def decimal_to_bytes(value: decimal.Decimal, scale: int) -> bytes:
 
 
 def bytes_to_decimal(data: bytes, scale: int) -> decimal.Decimal:
-    """The inverse of `decimal_to_bytes`."""
+    """Return the inverse of `decimal_to_bytes`."""
     return decimal.Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-scale, EXACT)
 
 

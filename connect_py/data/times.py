@@ -16,7 +16,7 @@ MILLIS_OF_DAY = 86_400_000
 
 
 def date_to_days(value: datetime.date) -> int:
-    """Days since 1970-01-01. Raises DataError for a datetime that is not midnight."""
+    """Return days since 1970-01-01. Raises DataError for a datetime that is not midnight."""
     if isinstance(value, datetime.datetime):
         if value.timetz().replace(tzinfo=None) != datetime.time():
             raise DataError("Kafka Connect Date type should not have any time fields set to non-zero values.")
@@ -25,7 +25,7 @@ def date_to_days(value: datetime.date) -> int:
 
 
 def days_to_date(days: int) -> datetime.date:
-    """The inverse of `date_to_days`. Raises DataError outside the years 1 to 9999."""
+    """Return the inverse of `date_to_days`. Raises DataError outside the years 1 to 9999."""
     try:
         return datetime.date.fromordinal(days + _EPOCH_ORDINAL)
     except (ValueError, OverflowError):
@@ -33,24 +33,24 @@ def days_to_date(days: int) -> datetime.date:
 
 
 def time_to_millis(value: datetime.time) -> int:
-    """Milliseconds of the day; what is finer is cut off."""
+    """Return milliseconds of the day; what is finer is cut off."""
     return ((value.hour * 60 + value.minute) * 60 + value.second) * 1000 + value.microsecond // 1000
 
 
 def millis_to_time(millis: int) -> datetime.time:
-    """The inverse of `time_to_millis`. Raises DataError for anything but 0 to 86400000."""
+    """Return the inverse of `time_to_millis`. Raises DataError for anything but 0 to 86400000."""
     if not 0 <= millis < MILLIS_OF_DAY:
         raise DataError("Time values must use number of milliseconds greater than 0 and less than 86400000")
     return (EPOCH + datetime.timedelta(milliseconds=millis)).time()
 
 
 def timestamp_to_millis(value: datetime.datetime) -> int:
-    """Milliseconds since 1970-01-01 UTC; a value without a zone is UTC."""
+    """Return milliseconds since 1970-01-01 UTC; a value without a zone is UTC."""
     return ((value if value.tzinfo else value.replace(tzinfo=datetime.UTC)) - EPOCH) // _MILLISECOND
 
 
 def millis_to_timestamp(millis: int) -> datetime.datetime:
-    """The inverse of `timestamp_to_millis`, in UTC. Raises DataError outside the years 1 to 9999."""
+    """Return the inverse of `timestamp_to_millis`, in UTC. Raises DataError outside the years 1 to 9999."""
     try:
         return EPOCH + datetime.timedelta(milliseconds=millis)
     except OverflowError:

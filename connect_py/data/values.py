@@ -89,7 +89,7 @@ _FLOAT32 = struct.Struct(">f")
 
 
 def to_float32(number: float | Decimal) -> float:
-    """The nearest float of 32 bits, as a double; infinite where there is none."""
+    """Return the nearest float of 32 bits, as a double; infinite where there is none."""
     value = float(number)
     try:
         nearest: float = _FLOAT32.unpack(_FLOAT32.pack(value))[0]
@@ -158,7 +158,7 @@ _MAX_DEPTH = 100
 
 
 def parse(text: str) -> Parsed:
-    """A text's value. Never fails: what is nothing else is a string."""
+    """Return a text's value. Never fails: what is nothing else is a string."""
     return _Parser(text).value() if text else Parsed(STRING, text)
 
 
@@ -328,14 +328,14 @@ class _Common:
 
 
 def _aligned(schema: Schema | None, found: Parsed) -> Any:
-    """A part's value in the common type; without one, a float of 32 bits is the double that looks like it."""
+    """Return a part's value in the common type; without one, a float of 32 bits is the double that looks like it."""
     if schema is None and found.schema is not None and found.schema.type is Type.FLOAT32:
         return float(float_text(found.value))
     return _align(schema, found.value)
 
 
 def _align(schema: Schema | None, value: Any) -> Any:
-    """A value in the common type. Raises DataError when it cannot be: the whole is then a string."""
+    """Return a value in the common type. Raises DataError when it cannot be: the whole is then a string."""
     if schema is None:
         return value
     if value is None:

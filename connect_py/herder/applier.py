@@ -94,7 +94,7 @@ def start_message(
 
 
 def _levels_of_loggers() -> dict[str, int]:
-    """Loggers with a level of their own."""
+    """Return loggers with a level of their own."""
     known = logging.getLogger().manager.loggerDict
     return {name: made.level for name, made in known.items() if isinstance(made, logging.Logger) and made.level}
 
@@ -448,7 +448,7 @@ class Applier:
 
     @staticmethod
     def _task_config(connector: Any, config: Mapping[str, str], made: Mapping[str, str]) -> dict[str, str]:
-        """A task's configuration with what the worker adds (`Worker.connectorTaskConfigs`)."""
+        """Return a task's configuration with what the worker adds (`Worker.connectorTaskConfigs`)."""
         full = {**made, TASK_CLASS: connector.java_task_name}
         if issubclass(connector, SinkConnector):
             full |= {key: config[key] for key in (TOPICS, TOPICS_REGEX) if config.get(key)}
@@ -472,7 +472,7 @@ class Applier:
             self._restart(RestartRequest(name, include_tasks=True, only_failed=False))
 
     def restart_plan(self, request: RestartRequest) -> tuple[bool, list[int]]:
-        """Whether the connector, and which of its tasks, a request restarts (`runtime/RestartPlan.java`)."""
+        """Return whether the connector, and which of its tasks, a request restarts (`runtime/RestartPlan.java`)."""
         connector = self.statuses.connector(request.connector)
         chosen = connector is not None and (not request.only_failed or connector.state == "FAILED")
         if not request.include_tasks:
@@ -481,7 +481,7 @@ class Applier:
         return chosen, sorted(number for number, status in tasks.items() if not request.only_failed or status.state == "FAILED")
 
     def _rebalances(self) -> Mapping[str, MetricValue]:
-        """Figures of the group; none for a worker without one."""
+        """Return figures of the group; none for a worker without one."""
         if self.worker.group_id is None:
             return {}
         protocol = self.worker.raw.get("connect.protocol", "sessioned").strip().upper()

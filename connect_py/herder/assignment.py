@@ -45,7 +45,7 @@ class Assignment(Protocol):
         ...
 
     def rebalances(self) -> Mapping[str, MetricValue]:
-        """Figures of ``connect-worker-rebalance-metrics`` but for leader-name and connect-protocol; any thread may ask."""
+        """Return figures of ``connect-worker-rebalance-metrics`` but for leader-name and connect-protocol; any thread may ask."""
         ...
 
 
@@ -130,5 +130,5 @@ class Takeover:
         return max(0.0, self._until.get(connector, 0.0) - now())
 
     def is_sure(self) -> bool:
-        """Whether this worker knows that its work is its own."""
+        """Return whether this worker knows that its work is its own."""
         return self._leases is None or self._leases.is_sure

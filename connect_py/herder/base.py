@@ -188,18 +188,18 @@ class Herder(Protocol):
         ...
 
     def notifications(self, name: str, since: int | None, limit: int) -> Sequence[Mapping[str, Any]]:
-        """What a connector's tasks have shown, oldest first (ours): the first `limit` after the number `since`, or the last ones.
+        """Return what a connector's tasks have shown, oldest first (ours): the first `limit` after the number `since`, or the last ones.
         Raises NotFoundError."""
         ...
 
     def plugins(self) -> Sequence[PluginInfo]: ...
     def plugin_config(self, plugin: str, version: str | None = None) -> Sequence[ConfigKey]:
-        """Definitions of any plugin, by class name or alias, in a version or range of versions (KIP-891; None is whatever is there).
+        """Return definitions of any plugin, by class name or alias, in a version or range of versions (KIP-891; None is whatever is there).
         Raises NotFoundError, BadRequestError."""
         ...
 
     def metrics(self) -> Sequence[MetricGroup]:
-        """Figures of this worker and of what runs on it; never waits for the herder's thread."""
+        """Return figures of this worker and of what runs on it; never waits for the herder's thread."""
         ...
 
     def put_task_configs(

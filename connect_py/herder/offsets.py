@@ -35,13 +35,13 @@ class GroupAdmin(Protocol):
 
 
 def source_offsets(store: OffsetStore, connector: str) -> list[OffsetEntry]:
-    """Everything stored of a source connector."""
+    """Return everything stored of a source connector."""
     store.refresh(_READ_SECONDS)
     return list(store.of_connector(connector))
 
 
 def sink_offsets(admin: GroupAdmin, group: str) -> list[OffsetEntry]:
-    """What a sink's group has committed, in the shape that clients see."""
+    """Return what a sink's group has committed, in the shape that clients see."""
     return [
         ({_PARTITION: partition.partition, _TOPIC: partition.topic}, {_OFFSET: offset})
         for partition, offset in sorted(admin.group_offsets(group).items())
@@ -106,7 +106,7 @@ def reset_sink(admin: GroupAdmin, group: str, name: str, connector: SinkConnecto
 
 
 def parse_sink_entry(partition: Mapping[str, Any] | None, offset: Mapping[str, Any] | None) -> tuple[TopicPartition, int | None]:
-    """One entry of a client's request as a Kafka partition and offset. Pure.
+    """Return one entry of a client's request as a Kafka partition and offset. Pure.
 
     Raises:
         BadRequestError: with Connect's text for what is wrong.

@@ -79,11 +79,11 @@ class ClientRequests:
     # -- requests: reading
 
     def server_info(self) -> ServerInfo:
-        """What GET / shows."""
+        """Return what GET / shows."""
         return ServerInfo(VERSION, "unknown", self._applier.cluster_id)
 
     def health(self) -> Health:
-        """Whether the herder's thread answers (KIP-1017)."""
+        """Return whether the herder's thread answers (KIP-1017)."""
         try:
             self._thread.call(lambda: None, _HEALTH_SECONDS, doing="answering a health check")
         except RestError:
@@ -96,7 +96,7 @@ class ClientRequests:
         return Health("healthy", "Worker has completed startup and is ready to handle requests.")
 
     def metrics(self) -> Sequence[MetricGroup]:
-        """What ``/metrics`` shows."""
+        """Return what ``/metrics`` shows."""
         configs = self._configs.snapshot().connectors
         kinds = {name: self._kind_of(config) for name, config in configs.items()}
         return self._metrics.groups(kinds, VERSION, self._applier.worker_id)
@@ -110,15 +110,15 @@ class ClientRequests:
         return ConnectorKind(kinds_of(found)[0], found.java_name, found.version)
 
     def connectors(self) -> Sequence[str]:
-        """Names of all connectors."""
+        """Return names of all connectors."""
         return list(self._configs.snapshot().connectors)
 
     def connector_info(self, name: str) -> ConnectorInfo:
-        """A connector as clients see it. Raises NotFoundError."""
+        """Return a connector as clients see it. Raises NotFoundError."""
         return self._info(self._configs.snapshot(), name)
 
     def connector_status(self, name: str) -> ConnectorStatus:
-        """Reported states. Raises NotFoundError."""
+        """Return reported states. Raises NotFoundError."""
         connector = self._statuses.connector(name)
         if connector is None:
             raise NotFoundError(f"No status found for connector {name}")
@@ -127,26 +127,26 @@ class ClientRequests:
         return ConnectorStatus(name, connector, tasks, kind, self._metrics.snapshots(name))
 
     def task_status(self, name: str, task: int) -> Status:
-        """A task's reported state. Raises NotFoundError."""
+        """Return a task's reported state. Raises NotFoundError."""
         status = self._statuses.task(name, task)
         if status is None:
             raise NotFoundError(f"No status found for task {name}-{task}")
         return status
 
     def task_infos(self, name: str) -> Sequence[TaskInfo]:
-        """Raw task configurations. Raises NotFoundError."""
+        """Return raw task configurations. Raises NotFoundError."""
         snapshot = self._configs.snapshot()
         owner = self._config_of(snapshot, name)
         configs = {number: snapshot.task_configs.get((name, number), {}) for number in snapshot.tasks(name)}
         return [TaskInfo(number, in_java_order(self._shown(config, owner))) for number, config in configs.items()]
 
     def topics(self, name: str) -> Sequence[str]:
-        """Topics in use. Raises RestError 403 when they are not tracked."""
+        """Return topics in use. Raises RestError 403 when they are not tracked."""
         self._require_topic_tracking()
         return self._statuses.topics(name)
 
     def plugins(self) -> Sequence[PluginInfo]:
-        """Everything that can be loaded, in Connect's order."""
+        """Return everything that can be loaded, in Connect's order."""
         return [PluginInfo(name, kind, plugin.version) for kind in KINDS for name, plugin in self._plugins.of_kind(kind)]
 
     def put_logger_level(self, namespace: str, level: str) -> None:
@@ -154,7 +154,7 @@ class ClientRequests:
         self._configs.put_logger_level(namespace, level)
 
     def plugin_config(self, plugin: str, version: str | None = None) -> Sequence[ConfigKey]:
-        """Definitions of a plugin. Raises NotFoundError, BadRequestError."""
+        """Return definitions of a plugin. Raises NotFoundError, BadRequestError."""
         try:
             name = self._plugins.resolve(plugin)
             if name is None:
@@ -313,14 +313,14 @@ class ClientRequests:
         signals.await_answers(name, answers, {number: status.state for number, status in self._statuses.tasks(name).items()})
 
     def notifications(self, name: str, since: int | None, limit: int) -> Sequence[Mapping[str, Any]]:
-        """What a connector's tasks have shown lately. Raises NotFoundError."""
+        """Return what a connector's tasks have shown lately. Raises NotFoundError."""
         self._config_of(self._configs.snapshot(), name)
         return self._notifications.of(name, since, limit)
 
     # -- requests: offsets
 
     def offsets(self, name: str) -> Sequence[OffsetEntry]:
-        """Committed offsets. Raises NotFoundError."""
+        """Return committed offsets. Raises NotFoundError."""
         config = self._config_of(self._configs.snapshot(), name)
         if self._type_of(config) == "sink":
             return offset_requests.sink_offsets(self._admin, sink_group(name, self._resolved(config)))
@@ -371,7 +371,7 @@ class ClientRequests:
             self._thread.post(lambda: self._modifying.discard(name), f"ending a change of the offsets of connector {name}")
 
     def _begin_to_modify(self, name: str) -> Mapping[str, str] | None:
-        """The configuration, when the offsets may be modified from now on; None while tasks are ending. On the herder's thread."""
+        """Return the configuration, when the offsets may be modified from now on; None while tasks are ending. On the herder's thread."""
         snapshot = self._configs.snapshot()
         config = self._config_of(snapshot, name)
         if snapshot.target_state(name) is not TargetState.STOPPED or snapshot.tasks(name):
@@ -410,7 +410,7 @@ class ClientRequests:
         return ConnectorInfo(name, in_java_order(self._shown(config)), snapshot.tasks(name), self._type_of(config))
 
     def _shown(self, config: Mapping[str, str], owner: Mapping[str, str] | None = None) -> dict[str, str]:
-        """A connector's configuration, or that of a task of the owner, as clients may see it."""
+        """Return a connector's configuration, or that of a task of the owner, as clients may see it."""
         if not self._worker.redact_secrets:
             return dict(config)
         try:
@@ -420,7 +420,7 @@ class ClientRequests:
         return hidden(config, definition)
 
     def _meant(self, name: str, config: Mapping[str, str | None], *, partial: bool = False) -> dict[str, str | None]:
-        """What a client that sees hidden secrets sends. Raises BadRequestError."""
+        """Return what a client that sees hidden secrets sends. Raises BadRequestError."""
         if not self._worker.redact_secrets:
             return dict(config)
         return restored(config, self._configs.snapshot().connectors.get(name, {}), partial=partial)

@@ -21,7 +21,7 @@ _PLACEHOLDERS = re.compile(r"(\$\{[^}:]*:[^}]*\}\s*)+")
 
 
 def hidden(config: Mapping[str, str], definition: ConfigDef | None) -> dict[str, str]:
-    """A configuration without its secrets."""
+    """Return a configuration without its secrets."""
     return {name: HIDDEN if value and _is_secret(name, value, definition) else value for name, value in config.items()}
 
 
@@ -34,7 +34,7 @@ _ADDRESS = re.compile(
 
 
 def restored(config: Mapping[str, str | None], stored: Mapping[str, str], *, partial: bool = False) -> dict[str, str | None]:
-    """A configuration as its sender means it: ``[hidden]`` is the stored value.
+    """Return a configuration as its sender means it: ``[hidden]`` is the stored value.
 
     Args:
         partial: the configuration holds changes only (PATCH).

@@ -36,7 +36,7 @@ class InternalSignature:
 
     @classmethod
     def of_headers(cls, algorithm: str | None, mac: str | None, body: bytes) -> InternalSignature | None:
-        """None when a header is missing. Raises BadRequestError with Java's texts for what cannot be a signature."""
+        """Return None when a header is missing. Raises BadRequestError with Java's texts for what cannot be a signature."""
         if algorithm is None or mac is None:
             return None
         if algorithm not in _DIGESTS:
@@ -86,7 +86,7 @@ def _number(name: str, text: str) -> int:
 
 
 def is_outdated(stored: Mapping[str, object] | None, settings: SessionKeySettings, now_ms: int) -> bool:
-    """Whether the leader has to make a key: there is none, it is too old, or the settings want another kind."""
+    """Return whether the leader has to make a key: there is none, it is too old, or the settings want another kind."""
     if stored is None or stored.get("algorithm") != settings.algorithm:
         return True
     created = stored.get("creation-timestamp")
@@ -96,7 +96,7 @@ def is_outdated(stored: Mapping[str, object] | None, settings: SessionKeySetting
 
 
 def new_key(settings: SessionKeySettings) -> str:
-    """A key, in base64."""
+    """Return a key, in base64."""
     return base64.b64encode(secrets.token_bytes((settings.bits or _DIGESTS[settings.algorithm][1]) // 8)).decode()
 
 

@@ -89,7 +89,7 @@ class Notifications:
             kept.append({"sequence": next(self._numbers), "task": task, **notification})
 
     def of(self, connector: str, since: int | None, limit: int) -> list[dict[str, Any]]:
-        """Those of a connector, oldest first: the first `limit` after a number, or the last ones."""
+        """Return those of a connector, oldest first: the first `limit` after a number, or the last ones."""
         with self._lock:
             kept = list(self._kept.get(connector, ()))
         if since is None:

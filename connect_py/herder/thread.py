@@ -80,7 +80,7 @@ class HerderThread:
             raise RestError(f"Request timed out. {self.stage()}".strip(), 500) from None
 
     def stage(self) -> str:
-        """What the thread is doing, or did last, as Connect says it (`util/Stage.java`); empty before it has done anything."""
+        """Return what the thread is doing, or did last, as Connect says it (`util/Stage.java`); empty before it has done anything."""
         doing, done = self._doing, self._done
         if doing is not None:
             return f"The worker is currently {doing[0]}, which began at {_instant(doing[1])}."

@@ -150,7 +150,7 @@ def _check(plugins: Plugins, worker: Mapping[str, str], written: Mapping[str, st
 
 
 def _passed_on(plugins: Plugins, config: Mapping[str, str | None]) -> set[str]:
-    """The properties that a converter passes on to other converters, below prefixes of its own (``open_prefixes``)."""
+    """Return the properties that a converter passes on to other converters, below prefixes of its own (``open_prefixes``)."""
     found: set[str] = set()
     for key in CONVERTERS:
         try:
@@ -193,7 +193,7 @@ def raise_if_invalid(infos: ConfigInfos) -> None:
 
 
 def plugin_keys(plugins: Plugins, name: str, plugin: type[Any]) -> Sequence[ConfigKey]:
-    """Definitions of one plugin: its own, then the framework's that it does not redefine."""
+    """Return definitions of one plugin: its own, then the framework's that it does not redefine."""
     own: ConfigDef = plugin.config_def()
     keys = list(own.keys.values())
     if issubclass(plugin, Connector):
@@ -249,7 +249,7 @@ def _apply_rules(
 
 
 def _converter_entries(plugins: Plugins, config: Mapping[str, str | None], key: str, chosen: ConfigValue) -> list[Entry]:
-    """The properties of a converter that the connector itself names, with their prefix; nothing when the converter has errors."""
+    """Return the properties of a converter that the connector itself names, with their prefix; nothing when the converter has errors."""
     name = (config.get(key) or "").strip()
     if not name or chosen.errors:
         return []

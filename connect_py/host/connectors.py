@@ -171,7 +171,7 @@ class ConnectorHost:
         self._settle(hosted, None)
 
     def _version_of(self, config: Mapping[str, str]) -> str | None:
-        """None when the class is not installed."""
+        """Return None when the class is not installed."""
         try:
             return self._plugins.connector(config.get(CONNECTOR_CLASS, "")).version
         except ConnectError:
@@ -245,7 +245,7 @@ class ConnectorHost:
             self._divide(name, hosted)
 
     def _too_many(self, name: str, config: Mapping[str, str], count: int) -> ConnectError | None:
-        """Why a connector may not have this number of tasks."""
+        """Return why a connector may not have this number of tasks."""
         limit = max_tasks(config)
         if count > self._max_tasks:
             text = (
@@ -278,7 +278,7 @@ class ConnectorHost:
         self._post(lambda: self._on_raised(name, hosted, error))
 
     def read_offsets(self, name: str) -> Iterable[tuple[SourcePartition, SourceOffset]]:
-        """What the offsets topic holds of a connector. Raises RetriableError."""
+        """Return what the offsets topic holds of a connector. Raises RetriableError."""
         return self._read_offsets(name)
 
     def _divide(self, name: str, hosted: _Hosted, attempt: int = 0) -> None:
@@ -382,7 +382,7 @@ class _Context:
         self._host.fail(self.connector, self._hosted, error)
 
     def offset(self, partition: SourcePartition) -> SourceOffset | None:
-        """The committed offset of a source partition."""
+        """Return the committed offset of a source partition."""
         wanted = tuple(sorted(partition.items()))
         return next((found for stored, found in self._host.read_offsets(self.connector) if tuple(sorted(stored.items())) == wanted), None)
 

@@ -62,7 +62,7 @@ class Exited:
     last_lines: Sequence[str]
 
     def describe(self) -> str:
-        """How it ended, in words."""
+        """Return how it ended, in words."""
         if self.code >= 0:
             return f"exit code {self.code}"
         try:
@@ -96,7 +96,7 @@ def spawn(command: Sequence[str]) -> Spawned:
 
 
 def environment() -> dict[str, str]:
-    """The environment of a task's process, or of the server that it is forked from."""
+    """Return the environment of a task's process, or of the server that it is forked from."""
     return {**_MALLOC, **os.environ, **_SAFE_PATH}
 
 

@@ -55,7 +55,7 @@ class TaskSignals:
         self._asked: dict[TaskId, dict[int, Future[str | None]]] = {}
 
     def ask(self, task_id: TaskId, signal: Mapping[str, Any]) -> tuple[Message, Future[str | None]]:
-        """A signal for a task that runs.
+        """Ask a running task to take a signal.
 
         Returns:
             The message, and what the task will say of it: None when it has taken it, or why it has not. It raises RetriableError when the
@@ -67,7 +67,7 @@ class TaskSignals:
         return _message(number, signal), answer
 
     def again(self, task_id: TaskId) -> Iterable[Message]:
-        """What a process that was just started is given: signals that are not done."""
+        """Return what a process that was just started is given: signals that are not done."""
         return [_message(number, signal) for number, signal in self._open.get(task_id, {}).items()]
 
     def answered(self, task_id: TaskId, number: int, problem: str | None) -> None:
@@ -260,11 +260,11 @@ class TaskHost:
         return answers
 
     def specs(self, connector: str) -> dict[int, TaskSpec]:
-        """The wanted tasks of a connector."""
+        """Return the wanted tasks of a connector."""
         return {number: spec for (name, number), spec in self._wanted.items() if name == connector}
 
     def is_hosting(self, connector: str) -> bool:
-        """Whether a process of the connector is alive or about to be."""
+        """Return whether a process of the connector is alive or about to be."""
         return any(name == connector and hosted.phase is not _Phase.ENDED for (name, _), hosted in self._hosted.items())
 
     def close(self, deadline: float) -> None:
@@ -356,7 +356,7 @@ class TaskHost:
         self._pool.submit(work)
 
     def _too_many(self, task_id: TaskId) -> str | None:
-        """Why a task must not have a process; it is among the hosted ones already."""
+        """Return why a task must not have a process; it is among the hosted ones already."""
         if task_id[1] >= self._max_tasks_of_connector:
             name, limit, what = TASKS_OF_CONNECTOR, self._max_tasks_of_connector, "a connector may have"
         elif sum(hosted.phase is not _Phase.ENDED for hosted in self._hosted.values()) > self._max_tasks:

@@ -83,7 +83,7 @@ class KafkaAdmin:
     # -- cluster and topics
 
     def cluster_id(self) -> str:
-        """The cluster's id. Raises RetriableError when no broker answers."""
+        """Return the cluster's id. Raises RetriableError when no broker answers."""
 
         def attempt(seconds: float) -> str:
             return str(self._client.describe_cluster(request_timeout=seconds).result(seconds + 1).cluster_id)
@@ -91,7 +91,7 @@ class KafkaAdmin:
         return self._repeat("describe the cluster", attempt)
 
     def topics(self) -> list[str]:
-        """Names of all topics but Kafka's own (`__…`)."""
+        """Return names of all topics but Kafka's own (`__…`)."""
         return [name for name in self._all_topics() if not name.startswith("__")]
 
     def describe_topics(self, names: Iterable[str]) -> dict[str, int]:
@@ -147,7 +147,7 @@ class KafkaAdmin:
         return True
 
     def topic_settings(self, name: str) -> dict[str, str]:
-        """A topic's settings; empty when they may not be read or the topic doesn't exist."""
+        """Return a topic's settings; empty when they may not be read or the topic doesn't exist."""
         resource = ConfigResource(ConfigResource.Type.TOPIC, name)
 
         def attempt(seconds: float) -> dict[str, str]:
@@ -164,7 +164,7 @@ class KafkaAdmin:
     # -- offsets of logs
 
     def log_offsets(self, topics: Sequence[str] = (), pattern: str | None = None) -> dict[TopicPartition, tuple[int, int]]:
-        """First and next (last stable) offset of every partition of the topics, or of all topics that a Java regex matches in full.
+        """Return first and next (last stable) offset of every partition of the topics, or of all topics that a Java regex matches in full.
 
         Topics that don't exist are left out.
         """
@@ -178,11 +178,11 @@ class KafkaAdmin:
         return {partition: (begin[partition], end[partition]) for partition in partitions if partition in begin and partition in end}
 
     def begin_offsets(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """First offsets, of all of them. Raises RetriableError."""
+        """Return first offsets, of all of them. Raises RetriableError."""
         return self._list_offsets(partitions, OffsetSpec.earliest())
 
     def end_offsets(self, partitions: Sequence[TopicPartition], *, committed: bool = False) -> dict[TopicPartition, int]:
-        """Next offsets, of all of them; with `committed` those after the last record that no open transaction holds back.
+        """Return next offsets, of all of them; with `committed` those after the last record that no open transaction holds back.
 
         Raises:
             RetriableError: a partition's leader did not answer in time.
@@ -225,7 +225,7 @@ class KafkaAdmin:
     # -- consumer groups
 
     def group_offsets(self, group: str) -> dict[TopicPartition, int]:
-        """Committed offsets of a group; empty for an unknown one."""
+        """Return committed offsets of a group; empty for an unknown one."""
         request = [ConsumerGroupTopicPartitions(group)]
 
         def attempt(seconds: float) -> dict[TopicPartition, int]:

@@ -46,14 +46,14 @@ _CONSUMER_BASE = {"enable.auto.commit": "false", "auto.offset.reset": "earliest"
 def source_producer_properties(
     worker: Mapping[str, str], connector: str, task: int, connector_config: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Properties of the producer of a source task, client id `connector-producer-C-N`."""
+    """Return properties of the producer of a source task, client id `connector-producer-C-N`."""
     return _compose(worker, {**_PRODUCER_BASE, "client.id": f"connector-producer-{connector}-{task}"}, "producer.", connector_config)
 
 
 def sink_consumer_properties(
     worker: Mapping[str, str], connector: str, task: int, connector_config: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Properties of the consumer of a sink task: group `connect-C`, client id `connector-consumer-C-N`."""
+    """Return properties of the consumer of a sink task: group `connect-C`, client id `connector-consumer-C-N`."""
     base = {**_CONSUMER_BASE, "group.id": f"connect-{connector}", "client.id": f"connector-consumer-{connector}-{task}"}
     return _compose(worker, base, "consumer.", connector_config)
 
@@ -61,7 +61,7 @@ def sink_consumer_properties(
 def connector_admin_properties(
     worker: Mapping[str, str], connector: str, task: int, connector_config: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Properties of a task's admin client: the worker's top-level ones are its base, client id `connector-adminclient-C-N`."""
+    """Return properties of a task's admin client: the worker's top-level ones are its base, client id `connector-adminclient-C-N`."""
     base = {**_top_level(worker), "client.id": f"connector-adminclient-{connector}-{task}"}
     return _compose(worker, base, "admin.", connector_config)
 
@@ -69,7 +69,7 @@ def connector_admin_properties(
 def dead_letter_producer_properties(
     worker: Mapping[str, str], connector: str, task: int, connector_config: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Properties of the producer of a sink task's dead letter queue, client id `connector-dlq-producer-C-N`."""
+    """Return properties of the producer of a sink task's dead letter queue, client id `connector-dlq-producer-C-N`."""
     base = {**_PRODUCER_BASE, "linger.ms": "10", "client.id": f"connector-dlq-producer-{connector}-{task}"}
     return _compose(worker, base, "producer.", connector_config)
 
@@ -77,13 +77,13 @@ def dead_letter_producer_properties(
 def dead_letter_admin_properties(
     worker: Mapping[str, str], connector: str, task: int, connector_config: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Properties of the admin client that creates a dead letter queue, client id `connector-dlq-adminclient-C-N`."""
+    """Return properties of the admin client that creates a dead letter queue, client id `connector-dlq-adminclient-C-N`."""
     base = {**_top_level(worker), "client.id": f"connector-dlq-adminclient-{connector}-{task}"}
     return _compose(worker, base, "admin.", connector_config)
 
 
 def internal_properties(worker: Mapping[str, str], suffix: str) -> dict[str, str]:
-    """Properties of a client of the worker itself, client id `<group.id>[-<client.id>]-<suffix>`.
+    """Return properties of a client of the worker itself, client id `<group.id>[-<client.id>]-<suffix>`.
 
     Args:
         suffix: configs, offsets, statuses or shared-admin.

@@ -44,7 +44,7 @@ class Repeats:
         self._away: dict[str, float] = {}
 
     def pass_on(self, kind: tuple[str, str]) -> int | None:
-        """None when a line of this kind is to be left out, else how many have been since the last one."""
+        """Return None when a line of this kind is to be left out, else how many have been since the last one."""
         now = time.monotonic()
         with self._lock:
             last, hidden, shown = self._seen.get(kind, (now - REPEAT_SECONDS, 0, 0))

@@ -26,7 +26,7 @@ _Values = dict[str, MetricValue]
 
 
 def statistics_config(take: Callable[[str], None] | None) -> dict[str, object]:
-    """Settings of a client whose statistics are wanted; none without a reader."""
+    """Return settings of a client whose statistics are wanted; none without a reader."""
     return {} if take is None else {"statistics.interval.ms": INTERVAL_MS, "stats_cb": take}
 
 
@@ -154,7 +154,7 @@ def _latency(brokers: list[Mapping[str, Any]]) -> _Values:
 
 
 def _mean(windows: Iterable[Mapping[str, Any]], divisor: int = 1) -> float:
-    """The average of several of librdkafka's windows, each of which has an average and a count."""
+    """Return the average of several of librdkafka's windows, each of which has an average and a count."""
     total = count = 0
     for window in windows:
         total += window["avg"] * window["cnt"]

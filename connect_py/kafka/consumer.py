@@ -59,7 +59,7 @@ class ConsumedRecord(NamedTuple):
 
 
 def consumed_record(message: Message) -> ConsumedRecord:
-    """A message of librdkafka's that is no error."""
+    """Return a message of librdkafka's that is no error."""
     kind, timestamp = message.timestamp()
     has_time = kind != TIMESTAMP_NOT_AVAILABLE and timestamp >= 0
     return ConsumedRecord(
@@ -212,7 +212,7 @@ class GroupConsumer:
     # -- reading
 
     def poll(self, timeout_seconds: float) -> list[ConsumedRecord]:
-        """Records that are there, at most ``max.poll.records``; waits for the first one. Rebalances and answers to commits run here.
+        """Return records that are there, at most ``max.poll.records``; waits for the first one. Rebalances and answers to commits run here.
 
         Raises:
             FatalTaskError: the group or a topic cannot be read.
@@ -454,7 +454,7 @@ class GroupCommitter:
             raise RetriableError(f"Offsets of consumer group '{self.group}' could not be committed: {error_text(error)}") from error
 
     def committed(self, partitions: Sequence[TopicPartition], timeout: float = 30.0) -> dict[TopicPartition, int]:
-        """Committed offsets of those partitions that have one. Raises RetriableError."""
+        """Return committed offsets of those partitions that have one. Raises RetriableError."""
         if not partitions:
             return {}
         try:

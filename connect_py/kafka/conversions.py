@@ -11,27 +11,27 @@ Convert = Callable[[str], object]
 
 
 def number(value: str) -> int:
-    """A number as it is."""
+    """Return a number as it is."""
     return int(value.strip())
 
 
 def at_least(low: int) -> Convert:
-    """A number, or this bound of librdkafka's when it is smaller."""
+    """Return a number, or this bound of librdkafka's when it is smaller."""
     return lambda value: max(low, number(value))
 
 
 def within(low: int, high: int) -> Convert:
-    """A number within librdkafka's bounds."""
+    """Return a number within librdkafka's bounds."""
     return lambda value: min(high, max(low, number(value)))
 
 
 def kilobytes(value: str) -> int:
-    """Bytes as whole kilobytes."""
+    """Return bytes as whole kilobytes."""
     return max(1, number(value) // 1024)
 
 
 def buffer(value: str) -> int:
-    """A size of which -1 leaves the choice to the system: librdkafka's 0."""
+    """Return a size of which -1 leaves the choice to the system: librdkafka's 0."""
     return max(0, number(value))
 
 
@@ -47,12 +47,12 @@ def boolean(value: str) -> bool:
 
 
 def lower(value: str) -> str:
-    """A word that librdkafka writes small."""
+    """Return a word that librdkafka writes small."""
     return value.strip().lower()
 
 
 def text(value: str) -> str:
-    """A text without blanks around it."""
+    """Return a text without blanks around it."""
     return value.strip()
 
 
@@ -64,7 +64,7 @@ _ASSIGNORS = {
 
 
 def assignors(value: str) -> str:
-    """Java's classes of partition assignors as librdkafka's names; others are left out."""
+    """Return Java's classes of partition assignors as librdkafka's names; others are left out."""
     names = [name.strip() for name in value.split(",") if name.strip()]
     found = [_ASSIGNORS[name] for name in names if name in _ASSIGNORS]
     # librdkafka refuses a list that mixes eager and cooperative ones, which Java allows for a rolling change

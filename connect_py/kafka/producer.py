@@ -113,7 +113,7 @@ class Producer:
         self.send = self._client.produce
 
     def __len__(self) -> int:
-        """Records handed over whose callback has not run yet."""
+        """Return records handed over whose callback has not run yet."""
         return len(self._client)
 
     def produce(
@@ -210,7 +210,7 @@ def connect_now(client: _Client, topic: str) -> None:
 
 
 def delivery_error(error: KafkaError, topic: str, size: int = 0, limit: object = None) -> ConnectError:
-    """The error to raise for a record that was not delivered.
+    """Return the error to raise for a record that was not delivered.
 
     Args:
         error: what the delivery callback got.
@@ -252,19 +252,19 @@ def delivery_error(error: KafkaError, topic: str, size: int = 0, limit: object =
 
 
 def java_class(error: KafkaError) -> str:
-    """The class by which the Java client knows an error."""
+    """Return the class by which the Java client knows an error."""
     return _JAVA_NAMES.get(error.code(), "org.apache.kafka.common.KafkaException")
 
 
 def _serialized_size(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]] | None) -> int:
-    """What a record counts against `max.request.size` (`AbstractRecords.estimateSizeInBytesUpperBound`, magic 2)."""
+    """Return what a record counts against `max.request.size` (`AbstractRecords.estimateSizeInBytesUpperBound`, magic 2)."""
     # a batch's header, the most of a record's own fields, the count of headers (one byte for up to 63 of them)
     size = 61 + 21 + 1 + _field_size(key) + _field_size(value)
     return size + sum(_field_size(name.encode()) + _field_size(data) for name, data in headers or ())
 
 
 def _field_size(data: bytes | None) -> int:
-    """Bytes with their length before them, as a zigzag varint; a null is a length of -1."""
+    """Return bytes with their length before them, as a zigzag varint; a null is a length of -1."""
     return 1 if data is None else len(data) + max(1, -(-(2 * len(data)).bit_length() // 7))
 
 
@@ -291,6 +291,6 @@ _PASSING = frozenset({KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT, KafkaErr
 
 
 def error_text(error: BaseException) -> str:
-    """The text of a client's exception, without its Python and C wrapping."""
+    """Return the text of a client's exception, without its Python and C wrapping."""
     first = error.args[0] if error.args else error
     return first.str() if isinstance(first, KafkaError) else str(first)

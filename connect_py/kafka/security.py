@@ -26,7 +26,7 @@ _CONVERT = "Convert it to PEM (keytool -exportcert -rfc, or openssl pkcs12 -node
 
 
 def security_settings(properties: Mapping[str, str]) -> dict[str, object]:
-    """The librdkafka settings for a connection's security.
+    """Return the librdkafka settings for a connection's security.
 
     Raises:
         ConfigError: a JAAS line that cannot be read, or a store of a type that cannot be used.
@@ -41,7 +41,7 @@ def security_settings(properties: Mapping[str, str]) -> dict[str, object]:
 
 
 def jaas_options(line: str) -> tuple[str, dict[str, str]]:
-    """The login module's class name and its options of a `sasl.jaas.config` line such as `…PlainLoginModule required username="u";`.
+    """Return the login module's class name and its options of a `sasl.jaas.config` line such as `…PlainLoginModule required username="u";`.
 
     Raises:
         ConfigError: malformed; the text doesn't repeat the line, which holds a password.
@@ -95,7 +95,7 @@ def _sasl(properties: Mapping[str, str]) -> dict[str, object]:
 
 
 def _plain(option: str, value: str) -> str:
-    """A value that librdkafka puts into the command line of `kinit` (`sasl.kerberos.kinit.cmd`). Raises ConfigError."""
+    """Return a value that librdkafka puts into the command line of `kinit` (`sasl.kerberos.kinit.cmd`). Raises ConfigError."""
     if not _PLAIN[option].fullmatch(value):
         raise ConfigError(
             f"The option '{option}' of sasl.jaas.config holds a character that has a meaning in a command line. Letters, digits and "

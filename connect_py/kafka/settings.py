@@ -65,7 +65,7 @@ _MINIMUMS: Final[Mapping[str, Mapping[str, int]]] = {
 
 
 def refused_value(client: str, name: str, value: str) -> str | None:
-    """What is wrong with a value, in Kafka's words; None where it is allowed, or no number (which its conversion tells).
+    """Return what is wrong with a value, in Kafka's words; None where it is allowed, or no number (which its conversion tells).
 
     Args:
         client: producer, consumer or admin.
@@ -181,12 +181,12 @@ _warned: set[str] = set()
 
 
 def is_client_property(name: str) -> bool:
-    """Whether a top-level worker property is one of Kafka's client properties."""
+    """Return whether a top-level worker property is one of Kafka's client properties."""
     return name in _CLIENT_NAMES or name.startswith(_SILENT_PREFIXES)
 
 
 def librdkafka_config(properties: Mapping[str, str], kind: ClientKind) -> dict[str, object]:
-    """Settings for a librdkafka client from a client's Java properties.
+    """Return settings for a librdkafka client from a client's Java properties.
 
     Raises:
         ConfigError: a value that cannot be used; the text names the property, and its value only where that is no secret.

@@ -218,7 +218,7 @@ class KafkaLog:
                 raise delivery_error(error.args[0], self.topic, len(key) + len(value or b"")) from error
 
     def _end_offsets(self, deadline: float) -> Mapping[TopicPartition, int]:
-        """Next offsets, asked for again until `deadline`: leaders are unknown for a while after a broker came back."""
+        """Return next offsets, asked for again until `deadline`: leaders are unknown for a while after a broker came back."""
         while True:
             try:
                 return self._admin.end_offsets(self._partitions, committed=self._read_committed)

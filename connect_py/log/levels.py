@@ -63,7 +63,7 @@ class Loggers:
         return end
 
     def all(self) -> dict[str, LoggerLevel]:
-        """Loggers with a level of their own, Java's names of this project's packages, and `root`, sorted by name."""
+        """Return loggers with a level of their own, Java's names of this project's packages, and `root`, sorted by name."""
         found = {name: self._of(name, logger) for name, logger in self._known().items() if logger.level != logging.NOTSET}
         found |= {name: self._of_java(name) for name in JAVA_NAMES}
         found["root"] = self._of("root", logging.getLogger())
@@ -127,7 +127,7 @@ class Loggers:
 
 
 def levels_from_environment(environ: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """The root's level and those of single loggers, as the variables of the usual images give them.
+    """Return the root's level and those of single loggers, as the variables of the usual images give them.
 
     ``CONNECT_PY_LOG_LEVEL`` wins over the images' ``LOG_LEVEL`` (Debezium) and ``CONNECT_LOG4J_ROOT_LOGLEVEL`` (Confluent).
     ``CONNECT_LOG4J_LOGGERS`` is ``name=LEVEL,…`` (Confluent), or begins with the root's level (Debezium: ``DEBUG, stdout``);

@@ -63,7 +63,7 @@ class LineFormatter(logging.Formatter):
         self._context = default_context
 
     def format(self, record: logging.LogRecord) -> str:
-        """One event as text."""
+        """Return one event as text."""
         clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
         who = self.context_of(record)
         text = f"{f'[{who}] ' if who else ''}{self.clean(record.getMessage())} ({record.name}:{record.lineno})"
@@ -72,7 +72,7 @@ class LineFormatter(logging.Formatter):
         return f"[{clock},{int(record.msecs):03d}] {level_name(record)} " + text.rstrip().replace("\n", "\n    ")
 
     def clean(self, text: str) -> str:
-        """A text without secrets."""
+        """Return a text without secrets."""
         return readable(scrub(SECRETS(PROVIDED(_of_request.get()(self.redact(text))))))
 
     def context_of(self, record: logging.LogRecord) -> str:
@@ -86,7 +86,7 @@ class JsonFormatter(LineFormatter):
     scope and exception."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One event as JSON."""
+        """Return one event as JSON."""
         event: dict[str, Any] = {
             "timestamp": _timestamp(record.created),
             "level": level_name(record),
@@ -117,7 +117,7 @@ def configure(level: str | int = "INFO", *, default_context: str = "", environ: 
 
 
 def clean(text: str) -> str:
-    """A text without the secrets that this process knows, for what leaves it on another way than the log."""
+    """Return a text without the secrets that this process knows, for what leaves it on another way than the log."""
     handlers = logging.getLogger().handlers
     formatter = handlers[0].formatter if handlers else None
     return formatter.clean(text) if isinstance(formatter, LineFormatter) else scrub(PROVIDED(text))
@@ -145,7 +145,7 @@ def hiding(secrets: Iterable[str]) -> Iterator[None]:
 
 
 def forwarder(context_name: str, environ: Mapping[str, str] = os.environ) -> Callable[[str], None]:
-    """What passes on the lines of a task's process, secrets taken out before.
+    """Return what passes on the lines of a task's process, secrets taken out before.
 
     The process's own events have their form already. What its children or its libraries print (a JVM's log) has none: among JSON it is
     made an event of the logger ``stderr``.
@@ -170,7 +170,7 @@ def level_name(record: logging.LogRecord) -> str:
 
 
 def level_number(level: str) -> int:
-    """Connect's names of levels (TRACE, WARN, FATAL, OFF, ALL too) as Python's numbers; INFO for an unknown name."""
+    """Return Connect's names of levels (TRACE, WARN, FATAL, OFF, ALL too) as Python's numbers; INFO for an unknown name."""
     names = {"TRACE": 5, "ALL": 1, "WARN": logging.WARNING, "FATAL": logging.CRITICAL, "OFF": logging.CRITICAL + 10}
     name = level.upper()
     return names.get(name, logging.getLevelNamesMapping().get(name, logging.INFO))

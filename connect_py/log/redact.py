@@ -71,7 +71,7 @@ _MAX_OWNED = 500
 
 
 def secret_values(config: Mapping[str, str | None], definition: ConfigDef | None = None) -> set[str]:
-    """The secret values of a configuration."""
+    """Return the secret values of a configuration."""
     secret: set[str] = set()
     shown: set[str] = set()
     more = _custom_names(config)
@@ -87,7 +87,7 @@ def secret_values(config: Mapping[str, str | None], definition: ConfigDef | None
 
 
 def redactor(secrets: Iterable[str]) -> Callable[[str], str]:
-    """A function that replaces secrets, and their usual spellings in URLs, JSON and reprs, by ``[hidden]``."""
+    """Return a function that replaces secrets, and their usual spellings in URLs, JSON and reprs, by ``[hidden]``."""
     spellings: set[str] = set()
     for raw in secrets:
         for secret in {raw, raw.strip()}:
@@ -104,7 +104,7 @@ def redactor(secrets: Iterable[str]) -> Callable[[str], str]:
 
 
 def bounded(text: str, length: int = _MAX_LENGTH) -> str:
-    """A text, cut when it is longer than a person reads."""
+    """Return a text, cut when it is longer than a person reads."""
     return text if len(text) <= length else f"{text[:length]}… ({len(text) - length} more characters)"
 
 
@@ -135,7 +135,7 @@ def _hide_credentials(found: re.Match[str]) -> str:
 
 
 def _parts(value: str, is_secret: bool) -> set[str]:
-    """Secrets within a value."""
+    """Return secrets within a value."""
     found = {match["secret"] for match in _IN_ADDRESS.finditer(value)}
     found |= {unquote(secret) for secret in found}
     for match in _ASSIGNED.finditer(value):
@@ -147,7 +147,7 @@ def _parts(value: str, is_secret: bool) -> set[str]:
 
 
 def _custom_names(config: Mapping[str, str | None]) -> frozenset[str]:
-    """The names that `SANITIZE_PATTERN` names; one that is no regex, or too slow a one, names none, and validation refuses it."""
+    """Return the names that `SANITIZE_PATTERN` names; one that is no regex, or too slow a one, names none, and validation refuses it."""
     pattern = config.get(SANITIZE_PATTERN)
     try:
         return matching(pattern, config, SANITIZE_FLAGS) if pattern else frozenset()
@@ -156,7 +156,7 @@ def _custom_names(config: Mapping[str, str | None]) -> frozenset[str]:
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a property's name says that its value is a secret."""
+    """Return whether a property's name says that its value is a secret."""
     rest = _ALIAS.sub("", name, count=1)
     return _SECRET_NAME.search(rest) is not None and _CLASS_NAME.search(rest) is None
 

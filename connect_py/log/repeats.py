@@ -51,7 +51,7 @@ class Kind:
     longest_interval: float = 0.0
 
     def take(self, now: float) -> int | None:
-        """One more: None when it is to be left out, else how many were since the last one that was shown."""
+        """Count one more; return None when it is to be left out, else how many were since the last one that was shown."""
         self.longest_interval = max(self.longest_interval, now - self.last)
         self.last = now
         self.total += 1
@@ -64,7 +64,7 @@ class Kind:
         return hidden
 
     def is_over(self, now: float) -> bool:
-        """Whether it seems to have ended."""
+        """Return whether it seems to have ended."""
         return now - self.last > max(QUIET_SECONDS, 3 * self.longest_interval)
 
 
@@ -92,7 +92,7 @@ class RepeatFilter(logging.Filter):
         self._watcher: threading.Thread | None = None
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether to show an event; may add to its text how many were left out."""
+        """Return whether to show an event; may add to its text how many were left out."""
         if record.levelno != logging.WARNING or record.name in _EXEMPT:
             return True
         text = record.getMessage()

@@ -24,7 +24,7 @@ _MAX_CALLS = 50
 
 
 def trace_of(error: BaseException) -> str:
-    """What ``GET status`` and dead letters show of a failure. Ends with a line feed."""
+    """Return what ``GET status`` and dead letters show of a failure. Ends with a line feed."""
     lines: list[str] = []
     current: BaseException | None = error
     seen: set[int] = set()
@@ -38,12 +38,12 @@ def trace_of(error: BaseException) -> str:
 
 
 def headline(trace: str) -> str:
-    """A trace in one line, for the log: every cause and what was added to it, without the calls."""
+    """Return a trace in one line, for the log: every cause and what was added to it, without the calls."""
     return " | ".join(line.strip() for line in trace.splitlines() if line and not line.startswith("\tat "))
 
 
 def java_name(error: BaseException) -> str:
-    """The class of an error as Connect's users know it; its Python name when it is none of ours."""
+    """Return the class of an error as Connect's users know it; its Python name when it is none of ours."""
     name = getattr(error, "java_name", None)
     if name is not None:
         return str(name)
@@ -52,7 +52,7 @@ def java_name(error: BaseException) -> str:
 
 
 def own_text(error: BaseException) -> str:
-    """An error's text; that of a DataError without its cause's at the end, which Connect's converters keep apart."""
+    """Return an error's text; that of a DataError without its cause's at the end, which Connect's converters keep apart."""
     text, cause = str(error), _cause(error)
     return (text.removesuffix(str(cause)) or text) if cause is not None and isinstance(error, DataError) else text
 

@@ -149,16 +149,16 @@ def _labels(group: MetricGroup, names: Names) -> dict[str, str]:
 
 
 def _key_label(attribute: str) -> str:
-    """What a map's keys are. Debezium's example calls those of RowsScanned tables."""
+    """Return what a map's keys are. Debezium's example calls those of RowsScanned tables."""
     return "table" if attribute == "RowsScanned" or attribute.startswith("Table") else "key"
 
 
 def _number(value: object) -> float:
-    """What the pipe from the task could not carry (NaN) came as None."""
+    """Return a figure; what the pipe from the task could not carry (NaN) came as None."""
     return value if isinstance(value, int | float) else math.nan
 
 
 @functools.lru_cache(maxsize=4096)
 def _clean(name: str) -> str:
-    """A name's form in Prometheus. Names are few and each scrape asks for all of them."""
+    """Return a name's form in Prometheus. Names are few and each scrape asks for all of them."""
     return _NOT_IN_A_NAME.sub("_", name)

@@ -112,7 +112,7 @@ class TaskMetrics:
         self._commit_outcomes.record(1.0 if succeeded else 0.0)
 
     def is_due(self) -> bool:
-        """Whether it is time for a report; true once in `REPORT_SECONDS`."""
+        """Return whether it is time for a report; true once in `REPORT_SECONDS`."""
         now = self._clock()
         if now < self._next_report:
             return False
@@ -120,7 +120,7 @@ class TaskMetrics:
         return True
 
     def message(self) -> dict[str, Any]:
-        """The report to the worker."""
+        """Return the report to the worker."""
         groups = [self._common(), *self._own(), self.errors.group()]
         for source in self._sources:
             try:

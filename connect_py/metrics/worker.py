@@ -167,7 +167,7 @@ class WorkerMetrics:
                 self._tasks[task].groups = groups
 
     def snapshots(self, connector: str) -> dict[int, dict[str, Any]]:
-        """What the tasks of a connector tell of their snapshots, by task number; only of those that tell something."""
+        """Return what the tasks of a connector tell of their snapshots, by task number; only of those that tell something."""
         with self._lock:
             reported = {number: task.groups for (name, number), task in self._tasks.items() if name == connector}
         return {number: shown for number, groups in reported.items() if (shown := snapshot_of(groups)) is not None}

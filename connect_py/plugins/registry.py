@@ -86,7 +86,7 @@ def _entries(installed: Iterable[Distribution], folder: str) -> Iterable[tuple[s
 
 
 def _folders(plugin_path: Sequence[str]) -> list[Path]:
-    """Folders with distributions in them; each once. What cannot be read is skipped with a warning, as Connect does."""
+    """Return folders with distributions in them; each once. What cannot be read is skipped with a warning, as Connect does."""
     found: dict[Path, None] = {}
     for given in filter(None, plugin_path):
         root = Path(given).absolute()
@@ -174,7 +174,7 @@ class Plugins:
 
     @classmethod
     def discover(cls, plugin_path: Sequence[str] = ()) -> Plugins:
-        """What is installed in the worker's environment and in the folders of ``plugin.path``."""
+        """Return what is installed in the worker's environment and in the folders of ``plugin.path``."""
         return cls(discover(plugin_path))
 
     @classmethod
@@ -183,7 +183,7 @@ class Plugins:
         return cls({name: PluginEntry(**entry) for name, entry in message.items()})
 
     def load(self, java_name: str) -> type[Any]:
-        """The class of a plugin.
+        """Return the class of a plugin.
 
         Raises:
             ConfigError: there is none of that name, or it cannot be imported; the text says which extra brings a missing package. That is
@@ -226,7 +226,7 @@ class Plugins:
         return matches[0] if len(matches) == 1 else None
 
     def find(self, name: str, *kinds: str) -> type[Any] | None:
-        """The plugin of a class name or alias, None when there is none of these kinds.
+        """Return the plugin of a class name or alias, None when there is none of these kinds.
 
         Raises:
             ConfigError: it is there, but a Python package that it needs is missing.
@@ -238,7 +238,7 @@ class Plugins:
         return plugin if any(kind in kinds for kind in kinds_of(plugin)) else None
 
     def connector(self, name: str) -> type[Connector]:
-        """A connector by class name or alias; other kinds of plugins do not make its alias ambiguous (`Plugins.connectorClass`).
+        """Return a connector by class name or alias; other kinds of plugins do not make its alias ambiguous (`Plugins.connectorClass`).
 
         Raises:
             BadRequestError: there is none, the alias fits several, or a package it needs is missing.
@@ -289,7 +289,7 @@ class Plugins:
 
 
 def kinds_of(plugin: type[Any]) -> list[str]:
-    """The kinds of a plugin class, in the order of `KINDS`."""
+    """Return the kinds of a plugin class, in the order of `KINDS`."""
     if not inspect.isclass(plugin):
         return []
     if issubclass(plugin, Connector):

@@ -58,12 +58,12 @@ class VersionRange:
         return ",".join(map(str, self.parts))
 
     def contains(self, version: str) -> bool:
-        """Whether the version satisfies what was asked for."""
+        """Return whether the version satisfies what was asked for."""
         return any(part.contains(version) for part in self.parts)
 
 
 def parse_requirement(text: str | None) -> VersionRange | None:
-    """What a ``…plugin.version`` property asks for; None when anything will do.
+    """Return what a ``…plugin.version`` property asks for; None when anything will do.
 
     Raises:
         ConfigError: the range is malformed; the text is Maven's.

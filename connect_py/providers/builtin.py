@@ -42,7 +42,7 @@ class EnvVarConfigProvider(ConfigProvider):
             self._allowed = compile_java_regex(parameters[ALLOWLIST_PATTERN])
 
     def get(self, path: str, keys: Collection[str]) -> ConfigData:
-        """Values of variables. Raises ConfigError when there is a path, since variables have none."""
+        """Return values of variables. Raises ConfigError when there is a path, since variables have none."""
         if path:
             raise ConfigError(f"Path is not supported for EnvVarConfigProvider, invalid value '{path}'")
         return ConfigData({key: self._environ[key] for key in keys if key in self._environ and self._permits(key)})
@@ -66,7 +66,7 @@ class AllowedPaths:
         self._allowed = [_absolute(path) for path in value.split(",")] if value else None
 
     def permit(self, path: str) -> Path | None:
-        """The path to read, None when it lies outside. ``..`` is taken out first, so it leads nowhere else."""
+        """Return the path to read, None when it lies outside. ``..`` is taken out first, so it leads nowhere else."""
         if self._allowed is None:
             return Path(path)
         normal = Path(os.path.normpath(path))
@@ -93,7 +93,7 @@ class PathProvider(ConfigProvider):
         self._paths = AllowedPaths(parameters.get(ALLOWED_PATHS))
 
     def permit(self, path: str) -> Path | None:
-        """The path to read; None, with a warning, when it lies outside of ``allowed.paths``."""
+        """Return the path to read; None, with a warning, when it lies outside of ``allowed.paths``."""
         permitted = self._paths.permit(path)
         if permitted is None:
             log.warning("The path %s is not allowed to be accessed: it lies outside of %s", path, ALLOWED_PATHS)
@@ -106,7 +106,7 @@ class FileConfigProvider(PathProvider):
     java_name = "org.apache.kafka.common.config.provider.FileConfigProvider"
 
     def get(self, path: str, keys: Collection[str]) -> ConfigData:
-        """Values of a properties file; a path outside of ``allowed.paths`` has none. Raises ConfigError."""
+        """Return values of a properties file; a path outside of ``allowed.paths`` has none. Raises ConfigError."""
         if not path:
             return ConfigData({})
         file = self.permit(path)
@@ -126,7 +126,7 @@ class DirectoryConfigProvider(PathProvider):
     java_name = "org.apache.kafka.common.config.provider.DirectoryConfigProvider"
 
     def get(self, path: str, keys: Collection[str]) -> ConfigData:
-        """Texts of files; a path that is no directory, or lies outside of ``allowed.paths``, has none. Raises ConfigError."""
+        """Return texts of files; a path that is no directory, or lies outside of ``allowed.paths``, has none. Raises ConfigError."""
         if not path:
             return ConfigData({})
         directory = self.permit(path)

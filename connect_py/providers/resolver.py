@@ -39,7 +39,7 @@ _SHOWN = re.compile(r"(?:.*\.)?(?:class|type)|transforms|predicates|converters|p
 
 
 def takes_variables(name: str) -> bool:
-    """Whether variables are replaced in a connector's property."""
+    """Return whether variables are replaced in a connector's property."""
     return _SHOWN.fullmatch(name) is None
 
 
@@ -53,12 +53,12 @@ class Variable(NamedTuple):
 
 
 def variables_in(value: str | None) -> list[Variable]:
-    """The variables of a value, in order."""
+    """Return the variables of a value, in order."""
     return [_variable(found) for found in _VARIABLE.finditer(value)] if value else []
 
 
 def replace_variables(value: str, look_up: Callable[[Variable], str | None]) -> str:
-    """A value with its variables replaced. One that is not found (None) stays as it is written; what is found is not read again."""
+    """Return a value with its variables replaced. One that is not found (None) stays as it is written; what is found is not read again."""
 
     def text_of(found: re.Match[str]) -> str:
         replacement = look_up(_variable(found))
@@ -68,7 +68,7 @@ def replace_variables(value: str, look_up: Callable[[Variable], str | None]) -> 
 
 
 def with_variables_kept(made: Mapping[str, str], written: Mapping[str, str]) -> dict[str, str]:
-    """A task's configuration as it may be stored: where the connector's own one has a variable, so has this (`reverseTransform`).
+    """Return a task's configuration as it may be stored: where the connector's own one has a variable, so has this (`reverseTransform`).
 
     Args:
         made: what the connector made of its resolved configuration.
@@ -109,7 +109,7 @@ class Resolver:
 
     @classmethod
     def from_worker(cls, properties: Mapping[str, str], load: Callable[[str], type[Any]]) -> Resolver:
-        """The providers that a worker's properties name.
+        """Return the providers that a worker's properties name.
 
         Args:
             load: the class of a plugin's Java class name (`connect_py.plugins.registry.Plugins.load`).
@@ -150,7 +150,7 @@ class Resolver:
         return Resolved(resolved, secrets, ttl_ms, missing)
 
     def explain_missing(self, missing: Variable) -> str:
-        """Why a variable stayed as it was, and what to do."""
+        """Return why a variable stayed as it was, and what to do."""
         if missing.provider not in self.providers:
             known = ", ".join(self.providers) or "none"
             return f"this worker has no config provider '{missing.provider}' ({PROVIDERS}: {known})"
@@ -252,7 +252,7 @@ class Reloads:
         self._latest: dict[str, object] = {}
 
     def resolve(self, name: str, config: Mapping[str, str]) -> Mapping[str, str]:
-        """A connector's configuration for its start, with the values behind its variables; its reload is planned when these expire.
+        """Return a connector's configuration for its start, with the values behind its variables; its reload is planned when these expire.
 
         Raises:
             ConfigError: a provider cannot read what it is asked for.

@@ -69,11 +69,11 @@ class SinkContext:
         return self._conversion()
 
     def log_offsets(self, topics: Sequence[str], pattern: str | None) -> Mapping[TopicPartition, tuple[int, int]]:
-        """First and next offset of every partition."""
+        """Return first and next offset of every partition."""
         return self._admin.log_offsets(topics, pattern)
 
     def committed(self) -> Mapping[TopicPartition, int]:
-        """The group's committed offsets."""
+        """Return the group's committed offsets."""
         return self._admin.group_offsets(self.group_id)
 
     def reject(self, records: Sequence[BadRecord]) -> None:
@@ -172,7 +172,7 @@ class BatchSinkTaskLoop:
             self._control.wait(self._task.poll_interval_seconds)
 
     def _begins(self, new: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """Where the task began to read partitions: at the group's offset, else at the log's beginning. For the count only."""
+        """Return where the task began to read partitions: at the group's offset, else at the log's beginning. For the count only."""
         try:
             committed = self._context.committed()
             logs = self._context.log_offsets(sorted({partition.topic for partition in new}), None)

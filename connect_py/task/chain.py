@@ -90,7 +90,7 @@ class Chain:
         return JsonEncoding(key.schemas_enabled, value.schemas_enabled, key.numeric_decimals, value.numeric_decimals)
 
     def headers_of(self, route: Route) -> Headers | None:
-        """The converted headers of a route's rows; done once a route."""
+        """Return the converted headers of a route's rows; done once a route."""
         try:
             return self._headers[route]
         except KeyError:
@@ -105,7 +105,7 @@ class Chain:
             return headers or None
 
     def records(self, batch: EncodedBatch) -> Iterator[SourceRecord]:
-        """An encoded batch's rows as records, each with the batch's offset. Raises DataError."""
+        """Yield an encoded batch's rows as records, each with the batch's offset. Raises DataError."""
         current: Route | None = None
         for route, key, value in batch.rows:
             if route is not current:
@@ -180,7 +180,7 @@ class Chain:
 
 
 def _writer(made: Any) -> Callable[[str, Sequence[tuple[str, bytes | None]], Any, Any], bytes | None]:
-    """A converter's function of topic, converted headers, schema and value; few converters look at headers."""
+    """Return a converter's function of topic, converted headers, schema and value; few converters look at headers."""
     plain = made.from_connect_data
     write: Callable[..., bytes | None] = getattr(
         made, "from_connect_data_with_headers", lambda topic, headers, schema, value: plain(topic, schema, value)
@@ -200,7 +200,7 @@ def _headers(route: Route) -> list[Header]:
 
 
 def _checked(timestamp: int | None) -> int | None:
-    """A record's time as Kafka takes it; -1 says, as in Java, that there is none (`ConnectUtils.checkAndConvertTimestamp`)."""
+    """Return a record's time as Kafka takes it; -1 says, as in Java, that there is none (`ConnectUtils.checkAndConvertTimestamp`)."""
     if timestamp is None or timestamp >= 0:
         return timestamp
     if timestamp == -1:
@@ -211,7 +211,7 @@ def _checked(timestamp: int | None) -> int | None:
 
 
 def converter(plugins: Plugins, worker: Mapping[str, str], config: Mapping[str, str], key: str) -> Any:
-    """The converter of `key` (``key.converter``, ``value.converter``, ``header.converter``), configured.
+    """Return the converter of `key` (``key.converter``, ``value.converter``, ``header.converter``), configured.
 
     A connector that names its own converter gives that one's properties too; the worker's are not mixed in.
 
@@ -238,19 +238,19 @@ def converter(plugins: Plugins, worker: Mapping[str, str], config: Mapping[str, 
 
 
 def with_prefix(config: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """The properties below a prefix, without it."""
+    """Return the properties below a prefix, without it."""
     return {name.removeprefix(prefix): value for name, value in config.items() if name.startswith(prefix)}
 
 
 def _is_plain(made: Any, config: Mapping[str, str], worker: Mapping[str, str], side: str) -> bool:
-    """Whether rows that a connector serialised are what this converter would write: `JsonEncoding` knows of all settings but one."""
+    """Return whether rows that a connector serialised are what this converter would write: `JsonEncoding` knows of all settings but one."""
     owner = config if config.get(f"{side}.converter") else worker
     replaces = owner.get(f"{side}.converter.replace.null.with.default", "true").strip().lower() == "true"
     return type(made) is JsonConverter and replaces
 
 
 def apply_step(step: Step, record: Record) -> Record | None:
-    """The record after one transform, or as it was where the predicate says so; None when it is dropped."""
+    """Return the record after one transform, or as it was where the predicate says so; None when it is dropped."""
     if step.predicate is not None and step.predicate.test(record) == step.negate:
         return record
     return step.transform.apply(record)  # type: ignore[no-any-return]
@@ -265,7 +265,7 @@ def close_steps(steps: Sequence[Step]) -> None:
 
 
 def transform_steps(plugins: Plugins, config: Mapping[str, str]) -> list[Step]:
-    """The transforms of a connector, configured. Raises ConfigError."""
+    """Return the transforms of a connector, configured. Raises ConfigError."""
     steps = []
     for alias in parse_value("transforms", config.get("transforms", ""), ConfigType.LIST):
         properties = with_prefix(config, f"transforms.{alias}.")
@@ -315,7 +315,7 @@ class SinkChain:
         self._errors = errors
 
     def convert(self, record: ConsumedRecord) -> SinkRecord | None:
-        """The record as the task gets it; None when it is dropped or skipped.
+        """Return the record as the task gets it; None when it is dropped or skipped.
 
         Raises:
             FatalTaskError: it fails and ``errors.tolerance`` is none.

@@ -88,7 +88,7 @@ class TaskControl:
         self._forget_topics = True
 
     def take_forget_topics(self) -> bool:
-        """Whether that was asked since the last call."""
+        """Return whether that was asked since the last call."""
         asked, self._forget_topics = self._forget_topics, False
         return asked
 
@@ -97,7 +97,7 @@ class TaskControl:
         self._asked.put(message)
 
     def take_asked(self) -> Mapping[str, Any] | None:
-        """What was asked next; None when nothing was."""
+        """Return what was asked next; None when nothing was."""
         return None if self._asked.empty() else self._asked.get()
 
     def wait(self, seconds: float) -> bool:
@@ -112,7 +112,7 @@ class TaskControl:
             self._changed.wait_for(lambda: self.is_stopping or not self._paused, seconds)
 
     def wait_for_start(self, report: Report) -> bool:
-        """A task that begins paused says so and is started when it is resumed. Returns whether to start it: False after a stop."""
+        """Wait: a task that begins paused says so and is started when it is resumed. Returns whether to start it: False after a stop."""
         if self.is_paused:
             report({"type": "state", "state": "PAUSED"})
             while self.is_paused and not self.is_stopping:
@@ -147,7 +147,7 @@ class SourceContext:
         self._offsets = {tuple(sorted(partition.items())): offset for partition, offset in offsets}
 
     def offset(self, partition: SourcePartition) -> SourceOffset | None:
-        """The committed offset of a source partition, whatever the order of its keys."""
+        """Return the committed offset of a source partition, whatever the order of its keys."""
         return self._offsets.get(tuple(sorted(partition.items())))
 
     def notify(self, notification: Mapping[str, Any]) -> None:

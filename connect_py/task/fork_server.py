@@ -57,7 +57,7 @@ _DESCRIPTORS = 4
 
 
 def is_supported() -> bool:
-    """Whether this system can fork tasks."""
+    """Return whether this system can fork tasks."""
     return sys.platform.startswith("linux") and hasattr(os, "pidfd_open")
 
 

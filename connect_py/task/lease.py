@@ -42,17 +42,17 @@ _SIGEV_SIGNAL, _TIMER_ABSTIME = 0, 1
 
 
 def now() -> float:
-    """Seconds of the clock of leases."""
+    """Return seconds of the clock of leases."""
     return time.monotonic() if _CLOCK_BOOTTIME is None else time.clock_gettime(_CLOCK_BOOTTIME)
 
 
 def session_seconds(worker: Mapping[str, str]) -> float:
-    """How long a silent worker keeps its work: ``session.timeout.ms``. Raises ConfigError."""
+    """Return how long a silent worker keeps its work: ``session.timeout.ms``. Raises ConfigError."""
     return _milliseconds(worker, "session.timeout.ms", _DEFAULT_SESSION_MS) / 1000
 
 
 def lease_seconds(worker: Mapping[str, str]) -> float:
-    """How long a task runs on without a word: the session but for a heartbeat, ``heartbeat.interval.ms``. Raises ConfigError."""
+    """Return how long a task runs on without a word: the session but for a heartbeat, ``heartbeat.interval.ms``. Raises ConfigError."""
     session = _milliseconds(worker, "session.timeout.ms", _DEFAULT_SESSION_MS)
     return max(session / 2, session - _milliseconds(worker, "heartbeat.interval.ms", _DEFAULT_HEARTBEAT_MS)) / 1000
 
@@ -187,7 +187,7 @@ class _Times(ctypes.Structure):
 
 
 def _kernel_timer() -> Callable[[float], None] | None:
-    """A timer that sends SIGKILL, which a stopped process obeys, too; None where the system has none (`timer_create(2)`)."""
+    """Return a timer that sends SIGKILL, which a stopped process obeys, too; None where the system has none (`timer_create(2)`)."""
     if _CLOCK_BOOTTIME is None:
         return None
     timer = ctypes.c_void_p()

@@ -311,7 +311,7 @@ def _collect_garbage() -> None:
 
 
 def _dead_letters(start: Mapping[str, Any]) -> tuple[Any, Callable[[], object]]:
-    """The dead letter queue of a sink, its topic made sure of, and what closes its producer; (None, nothing) without one."""
+    """Return the dead letter queue of a sink, its topic made sure of, and what closes its producer; (None, nothing) without one."""
     from connect_py.kafka.client import dead_letter_producer_properties
     from connect_py.kafka.producer import Producer
     from connect_py.task.errors.dead_letters import DeadLetterQueue, has_context_headers
@@ -379,7 +379,7 @@ def _clients(metrics: TaskMetrics) -> Any:
 
 
 def _with_states(report: Report, metrics: TaskMetrics) -> Report:
-    """A way to the worker that counts the time in each state on the way."""
+    """Return a way to the worker that counts the time in each state on the way."""
 
     def reporting(message: Mapping[str, Any]) -> None:
         if message["type"] == "state":

@@ -80,12 +80,12 @@ class SubmittedRecords:
                 self._committable[key] = queue.popleft()
 
     def committable(self) -> list[tuple[SourcePartition, SourceOffset]]:
-        """The newest offset of every source partition whose delivered prefix grew since the last call."""
+        """Return the newest offset of every source partition whose delivered prefix grew since the last call."""
         found, self._committable = self._committable, {}
         return [(submission.partition, submission.offset) for submission in found.values()]
 
     def is_idle(self) -> bool:
-        """Whether Kafka holds everything."""
+        """Return whether Kafka holds everything."""
         return not any(self._queues.values())
 
 
@@ -126,7 +126,7 @@ class OffsetCommitter:
         self._is_milestone = True
 
     def is_due(self) -> bool:
-        """Whether it is time to `commit`."""
+        """Return whether it is time to `commit`."""
         return time.monotonic() >= self._next or (self._is_milestone and self._writing is None)
 
     def commit(self) -> None:

@@ -39,7 +39,7 @@ class WorkerConversion:
 
     @classmethod
     def of(cls, plugins: Plugins, worker: Mapping[str, str], config: Mapping[str, str]) -> WorkerConversion:
-        """What applies to a connector on a worker.
+        """Return what applies to a connector on a worker.
 
         Raises:
             ConfigError: a converter's class is missing or unknown.

@@ -25,7 +25,7 @@ class SinkOffsets:
         return len(self._committed)
 
     def uncommitted(self) -> int:
-        """How many offsets lie between what was taken and what is committed."""
+        """Return how many offsets lie between what was taken and what is committed."""
         return sum(self._taken[partition] - offset for partition, offset in self._committed.items())
 
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
@@ -46,7 +46,7 @@ class SinkOffsets:
                 self._taken[partition] = offset
 
     def of(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """What to offer to `pre_commit`."""
+        """Return what to offer to `pre_commit`."""
         return {partition: self._taken[partition] for partition in partitions if partition in self._taken}
 
     def committable(self, offered: Mapping[TopicPartition, int], accepted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:

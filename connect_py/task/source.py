@@ -260,7 +260,7 @@ class SourceTaskLoop:
             self._offsets.commit_soon()
 
     def _send_record(self, record: SourceRecord) -> bool:
-        """One generic record; returns whether there was something to send. A dropped one leaves the offset to the next record, as in
+        """Send one generic record; returns whether there was something to send. A dropped one leaves the offset to the next record, as in
         Connect."""
         produced = self._chain.convert(record)
         if produced is None:

@@ -37,7 +37,7 @@ class TopicGroup:
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def matches(self, topic: str) -> bool:
-        """Whether a topic takes this group's settings."""
+        """Return whether a topic takes this group's settings."""
         if self.name == _DEFAULT:
             return True
         included = self.include is not None and self.include.fullmatch(topic) is not None
@@ -52,7 +52,7 @@ class TopicAdmin(Protocol):
 
 
 def topic_groups(config: Mapping[str, str]) -> list[TopicGroup]:
-    """The groups of a connector's configuration in the order in which they are tried; empty when it has none.
+    """Return the groups of a connector's configuration in the order in which they are tried; empty when it has none.
 
     Raises:
         ConfigError: a property of a group is missing or malformed.
@@ -89,7 +89,7 @@ def _group(name: str, config: Mapping[str, str], default: TopicGroup | None) -> 
 
 
 def _count(key: str, type_: ConfigType, text: str | None, default: int | None, rule: str) -> int:
-    """A number of partitions or replicas: positive, or -1 for the broker's default."""
+    """Return a number of partitions or replicas: positive, or -1 for the broker's default."""
     if text is None and default is not None:
         return default
     if text is None:

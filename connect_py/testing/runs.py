@@ -180,7 +180,7 @@ class _SourceContext:
         self._offsets = {tuple(sorted(partition.items())): offset for partition, offset in offsets}
 
     def offset(self, partition: SourcePartition) -> SourceOffset | None:
-        """The committed offset of a source partition."""
+        """Return the committed offset of a source partition."""
         return self._offsets.get(tuple(sorted(partition.items())))
 
     def notify(self, notification: Mapping[str, Any]) -> None:

@@ -32,7 +32,7 @@ REPLACE_NULL = ConfigKey(
 
 
 def key(name: str, type_: ConfigType, default: Any, importance: Importance, text: str, validator: Validator | None = None) -> ConfigKey:
-    """A property of a transform: it has no group, and its name is what forms show."""
+    """Return a property of a transform: it has no group, and its name is what forms show."""
     return ConfigKey(name, type_, default, importance, text, display_name=name, validator=validator)
 
 
@@ -49,7 +49,7 @@ class Plugin:
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """The properties that Connect documents."""
+        """Return the properties that Connect documents."""
         return ConfigDef(cls.KEYS)
 
     def configure(self, config: Mapping[str, str]) -> None:
@@ -75,25 +75,25 @@ class OneSide(Plugin):
     PURPOSE: ClassVar[str] = ""
 
     def schema_of(self, record: AnyRecord) -> Schema | None:
-        """The schema of this side."""
+        """Return the schema of this side."""
         return record.key_schema if self.on_key else record.value_schema
 
     def value_of(self, record: AnyRecord) -> Any:
-        """The value of this side."""
+        """Return the value of this side."""
         return record.key if self.on_key else record.value
 
     def changed(self, record: AnyRecord, schema: Schema | None, value: Any) -> AnyRecord:
-        """The record with another schema and value on this side."""
+        """Return the record with another schema and value on this side."""
         return with_key(record, schema, value) if self.on_key else with_value(record, schema, value)
 
 
 def with_key(record: AnyRecord, schema: Schema | None, key: Any) -> AnyRecord:
-    """The record with another key."""
+    """Return the record with another key."""
     return replace(record, key_schema=schema, key=key)
 
 
 def with_value(record: AnyRecord, schema: Schema | None, value: Any) -> AnyRecord:
-    """The record with another value. Said field by field: `replace` takes four times as long, and this is done for every row."""
+    """Return the record with another value. Said field by field: `replace` takes four times as long, and this is done for every row."""
     if type(record) is not SourceRecord:
         return replace(record, value_schema=schema, value=value)
     return SourceRecord(
@@ -114,28 +114,28 @@ def with_value(record: AnyRecord, schema: Schema | None, value: Any) -> AnyRecor
 
 
 def require_map(value: Any, purpose: str) -> dict[str, Any]:
-    """The map of a value without a schema. Raises DataError (`util/Requirements.java`)."""
+    """Return the map of a value without a schema. Raises DataError (`util/Requirements.java`)."""
     if not isinstance(value, dict):
         raise DataError(f"Only Map objects supported in absence of schema for [{purpose}], found: {class_name(value)}")
     return value
 
 
 def require_struct(value: Any, purpose: str, schema: Schema | None = None) -> Struct:
-    """The struct of a value with a schema. Raises DataError."""
+    """Return the struct of a value with a schema. Raises DataError."""
     if not isinstance(value, Struct):
         raise DataError(f"Only Struct objects supported for [{purpose}], found: {class_name(value, schema)}")
     return value
 
 
 def require_schema(schema: Schema | None, purpose: str) -> Schema:
-    """The schema. Raises DataError when there is none."""
+    """Return the schema. Raises DataError when there is none."""
     if schema is None:
         raise DataError(f"Schema required for [{purpose}]")
     return schema
 
 
 def require_fields(schema: Schema, verb: str = "list") -> Schema:
-    """The schema of a struct. Raises DataError for another (`ConnectSchema.fields`, and `field` where the verb is `look up`)."""
+    """Return the schema of a struct. Raises DataError for another (`ConnectSchema.fields`, and `field` where the verb is `look up`)."""
     if schema.type is not Type.STRUCT:
         raise DataError(f"Cannot {verb} fields on non-struct type")
     return schema
@@ -145,7 +145,7 @@ def require_fields(schema: Schema, verb: str = "list") -> Schema:
 
 
 def like(source: Schema, fields: Sequence[Field]) -> Schema:
-    """A required struct schema with the name, version, doc and parameters of another schema (`util/SchemaUtil.copySchemaBasics`).
+    """Return a required struct schema with the name, version, doc and parameters of another schema (`util/SchemaUtil.copySchemaBasics`).
 
     Raises:
         DataError: two fields have one name, or one has none.
@@ -161,7 +161,7 @@ def like(source: Schema, fields: Sequence[Field]) -> Schema:
 
 
 def field_values(struct: Struct, with_defaults: bool) -> list[Any]:
-    """A struct's values in its schema's order, nulls replaced by defaults or not."""
+    """Return a struct's values in its schema's order, nulls replaced by defaults or not."""
     if not with_defaults:
         return list(struct.values)
     fields = struct.schema.fields
@@ -172,7 +172,7 @@ def field_values(struct: Struct, with_defaults: bool) -> list[Any]:
 
 
 def distinct(*, may_be_empty: bool = False) -> Validator:
-    """A list without repeated or empty items (`ConfigDef.ValidList.anyNonDuplicateValues`)."""
+    """Accept a list without repeated or empty items (`ConfigDef.ValidList.anyNonDuplicateValues`)."""
 
     def check(name: str, value: Any) -> None:
         if value is None:

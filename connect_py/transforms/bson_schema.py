@@ -70,11 +70,11 @@ class Builder:
         self.fields[name] = schema
 
     def below(self, name: str) -> str:
-        """The full name of a struct in this one."""
+        """Return the full name of a struct in this one."""
         return f"{'null' if self.name is None else self.name}.{name}"
 
     def build(self) -> Schema:
-        """The schema."""
+        """Return the schema."""
         fields = tuple(Field(name, schema) for name, schema in self.fields.items())
         return Schema(Type.STRUCT, optional=self._optional, name=self.name, fields=fields)
 
@@ -148,7 +148,7 @@ class DocumentSchemas:
             merged[name] = entries
 
     def _schema_of(self, kind: str) -> Schema:
-        """The schema of an array's element, or of a document's field in it."""
+        """Return the schema of an array's element, or of a document's field in it."""
         found = _SCALARS.get(kind)
         if found is not None:
             return found

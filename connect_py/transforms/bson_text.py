@@ -37,7 +37,7 @@ Document = dict[str, Any]
 
 
 def parse_document(text: str) -> Document:
-    """The document of a text. Raises DataError: it is no extended JSON, or no document."""
+    """Return the document of a text. Raises DataError: it is no extended JSON, or no document."""
     found = parse_value(text)
     if not isinstance(found, dict):
         raise DataError(f"A document is expected, found {kind_of(found)}")
@@ -45,7 +45,7 @@ def parse_document(text: str) -> Document:
 
 
 def parse_value(text: str) -> Any:
-    """One value of any type. Raises DataError: it is no extended JSON."""
+    """Return one value of any type. Raises DataError: it is no extended JSON."""
     try:
         return _typed(json.loads(text, object_pairs_hook=_object))
     except (ValueError, RecursionError, Base64Error) as error:
@@ -53,7 +53,7 @@ def parse_value(text: str) -> Any:
 
 
 def kind_of(value: Any) -> str:
-    """The name of a value's type."""
+    """Return the name of a value's type."""
     if isinstance(value, dict):
         return "DOCUMENT"
     return "ARRAY" if isinstance(value, list) else str(value.kind)
@@ -208,7 +208,7 @@ def java_shown(value: Any) -> str:
 
 
 def indented_text(document: Document) -> str:
-    """The canonical form over several lines, as `JsonWriter` indents it."""
+    """Return the canonical form over several lines, as `JsonWriter` indents it."""
     return escaped(json.dumps(_canonical(document), indent=2, ensure_ascii=False, separators=(",", ": ")))
 
 

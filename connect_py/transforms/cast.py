@@ -111,7 +111,7 @@ class Cast(OneSide):
         self._schemas: SchemaCache[Schema] = SchemaCache(self._updated, 16)
 
     def apply(self, record: AnyRecord) -> AnyRecord:
-        """The record with cast values. Raises DataError for a value that the type cannot hold."""
+        """Return the record with cast values. Raises DataError for a value that the type cannot hold."""
         schema, value = self.schema_of(record), self.value_of(record)
         if value is None:
             return record
@@ -196,7 +196,7 @@ def _cast_without_schema(value: Any, target: Type) -> Any:
 
 
 def _encoded(value: Any) -> Any:
-    """What a logical type's value is as a number: days, or milliseconds."""
+    """Return what a logical type's value is as a number: days, or milliseconds."""
     match value:
         case datetime.datetime():
             return timestamp_to_millis(value)
@@ -209,7 +209,7 @@ def _encoded(value: Any) -> Any:
 
 
 def _number(value: float | Decimal | str, target: Type) -> Any:
-    """A number, boolean or text as a number or boolean. Raises ValueError for a text that is none."""
+    """Return a number, boolean or text as a number or boolean. Raises ValueError for a text that is none."""
     if target is Type.BOOLEAN:
         if isinstance(value, str):
             return value.lower() == "true"

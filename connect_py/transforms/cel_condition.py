@@ -68,7 +68,7 @@ class Expression:
         self._names = {root: names_of(text, root) for root in _ROOTS if root in named}
 
     def evaluate(self, record: SourceRecord | SinkRecord) -> Any:
-        """The value for a record: bool, int, float, str, list, dict or None.
+        """Return the value for a record: bool, int, float, str, list, dict or None.
 
         Raises:
             DataError: the record lacks something that the expression needs, or types do not fit.
@@ -85,7 +85,7 @@ class Expression:
 
 
 def names_of(text: str, root: str) -> Names | None:
-    """Which fields of a variable an expression names: None for the whole, `{"before": {"id": None}}` for `value.before.id` alone.
+    """Return which fields of a variable an expression names: None for the whole, `{"before": {"id": None}}` for `value.before.id` alone.
 
     Where a variable is used in any way but with a dot and a name, the whole of it counts as named.
     """
@@ -117,12 +117,12 @@ def _add(names: Names, path: list[str]) -> None:
 
 
 def _chosen(fields: Mapping[str, Any], names: Names | None) -> dict[str, Names | None]:
-    """The fields that are wanted and there, each with what is wanted of it."""
+    """Return the fields that are wanted and there, each with what is wanted of it."""
     return dict.fromkeys(fields) if names is None else {name: below for name, below in names.items() if name in fields}
 
 
 def plain(value: Any, names: Names | None) -> Any:
-    """A value as CEL has it: structs are maps, decimals doubles, dates and timestamps instants in UTC, times durations."""
+    """Return a value as CEL has it: structs are maps, decimals doubles, dates and timestamps instants in UTC, times durations."""
     match value:
         case Struct():
             if names is None:
@@ -171,7 +171,7 @@ def schema_map(schema: Schema | None, names: Names | None) -> dict[str, Any] | N
 
 
 def _headers(record: SourceRecord | SinkRecord, names: Names | None) -> dict[str, Any]:
-    """Headers by name, the last of several, each with its `value` and `schema`."""
+    """Return headers by name, the last of several, each with its `value` and `schema`."""
     known = {header.name: header for header in record.headers}
     return {
         name: {"value": plain(known[name].value, None), "schema": schema_map(known[name].schema, None)} for name in _chosen(known, names)

@@ -43,7 +43,7 @@ class ExtractChangedRecordState(DebeziumTransform):
         self._shared = SharedHeaders()
 
     def apply(self, record: AnyRecord) -> AnyRecord:
-        """The record with the headers, a tombstone with those of its delete; one that is no change event is left alone."""
+        """Return the record with the headers, a tombstone with those of its delete; one that is no change event is left alone."""
         envelope = change_of(record)
         if envelope is None:
             inherited = self._shared.before(record)

@@ -60,12 +60,12 @@ class DateFormat:
         self._tokens = _tokens(pattern)
 
     def format(self, millis: int) -> str:
-        """Milliseconds since 1970-01-01 UTC as a text. Raises DataError outside the years 1 to 9999."""
+        """Return milliseconds since 1970-01-01 UTC as a text. Raises DataError outside the years 1 to 9999."""
         when = millis_to_timestamp(millis)
         return "".join(token.text if not token.letter else _WRITERS[token.letter](when, token.width) for token in self._tokens)
 
     def parse(self, text: str) -> int:
-        """A text as milliseconds since 1970-01-01 UTC. Raises DataError when it does not match."""
+        """Return a text as milliseconds since 1970-01-01 UTC. Raises DataError when it does not match."""
         parts: dict[str, int] = {}
         at = 0
         for i, token in enumerate(self._tokens):
@@ -254,14 +254,14 @@ def _read_offset(text: str, at: int, parts: dict[str, int], *, needs_colon: bool
 
 
 def _full_year(two_digits: int) -> int:
-    """The year within 80 years before and 20 years after today."""
+    """Return the year within 80 years before and 20 years after today."""
     latest = datetime.datetime.now(datetime.UTC).year + 20
     year = latest - latest % 100 + two_digits
     return year if year <= latest else year - 100
 
 
 def _moment(parts: Mapping[str, int]) -> int:
-    """Milliseconds of a moment whose parts may lie beyond their usual ranges; what is missing is that of 1970-01-01 00:00."""
+    """Return milliseconds of a moment whose parts may lie beyond their usual ranges; what is missing is that of 1970-01-01 00:00."""
     year = parts.get("year", 1970)
     if parts.get("era") == 0:
         year = 1 - year

@@ -37,7 +37,7 @@ def option(
     group: str | None = None,
     order: int = 1,
 ) -> ConfigKey:
-    """A property as Debezium's `Field` describes it. One without default counts as required only when the task starts."""
+    """Return a property as Debezium's `Field` describes it. One without default counts as required only when the task starts."""
     return ConfigKey(name, type_, default, importance, text, group, order, width, title)
 
 
@@ -64,7 +64,7 @@ class DebeziumTransform(Plugin):
         self.use(parsed)
 
     def refused(self, name: str, text: str | None, complaint: str) -> ConfigError:
-        """The error of a broken rule."""
+        """Return the error of a broken rule."""
         shown = "null" if text is None else text
         return ConfigError(f"Invalid value {shown} for configuration {name}: The '{name}' value is invalid: {complaint}")
 
@@ -78,7 +78,7 @@ def required(text: str | None) -> str | None:
 
 
 def regex(text: str | None) -> str | None:
-    """A Java regex, if anything."""
+    """Accept a Java regex, if anything."""
     if text is not None:
         try:
             compile_java_regex(text)
@@ -98,7 +98,7 @@ def list_of_regex(text: str | None) -> str | None:
 
 
 def one_of(*choices: str) -> Rule:
-    """One of the texts, in any case."""
+    """Accept one of the texts, in any case."""
 
     def check(text: str | None) -> str | None:
         if text is not None and text.strip().lower() in choices:
@@ -109,7 +109,7 @@ def one_of(*choices: str) -> Rule:
 
 
 def positive(text: str | None) -> str | None:
-    """A whole number above zero, if anything."""
+    """Accept a whole number above zero, if anything."""
     return None if text is None or (text.strip().isdecimal() and int(text) > 0) else "A positive, non-zero integer value is expected"
 
 
@@ -124,7 +124,7 @@ def without_spaces(text: str | None) -> str | None:
 
 
 def listed(text: str | None) -> list[str]:
-    """The items of `Configuration.getList`: none of no text, and one that is empty of an empty text."""
+    """Return the items of `Configuration.getList`: none of no text, and one that is empty of an empty text."""
     return [] if text is None else [item.strip() for item in java_split(text, ",")]
 
 
@@ -135,7 +135,7 @@ Rename = Callable[[str], str | None]
 
 
 def renaming(pattern: str, replacement: str) -> Rename:
-    """A function of topics: the new name of one that the pattern matches as a whole.
+    """Return a function of topics: the new name of one that the pattern matches as a whole.
 
     A replacement that names a group that is not there raises DataError at the first such topic, as in Java. Raises ConfigError for a
     malformed pattern.
@@ -156,17 +156,17 @@ def renaming(pattern: str, replacement: str) -> Rename:
 
 
 def is_envelope(schema: Schema | None) -> bool:
-    """Whether values of the schema are change events (`SmtManager#isValidEnvelope`)."""
+    """Return whether values of the schema are change events (`SmtManager#isValidEnvelope`)."""
     return schema is not None and schema.name is not None and schema.name.endswith(".Envelope")
 
 
 def is_schema_change(schema: Schema | None) -> bool:
-    """Whether values of the schema are events of a schema change topic."""
+    """Return whether values of the schema are events of a schema change topic."""
     return schema is not None and schema.name is not None and schema.name.endswith(_SCHEMA_CHANGES)
 
 
 def change_of(record: SourceRecord | SinkRecord) -> Struct | None:
-    """The change event of a record; None for a tombstone and for anything else."""
+    """Return the change event of a record; None for a tombstone and for anything else."""
     return record.value if is_envelope(record.value_schema) and isinstance(record.value, Struct) else None
 
 
@@ -182,7 +182,7 @@ class SharedHeaders:
         self._added: list[Header] = []
 
     def before(self, record: SourceRecord | SinkRecord) -> list[Header]:
-        """What a tombstone has before the transform sees it; nothing for other records."""
+        """Return what a tombstone has before the transform sees it; nothing for other records."""
         if record.value is not None or self._delete is None:
             return []
         return self._added if self._delete == (record.topic, record.key) else []
@@ -194,7 +194,7 @@ class SharedHeaders:
 
 
 def typed(struct: Struct, name: str, type_: Type) -> Any:
-    """A field's value as it was put (`Struct.getString` and its siblings).
+    """Return a field's value as it was put (`Struct.getString` and its siblings).
 
     Raises:
         DataError: there is no such field, or it has another type.
@@ -206,7 +206,7 @@ def typed(struct: Struct, name: str, type_: Type) -> Any:
 
 
 def struct_of(struct: Struct, name: str) -> Struct | None:
-    """A struct inside a struct, None where the field is missing, empty or no struct."""
+    """Return a struct inside a struct, None where the field is missing, empty or no struct."""
     field = struct.schema.field(name)
     if field is None or field.schema.type is not Type.STRUCT:
         return None

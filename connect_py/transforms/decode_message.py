@@ -39,7 +39,7 @@ class DecodeLogicalDecodingMessageContent(DebeziumTransform):
         self._schemas: dict[tuple[Schema, int], tuple[Schema, Schema]] = {}
 
     def apply(self, record: AnyRecord) -> AnyRecord:
-        """The record as an insertion without a key; what is no logical decoding message is left alone.
+        """Return the record as an insertion without a key; what is no logical decoding message is left alone.
 
         Raises:
             DataError: the content is not the UTF-8 text of a JSON object.

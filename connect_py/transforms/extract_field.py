@@ -41,7 +41,7 @@ class ExtractField(OneSide):
         self._with_default: bool = config["replace.null.with.default"]
 
     def apply(self, record: AnyRecord) -> AnyRecord:
-        """The record with the field alone.
+        """Return the record with the field alone.
 
         Raises:
             DataError: there is no such field in the schema, or the value is neither a struct nor a map. A map may lack the field.

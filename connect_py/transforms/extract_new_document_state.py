@@ -97,7 +97,7 @@ class ExtractNewDocumentState(Plugin):
         )
 
     def apply(self, record: AnyRecord) -> AnyRecord | None:
-        """The document, what is left of a delete, or None.
+        """Return the document, what is left of a delete, or None.
 
         Raises:
             DataError: a text is no extended JSON, or a document has no schema: an array of several types, say.
@@ -144,7 +144,7 @@ class ExtractNewDocumentState(Plugin):
         return replace(record, headers=[*record.headers, *added])
 
     def _changes(self, description: Struct, key: Document) -> Document:
-        """What an update changed: paths stay names, but for the delimiter of flattened documents."""
+        """Return what an update changed: paths stay names, but for the delimiter of flattened documents."""
         updated = description["updatedFields"]
         document = {} if updated is None else parse_document(updated)
         for name in description["removedFields"] or ():
@@ -195,7 +195,7 @@ def _id_of(record: AnyRecord) -> str:
 
 
 def _part(envelope: Struct, name: str) -> Any:
-    """A part of a change event; None where an event has no such part."""
+    """Return a part of a change event; None where an event has no such part."""
     if envelope.schema.field(name) is None:
         raise DataError(f"Unknown field: {name}")
     return envelope[name]

@@ -60,12 +60,12 @@ class Reference(NamedTuple):
     name: str
 
     def schema(self, envelope: Schema) -> Schema | None:
-        """Its schema, always optional; None when neither the struct nor the envelope has the field."""
+        """Return its schema, always optional; None when neither the struct nor the envelope has the field."""
         found = self._parent(envelope).field(self.field) or envelope.field(self.field)
         return replace(found.schema, optional=True, default=None) if found else None
 
     def value(self, envelope: Struct) -> Any:
-        """Its value as it was put, None when its struct is missing."""
+        """Return its value as it was put, None when its struct is missing."""
         parent = envelope.without_default(self.struct) if self.struct and envelope.schema.field(self.struct) else envelope
         if parent is None:
             return None
@@ -198,7 +198,7 @@ class ExtractNewRecordState(Plugin):
         self._droppers: dict[tuple[type[ReplaceField], tuple[str, ...]], ReplaceField] = {}
 
     def apply(self, record: AnyRecord) -> AnyRecord | None:
-        """The row, what is left of a delete, or None.
+        """Return the row, what is left of a delete, or None.
 
         Raises:
             DataError: a row is not a struct, has a field of an added name already, or lacks the field that routes.
@@ -277,7 +277,7 @@ class ExtractNewRecordState(Plugin):
         return replace(record, topic=topic) if topic and topic.strip() else record
 
     def _dropped(self, record: AnyRecord) -> AnyRecord:
-        """The record without the fields that its header names."""
+        """Return the record without the fields that its header names."""
         header = next((h for h in record.headers if h.name == self._drop_header), None) if self._drop_header else None
         if header is None or not header.value:
             return record

@@ -36,7 +36,7 @@ class Flatten(OneSide):
         self._schemas: SchemaCache[Schema] = SchemaCache(self._flat, 16)
 
     def apply(self, record: AnyRecord) -> AnyRecord:
-        """The flat record. Raises DataError for a map within a struct, or a struct within a map."""
+        """Return the flat record. Raises DataError for a map within a struct, or a struct within a map."""
         schema, value = self.schema_of(record), self.value_of(record)
         if value is None:
             return record
@@ -82,7 +82,7 @@ class Flatten(OneSide):
 
 
 def _values(schema: Schema, value: Struct | None) -> Iterator[Any]:
-    """The values of the flat schema's fields; below a null all are null."""
+    """Yield the values of the flat schema's fields; below a null all are null."""
     for field in schema.fields:
         if field.schema.type is Type.STRUCT:
             yield from _values(field.schema, None if value is None else value.without_default(field.name))

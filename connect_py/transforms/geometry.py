@@ -22,12 +22,12 @@ _MAX_DEPTH = 64
 
 
 def is_extended(wkb: bytes) -> bool:
-    """Whether the bytes carry an SRID."""
+    """Return whether the bytes carry an SRID."""
     return len(wkb) >= 5 and bool(_type_of(wkb) & _HAS_SRID)
 
 
 def with_srid(wkb: bytes, srid: int) -> bytes:
-    """The extended form; bytes that are extended already are left alone. Raises DataError for bytes that are cut off."""
+    """Return the extended form; bytes that are extended already are left alone. Raises DataError for bytes that are cut off."""
     if is_extended(wkb):
         return wkb
     if len(wkb) < 5:
@@ -37,7 +37,7 @@ def with_srid(wkb: bytes, srid: int) -> bytes:
 
 
 def without_srid(wkb: bytes) -> bytes:
-    """The plain form; bytes that are plain already are left alone."""
+    """Return the plain form; bytes that are plain already are left alone."""
     if not is_extended(wkb):
         return wkb
     order = _order(wkb[0])
@@ -45,7 +45,7 @@ def without_srid(wkb: bytes) -> bytes:
 
 
 def swapped(wkb: bytes) -> bytes:
-    """The same geometry with x and y of every point exchanged.
+    """Return the same geometry with x and y of every point exchanged.
 
     Raises:
         DataError: the bytes are no geometry of the seven simple kinds.
@@ -74,7 +74,7 @@ class _Swapper:
         self._data = data
 
     def geometry(self, at: int, depth: int) -> int:
-        """A whole geometry, from its byte order on."""
+        """Walk a whole geometry, from its byte order on."""
         if depth > _MAX_DEPTH:
             raise DataError(f"Failed to swap EWKB/WKB coordinates: collections are nested deeper than {_MAX_DEPTH}")
         order = _order(self._data[at])
@@ -127,7 +127,7 @@ Change = Callable[[Struct], Struct]
 
 
 def _in_struct(value: Struct, change: Change, *, deep: bool) -> Struct:
-    """A struct with its geometries changed, those of structs inside too; nulls become defaults, as in Debezium."""
+    """Return a struct with its geometries changed, those of structs inside too; nulls become defaults, as in Debezium."""
     values = [_in_value(field.schema, value[field.name], change, deep=deep) for field in value.schema.fields]
     return Struct(value.schema, values)
 
@@ -170,7 +170,7 @@ class GeometryFormatTransformer(DebeziumTransform):
         self._adds = config["format"].strip().lower() == "wkb"
 
     def apply(self, record: AnyRecord) -> AnyRecord:
-        """The record with changed geometries; one whose value is no struct is left alone. Raises DataError for one without SRID."""
+        """Return the record with changed geometries; one whose value is no struct is left alone. Raises DataError for one without SRID."""
         if not isinstance(record.value, Struct):
             return record
         return replace(record, value=_in_struct(record.value, self._changed, deep=False))
@@ -206,7 +206,7 @@ class SwapGeometryCoordinates(DebeziumTransform):
         self._srids = {4326, 3857, 4269} if config["srids"] is None else set(map(_number, listed(config["srids"])))
 
     def apply(self, record: AnyRecord) -> AnyRecord:
-        """The record with changed geometries; one whose value is no struct is left alone. Raises DataError for malformed bytes."""
+        """Return the record with changed geometries; one whose value is no struct is left alone. Raises DataError for malformed bytes."""
         if not isinstance(record.value, Struct):
             return record
         return replace(record, value=_in_struct(record.value, self._changed, deep=True))

@@ -82,7 +82,7 @@ class HeaderToValue(DebeziumTransform):
         self._schemas: dict[tuple[int, tuple[_Entry, ...]], tuple[Schema, Schema]] = {}
 
     def apply(self, record: AnyRecord) -> AnyRecord:
-        """The record with the fields; one without any of the headers, or with a null value, is left alone.
+        """Return the record with the fields; one without any of the headers, or with a null value, is left alone.
 
         Raises:
             DataError: the value is not a struct, or a path leads through something that is none.
@@ -110,7 +110,7 @@ class HeaderToValue(DebeziumTransform):
 
 
 def _with_fields(source: Schema, entries: Sequence[_Entry]) -> Schema:
-    """The schema with fields at the paths. A struct on the way loses that it was optional, as in Debezium; a new one is optional."""
+    """Return the schema with fields at the paths. A struct on the way loses that it was optional, as in Debezium; a new one is optional."""
     inner: dict[str, list[_Entry]] = {}
     for path, schema in entries:
         if len(path) > 1:

@@ -64,7 +64,7 @@ class DropHeaders(Plugin):
         self._names = set(config["headers"])
 
     def apply(self, record: AnyRecord) -> AnyRecord:
-        """The record with the other headers."""
+        """Return the record with the other headers."""
         return replace(record, headers=[header for header in record.headers if header.name not in self._names])
 
 

@@ -31,7 +31,7 @@ class HoistField(OneSide):
         self._schemas: SchemaCache[Schema] = SchemaCache(self._wrapped, 16)
 
     def apply(self, record: AnyRecord) -> AnyRecord:
-        """The record with the wrapped value. Raises DataError for a null that its schema does not allow."""
+        """Return the record with the wrapped value. Raises DataError for a null that its schema does not allow."""
         schema, value = self.schema_of(record), self.value_of(record)
         if schema is None:
             return self.changed(record, None, {self._field: value})

@@ -83,7 +83,7 @@ class InsertField(OneSide):
         self._schemas: SchemaCache[Schema] = SchemaCache(self._updated, 16)
 
     def apply(self, record: AnyRecord) -> AnyRecord:
-        """The record with the fields.
+        """Return the record with the fields.
 
         Raises:
             DataError: the value is neither a struct nor a map, has a field of that name already, or an offset is wanted of a source.
@@ -113,7 +113,7 @@ class InsertField(OneSide):
 
 
 def _parse(text: str, schema: Schema) -> Field:
-    """A field's name with its suffix."""
+    """Return a field's name with its suffix."""
     name = text[:-1] if text.endswith(("!", "?")) else text
     return Field(name, schema if text.endswith("!") else schema.as_optional())
 

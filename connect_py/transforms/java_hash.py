@@ -23,7 +23,7 @@ _MILLIS_OF_DAY = 86_400_000
 
 
 def signed(value: int) -> int:
-    """The low 32 bits as Java's int."""
+    """Return the low 32 bits as Java's int."""
     value &= _MASK32
     return value - (1 << 32) if value >> 31 else value
 
@@ -70,7 +70,7 @@ def java_hash(schema: Schema | None, value: Any) -> int:
 
 
 def murmur_hash(schema: Schema | None, value: Any) -> int:
-    """The hash of a text's UTF-8, or of the four bytes of anything else's `java_hash`."""
+    """Return the hash of a text's UTF-8, or of the four bytes of anything else's `java_hash`."""
     if isinstance(value, str):
         return _murmur(value.encode("utf-8", "replace"))
     return _murmur(struct.pack("<i", java_hash(schema, value)))
@@ -150,7 +150,7 @@ def _murmur(data: bytes) -> int:
 
 
 def _tail(data: bytes) -> int:
-    """The bytes of an unfinished block: each is sign-extended before it is combined, in Java."""
+    """Combine the bytes of an unfinished block: each is sign-extended before it is combined, in Java."""
     word = 0
     for index, byte in enumerate(data):
         word ^= (byte - 256 if byte > 127 else byte) << 8 * index & _MASK64

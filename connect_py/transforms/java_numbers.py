@@ -20,13 +20,13 @@ _BLANK = "".join(map(chr, range(33)))
 
 
 def wrapped(value: int, type_: Type) -> int:
-    """An integer's low bits, as a cast in Java keeps them."""
+    """Return an integer's low bits, as a cast in Java keeps them."""
     bits = BITS[type_]
     return (value + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
 
 
 def truncated(value: Decimal) -> int:
-    """A decimal without its fraction. Raises DataError for what is no number."""
+    """Return a decimal without its fraction. Raises DataError for what is no number."""
     if not value.is_finite():
         raise DataError(f"Value ({value}) was out of range for requested data type")
     return int(value)
@@ -62,7 +62,7 @@ def parse_float(text: str) -> float:
 
 
 def to_float32(value: float) -> float:
-    """The nearest 32-bit float; infinite beyond the largest."""
+    """Return the nearest 32-bit float; infinite beyond the largest."""
     try:
         nearest: float = _FLOAT.unpack(_FLOAT.pack(value))[0]
     except OverflowError:

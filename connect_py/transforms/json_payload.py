@@ -27,7 +27,7 @@ _DECODER = json.JSONDecoder(parse_constant=_no_number)
 
 
 def parse(text: str) -> Any:
-    """The object or array that a text begins with. Raises DataError for other texts."""
+    """Return the object or array that a text begins with. Raises DataError for other texts."""
     if not text.startswith(("{", "[")):
         raise DataError(f"Unable to parse payload starting with '{text[:1]}'")
     try:
@@ -49,7 +49,7 @@ class JsonStructs:
         self._name = field_name
 
     def schema(self, path: str | None, node: Any) -> Schema | None:
-        """The schema of a value; None for a null and an empty array, of which nothing is known.
+        """Return the schema of a value; None for a null and an empty array, of which nothing is known.
 
         Raises:
             DataError: an array has elements of several kinds, or none that tell anything.
@@ -71,7 +71,7 @@ class JsonStructs:
                 return self._object(path, node)
 
     def struct(self, node: Any, schema: Schema) -> Struct:
-        """The struct of an object. Raises DataError for anything else, and for a number that no schema holds."""
+        """Return the struct of an object. Raises DataError for anything else, and for a number that no schema holds."""
         if schema.type is not Type.STRUCT:
             raise DataError(f"Not a struct schema: {schema.type.value}")
         return Struct(schema, [self._value(node.get(field.name), field.schema) for field in schema.fields])
@@ -99,7 +99,7 @@ class JsonStructs:
         return found
 
     def _sample(self, items: list[Any]) -> Any:
-        """The first element that is not null, of which all others must be."""
+        """Return the first element that is not null, of which all others must be."""
         known = [item for item in items if item is not None]
         sample = known[0] if known else None
         for item in known:
@@ -138,7 +138,7 @@ def _kind(node: Any) -> str:
 
 
 def _merged(left: Schema, right: Schema) -> Schema:
-    """The fields of both; bytes, which stand for a null, give way to anything else. Being optional is lost, as in Debezium."""
+    """Return the fields of both; bytes, which stand for a null, give way to anything else. Being optional is lost, as in Debezium."""
     fields = {field.name: field for field in left.fields}
     for field in right.fields:
         old = fields.get(field.name)

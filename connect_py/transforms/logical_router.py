@@ -103,7 +103,7 @@ class ByLogicalTableRouter(DebeziumTransform):
         self._envelopes: dict[str, SchemaCache[Schema]] = {}
 
     def apply(self, record: AnyRecord) -> AnyRecord:
-        """The record in its new topic; one whose topic does not match, or would get an empty name, is left alone.
+        """Return the record in its new topic; one whose topic does not match, or would get an empty name, is left alone.
 
         Raises:
             DataError: the key is not a struct, or has a field of the added one's name.

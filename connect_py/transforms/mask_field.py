@@ -63,7 +63,7 @@ class MaskField(OneSide):
         self._with_defaults: bool = config["replace.null.with.default"]
 
     def apply(self, record: AnyRecord) -> AnyRecord:
-        """The record with masked fields; in a map also fields that it lacks, as nulls.
+        """Return the record with masked fields; in a map also fields that it lacks, as nulls.
 
         Raises:
             DataError: the value is neither a struct nor a map, or a field is of a type that cannot be masked in this way.
@@ -92,7 +92,7 @@ class MaskField(OneSide):
 
 
 def _replaced(value: Any, schema: Schema | None, replacement: str) -> Any:
-    """The replacement in the value's type. Raises DataError."""
+    """Return the replacement in the value's type. Raises DataError."""
     if type(value) is str:
         return replacement
     if type(value) not in (int, float, Decimal):

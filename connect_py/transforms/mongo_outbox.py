@@ -126,7 +126,7 @@ class MongoEventRouter(DebeziumTransform):
         self._router.configure(table)
 
     def apply(self, record: AnyRecord) -> AnyRecord | None:
-        """The message; None for deletes, tombstones and updates; what is no change event is left alone.
+        """Return the message; None for deletes, tombstones and updates; what is no change event is left alone.
 
         Raises:
             DataError: a field is missing or of the wrong type, `after` is no document, or an update came and they are fatal.
@@ -147,7 +147,7 @@ class _Documents(EventRouter):
         self._schemas_of_documents = DocumentSchemas()
 
     def converted(self, record: AnyRecord) -> AnyRecord:
-        """The change event with `after` as a struct; as it was, with a warning, where that cannot be had."""
+        """Return the change event with `after` as a struct; as it was, with a warning, where that cannot be had."""
         try:
             return self._with_struct(record)
         except DataError as error:

@@ -21,5 +21,5 @@ class OpenLineage(DebeziumTransform):
         log.warning("The OpenLineage transform passes records and reports no lineage: there is no emitter in this worker")
 
     def apply(self, record: AnyRecord) -> AnyRecord:
-        """The record itself."""
+        """Return the record itself."""
         return record

@@ -81,7 +81,7 @@ class EventRouter(DebeziumTransform):
         self._schemas: dict[Any, Schema] = {}
 
     def apply(self, record: AnyRecord) -> AnyRecord | None:
-        """The message; None for deletes, tombstones and updates; what is no change event is left alone.
+        """Return the message; None for deletes, tombstones and updates; what is no change event is left alone.
 
         Raises:
             DataError: a column is missing or of the wrong type, or an update came and they are fatal.
@@ -103,7 +103,7 @@ class EventRouter(DebeziumTransform):
         return self._message(record, envelope, require_struct(record.value["after"], "Read Outbox Event"))
 
     def converted(self, record: AnyRecord) -> AnyRecord:
-        """The change event with a struct for `after`, where a database's events have none."""
+        """Return the change event with a struct for `after`, where a database's events have none."""
         return record
 
     def _refuse(self, record: AnyRecord) -> None:
@@ -150,7 +150,7 @@ class EventRouter(DebeziumTransform):
         )
 
     def _placed(self, row: Struct, where: str) -> list[Placement]:
-        """The additional columns of one kind; a missing one is left out where that is allowed, and found out later where not."""
+        """Return the additional columns of one kind; a missing one is left out where that is allowed, and found out later where not."""
         wanted = [placement for placement in self._placements if placement.where == where]
         return [p for p in wanted if row.schema.field(p.column)] if self._ignores_missing else wanted
 
@@ -193,7 +193,7 @@ class EventRouter(DebeziumTransform):
             return schema, payload
 
     def _envelope_schema(self, payload: Schema | None, row: Struct, route: str | None) -> Schema:
-        """The schema of an enveloped value. One is made a payload schema or version, and named by the first route that had it."""
+        """Return the schema of an enveloped value. One is made a payload schema or version, and named by the first route that had it."""
         assert payload is not None
         column = self._columns.version
         version = None if column is None else typed(row, column, Type.INT32)
@@ -224,7 +224,7 @@ def _millis(field: Field, value: int) -> int:
 
 
 def _schema_name(row: str | None, route: str | None) -> str:
-    """The route between the table and the last part of the row's schema name."""
+    """Return the route between the table and the last part of the row's schema name."""
     if row is None:
         return str(route)
     before, dot, last = row.rpartition(".")

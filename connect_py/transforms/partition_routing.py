@@ -71,7 +71,7 @@ class PartitionRouting(DebeziumTransform):
         self._hash = murmur_hash if function.strip().lower() == "murmur" else java_hash
 
     def apply(self, record: AnyRecord) -> AnyRecord:
-        """The record with its partition; truncates, messages, and events without any of the fields are left alone.
+        """Return the record with its partition; truncates, messages, and events without any of the fields are left alone.
 
         Raises:
             DataError: a path leads through a struct that the event does not have (`after` of a delete).
@@ -87,7 +87,7 @@ class PartitionRouting(DebeziumTransform):
 
 
 def _found(envelope: Struct, path: list[str]) -> tuple[Schema, Any] | None:
-    """Schema and value of a field, None when there is none."""
+    """Return schema and value of a field, None when there is none."""
     current: Struct = envelope
     for step in path[:-1]:
         name = ("before" if envelope["op"] == "d" else "after") if step == "change" else step

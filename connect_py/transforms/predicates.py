@@ -21,7 +21,7 @@ class HasHeaderKey(Plugin):
         self._name = config["name"]
 
     def test(self, record: AnyRecord) -> bool:
-        """Whether the header is there."""
+        """Return whether the header is there."""
         return any(header.name == self._name for header in record.headers)
 
 
@@ -31,7 +31,7 @@ class RecordIsTombstone(Plugin):
     java_name = f"{KAFKA}predicates.RecordIsTombstone"
 
     def test(self, record: AnyRecord) -> bool:
-        """Whether there is no value."""
+        """Return whether there is no value."""
         return record.value is None
 
 
@@ -54,7 +54,7 @@ class TopicNameMatches(Plugin):
         self._pattern = compile_java_regex(config["pattern"])
 
     def test(self, record: AnyRecord) -> bool:
-        """Whether the topic matches."""
+        """Return whether the topic matches."""
         return self._pattern.fullmatch(record.topic) is not None
 
 

@@ -15,7 +15,7 @@ class ReadToInsertEvent(DebeziumTransform):
     java_name = "io.debezium.connector.mysql.transforms.ReadToInsertEvent"
 
     def apply(self, record: AnyRecord) -> AnyRecord:
-        """The record with its new operation; any other one is left alone."""
+        """Return the record with its new operation; any other one is left alone."""
         envelope = change_of(record)
         if envelope is None or envelope["op"] != "r":
             return record

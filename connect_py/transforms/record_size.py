@@ -60,7 +60,7 @@ class EnforceRecordSize(DebeziumTransform):
             raise invalid("min.field.size", self._min_field_size, "Must be non-negative")
 
     def apply(self, record: AnyRecord) -> AnyRecord:
-        """The record, cut where it is too large; one of a sink, and one whose value is no struct, is left alone."""
+        """Return the record, cut where it is too large; one of a sink, and one whose value is no struct, is left alone."""
         if not isinstance(record, SourceRecord) or not isinstance(record.value, Struct):
             return record
         size = math.ceil(_record_size(record) * self._ratio)

@@ -87,7 +87,7 @@ class ReplaceField(OneSide):
         self._plans: SchemaCache[_Plan] = SchemaCache(self._plan, 16)
 
     def apply(self, record: AnyRecord) -> AnyRecord:
-        """The record with the fields that are left. Raises DataError."""
+        """Return the record with the fields that are left. Raises DataError."""
         value = self.value_of(record)
         if value is None:
             return record

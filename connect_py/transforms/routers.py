@@ -31,7 +31,7 @@ class RegexRouter(Plugin):
             raise invalid("replacement", config["replacement"], str(error)) from None
 
     def apply(self, record: AnyRecord) -> AnyRecord:
-        """The record with its new topic, or the same one."""
+        """Return the record with its new topic, or the same one."""
         if not self._regex.fullmatch(record.topic):
             return record
         return replace(record, topic=self._regex.sub(self._replace, record.topic, count=1))
@@ -67,7 +67,7 @@ class TimestampRouter(Plugin):
             raise invalid("timestamp.format", config["timestamp.format"], str(error)) from None
 
     def apply(self, record: AnyRecord) -> AnyRecord:
-        """The record with its new topic. Raises DataError when it has no timestamp."""
+        """Return the record with its new topic. Raises DataError when it has no timestamp."""
         if record.timestamp is None:
             raise DataError(f"Timestamp missing on record: topic {record.topic}, partition {record.partition}")
         named = self._topic.replace("${topic}", record.topic)

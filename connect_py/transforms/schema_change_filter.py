@@ -43,7 +43,7 @@ class SchemaChangeEventFilter(DebeziumTransform):
                 )
 
     def apply(self, record: AnyRecord) -> AnyRecord | None:
-        """The record, or None when it is excluded or says nothing of tables; what is no schema change is left alone."""
+        """Return the record, or None when it is excluded or says nothing of tables; what is no schema change is left alone."""
         if not is_schema_change(record.value_schema) or not isinstance(record.value, Struct):
             return record
         changes = record.value["tableChanges"]

@@ -32,7 +32,7 @@ class SetSchemaMetadata(OneSide):
         self._schemas: SchemaCache[Schema] = SchemaCache(self._updated, 16)
 
     def apply(self, record: AnyRecord) -> AnyRecord:
-        """The record with the changed schema. Raises DataError for a value without one."""
+        """Return the record with the changed schema. Raises DataError for a value without one."""
         schema, value = self.schema_of(record), self.value_of(record)
         if schema is None and value is None:
             return record

@@ -18,7 +18,7 @@ _OPTIONAL_INT = Schema(Type.INT32, optional=True)
 
 
 def _block(adjust: Any) -> tuple[Schema, Schema, Schema]:
-    """The schemas of the block, its table and a column (`SchemaFactory#sourceSchemaBlockSchema`)."""
+    """Return the schemas of the block, its table and a column (`SchemaFactory#sourceSchemaBlockSchema`)."""
     parts = [("name", STRING), ("typeName", STRING), ("length", _OPTIONAL_INT), ("scale", _OPTIONAL_INT), ("comment", OPTIONAL_STRING)]
     column = struct(parts, name=adjust("io.debezium.connector.source.schema.Column", "."), version=1)
     table = struct([("columns", array(column))], name="io.debezium.connector.source.schema.Table", version=1)
@@ -47,7 +47,7 @@ class ExtractSchemaToNewRecord(DebeziumTransform):
         self._plans: SchemaCache[_Plan] = SchemaCache(self._plan, 1024)
 
     def apply(self, record: AnyRecord) -> AnyRecord:
-        """The record with the field; a truncate, and what is no change event, is left alone.
+        """Return the record with the field; a truncate, and what is no change event, is left alone.
 
         Raises:
             DataError: the schema of a column does not tell its name and type.

@@ -39,7 +39,7 @@ _SAFE = re.compile(r"((?:\w+\.)*\w+)\?\.((?:\w+\??\.)*\w+)((?:\s*(?:==|!=|<=?|>=
 
 
 def to_cel(script: str) -> str:
-    """A script with what differs rewritten: `?.`, `.equals(…)`, `=~ /…/`, `===`, `.getString('a')`, `.length()`."""
+    """Return a script with what differs rewritten: `?.`, `.equals(…)`, `=~ /…/`, `===`, `.getString('a')`, `.length()`."""
     text = script.strip()
     for _ in range(script.count("?.")):
         text = _SAFE.sub(_guarded, text, count=1)
@@ -83,7 +83,7 @@ _EASY_LENGTH = 300
 
 
 def _suggestion(script: str) -> str:
-    """The expression in CEL where it is a script that is easily rewritten."""
+    """Return the expression in CEL where it is a script that is easily rewritten."""
     if len(script) > _EASY_LENGTH:
         return ""
     rewritten = to_cel(script)
@@ -148,7 +148,7 @@ class _Scripted(DebeziumTransform):
         self._topics = compile_java_regex(config["topic.regex"]) if config["topic.regex"] else None
 
     def apply(self, record: AnyRecord) -> AnyRecord | None:
-        """What the expression decides; other topics, and nulls unless they are to be evaluated, are not its business.
+        """Return what the expression decides; other topics, and nulls unless they are to be evaluated, are not its business.
 
         Raises:
             DataError: the expression fails for the record, or gives a value of another type.
@@ -160,11 +160,11 @@ class _Scripted(DebeziumTransform):
         return self.decided(record, self._expression.evaluate(record))
 
     def decided(self, record: AnyRecord, result: Any) -> AnyRecord | None:
-        """The record after the expression gave a result."""
+        """Return the record after the expression gave a result."""
         raise NotImplementedError
 
     def unfit(self, result: Any, wanted: str) -> DataError:
-        """The error of a result of another type."""
+        """Return the error of a result of another type."""
         shown = to_text(None, result) if isinstance(result, str | int | float | bool | None) else type(result).__name__
         return DataError(f"Value '{shown}' returned by the expression is not a {wanted}: {self._expression.text}")
 
@@ -177,7 +177,7 @@ class Filter(_Scripted):
     KEYS = _keys("condition", "Filtering condition", "The condition, in CEL; records for which it is true are kept, others are dropped.")
 
     def decided(self, record: AnyRecord, result: Any) -> AnyRecord | None:
-        """The record, or None."""
+        """Return the record, or None."""
         if not isinstance(result, bool):
             raise self.unfit(result, "Boolean")
         return record if result else None
@@ -191,7 +191,7 @@ class ContentBasedRouter(_Scripted):
     KEYS = _keys("topic.expression", "Topic name expression", "The topic, in CEL; a record for which it is null keeps its own.")
 
     def decided(self, record: AnyRecord, result: Any) -> AnyRecord | None:
-        """The record in its topic."""
+        """Return the record in its topic."""
         if result is None:
             return record
         if not isinstance(result, str):

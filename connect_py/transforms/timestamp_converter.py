@@ -106,7 +106,7 @@ class TimestampConverter(OneSide):
         self._schemas: SchemaCache[Schema | None] = SchemaCache(self._updated, 16)
 
     def apply(self, record: AnyRecord) -> AnyRecord:
-        """The record with the time in its new form. Raises DataError for a value that is no time."""
+        """Return the record with the time in its new form. Raises DataError for a value that is no time."""
         schema, value = self.schema_of(record), self.value_of(record)
         if schema is None:
             if value is None or not self._field:
@@ -182,7 +182,7 @@ class TimestampConverter(OneSide):
 
 
 def _quotient(value: int, divisor: int) -> int:
-    """A quotient rounded towards zero, as Java's is."""
+    """Return a quotient rounded towards zero, as Java's is."""
     return -(-value // divisor) if value < 0 else value // divisor
 
 

@@ -37,7 +37,7 @@ class Rules(NamedTuple):
     either: dict[str, set[str]]
 
     def fields_of(self, topic: str, table: str | None) -> set[str] | None:
-        """The fields that the list names for an event, None when it does not speak of it."""
+        """Return the fields that the list names for an event, None when it does not speak of it."""
         for rules, name in ((self.topics, topic), (self.tables, table), (self.either, topic), (self.either, table)):
             if name is not None and name in rules:
                 return rules[name]
@@ -45,7 +45,7 @@ class Rules(NamedTuple):
 
 
 def parse_rules(items: list[str]) -> Rules:
-    """The rules of a list. An item without `source:` or `topic:` takes that of the items before it, as in Debezium."""
+    """Return the rules of a list. An item without `source:` or `topic:` takes that of the items before it, as in Debezium."""
     rules = Rules({}, {}, {})
     kind = None
     for item in items:
@@ -111,7 +111,7 @@ class TimezoneConverter(DebeziumTransform):
         self._rules = parse_rules(include or exclude)
 
     def apply(self, record: AnyRecord) -> AnyRecord:
-        """The record with converted times; one that is no change event is left alone.
+        """Return the record with converted times; one that is no change event is left alone.
 
         Raises:
             DataError: a time is no text in ISO 8601 with an offset.
@@ -133,7 +133,7 @@ class TimezoneConverter(DebeziumTransform):
 
 
 def _changed(envelope: Struct, zone: Zone, fields: set[str], includes: bool) -> Struct | None:
-    """The event with converted times, None when nothing changes."""
+    """Return the event with converted times, None when nothing changes."""
     values = None
     for side in ("before", "after", "source"):
         part = struct_of(envelope, side)

@@ -50,7 +50,7 @@ ROWS = (
 
 
 def is_available() -> bool:
-    """Whether OpenTelemetry is installed. Other packages bring its API, which does nothing without the SDK."""
+    """Return whether OpenTelemetry is installed. Other packages bring its API, which does nothing without the SDK."""
     try:
         return importlib.util.find_spec("opentelemetry.sdk.trace") is not None
     except ModuleNotFoundError:
@@ -90,7 +90,7 @@ class ActivateTracingSpan(DebeziumTransform):
         self._propagate = importlib.import_module("opentelemetry.propagate") if is_available() else None
 
     def apply(self, record: AnyRecord) -> AnyRecord:
-        """The record with the context in headers; what is no change event, or lacks a context that is needed, is left alone.
+        """Return the record with the context in headers; what is no change event, or lacks a context that is needed, is left alone.
 
         Raises:
             DataError: OpenTelemetry is not installed.

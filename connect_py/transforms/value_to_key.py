@@ -54,7 +54,7 @@ class ValueToKey(Plugin):
         self._plans: SchemaCache[_Plan] = SchemaCache(self._plan, 16)
 
     def apply(self, record: AnyRecord) -> AnyRecord:
-        """The record with its new key. Raises DataError for a null value, or a field that its schema does not have."""
+        """Return the record with its new key. Raises DataError for a null value, or a field that its schema does not have."""
         if record.value_schema is None:
             value = require_map(record.value, _PURPOSE)
             return replace(record, key_schema=None, key={name: value.get(name) for name in self._fields})

@@ -26,7 +26,7 @@ class VectorToJsonConverter(DebeziumTransform):
         self._schemas: SchemaCache[Schema] = SchemaCache(_changed_schema, 64)
 
     def apply(self, record: AnyRecord) -> AnyRecord:
-        """The record with texts for vectors; a null value passes. Raises DataError for a value that is no struct."""
+        """Return the record with texts for vectors; a null value passes. Raises DataError for a value that is no struct."""
         if record.value is None:
             return record
         value = require_struct(record.value, "Value should be a struct", record.value_schema)

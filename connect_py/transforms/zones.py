@@ -39,11 +39,11 @@ class Zone:
         self._rules = rules
 
     def offset_of_local(self, seconds: int) -> int:
-        """Seconds ahead of UTC when a clock there shows a time, given as if it were UTC, in seconds since 1970."""
+        """Return seconds ahead of UTC when a clock there shows a time, given as if it were UTC, in seconds since 1970."""
         return self._offset(_at(seconds).replace(tzinfo=self._rules))
 
     def offset_at(self, seconds: int) -> int:
-        """Seconds ahead of UTC at an instant, in seconds since 1970."""
+        """Return seconds ahead of UTC at an instant, in seconds since 1970."""
         return self._offset(_at(seconds).replace(tzinfo=datetime.UTC).astimezone(self._rules))
 
     def _offset(self, when: datetime.datetime) -> int:
@@ -61,7 +61,7 @@ def _at(seconds: int) -> datetime.datetime:
 
 
 def parse_zone(text: str) -> Zone:
-    """A zone of `Europe/Berlin`, `UTC`, `+08:00`.
+    """Return a zone of `Europe/Berlin`, `UTC`, `+08:00`.
 
     Raises:
         ConfigError: there is no such zone, or the offset is larger than 18 hours.
@@ -90,7 +90,7 @@ def _seconds(found: re.Match[str]) -> int:
 
 
 def _number(units: int) -> Callable[[Zone, int], int]:
-    """Numbers of local times: the instant at which a clock in the zone shows that time."""
+    """Return numbers of local times: the instant at which a clock in the zone shows that time."""
     return lambda zone, value: value - zone.offset_of_local(value // units) * units
 
 

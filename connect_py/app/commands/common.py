@@ -65,7 +65,7 @@ def read_connector_file(path: str) -> ConnectorFile:
 
 
 def _texts(values: dict[str, Any]) -> dict[str, str]:
-    """Scalars as the texts that a configuration holds; JSON booleans are written as in JSON."""
+    """Return scalars as the texts that a configuration holds; JSON booleans are written as in JSON."""
     return {key: value if isinstance(value, str) else orjson.dumps(value).decode() for key, value in values.items() if value is not None}
 
 

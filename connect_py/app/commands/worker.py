@@ -38,12 +38,12 @@ _SILENCE_SECONDS = 3.0
 
 
 def distributed(arguments: Sequence[str], usage: str) -> int:
-    """A worker that keeps everything in Kafka topics. Returns the exit code."""
+    """Run a worker that keeps everything in Kafka topics. Returns the exit code."""
     return 1 if _misused(usage, arguments, len(arguments) > 1) else _worker(_distributed, arguments)
 
 
 def standalone(arguments: Sequence[str], usage: str) -> int:
-    """A worker with its connectors on the command line. Returns the exit code."""
+    """Run a worker with its connectors on the command line. Returns the exit code."""
     return 1 if _misused(usage, arguments, not arguments) else _worker(_standalone, arguments)
 
 
@@ -179,7 +179,7 @@ def _plugins(folders: tuple[str, ...]) -> Plugins:
 
 
 def _worker_plugins(worker: WorkerConfig) -> Plugins:
-    """What is installed for a worker. Raises ConfigError, as Kafka Connect does, when one of its own converters is not."""
+    """Return what is installed for a worker. Raises ConfigError, as Kafka Connect does, when one of its own converters is not."""
     plugins = _plugins(tuple(worker.plugin_path))
     for key in ("key.converter", "value.converter", "header.converter"):
         name = worker.raw.get(key, "").strip()

@@ -21,7 +21,7 @@ TIMEOUT_SECONDS = 100
 
 
 def command(method: str, url: str, body: Mapping[str, object] | None = None) -> list[str]:
-    """The curl command of a request; its body is written over several lines to be read."""
+    """Return the curl command of a request; its body is written over several lines to be read."""
     words = ["curl", "-s"] if method == "GET" else ["curl", "-s", "-X", method]
     if body is not None:
         words += ["-H", JSON_HEADER]
@@ -32,7 +32,7 @@ def command(method: str, url: str, body: Mapping[str, object] | None = None) -> 
 
 
 def as_typed(words: list[str]) -> str:
-    """A command as text for a shell."""
+    """Return a command as text for a shell."""
     return shlex.join(words)
 
 

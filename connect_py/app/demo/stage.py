@@ -111,7 +111,7 @@ class Stage:
 
 
 def state_file() -> Path:
-    """Where it is written what was left running."""
+    """Return the file that says what was left running."""
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "connect-py/demo.json"
 
 
@@ -138,7 +138,7 @@ def stop_what_was_left() -> list[str]:
 
 
 def is_still(process: LeftRunning) -> bool:
-    """Whether the process runs and is not another one with the same id."""
+    """Return whether the process runs and is not another one with the same id."""
     return started_at(process.pid) == process.started != ""
 
 

@@ -37,7 +37,7 @@ class Change:
 
 
 def read_changes(bootstrap: str, topic: str) -> list[Change]:
-    """All records of a topic of Debezium's events; none when the topic does not exist yet."""
+    """Return all records of a topic of Debezium's events; none when the topic does not exist yet."""
     properties = internal_properties({"bootstrap.servers": bootstrap, "group.id": "connect-py-demo"}, "demo")
     admin = KafkaAdmin(properties)
     try:
@@ -53,7 +53,7 @@ def read_changes(bootstrap: str, topic: str) -> list[Change]:
 
 
 def parse_change(key: bytes | None, value: bytes | None) -> Change:
-    """A record of JsonConverter with schemas, as a Change."""
+    """Return a record of JsonConverter with schemas, as a Change."""
     key_fields = json.loads(key or b"{}").get("payload") or {}
     only = next(iter(key_fields.values()), None)
     if value is None:
@@ -245,7 +245,7 @@ class Story:
         self._await(lambda: self._task(connector).get("state") == "RUNNING" or None, f"the task of {connector} to run", connector)
 
     def _task(self, connector: str) -> dict[str, Any]:
-        """The connector's only task's status; empty before there is one."""
+        """Return the connector's only task's status; empty before there is one."""
         try:
             tasks = self._stage.worker.status(connector)["tasks"]
         except RefusedError:

@@ -31,7 +31,7 @@ def silent(line: str) -> None:
 
 
 def kafka_jars(progress: Progress = silent) -> Path:
-    """A folder with the broker's jars; fetched when it is not there (44 MB, 40 s when this was written).
+    """Return a folder with the broker's jars; fetched when it is not there (44 MB, 40 s when this was written).
 
     Raises:
         ConfigError: no Java, or no pyspark, whose Ivy does the work.

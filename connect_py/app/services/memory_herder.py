@@ -28,7 +28,7 @@ _STATES = {TargetState.STARTED: "RUNNING", TargetState.PAUSED: "PAUSED", TargetS
 
 
 def definition() -> ConfigDef:
-    """Properties of the one connector class that this herder knows."""
+    """Return properties of the one connector class that this herder knows."""
     return ConfigDef(
         (
             ConfigKey("name", importance=Importance.HIGH, group="Common", order=1, validator=non_empty_without_control_characters),
@@ -188,7 +188,7 @@ class MemoryHerder:
         )
 
     def notifications(self, name: str, since: int | None, limit: int) -> Sequence[Mapping[str, Any]]:
-        """What signals left. Raises NotFoundError."""
+        """Return what signals left. Raises NotFoundError."""
         self._get(name, f"Connector {name} not found")
         return self._notifications.of(name, since, limit)
 
@@ -225,7 +225,7 @@ class MemoryHerder:
         return list(definition().keys.values())
 
     def metrics(self) -> Sequence[MetricGroup]:
-        """Those of a worker that has just begun."""
+        """Return the metrics of a worker that has just begun."""
         return WorkerMetrics().groups({}, "0", "memory:0")
 
     def put_task_configs(

@@ -39,7 +39,7 @@ class MongoAddress:
         self.port = pymongo.uri_parser.parse_uri(uri)["nodelist"][0][1]
 
     def connect(self) -> pymongo.MongoClient[dict[str, Any]]:
-        """A client; the caller closes it."""
+        """Return a client; the caller closes it."""
         return pymongo.MongoClient(self.uri, serverSelectionTimeoutMS=20_000)
 
     def stop(self) -> None:
@@ -117,6 +117,6 @@ class MongoServer(MongoAddress):
 
 
 def mongo_server(folder: Path) -> MongoAddress:
-    """The replica set of the environment, or one of our own; the caller stops it. Raises as `MongoServer`."""
+    """Return the replica set of the environment, or one of our own; the caller stops it. Raises as `MongoServer`."""
     uri = os.environ.get("MONGODB_URI")
     return MongoAddress(uri, is_real=True) if uri else MongoServer(folder)

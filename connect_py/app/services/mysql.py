@@ -31,7 +31,7 @@ FETCH_SECONDS = 600
 
 
 def unpacked(name: str, suite: str, package: str, binary: str) -> Path:
-    """The folder of a package and all that it needs, fetched when it is first asked for.
+    """Return the folder of a package and all that it needs, fetched when it is first asked for.
 
     Args:
         name: of the folder in the cache.
@@ -47,7 +47,7 @@ def unpacked(name: str, suite: str, package: str, binary: str) -> Path:
 
 
 def run_unpacked(root: Path, binary: str) -> list[str]:
-    """The command that runs a binary of an unpacked package with the package's own libraries."""
+    """Return the command that runs a binary of an unpacked package with the package's own libraries."""
     libraries = next(place for pattern in ("usr/lib/*/libc.so.6", "lib/*/libc.so.6") for place in root.glob(pattern)).parent
     loader = next(iter(libraries.glob("ld-linux-*")))
     places = [*root.glob("usr/lib/*-linux-gnu*"), *root.glob("lib/*-linux-gnu*")]
@@ -86,7 +86,7 @@ def _fetch(root: Path, suite: str, package: str, binary: str) -> None:
 
 
 def _archive() -> str:
-    """The address of the Debian archive in the machine's own sources."""
+    """Return the address of the Debian archive in the machine's own sources."""
     for path in (Path("/etc/apt/sources.list"), *sorted(Path("/etc/apt/sources.list.d").glob("*"))):
         text = path.read_text() if path.is_file() else ""
         found = re.search(r"^(?:deb(?: \[[^\]]*\])?|URIs:) +(\S+/debian/?)(?:\s|$)", text, re.MULTILINE)
@@ -135,7 +135,7 @@ class MySqlAddress:
     password: str
 
     def connect(self) -> pymysql.connections.Connection[pymysql.cursors.Cursor]:
-        """A connection in autocommit mode; the caller closes it."""
+        """Return a connection in autocommit mode; the caller closes it."""
         return pymysql.connect(host=self.host, port=self.port, user=self.user, password=self.password, autocommit=True)
 
 
@@ -207,7 +207,7 @@ class MySqlServer(OwnServer):
 
 @functools.cache
 def _new_data(server: tuple[str, ...], options: tuple[str, ...]) -> Path:
-    """The data folder of a new server, for this process. Raises ServiceError."""
+    """Return the data folder of a new server, for this process. Raises ServiceError."""
     folder = Path(tempfile.mkdtemp(prefix="mysql-new-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     command = [*server, f"--datadir={folder / 'data'}", *as_root(), *options, "--initialize-insecure"]
@@ -224,7 +224,7 @@ def as_root() -> list[str]:
 
 @functools.cache
 def mysqld() -> list[str]:
-    """The command that runs a server, with what it needs to find its own files.
+    """Return the command that runs a server, with what it needs to find its own files.
 
     Raises:
         ServiceError: there is none on this machine and none can be fetched.
@@ -289,7 +289,7 @@ class MariaDbServer(OwnServer):
 
 @functools.cache
 def mariadbd(version: str = "10.11") -> tuple[list[str], Path]:
-    """The command that runs a server, and the folder of its scripts.
+    """Return the command that runs a server, and the folder of its scripts.
 
     Raises:
         ServiceError: there is none on this machine and none can be fetched.
@@ -311,7 +311,7 @@ def mariadbd(version: str = "10.11") -> tuple[list[str], Path]:
 
 
 def _scripts(share: Path) -> Path:
-    """The folder of the server's scripts. Raises ServiceError."""
+    """Return the folder of the server's scripts. Raises ServiceError."""
     for place in (share / "mysql", share / "mariadb", share):
         if list(place.glob(f"*_{_SCRIPTS[0]}")):
             return place

@@ -57,15 +57,15 @@ class PostgresAddress:
     password: str
 
     def dsn(self, dbname: str = "postgres") -> str:
-        """A libpq connection string."""
+        """Return a libpq connection string."""
         return make_conninfo(host=self.host, port=self.port, user=self.user, password=self.password, dbname=dbname)
 
     def connect(self, dbname: str = "postgres") -> psycopg.Connection[tuple[object, ...]]:
-        """A connection in autocommit mode; the caller closes it."""
+        """Return a connection in autocommit mode; the caller closes it."""
         return psycopg.connect(self.dsn(dbname), autocommit=True)
 
     def create_database(self, prefix: str = "db") -> str:
-        """A new, empty database; returns its name, which no other call returns."""
+        """Create a new, empty database; return its name, which no other call returns."""
         name = f"{prefix}_{uuid.uuid4().hex[:8]}_{next(_numbers)}"
         with self.connect() as admin:
             admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
@@ -130,7 +130,7 @@ class PostgresServer(PostgresAddress):
 
 
 def find_binaries() -> Path:
-    """The folder with `initdb` and `postgres`.
+    """Return the folder with `initdb` and `postgres`.
 
     Raises:
         ServiceError: neither the variable nor the wheel gives one.
@@ -159,7 +159,7 @@ def _service_user() -> str | None:
 
 
 def _readable_binaries(binaries: Path, user: str | None) -> Path:
-    """The same installation where `user` can run it: itself, or a copy."""
+    """Return the same installation where `user` can run it: itself, or a copy."""
     if user is None or _runs(binaries, user):
         return binaries
     install = binaries.parent

@@ -33,7 +33,7 @@ class ServiceError(ConnectError):
 
 
 def free_port() -> int:
-    """A TCP port of the loopback interface that nothing listens on now."""
+    """Return a TCP port of the loopback interface that nothing listens on now."""
     while True:
         port = random.choice(PORT_RANGE)  # noqa: S311
         with socket.socket() as probe:
@@ -45,7 +45,7 @@ def free_port() -> int:
 
 
 def is_listening(port: int) -> bool:
-    """Whether a TCP connection to the loopback port is accepted."""
+    """Return whether a TCP connection to the loopback port is accepted."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=1):
             return True
@@ -172,7 +172,7 @@ class Service:
         return self._process.pid
 
     def is_alive(self) -> bool:
-        """Whether the process runs."""
+        """Return whether the process runs."""
         return self._process.poll() is None
 
     def wait_ready(self, probe: Callable[[], object], seconds: float = 60) -> None:
@@ -209,12 +209,12 @@ class Service:
         GUARD.forget(self.pid)
 
     def log_tail(self, lines: int = 20) -> str:
-        """The last lines of the log."""
+        """Return the last lines of the log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:]) if self.log.exists() else ""
 
 
 def primary_group(user: str) -> int:
-    """The id of the user's own group."""
+    """Return the id of the user's own group."""
     import pwd
 
     return pwd.getpwnam(user).pw_gid

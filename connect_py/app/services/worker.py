@@ -132,7 +132,7 @@ class Worker:
         return self._log
 
     def topic(self, kind: str) -> str:
-        """The name of an internal topic: `config`, `offset` or `status`."""
+        """Return the name of an internal topic: `config`, `offset` or `status`."""
         return self.properties[f"{kind}.storage.topic"]
 
     def request(self, method: str, path: str, body: object = None, timeout: float = 100) -> Any:
@@ -192,7 +192,7 @@ class Worker:
                 raise
 
     def children(self) -> list[int]:
-        """The ids of the processes that run tasks: children of the worker, or of the server that it has them forked from."""
+        """Return the ids of the processes that run tasks: children of the worker, or of the server that it has them forked from."""
         found = child_pids(self.pid)
         servers = [pid for pid in found if _is_fork_server(pid)]
         return sorted({*found, *(task for server in servers for task in child_pids(server))} - {*servers})

@@ -66,7 +66,7 @@ class Changelog:
         self.changes = self.doubled = 0
 
     def rows(self) -> Iterator[list[Normal]]:
-        """The rows that there are by the changes.
+        """Yield the rows that there are by the changes.
 
         Raises:
             NotComparableError: the table does not say enough.
@@ -113,7 +113,7 @@ class Changelog:
             db.execute("UPDATE last SET gone = 1 WHERE place = ? AND offset < ?", (place, offset))
 
     def _last_rows(self, db: sqlite3.Connection) -> Iterator[list[Normal]]:
-        """Those that are whole; the others, and what they lack, are kept."""
+        """Yield those that are whole; the others, and what they lack, are kept."""
         for batch, changes in self._read(self._layout.read):
             found: list[Normal] = []
             db.execute("BEGIN")
@@ -142,7 +142,7 @@ class Changelog:
             yield found
 
     def _completed(self, db: sqlite3.Connection) -> Iterator[list[Normal]]:
-        """Rows with the values that came before."""
+        """Yield rows with the values that came before."""
         for hashed, held in db.execute("SELECT k, row FROM held"):
             row, unsent = pickle.loads(held)  # noqa: S301  # as above
             values = list(row)

@@ -300,7 +300,7 @@ class KeylessComparison:
     # -- reading -----------------------------------------------------------------------------------------------------------------------
 
     def _of_table(self) -> Iterator[list[tuple[Row, int]]]:
-        """Rows of events, and what each does to the number of copies. Counts rows and updates."""
+        """Yield rows of events, and what each does to the number of copies. Counts rows and updates."""
         there = set(self._lake.columns().names)
         wanted = ["__op", *(_PLACE if self._keeps_truncates else ())]
         if lacking := [name for name in wanted if name not in there]:
@@ -321,7 +321,7 @@ class KeylessComparison:
         self._outcome.table_rows, self._outcome.updates = rows, updates
 
     def _cuts(self) -> dict[tuple[str, int], int]:
-        """Offsets of the last truncate of each partition."""
+        """Return offsets of the last truncate of each partition."""
         cuts: dict[tuple[str, int], int] = {}
         partitions: dict[str, set[int]] = {}
         for batch in self._lake.batches(["__op", *_PLACE]):
@@ -333,7 +333,7 @@ class KeylessComparison:
         return cuts
 
     def _of_source(self) -> Iterator[list[Row]]:
-        """All rows; counts them."""
+        """Yield all rows; counts them."""
         total = 0
         for name in self._outcome.sources:
             for rows in self._sources.whole(name):

@@ -58,7 +58,7 @@ class DigestIndex(Scratch):
         self.db.execute("COMMIT")
 
     def differing(self, rows: Sequence[tuple[bytes, bytes]]) -> list[Found]:
-        """The keys of a range of the source whose rows the table has not, or has otherwise; all of them count as seen."""
+        """Return the keys of a range of the source whose rows the table has not, or has otherwise; all of them count as seen."""
         self.db.execute("BEGIN")
         self.db.execute("DELETE FROM range")
         self.db.executemany("INSERT OR REPLACE INTO range (k, d) VALUES (?, ?)", rows)
@@ -68,12 +68,12 @@ class DigestIndex(Scratch):
         return [Found(key, row) for key, row in found]
 
     def unseen(self) -> Iterator[bytes]:
-        """Keys that the source did not have."""
+        """Yield keys that the source did not have."""
         for (key,) in self.db.execute("SELECT k FROM lake WHERE seen = 0"):
             yield key
 
     def count(self, what: str) -> int:
-        """How many `rows`, keys that are there `twice` or more often, or `unseen` keys there are."""
+        """Return how many `rows`, keys that are there `twice` or more often, or `unseen` keys there are."""
         sql = {
             "rows": "SELECT sum(n) FROM lake",
             "twice": "SELECT count(*) FROM lake WHERE n > 1",

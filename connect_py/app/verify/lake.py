@@ -43,13 +43,13 @@ _KINDS = {"rest": "rest", "jdbc": "sql", "hive": "hive", "glue": "glue"}
 
 
 def hadoop_settings(config: SinkConfig) -> dict[str, str]:
-    """The sink's `lakehouse.hadoop.*`."""
+    """Return the sink's `lakehouse.hadoop.*`."""
     prefix = "spark.hadoop."
     return {name.removeprefix(prefix): value for name, value in config.spark_conf.items() if name.startswith(prefix)}
 
 
 def iceberg_catalog(config: SinkConfig) -> Load:
-    """How tables of an Iceberg catalog are loaded.
+    """Return how tables of an Iceberg catalog are loaded.
 
     Raises:
         ConfigError: pyiceberg knows no such catalog.
@@ -79,7 +79,7 @@ def delta_storage(config: SinkConfig) -> dict[str, str]:
 
 
 def sqlalchemy_url(jdbc: str, settings: Mapping[str, str]) -> str:
-    """A JDBC address as SQLAlchemy writes it.
+    """Return a JDBC address as SQLAlchemy writes it.
 
     Args:
         settings: of the catalog; `jdbc.user` and `jdbc.password` are its.
@@ -100,7 +100,7 @@ def sqlalchemy_url(jdbc: str, settings: Mapping[str, str]) -> str:
 
 
 def _of_directories(warehouse: str, properties: Mapping[str, str]) -> Load:
-    """A Hadoop catalog: a table's directory says in `version-hint.text` which metadata is the newest."""
+    """Return a Hadoop catalog: a table's directory says in `version-hint.text` which metadata is the newest."""
     from pyiceberg.io import load_file_io
     from pyiceberg.table import StaticTable
 
@@ -138,16 +138,16 @@ class LakeTable(Protocol):
         ...
 
     def columns(self) -> pa.Schema:
-        """Names and types."""
+        """Return names and types."""
         ...
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """All rows of the commit, in no order."""
+        """Return all rows of the commit, in no order."""
         ...
 
 
 def open_lake_table(name: TableName, config: SinkConfig) -> LakeTable:
-    """The table of a sink. Raises ConfigError: this catalog cannot be read without Spark."""
+    """Return the table of a sink. Raises ConfigError: this catalog cannot be read without Spark."""
     if config["format"] == "delta":
         return _DeltaLakeTable(name, config)
     return _IcebergTable(name, config)

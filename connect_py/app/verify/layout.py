@@ -109,12 +109,12 @@ class Layout:
         return sorted({place for column in self.key for place in column.places})
 
     def keys(self, batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-        """Keys of the table's rows, all of them."""
+        """Return keys of the table's rows, all of them."""
         values = {name: of_column(batch.column(name)) for name in self.read_for_key}
         return zip(*[_merged([values[place] for place in column.places], batch.num_rows) for column in self.key], strict=True)
 
     def of_table(self, batch: pa.RecordBatch) -> Iterator[Normal]:
-        """Rows of the table that count."""
+        """Yield rows of the table that count."""
         if self._where is not None:
             name, wanted = self._where
             batch = batch.filter(pc.equal(pc.fill_null(batch.column(name), False), wanted))
@@ -124,11 +124,11 @@ class Layout:
             yield self.key_of(row), row
 
     def key_of(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The key's values out of all."""
+        """Return the key's values out of all."""
         return tuple([row[place] for place in self._key_places])
 
     def of_source(self, row: SourceRow) -> Normal:
-        """A row of the source."""
+        """Return a row of the source."""
         key = row.key.schema if row.key is not None else None
         known = self._known.get((id(key), id(row.row.schema)))
         if known is None:
@@ -144,7 +144,7 @@ class Layout:
         return Column(name, places, self._types[places[0]] if places else None)
 
     def _reader(self, row: SourceRow) -> Callable[[SourceRow], Normal]:
-        """What reads rows of the same schemas: values of the key are the record key's."""
+        """Return what reads rows of the same schemas: values of the key are the record key's."""
         of_key = _fields(row.key) if row.key is not None else {}
         of_row = _fields(row.row)
         readers: list[Callable[[SourceRow], Any]] = []
@@ -165,7 +165,7 @@ class Layout:
         return read
 
     def _filter(self, config: SinkConfig) -> tuple[str, bool] | None:
-        """The column that tells rows which count, and its value for these."""
+        """Return the column that tells rows which count, and its value for these."""
         if config["tables.write-mode"] == "scd2":
             return "__is_current", True
         return ("__deleted", False) if "__deleted" in self._types else None
@@ -176,7 +176,7 @@ def _columns_of(row: SourceRow) -> dict[str, None]:
 
 
 def _names(struct: Struct) -> list[str]:
-    """A struct's fields as columns; what begins with two underscores was added to the row by a transform."""
+    """Return a struct's fields as columns; what begins with two underscores was added to the row by a transform."""
     return [_column_name(field.name) for field in struct.schema.fields if not field.name.startswith("__")]
 
 

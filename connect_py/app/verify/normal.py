@@ -39,14 +39,14 @@ def digest(values: tuple[Any, ...]) -> bytes:
 
 
 def of_column(column: pa.Array | pa.ChunkedArray) -> Sequence[Any]:
-    """A column's values in normal form."""
+    """Return a column's values in normal form."""
     plain, finish = _form(column.type)
     values = (column if plain == column.type else column.cast(plain)).to_pylist()
     return values if finish is None else [None if value is None else finish(value) for value in values]
 
 
 def of_float(value: float, *, single: bool = False) -> Any:
-    """A float; not-a-number is a text, since it equals nothing, and `single` is rounded as 32 bits hold it."""
+    """Return a float; not-a-number is a text, since it equals nothing, and `single` is rounded as 32 bits hold it."""
     if math.isnan(value):
         return "NaN"
     if not single or math.isinf(value):
@@ -63,12 +63,12 @@ def of_decimal(value: decimal.Decimal) -> decimal.Decimal:
 
 
 def of_pairs(pairs: Sequence[tuple[Any, Any]]) -> tuple[Any, ...]:
-    """A map, in an order that its values decide."""
+    """Return a map, in an order that its values decide."""
     return tuple(sorted(pairs, key=repr))
 
 
 def _form(type_: pa.DataType) -> tuple[pa.DataType, Finish | None]:
-    """The type to cast to, which Python's values are read from, and what they become then."""
+    """Return the type to cast to, which Python's values are read from, and what they become then."""
     if kinds.is_timestamp(type_):
         divisor = {"us": 1, "ns": 1000}[type_.unit]  # the two that tables of both formats can have
         return pa.int64(), None if divisor == 1 else lambda value: value // divisor
@@ -128,18 +128,18 @@ _DAY_SECONDS = 86_400
 
 
 def days_of(text: str) -> int:
-    """Days since 1970 of an ISO date. Raises ValueError."""
+    """Return days since 1970 of an ISO date. Raises ValueError."""
     return _parsed(text)[0]
 
 
 def micros_of(text: str) -> int:
-    """Microseconds since 1970 of an ISO date and time; without an offset, as if it were UTC. Raises ValueError."""
+    """Return microseconds since 1970 of an ISO date and time; without an offset, as if it were UTC. Raises ValueError."""
     days, seconds, fraction = _parsed(text)
     return (days * _DAY_SECONDS + seconds) * 1_000_000 + fraction
 
 
 def time_text(micros: int) -> str:
-    """A time of day, or a longer or negative span, as text: ``13:05:01.123456``; no fraction where it is zero."""
+    """Return a time of day, or a longer or negative span, as text: ``13:05:01.123456``; no fraction where it is zero."""
     rest, fraction = divmod(abs(micros), 1_000_000)
     minutes, seconds = divmod(rest, 60)
     hours, minutes = divmod(minutes, 60)
@@ -148,7 +148,7 @@ def time_text(micros: int) -> str:
 
 
 def date_text(days: int) -> str:
-    """An ISO date."""
+    """Return an ISO date."""
     shifted = days + 719_468
     era, day_of_era = divmod(shifted, 146_097)
     year_of_era = (day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096) // 365
@@ -161,7 +161,7 @@ def date_text(days: int) -> str:
 
 
 def moment_text(micros: int) -> str:
-    """An ISO date and time."""
+    """Return an ISO date and time."""
     days, rest = divmod(micros, _DAY_SECONDS * 1_000_000)
     return f"{date_text(days)}T{time_text(rest)}"
 
@@ -204,7 +204,7 @@ _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 
 def converter(schema: Schema, column: pa.DataType | None) -> Convert:
-    """What makes values of a schema comparable with a column; None: the table lacks it."""
+    """Return what makes values of a schema comparable with a column; None: the table lacks it."""
     convert = _convert(schema, column)
     return lambda value: None if value is None else convert(value)
 
@@ -234,7 +234,7 @@ def _same(value: Any) -> Any:
 
 
 def _fitting(convert: Convert, column: pa.DataType | None) -> Convert:
-    """The same in a column of a wider type, or in one that values are cast to."""
+    """Return the same in a column of a wider type, or in one that values are cast to."""
     if column is None:
         return convert
     if kinds.is_floating(column):
@@ -248,7 +248,7 @@ def _fitting(convert: Convert, column: pa.DataType | None) -> Convert:
 
 
 def text_of(value: Any) -> str:
-    """A value in normal form as Spark casts it to text."""
+    """Return a value in normal form as Spark casts it to text."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return format(value, "f") if isinstance(value, decimal.Decimal) else str(value)

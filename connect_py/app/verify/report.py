@@ -95,7 +95,7 @@ _LONGEST = 200
 
 
 def as_text(outcome: Outcome) -> str:
-    """A line on the table, and one on each difference that is shown."""
+    """Return a line on the table, and one on each difference that is shown."""
     head = f"{outcome.table} ({', '.join(outcome.sources)}): "
     if outcome.problem:
         return f"{head}not compared: {outcome.problem}"
@@ -123,7 +123,7 @@ def as_text(outcome: Outcome) -> str:
 
 
 def as_json(outcome: Outcome) -> dict[str, Any]:
-    """The same for programs; bytes are base64, decimals texts, dates days, timestamps microseconds since 1970."""
+    """Return the same for programs; bytes are base64, decimals texts, dates days, timestamps microseconds since 1970."""
     return {
         "table": outcome.table,
         "sources": outcome.sources,

@@ -48,7 +48,7 @@ def verify(source: Mapping[str, str], sink: Mapping[str, str], patterns: Sequenc
 
 
 def _pairs(tables: SourceTables, config: SinkConfig) -> dict[TableName, list[str]]:
-    """Tables of the source by the lakehouse table that has their rows."""
+    """Return tables of the source by the lakehouse table that has their rows."""
     from spark_sink import routing
 
     found: dict[TableName, list[str]] = {}

@@ -35,7 +35,7 @@ _DIGITS = re.compile("[0-9a-f]{24}")
 
 
 def id_of(key: Struct) -> Struct:
-    """The key of a row, from that of an event, whose `id` is extended JSON."""
+    """Return the key of a row, from that of an event, whose `id` is extended JSON."""
     return Struct(_KEY, [_plain(str(key.without_default("id")))])
 
 
@@ -99,19 +99,19 @@ class SourceTables:
         self.fills_nulls = config.get("value.converter.replace.null.with.default", "true").strip().lower() == "true"
 
     def names(self) -> list[str]:
-        """The captured tables."""
+        """Return the captured tables."""
         return list(self._tables.names())
 
     def topic(self, name: str) -> str:
-        """The topic of a table's events; a transform may choose another one for its records."""
+        """Return the topic of a table's events; a transform may choose another one for its records."""
         return self._tables.topic(name)
 
     def source(self, name: str) -> Mapping[str, str]:
-        """What the events' source block says of a table."""
+        """Return what the events' source block says of a table."""
         return self._tables.source(name)
 
     def is_keyless(self, name: str) -> bool:
-        """Whether a table has no key that its rows could be read by."""
+        """Return whether a table has no key that its rows could be read by."""
         from connectors.engine.snapshot.incremental.contract import NoKeyError
 
         try:
@@ -136,7 +136,7 @@ class SourceTables:
                 yield list(self._decoded(rows))
 
     def ranges(self, name: str) -> Iterator[tuple[KeyRange, list[SourceRow]]]:
-        """All rows, a range of keys at a time."""
+        """Yield all rows, a range of keys at a time."""
         end, after = self._tables.maximum(name), None
         while end is not None:
             rows, last = self._tables.read(name, after, end, RANGE_ROWS)
@@ -148,7 +148,7 @@ class SourceTables:
             after = last
 
     def again(self, range_: KeyRange) -> Iterator[SourceRow]:
-        """The rows that a range has now."""
+        """Yield the rows that a range has now."""
         after = range_.after
         while True:
             rows, last = self._tables.read(range_.table, after, range_.until, RANGE_ROWS)
@@ -189,7 +189,7 @@ class SourceTables:
 
 
 def _row(record: SourceRecord) -> SourceRow:
-    """The row within a change event, or a record that is one."""
+    """Return the row within a change event, or a record that is one."""
     key = record.key if isinstance(record.key, Struct) else None
     value = record.value
     if not isinstance(value, Struct):

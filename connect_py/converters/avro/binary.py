@@ -27,12 +27,12 @@ SMALL = [zigzag(number) for number in range(-64, 8192)]
 
 
 def long_bytes(number: int) -> bytes:
-    """An int or long. Small ones, which are most, come from a table."""
+    """Return an int or long. Small ones, which are most, come from a table."""
     return SMALL[number + 64] if -64 <= number < 8192 else zigzag(number)
 
 
 def text_bytes(value: str) -> bytes:
-    """A string: its length in UTF-8 and the bytes. Half a surrogate pair becomes a question mark, as in Java."""
+    """Return a string: its length in UTF-8 and the bytes. Half a surrogate pair becomes a question mark, as in Java."""
     try:
         data = value.encode()
     except UnicodeEncodeError:
@@ -53,7 +53,7 @@ def symbol_writer(avro: AvroSchema) -> Writer:
 
 
 def block_bytes(parts: list[bytes]) -> bytes:
-    """Items in one block, and the empty block that ends them."""
+    """Return items in one block, and the empty block that ends them."""
     return b"%b%b\0" % (long_bytes(len(parts)), b"".join(parts)) if parts else b"\0"
 
 
@@ -92,7 +92,7 @@ def read_string(data: bytes, at: int) -> tuple[str, int]:
 
 
 def read_block(data: bytes, at: int) -> tuple[int, int]:
-    """The number of items in the next block; a negative one is followed by the block's size in bytes."""
+    """Return the number of items in the next block; a negative one is followed by the block's size in bytes."""
     count, at = read_long(data, at)
     if count < 0:
         at = read_long(data, at)[1]
@@ -103,7 +103,7 @@ def read_block(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _anything() -> AvroSchema:
-    """What values without a schema are written with: a record of which at most one field is not null."""
+    """Return what values without a schema are written with: a record of which at most one field is not null."""
     null = AvroSchema("null")
     made = AvroSchema("record", name=f"{NAMESPACE}.Anything")
     entry = AvroSchema("record", name=f"{NAMESPACE}.{MAP_ENTRY}", fields=[AvroField("key", made), AvroField("value", made)])
@@ -121,7 +121,7 @@ _FIELDS = [field.name for field in ANYTHING.fields]
 
 
 def anything_bytes(value: Any) -> bytes:
-    """A record of nine optional fields, of which one has the value."""
+    """Return a record of nine optional fields, of which one has the value."""
     match value:
         case None:
             return b"\0" * len(_FIELDS)
@@ -149,7 +149,7 @@ def _one_of(name: str, data: bytes) -> bytes:
 
 
 def read_anything(data: bytes, at: int) -> tuple[Any, int]:
-    """A record of nine optional fields; the first that has a value is the value."""
+    """Return a record of nine optional fields; the first that has a value is the value."""
     found = None
     for read in _ANYTHING:
         index, at = read_long(data, at)

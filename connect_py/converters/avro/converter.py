@@ -28,12 +28,12 @@ class AvroConverter(RegistryConverter):
         self._options = AvroOptions.of(values)
 
     def written(self, schema: Schema | None) -> Written:
-        """The Avro schema of a Connect schema, and the function that writes its values."""
+        """Return the Avro schema of a Connect schema, and the function that writes its values."""
         avro = FromConnect(self._options)(schema)
         return Written(record_name(avro), RegistrySchema("AVRO", avro_text(avro)), self._encode(schema, avro))
 
     def encoder_for(self, schema: Schema | None, registered: RegistrySchema) -> Encode:
-        """The function that writes values with the subject's latest schema."""
+        """Return the function that writes values with the subject's latest schema."""
         return self._encode(schema, self._parsed(registered))
 
     def _encode(self, schema: Schema | None, avro: AvroSchema) -> Encode:
@@ -43,7 +43,7 @@ class AvroConverter(RegistryConverter):
         return encoder(schema, avro, self._options)
 
     def readable(self, topic: str, registered: RegistrySchema, selector: bytes) -> Readable:
-        """The Connect schema of a registered schema, and the function that reads its values."""
+        """Return the Connect schema of a registered schema, and the function that reads its values."""
         avro = self._parsed(registered)
         version = self.version_in_registry(topic, registered, record_name(avro))
         schema = None if avro.full_name == ANYTHING.full_name else ToConnect(self._options)(avro, version)
@@ -55,7 +55,7 @@ class AvroConverter(RegistryConverter):
 
 
 def _without_length(data: bytes) -> bytes:
-    """Where the whole value is bytes, the registry's serializer writes no length before them (`AbstractKafkaAvroSerializer`)."""
+    """Cut the length off: the registry's serializer writes none where the whole value is bytes (`AbstractKafkaAvroSerializer`)."""
     at = 0
     while data[at] > 127:
         at += 1

@@ -18,7 +18,7 @@ from connect_py.errors import DataError
 
 
 def default_to_json(schema: Schema, value: Any, options: AvroOptions) -> Any:
-    """A default as Avro's JSON has it: bytes are texts of the characters 0 to 255. Raises DataError."""
+    """Return a default as Avro's JSON has it: bytes are texts of the characters 0 to 255. Raises DataError."""
     if value is None:
         return None
     match schema.name:
@@ -65,7 +65,7 @@ _OF_JSON: Mapping[str, type | tuple[type, ...]] = {
 
 
 def is_valid_default(schema: AvroSchema, default: Any) -> bool:
-    """Whether a JSON value can be the default of a field (`Schema.isValidDefault`)."""
+    """Return whether a JSON value can be the default of a field (`Schema.isValidDefault`)."""
     match schema.type:
         case "null":
             return default is None
@@ -88,7 +88,7 @@ def is_valid_default(schema: AvroSchema, default: Any) -> bool:
 
 
 def default_from_json(schema: Schema, avro: AvroSchema, value: Any, options: AvroOptions) -> Any:
-    """A default's JSON value as Connect data. Raises DataError and the errors of a value of another kind."""
+    """Return a default's JSON value as Connect data. Raises DataError and the errors of a value of another kind."""
     if value is None:
         return None
     if avro.type == "union":
@@ -143,7 +143,7 @@ def _map_default(schema: Schema, avro: AvroSchema, value: Any, options: AvroOpti
 
 
 def json_bytes(avro: AvroSchema, value: Any) -> bytes:
-    """A default's JSON value in binary form. Raises DataError."""
+    """Return a default's JSON value in binary form. Raises DataError."""
     match avro.type:
         case "null":
             return b""

@@ -32,7 +32,7 @@ from connect_py.errors import DataError
 
 
 def decoder(schema: Schema | None, avro: AvroSchema, options: AvroOptions) -> Decode:
-    """The function that reads values of an Avro schema from an offset on.
+    """Return the function that reads values of an Avro schema from an offset on.
 
     Args:
         schema: what `ToConnect` made of the Avro schema; None for values without a schema.
@@ -199,6 +199,6 @@ def _union(schema: Schema, avro: AvroSchema, options: AvroOptions) -> Reader:
 
 
 def _member(schema: Schema, index: int, avro: AvroSchema, options: AvroOptions) -> Reader:
-    """A member of a union, as a struct of which one field has a value."""
+    """Return a member of a union, as a struct of which one field has a value."""
     part, before, after = _reader(schema.fields[index].schema, avro, options), [None] * index, [None] * (len(schema.fields) - index - 1)
     return _then(part, lambda value: Struct(schema, [*before, value, *after]))

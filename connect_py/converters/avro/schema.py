@@ -69,7 +69,7 @@ class AvroSchema:
         return found if isinstance(found, str) else None
 
     def field_named(self, name: str) -> AvroField | None:
-        """A record's field."""
+        """Return a record's field."""
         return next((found for found in self.fields if found.name == name), None)
 
 
@@ -80,7 +80,7 @@ _OWN_OF_FIELD = frozenset(("name", "type", "doc", "default", "order", "aliases")
 
 
 def parse_avro(text: str, references: Mapping[str, str] = {}) -> AvroSchema:
-    """A schema's tree.
+    """Return a schema's tree.
 
     Args:
         text: JSON, or a bare type's name.
@@ -168,7 +168,7 @@ class _Parser:
 
 
 def avro_text(schema: AvroSchema) -> str:
-    """The schema as `Schema.toString()` prints it. Raises DataError for two unlike types of one name."""
+    """Return the schema as `Schema.toString()` prints it. Raises DataError for two unlike types of one name."""
     return _text(schema, None, _Known())
 
 
@@ -180,7 +180,7 @@ class _Known(dict[str, AvroSchema]):
         self.open: list[str] = []
 
     def is_known(self, schema: AvroSchema) -> bool:
-        """Whether the name alone says it. Raises DataError when the name says something else."""
+        """Return whether the name alone says it. Raises DataError when the name says something else."""
         assert schema.name is not None
         earlier = self.get(schema.name)
         if earlier is None or earlier is schema:
@@ -241,7 +241,7 @@ def _props(props: Mapping[str, Any]) -> list[str]:
 
 
 def json_text(value: Any) -> str:
-    """A JSON value, compact, numbers as Java prints them."""
+    """Return a JSON value, compact, numbers as Java prints them."""
     match value:
         case None:
             return "null"

@@ -381,7 +381,7 @@ class FromConnect:
                 return AvroSchema(_BASE[schema.type])
 
     def _name_of(self, schema: Schema) -> str:
-        """A full name; unnamed structs are ConnectDefault, ConnectDefault2 and so on."""
+        """Return a full name; unnamed structs are ConnectDefault, ConnectDefault2 and so on."""
         if schema.name is not None:
             return full_name(schema.name, scrub=self._options.scrub)
         self._named += 1
@@ -484,5 +484,5 @@ def _optional(schema: Schema, base: AvroSchema) -> AvroSchema:
 
 
 def record_name(schema: AvroSchema) -> str | None:
-    """The name that subject strategies use; a union has none."""
+    """Return the name that subject strategies use; a union has none."""
     return None if schema.type == "union" else schema.full_name

@@ -54,7 +54,7 @@ _HOLDS: Mapping[Type, tuple[str, ...]] = {
 
 
 def encoder(schema: Schema | None, avro: AvroSchema, options: AvroOptions) -> Writer:
-    """The function that writes values of a Connect schema with an Avro schema.
+    """Return the function that writes values of a Connect schema with an Avro schema.
 
     Raises:
         DataError: the Avro schema has no place for such values.
@@ -99,7 +99,7 @@ def _in_union(schema: Schema, avro: AvroSchema, options: AvroOptions) -> Writer:
 
 
 def _branch(schema: Schema, avro: AvroSchema, options: AvroOptions) -> tuple[int, AvroSchema]:
-    """The member of a union that holds values of a schema: by name first, then the first type that fits."""
+    """Return the member of a union that holds values of a schema: by name first, then the first type that fits."""
     fitting = [(index, branch) for index, branch in enumerate(avro.branches) if branch.type in _HOLDS[schema.type]]
     if schema.name is not None:
         name = full_name(schema.name, scrub=options.scrub)
@@ -112,7 +112,7 @@ def _branch(schema: Schema, avro: AvroSchema, options: AvroOptions) -> tuple[int
 
 
 def _union_struct(schema: Schema, avro: AvroSchema, null: bytes | None, options: AvroOptions) -> Writer:
-    """A struct of which one field has a value, that of the member's type."""
+    """Return a struct of which one field has a value, that of the member's type."""
     members = [field.schema for field in schema.fields]
     others = [(index, branch) for index, branch in enumerate(avro.branches) if branch.type != "null"]
     same = len(others) == len(members)

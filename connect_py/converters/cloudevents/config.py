@@ -112,7 +112,7 @@ class CloudEventsOptions:
 
 
 def config_def() -> ConfigDef:
-    """Every property but those below ``json.`` and ``avro.``, which are the other converters'."""
+    """Return every property but those below ``json.`` and ``avro.``, which are the other converters'."""
     return ConfigDef(KEYS)
 
 

@@ -52,7 +52,7 @@ class CloudEventsConverter:
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """The converter's own properties."""
+        """Return the converter's own properties."""
         return config_def()
 
     def configure(self, config: Mapping[str, str], *, is_key: bool = False) -> None:
@@ -98,7 +98,7 @@ class CloudEventsConverter:
     def from_connect_data_with_headers(
         self, topic: str, headers: Sequence[tuple[str, bytes | None]], schema: Schema | None, value: Any
     ) -> bytes | None:
-        """The CloudEvent's bytes; None for what is no change event.
+        """Return the CloudEvent's bytes; None for what is no change event.
 
         Args:
             headers: of the record, converted.
@@ -188,7 +188,7 @@ class CloudEventsConverter:
     # -- reading -------------------------------------------------------------------------------------------------------------------
 
     def to_connect_data(self, topic: str, data: bytes | None) -> tuple[Schema | None, Any]:
-        """The event: a dict without a schema for JSON, a struct for Avro; `data` in it are read too.
+        """Return the event: a dict without a schema for JSON, a struct for Avro; `data` in it are read too.
 
         Raises:
             DataError: the bytes are no CloudEvent.

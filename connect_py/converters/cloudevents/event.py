@@ -79,7 +79,7 @@ class Metadata(Protocol):
 
 
 def connector_of(source: Struct) -> str:
-    """The connector that an event comes from. Raises DataError for one whose events are not described here."""
+    """Return the connector that an event comes from. Raises DataError for one whose events are not described here."""
     connector = source["connector"]
     if connector not in _IDS:
         raise DataError(f'No usable CloudEvents converters for connector type "{connector}"')
@@ -97,17 +97,17 @@ def generated_type(source: Struct) -> str:
 
 
 def generated_data_name(source: Struct) -> str:
-    """The name of the data's schema where nothing else gives one."""
+    """Return the name of the data's schema where nothing else gives one."""
     return f"io.debezium.connector.{source['connector']}.Data"
 
 
 def envelope_name(source: Struct) -> str:
-    """The name of the envelope's schema where no property gives one."""
+    """Return the name of the envelope's schema where no property gives one."""
     return f"{_java_text(source['name'])}.{_java_text(source['db'])}.{ENVELOPE_SUFFIX}"
 
 
 def time_text(millis: Any) -> str:
-    """The event's time as RFC 3339 has it, in UTC. Raises DataError where there is none."""
+    """Return the event's time as RFC 3339 has it, in UTC. Raises DataError where there is none."""
     if not isinstance(millis, int):
         raise DataError("The source of the event has no ts_ms, so that the CloudEvent has no time")
     at = datetime.datetime(1970, 1, 1) + datetime.timedelta(milliseconds=millis)
@@ -115,26 +115,26 @@ def time_text(millis: Any) -> str:
 
 
 def extension_name(name: str) -> str:
-    """An attribute's name: `iodebezium` and the alphanumeric characters of the field's name."""
+    """Return an attribute's name: `iodebezium` and the alphanumeric characters of the field's name."""
     return "iodebezium" + "".join(c for c in name if c.isascii() and c.isalnum())
 
 
 def data_schema(record: Schema, name: str, connector: str, *, is_whole: bool) -> Schema:
-    """The schema of `data`. Raises DataError when the record has none of the fields that are data."""
+    """Return the schema of `data`. Raises DataError when the record has none of the fields that are data."""
     wanted = () if is_whole else _DATA[connector]
     fields = [(field, record.fields[record.index_of(field)].schema) for field in wanted] or [(f.name, f.schema) for f in record.fields]
     return struct(fields, name=name)
 
 
 def data_value(schema: Schema, record: Struct) -> Struct:
-    """The value of `data`."""
+    """Return the value of `data`."""
     return Struct(schema, [record[field.name] for field in schema.fields])
 
 
 def event_schema(
     name: str, source: Schema, data: Schema | None, *, has_dataschema: bool, has_tracing: bool, has_extensions: bool
 ) -> Schema:
-    """The schema of the envelope.
+    """Return the schema of the envelope.
 
     Args:
         name: its name.
@@ -169,7 +169,7 @@ def _extension_schema(schema: Schema) -> Schema:
 
 
 def extension_values(metadata: Metadata) -> list[Any]:
-    """The values of `event_schema`'s extension attributes, in order."""
+    """Return the values of `event_schema`'s extension attributes, in order."""
     source, transaction = metadata.source, metadata.transaction
     values = [metadata.operation, *(_extension_value(source[field.name], field.schema) for field in source.schema.fields)]
     if transaction is None:

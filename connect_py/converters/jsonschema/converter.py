@@ -29,7 +29,7 @@ class JsonSchemaConverter(RegistryConverter):
         self._options = JsonSchemaOptions.of(values)
 
     def written(self, schema: Schema | None) -> Written:
-        """The JSON Schema of a Connect schema, and the function that writes its values."""
+        """Return the JSON Schema of a Connect schema, and the function that writes its values."""
         if schema is None:
             raise DataError(
                 "JsonSchemaConverter writes values that have a schema, and this one has none; use JsonConverter with schemas.enable=false"
@@ -47,7 +47,7 @@ class JsonSchemaConverter(RegistryConverter):
         return lambda value: write(value).encode()
 
     def readable(self, topic: str, registered: RegistrySchema, selector: bytes) -> Readable:
-        """The Connect schema of a registered schema, and the function that reads its values."""
+        """Return the Connect schema of a registered schema, and the function that reads its values."""
         used = {name: schema.text for name, schema in self._registry.referenced(registered).items()}
         make = ToConnect(self._options, registered.text, used)
         schema = make(self.version_in_registry(topic, registered, make.title))

@@ -16,7 +16,7 @@ _MISSING = object()
 
 
 def reader(schema: Schema, options: JsonSchemaOptions) -> Reader:
-    """The function that reads values of a schema. A property that is missing is null even where the schema requires it."""
+    """Return the function that reads values of a schema. A property that is missing is null even where the schema requires it."""
     read = _plain(schema, options)
 
     def read_or_null(value: Any) -> Any:
@@ -83,7 +83,7 @@ def _struct(schema: Schema, options: JsonSchemaOptions) -> Reader:
 
 
 def _union(schema: Schema, options: JsonSchemaOptions) -> Reader:
-    """The member whose simple type fits, else the struct that shares most properties with the value."""
+    """Return the member whose simple type fits, else the struct that shares most properties with the value."""
     parts = [reader(field.schema, options) for field in schema.fields]
 
     def read(value: Any) -> Struct:

@@ -207,7 +207,7 @@ class ToConnect:
             self._document = before
 
     def _resolved(self, node: Any) -> tuple[Any, Any]:
-        """What a reference leads to, and the document that holds it."""
+        """Return what a reference leads to, and the document that holds it."""
         seen = 0
         document = self._document
         while isinstance(node, dict) and "$ref" in node:
@@ -258,12 +258,12 @@ _CONNECT = (CONNECT_INDEX, CONNECT_VERSION, CONNECT_TYPE, CONNECT_PARAMETERS)
 
 
 def is_union(schema: Schema) -> bool:
-    """Whether a struct stands for one value of several types."""
+    """Return whether a struct stands for one value of several types."""
     return schema.type is Type.STRUCT and (schema.name == ONE_OF or schema.parameter(GENERAL_UNION) is not None)
 
 
 def json_schema(schema: Schema, options: JsonSchemaOptions) -> str:
-    """The text of the JSON Schema. Raises DataError for a default that is not of its schema."""
+    """Return the text of the JSON Schema. Raises DataError for a default that is not of its schema."""
     return _text(_node(schema, options))
 
 
@@ -296,7 +296,7 @@ def _indexed(node: dict[str, Any], index: int | None) -> dict[str, Any]:
 
 
 def _by_type(schema: Schema, options: JsonSchemaOptions) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """What comes first, Connect's own keywords, and what comes last."""
+    """Return what comes first, Connect's own keywords, and what comes last."""
     if schema.type in _NUMBERS:
         kind, connect = _NUMBERS[schema.type]
         return {"type": kind}, {CONNECT_TYPE: connect}, {}
@@ -338,7 +338,7 @@ def _map(schema: Schema, options: JsonSchemaOptions) -> tuple[dict[str, Any], di
 
 
 def _text(value: Any) -> str:
-    """Compact JSON, numbers as the reference's library prints them: without trailing zeros."""
+    """Return compact JSON, numbers as the reference's library prints them: without trailing zeros."""
     match value:
         case None:
             return "null"

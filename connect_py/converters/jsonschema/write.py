@@ -21,7 +21,7 @@ Writer = Callable[[Any], str]
 
 
 def writer(schema: Schema, options: JsonSchemaOptions) -> Writer:
-    """The function that writes values of a schema."""
+    """Return the function that writes values of a schema."""
     write = _plain(schema, options)
     if schema.default is not None and not options.ignore_default_for_nullables:
         null = write(schema.default)

@@ -35,24 +35,24 @@ class ProtobufConverter(RegistryConverter):
         self._format = format_.ProtobufFormat(ProtobufOptions.of(values), self._registry, self.version_in_registry)
 
     def written(self, schema: Schema | None) -> Written:
-        """The Protobuf file of a Connect schema, and the function that writes its values."""
+        """Return the Protobuf file of a Connect schema, and the function that writes its values."""
         return self._format.written(schema)  # type: ignore[no-any-return]
 
     def encoder_for(self, schema: Schema | None, registered: RegistrySchema) -> Encode:
-        """The function that writes values with the subject's latest schema."""
+        """Return the function that writes values with the subject's latest schema."""
         return self._format.encoder_for(schema, registered)  # type: ignore[no-any-return]
 
     def prefix(self, schema: RegistrySchema, written: Written) -> bytes:
-        """The path to the message's type."""
+        """Return the path to the message's type."""
         return self._format.prefix(schema, written)  # type: ignore[no-any-return]
 
     def selector(self, data: bytes) -> tuple[bytes, int]:
-        """The path to the message's type, and where the message begins."""
+        """Return the path to the message's type, and where the message begins."""
         if data[HEADER_SIZE : HEADER_SIZE + 1] == b"\0":
             return b"\0", HEADER_SIZE + 1
         _, end = read_message_indexes(data, HEADER_SIZE)
         return data[HEADER_SIZE:end], end
 
     def readable(self, topic: str, registered: RegistrySchema, selector: bytes) -> Readable:
-        """The Connect schema of a message type, and the function that reads its messages."""
+        """Return the Connect schema of a message type, and the function that reads its messages."""
         return self._format.readable(topic, registered, selector)  # type: ignore[no-any-return]

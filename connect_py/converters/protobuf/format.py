@@ -28,7 +28,7 @@ _Field: TypeAlias = descriptor_pb2.FieldDescriptorProto
 
 
 def proto_text(file: descriptor_pb2.FileDescriptorProto) -> str:
-    """The file's text."""
+    """Return the file's text."""
     parts = ['syntax = "proto3";']
     if file.package:
         parts.append(f"package {file.package};")
@@ -92,7 +92,7 @@ def _type(field: _Field) -> str:
 
 
 def wrappers_text() -> str:
-    """Google's file of wrappers."""
+    """Return Google's file of wrappers."""
     head = (
         'syntax = "proto3";\npackage google.protobuf;\n\noption java_package = "com.google.protobuf";\n'
         'option java_outer_classname = "WrappersProto";\noption java_multiple_files = true;\n'
@@ -118,7 +118,7 @@ class ProtobufFormat:
     # -- writing -------------------------------------------------------------------------------------------------------------------
 
     def written(self, schema: Schema | None) -> Written:
-        """The Protobuf file of a Connect schema, and the function that writes its values."""
+        """Return the Protobuf file of a Connect schema, and the function that writes its values."""
         if schema is None:
             raise DataError("ProtobufConverter writes values that have a schema, and this one has none")
         wrapper = wrapper_of(schema)
@@ -130,13 +130,13 @@ class ProtobufFormat:
         return Written(name, RegistrySchema("PROTOBUF", text), encoder(schema, _named(file, name), self._options))
 
     def encoder_for(self, schema: Schema | None, registered: RegistrySchema) -> Encode:
-        """The function that writes values with the subject's latest schema."""
+        """Return the function that writes values with the subject's latest schema."""
         assert schema is not None
         file = self._linked(registered)
         return encoder(schema, _named(file, self.written(schema).name), self._options)
 
     def prefix(self, schema: RegistrySchema, written: Written) -> bytes:
-        """The path to the message's type."""
+        """Return the path to the message's type."""
         if written.name is not None and written.name in WRAPPERS:
             return message_indexes([list(WRAPPERS).index(written.name)])
         if schema.text == written.schema.text:
@@ -147,7 +147,7 @@ class ProtobufFormat:
     # -- reading -------------------------------------------------------------------------------------------------------------------
 
     def readable(self, topic: str, registered: RegistrySchema, selector: bytes) -> Readable:
-        """The Connect schema of a message type, and the function that reads its messages."""
+        """Return the Connect schema of a message type, and the function that reads its messages."""
         descriptor = message_at(self._linked(registered), read_message_indexes(selector, 0)[0])
         version = self._version_in_registry(topic, registered, descriptor.full_name)
         schema, read = ToConnect(self._options)(descriptor, version)
@@ -167,7 +167,7 @@ class ProtobufFormat:
 
 
 def _named(file: Any, name: str | None) -> Any:
-    """The message type of a full name at the top of a file, else the first."""
+    """Return the message type of a full name at the top of a file, else the first."""
     types = file.message_types_by_name
     found = types.get((name or "").rpartition(".")[2])
     if found is None and not types:

@@ -48,7 +48,7 @@ _MODULES = (meta_pb2, decimal_pb2, timestamp_pb2, wrappers_pb2, date_pb2, timeof
 
 
 def parameters_of(field: Any) -> dict[str, str]:
-    """The parameters in a field's `confluent.field_meta` option, by name."""
+    """Return the parameters in a field's `confluent.field_meta` option, by name."""
     options = field.GetOptions() if hasattr(field, "GetOptions") else field.options
     return dict(sorted(options.Extensions[meta_pb2.field_meta].params.items()))
 
@@ -59,7 +59,7 @@ def set_parameters(field: descriptor_pb2.FieldDescriptorProto, parameters: Mappi
 
 
 def file_of(serialized: bytes) -> descriptor_pb2.FileDescriptorProto:
-    """A file's description from its bytes. Raises DataError."""
+    """Return a file's description from its bytes. Raises DataError."""
     try:
         return descriptor_pb2.FileDescriptorProto.FromString(serialized)
     except DecodeError:
@@ -67,7 +67,7 @@ def file_of(serialized: bytes) -> descriptor_pb2.FileDescriptorProto:
 
 
 def link(file: descriptor_pb2.FileDescriptorProto, used: Mapping[str, descriptor_pb2.FileDescriptorProto] = {}) -> Any:
-    """A file's descriptor, in a pool of its own.
+    """Return a file's descriptor, in a pool of its own.
 
     Args:
         used: the files that it imports, directly or not, by the names they are imported by.
@@ -112,12 +112,12 @@ def _known(name: str) -> Any:
 
 
 def message_class(descriptor: Any) -> Any:
-    """The class of a message."""
+    """Return the class of a message."""
     return message_factory.GetMessageClass(descriptor)
 
 
 def message_at(file: Any, path: list[int]) -> Any:
-    """The message type at a path of indexes. Raises DataError."""
+    """Return the message type at a path of indexes. Raises DataError."""
     try:
         found = list(file.message_types_by_name.values())[path[0]]
         for index in path[1:]:
@@ -128,5 +128,5 @@ def message_at(file: Any, path: list[int]) -> Any:
 
 
 def wrappers_file() -> Any:
-    """Google's file of wrappers."""
+    """Return Google's file of wrappers."""
     return wrappers_pb2.DESCRIPTOR

@@ -66,7 +66,7 @@ LOGICAL: Mapping[str | None, str] = {DECIMAL: DECIMAL_TYPE, DATE: DATE_TYPE, TIM
 
 
 def wrapper_of(schema: Schema) -> str | None:
-    """The message that a plain value at the top is put into, None for a struct. Raises DataError for what cannot stand there."""
+    """Return the message that a plain value at the top is put into, None for a struct. Raises DataError for what cannot stand there."""
     if schema.type is Type.STRUCT and not is_union(schema):
         return None
     if schema.type not in _SCALARS or schema.name in LOGICAL:
@@ -75,18 +75,18 @@ def wrapper_of(schema: Schema) -> str | None:
 
 
 def is_union(schema: Schema) -> bool:
-    """Whether a struct stands for a oneof."""
+    """Return whether a struct stands for a oneof."""
     named = schema.name is not None and schema.name.startswith(UNION)
     return schema.type is Type.STRUCT and (named or schema.parameter(GENERAL_UNION) is not None)
 
 
 def is_wrapped(schema: Schema, options: ProtobufOptions, in_oneof: bool) -> bool:
-    """Whether a scalar field is a wrapper message. In a oneof only what was one is."""
+    """Return whether a scalar field is a wrapper message. In a oneof only what was one is."""
     return options.wrapper_for_nullables and schema.optional and (not in_oneof or schema.parameter(WRAPPER) == "true")
 
 
 def enum_parameter(schema: Schema, options: ProtobufOptions) -> str | None:
-    """The parameter that tells an enum's symbols, None where the schema is no enum."""
+    """Return the parameter that tells an enum's symbols, None where the schema is no enum."""
     wanted = (GENERAL_ENUM, ENUM) if options.generalized else (ENUM,)
     kinds = (Type.STRING, Type.INT8, Type.INT16, Type.INT32)
     return next((name for name in wanted if schema.type in kinds and schema.parameter(name) is not None), None)
@@ -106,7 +106,7 @@ class FromConnect:
         self._made: dict[str, Schema] = {}
 
     def __call__(self, schema: Schema) -> tuple[descriptor_pb2.FileDescriptorProto, str]:
-        """The file, and the full name of its message."""
+        """Return the file, and the full name of its message."""
         package, name = split_name(self._name(schema), scrub=self._options.scrub, underscore_first=False)
         if package:
             self.file.package = package
@@ -124,7 +124,7 @@ class FromConnect:
         return self.field_name(self._name(schema).rpartition(".")[2])
 
     def field_name(self, name: str) -> str:
-        """A name, scrubbed if that is asked for."""
+        """Return a name, scrubbed if that is asked for."""
         return scrub_name(name, underscore_first=False) if self._options.scrub else name
 
     def _message(self, message: _Message, full: str, schema: Schema) -> None:
@@ -239,14 +239,14 @@ class FromConnect:
 
 
 def map_entry(name: str) -> str:
-    """The name of a map's entries."""
+    """Return the name of a map's entries."""
     if "_" in name:
         name = "".join(part.capitalize() for part in name.split("_"))
     return f"{name}Entry"
 
 
 def map_field(name: str) -> str:
-    """A map's name from that of its entries."""
+    """Return a map's name from that of its entries."""
     start, dot, last = name.rpartition(".")
     if last.endswith("Entry"):
         last = re.sub(r"(?<!^)([A-Z])", r"_\1", last.removesuffix("Entry")).lower()
@@ -288,7 +288,7 @@ class ToConnect:
         self._tags: dict[str, str] = {}
 
     def __call__(self, descriptor: Any, version: int | None = None) -> tuple[Schema, Reader]:
-        """The schema, and the function that reads a message."""
+        """Return the schema, and the function that reads a message."""
         if self._options.wrapper_for_primitives and descriptor.full_name in WRAPPERS:
             schema = Schema(WRAPPERS[descriptor.full_name], version=version)
             return schema, _wrapped(_signed)
@@ -378,7 +378,7 @@ class ToConnect:
         return schema, (_rebound(schema, read) if schema.type is Type.STRUCT else read)
 
     def _type(self, field: Any) -> tuple[Schema, Any]:
-        """A field's schema without what its place adds, and its reader; a struct's reader takes its final schema too."""
+        """Return a field's schema without what its place adds, and its reader; a struct's reader takes its final schema too."""
         if field.message_type is not None:
             return self._message_field(field)
         if field.enum_type is not None:

@@ -23,7 +23,7 @@ _BITS = {Type.INT8: 7, Type.INT16: 15, Type.INT32: 31, Type.INT64: 63}
 
 
 def encoder(schema: Schema, descriptor: Any, options: ProtobufOptions) -> Callable[[Any], bytes]:
-    """The function that writes values of a schema as messages of a type, which may be another's: fields are matched by name.
+    """Return the function that writes values of a schema as messages of a type, which may be another's: fields are matched by name.
 
     Raises:
         DataError: the type has no place for a field; also on call, for a value that is not what the schema says.

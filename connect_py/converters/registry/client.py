@@ -68,7 +68,7 @@ class Registry:
             raise ConfigError(f"The schema registry's client cannot be set up: {error}") from None
 
     def id_of(self, subject: str, schema: RegistrySchema, settings: WriteSettings) -> int:
-        """The id of a schema under a subject, which is registered if it has to be and may be.
+        """Return the id of a schema under a subject, which is registered if it has to be and may be.
 
         Raises:
             DataError: it is not compatible with the subject's earlier schemas, or unknown and ``auto.register.schemas`` is false.
@@ -99,7 +99,7 @@ class Registry:
         return int(found.schema_id), schema
 
     def by_id(self, schema_id: int) -> RegistrySchema:
-        """The schema of an id. Raises DataError and RetriableError."""
+        """Return the schema of an id. Raises DataError and RetriableError."""
         schema = _from_client(self._ask(f"get the schema with id {schema_id}", lambda: self._client.get_schema(schema_id)))
         self._known_ids[schema] = schema_id
         return schema
@@ -127,7 +127,7 @@ class Registry:
         return self._second
 
     def version_of(self, subject: str, schema: RegistrySchema) -> int | None:
-        """The version that a schema has under a subject, None when it is not registered there (a topic copied under another name).
+        """Return the version that a schema has under a subject, None when it is not registered there (a topic copied under another name).
 
         Raises:
             RetriableError: the registry does not answer.
@@ -142,7 +142,7 @@ class Registry:
         return None if found.version is None else int(found.version)
 
     def referenced(self, schema: RegistrySchema) -> dict[str, RegistrySchema]:
-        """Every schema that one uses, directly or not, by the names they are imported by; those that others use come first.
+        """Return every schema that one uses, directly or not, by the names they are imported by; those that others use come first.
 
         Raises:
             DataError: one is gone.

@@ -42,7 +42,7 @@ _STRATEGIES: Mapping[str, SubjectStrategy] = {
 
 
 def subject_strategy(key: str, java_name: str) -> SubjectStrategy:
-    """The strategy of a class name.
+    """Return the strategy of a class name.
 
     Args:
         key: the property, for the message.
@@ -61,7 +61,7 @@ _BOOLEAN, _STRING, _INT, _LIST, _PASSWORD = ConfigType.BOOLEAN, ConfigType.STRIN
 
 
 def flag(name: str, default: bool, what: str, importance: Importance = _MEDIUM) -> ConfigKey:
-    """A boolean key."""
+    """Return a boolean key."""
     return ConfigKey(name, _BOOLEAN, default, importance, what)
 
 
@@ -141,12 +141,12 @@ def write_settings(values: Mapping[str, Any], *, is_key: bool) -> WriteSettings:
 
 
 def ssl_value(values: Mapping[str, Any], name: str) -> Any:
-    """One of the ssl properties, under the longer of its two names first."""
+    """Return one of the ssl properties, under the longer of its two names first."""
     return values[f"schema.registry.ssl.{name}"] or values[f"ssl.{name}"]
 
 
 def client_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of the client library. Raises ConfigError for a store that is no PEM file, or half a pair of credentials."""
+    """Return the settings of the client library. Raises ConfigError for a store that is no PEM file, or half a pair of credentials."""
     urls = [url for url in values["schema.registry.url"] if url]
     if not urls or not all(url.startswith(("http://", "https://")) for url in urls):
         raise ConfigError("schema.registry.url must be one or more addresses that begin with http:// or https://")

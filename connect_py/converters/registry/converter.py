@@ -67,7 +67,7 @@ class RegistryConverter:
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """The registry's keys and the format's own."""
+        """Return the registry's keys and the format's own."""
         return ConfigDef((*KEYS, *cls.keys))
 
     def configure(self, config: Mapping[str, str], *, is_key: bool = False) -> None:
@@ -88,23 +88,23 @@ class RegistryConverter:
         raise NotImplementedError
 
     def written(self, schema: Schema | None) -> Written:
-        """How values of a Connect schema are written. Raises DataError for a schema that the format cannot have."""
+        """Return how values of a Connect schema are written. Raises DataError for a schema that the format cannot have."""
         raise NotImplementedError
 
     def encoder_for(self, schema: Schema | None, registered: RegistrySchema) -> Encode:
-        """How values of a Connect schema are written with a schema that somebody else registered. Raises DataError."""
+        """Return how values of a Connect schema are written with a schema that somebody else registered. Raises DataError."""
         raise NotImplementedError
 
     def readable(self, topic: str, registered: RegistrySchema, selector: bytes) -> Readable:
-        """How values of a registered schema are read; `selector` is what `selector` gave. Raises DataError."""
+        """Return how values of a registered schema are read; `selector` is what `selector` gave. Raises DataError."""
         raise NotImplementedError
 
     def selector(self, data: bytes) -> tuple[bytes, int]:
-        """What stands between frame and data and says more of the schema, and where the data begins."""
+        """Return what stands between frame and data and says more of the schema, and where the data begins."""
         return b"", HEADER_SIZE
 
     def prefix(self, schema: RegistrySchema, written: Written) -> bytes:
-        """What is written between frame and data."""
+        """Return what is written between frame and data."""
         return b""
 
     # -- writing -------------------------------------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ class RegistryConverter:
     # -- reading -------------------------------------------------------------------------------------------------------------------
 
     def to_connect_data(self, topic: str, data: bytes | None) -> tuple[Schema | None, Any]:
-        """Schema and value; (None, None) for no bytes.
+        """Return schema and value; (None, None) for no bytes.
 
         Raises:
             DataError: the bytes are not framed, or not of the schema that the frame names.
@@ -169,5 +169,5 @@ class RegistryConverter:
         return readable
 
     def version_in_registry(self, topic: str, registered: RegistrySchema, name: str | None) -> int | None:
-        """The version that the registry gave a schema. Raises RetriableError."""
+        """Return the version that the registry gave a schema. Raises RetriableError."""
         return self._registry.version_of(self._settings.strategy(topic, self.is_key, name), registered)

@@ -10,7 +10,7 @@ _VALID_WITHOUT_UNDERSCORE = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
 def scrub_name(name: str, *, underscore_first: bool = True) -> str:
-    """A simple name whose other characters are URL-encoded, with underscores for the percent signs; an x before a leading digit.
+    """Return a simple name whose other characters are URL-encoded, with underscores for the percent signs; an x before a leading digit.
 
     Args:
         underscore_first: whether a name may begin with an underscore.
@@ -33,6 +33,6 @@ def split_name(name: str, *, scrub: bool = False, underscore_first: bool = True)
 
 
 def full_name(name: str, *, scrub: bool) -> str:
-    """A full name, scrubbed part by part if that is asked for."""
+    """Return a full name, scrubbed part by part if that is asked for."""
     namespace, simple = split_name(name, scrub=scrub)
     return simple if namespace is None else f"{namespace}.{simple}"

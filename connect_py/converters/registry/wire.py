@@ -16,12 +16,12 @@ HEADER_SIZE = _FRAME.size
 
 
 def frame(schema_id: int) -> bytes:
-    """The bytes before the data."""
+    """Return the bytes before the data."""
     return _FRAME.pack(0, schema_id)
 
 
 def schema_id_of(data: bytes) -> int:
-    """The id in a message's frame. Raises DataError when the bytes have no frame."""
+    """Return the id in a message's frame. Raises DataError when the bytes have no frame."""
     if len(data) < HEADER_SIZE or data[0] != 0:
         raise DataError(f"Unknown magic byte! The {len(data)} bytes do not begin with a zero byte and a schema's id")
     schema_id: int = _FRAME.unpack_from(data)[1]
@@ -29,7 +29,7 @@ def schema_id_of(data: bytes) -> int:
 
 
 def zigzag(number: int) -> bytes:
-    """An integer of up to 64 bits as Avro and message indexes write it."""
+    """Return an integer of up to 64 bits as Avro and message indexes write it."""
     rest = (number << 1) ^ (number >> 63)
     out = bytearray()
     while rest > 127:
@@ -40,12 +40,12 @@ def zigzag(number: int) -> bytes:
 
 
 def message_indexes(path: Sequence[int]) -> bytes:
-    """The path to a message's type: its index in the file, then in the message around it, and so on inward."""
+    """Return the path to a message's type: its index in the file, then in the message around it, and so on inward."""
     return b"\0" if list(path) == [0] else zigzag(len(path)) + b"".join(map(zigzag, path))
 
 
 def read_message_indexes(data: bytes, at: int) -> tuple[list[int], int]:
-    """The path that begins at an offset, and the offset after it. Raises DataError."""
+    """Return the path that begins at an offset, and the offset after it. Raises DataError."""
     count, at = _read_zigzag(data, at)
     if not count:
         return [0], at

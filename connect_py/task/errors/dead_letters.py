@@ -62,7 +62,7 @@ class ErrorLog:
 
 
 def flag(config: Mapping[str, str], name: str) -> bool:
-    """A property that is on or off, off by default."""
+    """Return a property that is on or off, off by default."""
     return bool(parse_value(name, config.get(name, "false"), ConfigType.BOOLEAN))
 
 
@@ -128,7 +128,7 @@ class DeadLetterQueue:
 
 
 def refused_letter(topic: str, problem: object) -> FatalTaskError:
-    """The error of a task whose dead letter Kafka did not take."""
+    """Return the error of a task whose dead letter Kafka did not take."""
     return FatalTaskError(
         f"Could not produce message to dead letter queue. topic={topic}: {problem}. No offset beyond it is committed; "
         "the records are read again after a restart."
@@ -136,7 +136,7 @@ def refused_letter(topic: str, problem: object) -> FatalTaskError:
 
 
 def dead_letter_topic(config: Mapping[str, str]) -> str | None:
-    """The name of a connector's dead letter queue, None when it has none."""
+    """Return the name of a connector's dead letter queue, None when it has none."""
     return config.get(DEAD_LETTER_TOPIC, "").strip() or None
 
 
@@ -173,7 +173,7 @@ def create_dead_letter_topic(create: Callable[[str, int, int], bool], topic: str
 def context_headers(
     topic: str, partition: int | None, offset: int | None, connector: str, task: int, stage: str, class_name: str, error: Exception
 ) -> Headers:
-    """The context headers of a dead letter, in Connect's order; without the secrets that an error's text may hold.
+    """Return the context headers of a dead letter, in Connect's order; without the secrets that an error's text may hold.
 
     Args:
         topic: where a sink's record is from; where a source's was to go.

@@ -83,14 +83,14 @@ class SourceErrorReporter:
         )
 
     def place(self) -> str:
-        """Where the record under way is from, in words."""
+        """Return where the record under way is from, in words."""
         record = self.record
         return (
             f"source partition {dict(record.source_partition)}, offset {dict(record.source_offset)}" if record is not None else "no record"
         )
 
     def letter(self) -> Produced | None:
-        """The letter of `record`, whose failure was reported last; None without a queue."""
+        """Return the letter of `record`, whose failure was reported last; None without a queue."""
         record = self.record
         if self.topic is None or record is None:
             return None
@@ -99,11 +99,11 @@ class SourceErrorReporter:
         return self._letter(key, value, headers, record.timestamp)
 
     def letter_of(self, produced: Produced) -> Produced | None:
-        """The letter of `record`, which Kafka refused as these bytes; None without a queue."""
+        """Return the letter of `record`, which Kafka refused as these bytes; None without a queue."""
         return None if self.topic is None else self._letter(produced.key, produced.value, list(produced.headers or ()), produced.timestamp)
 
     def without_value(self, letter: Produced) -> Produced:
-        """A letter that Kafka refused for its size, shortened to where the record can be found."""
+        """Return a letter that Kafka refused for its size, shortened to where the record can be found."""
         size = (_SIZE_HEADER, str(len(letter.value or b"")).encode())
         return letter._replace(value=None, headers=[*(letter.headers or ()), size])
 
@@ -127,7 +127,7 @@ class SourceErrorReporter:
 
 
 def refused_record(partition: SourcePartition, offset: SourceOffset, produced: Produced) -> SourceRecord:
-    """A record that is known by its bytes only, for the log and the headers."""
+    """Return a record that is known by its bytes only, for the log and the headers."""
     key, value = (None if data is None else data.decode("utf-8", "replace") for data in (produced.key, produced.value))
     return SourceRecord(partition, offset, produced.topic, None, key, None, value, produced.partition, produced.timestamp)
 
@@ -260,7 +260,7 @@ class SinkErrorReporter:
             raise
 
     def place(self) -> str:
-        """Where the record under way is from, in words."""
+        """Return where the record under way is from, in words."""
         record = self.record
         return f"topic {record.topic}, partition {record.partition}, offset {record.offset}" if record is not None else "no record"
 
