@@ -24,13 +24,13 @@ from spark_sink.config.sink_config import SinkConfig
 from spark_sink.errors import classify, is_of_size, spark_ended
 from spark_sink.figures import SinkFigures
 from spark_sink.plan.stream import open_trigger
-from spark_sink.plan.triggers import Horizon, Pending, Trigger
+from spark_sink.plan.triggers import Horizon, PendingBatch, Trigger
 from spark_sink.read.converted import open_format
 from spark_sink.read.ranges import Range, describe
 from spark_sink.read.reader import Prefetch, Reader
 from spark_sink.routing import TableName
 from spark_sink.spark.session import SessionStartup, TaskSession, open_session
-from spark_sink.tables.base import Behind, Tables, Writer
+from spark_sink.tables.base import Tables, TableSetBack, Writer
 from spark_sink.tables.maintenance import MaintenancePolicy, MaintenanceSchedule
 from spark_sink.tables.open import open_tables
 from spark_sink.tables.table_stats import StatsSchedule
@@ -106,7 +106,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         """Make all that works in the session, or in those of lanes."""
         context, config = self._context, self._config
         sessions = Sessions(own, config)
-        self._spark = spark = sessions.here
+        self._spark = spark = sessions.current
         is_classic = config["spark.remote"] is None
         self._lanes = Lanes(
             lambda number, answers: SparkLane(number, answers, sessions, is_classic=is_classic),
@@ -129,7 +129,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         if self._stopping.is_set() or not self._is_open() or self._trigger is None:
             return None
         trigger = self._trigger
-        if (how := self._lives().ended()) is not None:
+        if (how := self._live_session().ended()) is not None:
             raise spark_ended(how, "waiting for records")
         log = self._context.log_offsets(self._config.topics, self._config.pattern)
         ranges: Mapping[TopicPartition, Range] = {}
@@ -150,7 +150,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
                 self._prefetch.drop()
             self._tables.forget()
             self._figures.failed()
-            if isinstance(error, Behind):
+            if isinstance(error, TableSetBack):
                 self._set_back(error, log)
             raised = self._counted(error, f"reading {describe(ranges)}")
             if raised is error:
@@ -166,9 +166,9 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         self._schedule.committed(table)
         self._stats_schedule.committed(table)
 
-    def _set_back(self, behind: Behind, log: Mapping[TopicPartition, Range]) -> None:
+    def _set_back(self, error: TableSetBack, log: Mapping[TopicPartition, Range]) -> None:
         """Read again what a table has lost."""
-        for tp, offset in behind.offsets.items():
+        for tp, offset in error.offsets.items():
             self._positions[tp] = max(min(offset, self._positions.get(tp, offset)), log[tp][0] if tp in log else 0)
 
     def _maintain(self) -> None:
@@ -180,7 +180,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         try:
             if self._tables.load(table) is not None:
                 self._tables.maintain(table, MaintenancePolicy.of(self._config))
-        except (FatalTaskError, Behind):
+        except (FatalTaskError, TableSetBack):
             raise
         except Exception as error:  # noqa: BLE001  # whatever it was, the table is as good as before
             self._tables.forget()
@@ -206,7 +206,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
         raised = classify(error, what)
         if not isinstance(raised, RetriableError):
             return raised
-        if (how := self._lives().ended_by(error)) is not None:  # py4j says so in many ways, some of them without a reason
+        if (how := self._live_session().ended_by(error)) is not None:  # py4j says so in many ways, some of them without a reason
             return spark_ended(how, what)
         self._failures += 1
         if self._failures < self._config["control.commit.max-consecutive-failures"]:
@@ -227,7 +227,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
                 raise
             raise FatalTaskError(f"{error} It was failure number {self._failures} in a row. Restart the task to go on.") from error
 
-    def _lives(self) -> TaskSession:
+    def _live_session(self) -> TaskSession:
         if self._session is None:
             raise FatalTaskError("The task has been closed.")
         return self._session
@@ -263,7 +263,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
 
     # -- batches -------------------------------------------------------------------------------------------------------------------
 
-    def _apply(self, pending: Pending, log: Mapping[TopicPartition, Range], trigger: Trigger) -> None:
+    def _apply(self, pending: PendingBatch, log: Mapping[TopicPartition, Range], trigger: Trigger) -> None:
         began, ranges = time.monotonic(), pending.ranges
         batch = self._prefetch.take(ranges) if self._prefetch is not None else None
         batch = batch or self._reader.read(ranges, pending.records)
@@ -272,7 +272,7 @@ class SparkLakehouseSinkTask(BatchSinkTask):
             positions = self._positions | {tp: end for tp, (_, end) in ranges.items()}
             if self._prefetch is not None and (following := trigger.after({tp: positions[tp] for tp in log}, log)):
                 self._prefetch.begin(following)
-            tables = self._batches.apply(batch, lambda behind: self._set_back(behind, log))
+            tables = self._batches.apply(batch, lambda error: self._set_back(error, log))
             passed_over = sum(group.count for group in batch.groups if not group.tables)
             self._figures.batch(passed_over, time.monotonic() - began, read_seconds)
         finally:

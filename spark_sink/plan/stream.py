@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 from connect_py.api.record import TopicPartition
 from connect_py.errors import RetriableError
 from spark_sink.config.sink_config import SinkConfig
-from spark_sink.plan.triggers import LoopTrigger, Pace, Pending, Trigger
+from spark_sink.plan.triggers import LoopTrigger, Pace, PendingBatch, Trigger
 from spark_sink.read.ranges import Range, waiting_ranges
 from spark_sink.read.reader import Reader
 from spark_sink.tables.watermark import Watermark
@@ -246,7 +246,7 @@ class StreamTrigger:
         self._start: Mapping[TopicPartition, int] = {}
         self._held: _Received | None = None
 
-    def next(self, positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, Range]) -> Pending | None:
+    def next(self, positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, Range]) -> PendingBatch | None:
         waiting = waiting_ranges(positions, log, fail_on_data_loss=self._config["fail-on-data-loss"])
         if not self._pace.due(sum(end - start for start, end in waiting.values())):
             return None
@@ -268,7 +268,7 @@ class StreamTrigger:
                 return pending
         return None
 
-    def _pending(self, received: _Received, positions: Mapping[TopicPartition, int]) -> Pending | None:
+    def _pending(self, received: _Received, positions: Mapping[TopicPartition, int]) -> PendingBatch | None:
         """Return what of a batch is still to be applied; None when nothing is, or when the checkpoint cannot be used."""
         self._held = received
         end = self._checkpoints.end(self._generation, received.number)
@@ -285,7 +285,7 @@ class StreamTrigger:
         received.records.createOrReplaceGlobalTempView(self._view)
         records = self._spark.table(f"global_temp.{self._view}")
         below = Watermark(positions).condition({tp: (start[tp], end[tp]) for tp in end})
-        return Pending(ranges, records if below is None else records.where(below))
+        return PendingBatch(ranges, records if below is None else records.where(below))
 
     def _open(self, positions: Mapping[TopicPartition, int]) -> None:
         self.failed()

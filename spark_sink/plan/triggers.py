@@ -24,7 +24,7 @@ _log = logging.getLogger("io.github.connectpy.spark.SparkLakehouseSinkTask")
 
 
 @dataclass(frozen=True)
-class Pending:
+class PendingBatch:
     """A batch that is to be applied.
 
     Attributes:
@@ -39,7 +39,7 @@ class Pending:
 class Trigger(Protocol):
     """Decides which batch is next. The task's thread calls everything; only `stop` may come from another one."""
 
-    def next(self, positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, Range]) -> Pending | None:
+    def next(self, positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, Range]) -> PendingBatch | None:
         """Return the next batch, or None when nothing waits or the time has not come.
 
         Asking again says that the batch before has been applied and reported: what `positions` says is in the tables.
@@ -137,7 +137,7 @@ class LoopTrigger:
         self._running = False
         self._after: Mapping[TopicPartition, Range] = {}
 
-    def next(self, positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, Range]) -> Pending | None:
+    def next(self, positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, Range]) -> PendingBatch | None:
         if self._running:
             self._running = False
             self._bound.applied(self._pace.seconds)
@@ -148,8 +148,8 @@ class LoopTrigger:
         self._running = True
         promised, self._after = self._after, {}
         if promised and all(tp in waiting and waiting[tp][0] == start and waiting[tp][1] >= end for tp, (start, end) in promised.items()):
-            return Pending(promised)
-        return Pending(plan_ranges(waiting, self._bound.offsets))
+            return PendingBatch(promised)
+        return PendingBatch(plan_ranges(waiting, self._bound.offsets))
 
     def after(self, positions: Mapping[TopicPartition, int], log: Mapping[TopicPartition, Range]) -> Mapping[TopicPartition, Range] | None:
         # Of what is in the log already, if that is a whole batch.

@@ -29,7 +29,7 @@ from spark_sink.config.sink_config import SinkConfig
 from spark_sink.read import schemaless
 from spark_sink.read.formats import Fingerprint, PlainRecords, RecordFormat
 from spark_sink.read.ranges import Range, describe_record, offsets_json
-from spark_sink.read.summary import Kind, Truncate, at_positions, summarize
+from spark_sink.read.summary import RecordKind, Truncate, at_positions, summarize
 from spark_sink.routing import TableName
 from spark_sink.spark.session import parallelism
 from spark_sink.sql.decode import decode_sql, problems_sql
@@ -289,7 +289,7 @@ class Reader:
             del self._known[fingerprint]
         return groups
 
-    def _tables_of(self, kind: Kind, meaning: Meaning) -> tuple[TableName, ...] | None:
+    def _tables_of(self, kind: RecordKind, meaning: Meaning) -> tuple[TableName, ...] | None:
         """Return the tables of records; None when the records are bad because they have no table."""
         if meaning.schema.form is Form.IGNORED or (meaning.schema.form is Form.TOMBSTONE and routing.by_value(self._config)):
             return ()
@@ -311,11 +311,11 @@ class Reader:
             for config in of_tables
         )
 
-    def _without_key(self, kind: Kind) -> str:
+    def _without_key(self, kind: RecordKind) -> str:
         """Return why records without a key are bad."""
         return self._tolerated(kind, "it has no key, and lakehouse.tables.no-key=dlq")
 
-    def _tolerated(self, kind: Kind, why: object) -> str:
+    def _tolerated(self, kind: RecordKind, why: object) -> str:
         """Return why records are bad. Raise FatalTaskError where bad records are not tolerated."""
         if not self._config.tolerates:
             raise FatalTaskError(

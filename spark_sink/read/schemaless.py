@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _NOT_ROWS = re.compile(r"__debezium-heartbeat\..*|__debezium\..*-heartbeat\..*")
 
 #: A type of the batch: a name as Spark writes it, or the fields of an object, or what is in an array.
-Kind = Any
+ValueKind = Any
 
 _NUMBERS = ("BIGINT", "DOUBLE", "FLOAT", "DECIMAL", "INT", "SMALLINT", "TINYINT")
 
@@ -94,7 +94,7 @@ def typed(
     return replace(schema, keys=keys, columns=columns, untyped=frozenset())
 
 
-def _seen(schema: RecordSchema, records: DataFrame) -> dict[str, dict[str, Kind]]:
+def _seen(schema: RecordSchema, records: DataFrame) -> dict[str, dict[str, ValueKind]]:
     aggregates = {"key": "try_parse_json(key)"}
     if schema.form is Form.ENVELOPE:
         aggregates |= {side: f"try_variant_get(try_parse_json(value), '$.{side}', 'variant')" for side in ("after", "before")}
@@ -107,13 +107,13 @@ def _seen(schema: RecordSchema, records: DataFrame) -> dict[str, dict[str, Kind]
     return {"key": fields["key"], "value": value}
 
 
-def _both(one: Mapping[str, Kind], other: Mapping[str, Kind]) -> dict[str, Kind]:
+def _both(one: Mapping[str, ValueKind], other: Mapping[str, ValueKind]) -> dict[str, ValueKind]:
     """Merge fields of rows before and after a change, in the order of those after."""
     merged = {name: kind if kind != "VOID" else one.get(name, kind) for name, kind in other.items()}
     return merged | {name: kind for name, kind in one.items() if name not in merged}
 
 
-def _columns(fields: Mapping[str, Kind], table: Mapping[str, str], chosen: Mapping[str, str], options: TypeOptions) -> list[Column]:
+def _columns(fields: Mapping[str, ValueKind], table: Mapping[str, str], chosen: Mapping[str, str], options: TypeOptions) -> list[Column]:
     found: list[Column] = []
     for field, kind in fields.items():
         name = column_name(field)
@@ -125,7 +125,7 @@ def _columns(fields: Mapping[str, Kind], table: Mapping[str, str], chosen: Mappi
     return found
 
 
-def of_known_type(wanted: str, kind: Kind, options: TypeOptions, depth: int = 0) -> ColumnType:
+def of_known_type(wanted: str, kind: ValueKind, options: TypeOptions, depth: int = 0) -> ColumnType:
     """Return how JSON values are read for a column whose type is known. The batch decides the type of further fields of objects.
 
     Args:
@@ -153,7 +153,7 @@ def of_known_type(wanted: str, kind: Kind, options: TypeOptions, depth: int = 0)
     return column_type({"type": "string"}, options) if plain == "string" else ColumnType(wanted, wanted, as_is)
 
 
-def _of_parts(wanted: Type, kind: Kind, options: TypeOptions, depth: int) -> ColumnType:
+def _of_parts(wanted: Type, kind: ValueKind, options: TypeOptions, depth: int) -> ColumnType:
     match wanted, kind:
         case Struct(), dict():
             fields = {name: of_known_type(type_text(part), kind.get(name, "VOID"), options, depth) for name, part in wanted.fields.items()}
@@ -171,7 +171,7 @@ def _cast(read: str, to: str) -> ColumnType:
     return ColumnType(read, to, f"CAST({{}} AS {to})".format)
 
 
-def _as_schema(kind: Kind) -> dict[str, Any] | None:
+def _as_schema(kind: ValueKind) -> dict[str, Any] | None:
     """Return a Connect schema for what a batch has; None for nothing."""
     if isinstance(kind, dict):
         fields = [{**schema, "field": name} for name, part in kind.items() if (schema := _as_schema(part)) is not None]
@@ -188,7 +188,7 @@ def _as_schema(kind: Kind) -> dict[str, Any] | None:
     return {"type": "double" if kind.startswith(_NUMBERS) else "string", "optional": True}
 
 
-def parse_kind(text: str | None) -> Kind:
+def parse_kind(text: str | None) -> ValueKind:
     """Parse the result of `schema_of_variant_agg`, as ``OBJECT<a: BIGINT, b: ARRAY<STRING>>``: a name, a dict of fields, a list of one."""
     if text is None:
         return "VOID"
@@ -197,9 +197,9 @@ def parse_kind(text: str | None) -> Kind:
     return kind
 
 
-def _parse(text: str) -> tuple[Kind, str]:
+def _parse(text: str) -> tuple[ValueKind, str]:
     if text.startswith("OBJECT<"):
-        fields: dict[str, Kind] = {}
+        fields: dict[str, ValueKind] = {}
         rest = text[len("OBJECT<") :]
         while not rest.startswith(">"):
             name, rest = _name(rest.removeprefix(", "))

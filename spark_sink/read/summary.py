@@ -39,7 +39,7 @@ class Truncate:
 
 
 @dataclass(frozen=True)
-class Kind:
+class RecordKind:
     """Records of a batch that share a fingerprint and a routing value.
 
     Attributes:
@@ -60,7 +60,7 @@ class Kind:
     marks: int = 0
 
 
-def summarize(rows: DataFrame, placeholder: str, *, marks: bool = False) -> list[Kind]:
+def summarize(rows: DataFrame, placeholder: str, *, marks: bool = False) -> list[RecordKind]:
     """Count the kinds of records in a batch, in order of their first offsets, tombstones last.
 
     Args:
@@ -93,7 +93,7 @@ def summarize(rows: DataFrame, placeholder: str, *, marks: bool = False) -> list
     return kinds(by_partition, _times(rows, truncates) if truncates else {})
 
 
-def kinds(by_partition: Sequence[Row], times: Mapping[tuple[TopicPartition, int], int]) -> list[Kind]:
+def kinds(by_partition: Sequence[Row], times: Mapping[tuple[TopicPartition, int], int]) -> list[RecordKind]:
     """Put kinds together from the aggregates of each partition. Pure.
 
     Args:
@@ -103,7 +103,7 @@ def kinds(by_partition: Sequence[Row], times: Mapping[tuple[TopicPartition, int]
     for row in sorted(by_partition, key=lambda row: int(row["partition"])):
         parts.setdefault((Fingerprint(row["topic"], row["kfp"], row["vfp"]), row["route"]), []).append(row)
     made = [
-        Kind(
+        RecordKind(
             fingerprint,
             route,
             sum(row["n"] for row in found),

@@ -16,7 +16,7 @@ from connect_py.errors import FatalTaskError
 from spark_sink.config.sink_config import SinkConfig
 from spark_sink.sql.record_schema import Column, RecordSchema
 from spark_sink.types.columns import ColumnType, Expression, as_is, quote
-from spark_sink.types.trees import Array, Map, Path, Struct, Type, merged, parse_type, struct_sql, type_text
+from spark_sink.types.trees import Array, Map, Struct, Type, TypePath, merged, parse_type, struct_sql, type_text
 
 _WIDER = {("int", "bigint"), ("float", "double")}
 
@@ -31,8 +31,8 @@ class Evolution:
         relaxed: columns that may be null from now on.
     """
 
-    added: Mapping[Path, str]
-    widened: Mapping[Path, str]
+    added: Mapping[TypePath, str]
+    widened: Mapping[TypePath, str]
     relaxed: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
@@ -92,8 +92,8 @@ def plan_evolution(
         FatalTaskError: the difference cannot or must not be removed; nothing was changed or written.
     """
     folded = {name.lower(): name for name in has}
-    added: dict[Path, str] = {}
-    widened: dict[Path, str] = {}
+    added: dict[TypePath, str] = {}
+    widened: dict[TypePath, str] = {}
     for name, type_ in wanted.items():
         stored = folded.get(name.lower())
         if stored is None:
@@ -125,7 +125,7 @@ def plan_evolution(
     return evolution
 
 
-def _changes(path: Path, old: Type, new: Type) -> Iterator[tuple[Path, Type, bool]]:
+def _changes(path: TypePath, old: Type, new: Type) -> Iterator[tuple[TypePath, Type, bool]]:
     """Yield the parts in which a type differs from one that it was merged from: the path, the new type, and whether the part is new."""
     match old, new:
         case Struct(), Struct():
@@ -142,7 +142,7 @@ def _changes(path: Path, old: Type, new: Type) -> Iterator[tuple[Path, Type, boo
             yield path, new, False
 
 
-def _conflicts(path: Path, one: Type, other: Type) -> Iterator[tuple[Path, Type, Type]]:
+def _conflicts(path: TypePath, one: Type, other: Type) -> Iterator[tuple[TypePath, Type, Type]]:
     """Yield parts that have no common type."""
     match one, other:
         case Struct(), Struct():

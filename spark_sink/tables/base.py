@@ -87,7 +87,7 @@ class Conflict(RetriableError):
     """A table was changed by others while a batch was being written; nothing of it was written."""
 
 
-class Behind(RetriableError):
+class TableSetBack(RetriableError):
     """A table has lost rows that the task takes for written: it was rolled back, dropped or replaced while the task was running.
 
     Attributes:
@@ -111,7 +111,7 @@ class Tables(Protocol):
 
         Raises:
             FatalTaskError: a younger task of the connector writes it, or its offsets were altered since this task started.
-            Behind: it has been set back; the next call returns what it has.
+            TableSetBack: it has been set back; the next call returns what it has.
         """
         ...
 
@@ -195,7 +195,7 @@ class Ledger:
 
         Raises:
             FatalTaskError: that task is younger than this one.
-            Behind: the table has lost what this task knew to be in it.
+            TableSetBack: the table has lost what this task knew to be in it.
         """
         if epoch > self.writer.epoch:
             raise task_replaced(str(name), self.writer)
@@ -204,11 +204,11 @@ class Ledger:
             lost = {tp: watermark.offsets.get(tp, 0) for tp, offset in known.offsets.items() if watermark.offsets.get(tp, 0) < offset}
             if lost:
                 del self._reached[name]
-                raise Behind(name, lost)
+                raise TableSetBack(name, lost)
         self._reached[name] = watermark
 
     def missing(self, name: TableName) -> None:
-        """Note that a table does not exist. Raise Behind if it did."""
+        """Note that a table does not exist. Raise TableSetBack if it did."""
         self.found(name, Watermark(), 0)
         del self._reached[name]
 

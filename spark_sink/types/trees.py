@@ -40,7 +40,7 @@ class Map:
 Type: TypeAlias = str | Struct | Array | Map
 
 #: From the top of a table to a part of a column: names of columns and fields; `element` and `value` are parts of arrays and maps.
-Path: TypeAlias = tuple[str, ...]
+TypePath: TypeAlias = tuple[str, ...]
 
 
 def parse_type(text: str) -> Type:
@@ -81,7 +81,7 @@ def leaves(type_: Type) -> set[str]:
             return {type_}
 
 
-def path_sql(path: Path) -> str:
+def path_sql(path: TypePath) -> str:
     """Return a path for ALTER TABLE."""
     return ".".join(quote(name) for name in path)
 

@@ -61,6 +61,11 @@ class TableChange:
     groups: Sequence[Group]
     ranges: Mapping[TopicPartition, Range]
 
+    @property
+    def ends(self) -> dict[TopicPartition, int]:
+        """The next offsets to apply after this change."""
+        return {tp: end for tp, (_, end) in self.ranges.items()}
+
 
 def apply_table(
     change: TableChange, batch: Batch, spark: SparkSession, tables: Tables, config: SinkConfig, counting: Counting | None = None
@@ -80,42 +85,68 @@ def apply_table(
     state = tables.load(change.table)
     if state is not None and state.watermark.covers(change.ranges):
         return False
-    watermark = (Watermark() if state is None else state.watermark).advanced({tp: end for tp, (_, end) in change.ranges.items()})
-    changelog = config["tables.write-mode"] == "append"
-    truncate = None if changelog else _truncate(change, state, config)
+    condition = None if state is None else state.watermark.condition(change.ranges)
+    watermark = (Watermark() if state is None else state.watermark).advanced(change.ends)
+    truncate = None if config["tables.write-mode"] == "append" else _truncate(change, state, config)
     counting.truncated(0 if truncate is None else sum(group.truncates for group in change.groups))
-    groups = [group for group in change.groups if changelog or group.truncates < group.count]
-    groups = [
-        group for group in groups if group.schema.form is not Form.TOMBSTONE or (state is not None and group.schema.keys and not changelog)
-    ]
+    groups = _groups_to_apply(change, state, config)
     if not groups:
         if state is not None and truncate is not None:
             tables.empty(change.table, watermark, soft=config["tables.truncate-mode"] == "soft")
         elif state is not None:
             tables.note(change.table, watermark)
         return state is not None and truncate is not None
-    if state is not None and truncate is None and _has_all(groups, batch, state.watermark.condition(change.ranges), config):
+    if state is not None and truncate is None and _has_all(groups, batch, condition, config):
         tables.note(change.table, watermark)
         return False
     groups = [note_placeholder(group, batch, config) for group in _adapted(groups, state, config)]
-    condition = None if state is None else state.watermark.condition(change.ranges)
     begun, ended = reconcile.snapshots_of(str(change.table), groups, batch, condition, watermark, config)
     watermark = replace(watermark, snapshots=begun)
     shape = _shape(change, groups, config)
     if shape.keys and ended:
         shape = replace(shape, unseen=ended)
         _log.info("Table %s: rows that its snapshot did not show are deleted; it began at %s", change.table, ended)
+    shape = _prepare_table(change, groups, shape, state, tables, config, counting)
+    rows = _read_rows(groups, batch, condition, shape, truncate, config)
+    _write_rows(change, rows, shape, watermark, truncate, spark, tables, config, counting)
+    return True
+
+
+def _groups_to_apply(change: TableChange, state: TableState | None, config: SinkConfig) -> list[Group]:
+    """Return the groups that can change the table: without truncates alone, and without tombstones that delete nothing."""
+    if config["tables.write-mode"] == "append":
+        return [group for group in change.groups if group.schema.form is not Form.TOMBSTONE]
+    groups = [group for group in change.groups if group.truncates < group.count]
+    return [group for group in groups if group.schema.form is not Form.TOMBSTONE or (state is not None and group.schema.keys)]
+
+
+def _prepare_table(
+    change: TableChange,
+    groups: Sequence[Group],
+    shape: Shape,
+    state: TableState | None,
+    tables: Tables,
+    config: SinkConfig,
+    counting: Counting,
+) -> Shape:
+    """Create or evolve the table so that the rows fit; return their shape with types in the table's order."""
     rows = [group for group in groups if group.schema.form is not Form.TOMBSTONE]
     if state is None:
-        state = _create(change, rows, shape, tables, config)
+        _create(change, rows, shape, tables, config)
         counting.changed("create.table")
-    else:
-        if evolution := _evolution(change, rows, shape, state, config):
-            tables.evolve(change.table, evolution)
-            counting.changed("add.column", len(evolution.added))
-            counting.changed("alter.column.type", len(evolution.widened) + len(evolution.relaxed))
-            _log.info("Table %s: %s", change.table, evolution)
-        shape = replace(shape, types=in_order_of(state.columns, shape.types))
+        return shape
+    if evolution := _evolution(change, rows, shape, state, config):
+        tables.evolve(change.table, evolution)
+        counting.changed("add.column", len(evolution.added))
+        counting.changed("alter.column.type", len(evolution.widened) + len(evolution.relaxed))
+        _log.info("Table %s: %s", change.table, evolution)
+    return replace(shape, types=in_order_of(state.columns, shape.types))
+
+
+def _read_rows(
+    groups: Sequence[Group], batch: Batch, condition: str | None, shape: Shape, truncate: Truncate | None, config: SinkConfig
+) -> DataFrame:
+    """Decode all groups into one frame of the table's shape, without rows that the table does not accept."""
     placeholder = config["unavailable.value.placeholder"]
     frames = [
         unify(
@@ -127,10 +158,25 @@ def apply_table(
         for group in groups
     ]
     frame = functools.reduce(lambda one, other: one.unionAll(other), frames)
-    if not changelog and (wanted := _wanted(groups, truncate, config)):
-        frame = frame.where(wanted)
-    first = None if truncate is None else config["tables.truncate-mode"]
-    counted = counting.events(frame, [unknown_flag(name) for name in shape.unknown])
+    if config["tables.write-mode"] != "append" and (wanted := _wanted(groups, truncate, config)):
+        return frame.where(wanted)
+    return frame
+
+
+def _write_rows(
+    change: TableChange,
+    rows: DataFrame,
+    shape: Shape,
+    watermark: Watermark,
+    truncate: Truncate | None,
+    spark: SparkSession,
+    tables: Tables,
+    config: SinkConfig,
+    counting: Counting,
+) -> None:
+    """Write rows, as versions, by their key or each for itself, and the watermark in one commit; a truncate comes first in it."""
+    counted = counting.events(rows, [unknown_flag(name) for name in shape.unknown])
+    truncate_mode = None if truncate is None else config["tables.truncate-mode"]
     try:
         if shape.versions:
             current = tables.rows(change.table) if shape.unknown else None
@@ -141,17 +187,15 @@ def apply_table(
             if shape.unseen:  # of rows that came and went before the snapshot, in this very batch
                 reduced = reduced.where(f"`$op` = 'd' OR NOT ({unseen(shape.unseen)})")
             if remembers_deletes(shape, config):
-                ends = {tp: end for tp, (_, end) in change.ranges.items()}
-                deletes = keep_last_events(frame, shape).where("`$op` = 'd'")
-                reduced = without_late_events(change.table, reduced, deletes, ends, shape, spark, tables, config)
+                deletes = keep_last_events(rows, shape).where("`$op` = 'd'")
+                reduced = without_late_events(change.table, reduced, deletes, change.ends, shape, spark, tables, config)
             reduced.createOrReplaceTempView(_VIEW)
-            tables.merge(change.table, _VIEW, shape, watermark, first)
+            tables.merge(change.table, _VIEW, shape, watermark, truncate_mode)
         else:
             counted.createOrReplaceTempView(_VIEW)
-            tables.append(change.table, _VIEW, shape, watermark, first)
+            tables.append(change.table, _VIEW, shape, watermark, truncate_mode)
     finally:
         spark.catalog.dropTempView(_VIEW)
-    return True
 
 
 def _adapted(groups: Sequence[Group], state: TableState | None, config: SinkConfig) -> list[Group]:
@@ -304,7 +348,7 @@ def _may_be_unknown(name: str, group: Group, placeholder: str) -> bool:
     return column is None or (group.placeholder and placeholder_condition(column, placeholder) is not None)
 
 
-def _create(change: TableChange, rows: Sequence[Group], shape: Shape, tables: Tables, config: SinkConfig) -> TableState:
+def _create(change: TableChange, rows: Sequence[Group], shape: Shape, tables: Tables, config: SinkConfig) -> None:
     if not (config["tables.auto-create-enabled"] and allows(config, "create.table")):
         raise FatalTaskError(
             f"Table {change.table} does not exist in {config['delta.root'] or 'catalog ' + config['catalog']}. Create it, or set "
@@ -317,7 +361,7 @@ def _create(change: TableChange, rows: Sequence[Group], shape: Shape, tables: Ta
     _log.info("Creating table %s with columns %s", change.table, ", ".join(f"{name} {type_}" for name, type_ in shape.types.items()))
     layout = config.layout
     layout.check(str(change.table), shape.types)
-    return tables.create(change.table, shape.types, frozenset(required), comments, layout)
+    tables.create(change.table, shape.types, frozenset(required), comments, layout)
 
 
 _TOMBSTONES_SUFFIX = "__tombstones"

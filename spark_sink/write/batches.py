@@ -28,7 +28,7 @@ from spark_sink.read.ranges import Range, describe, describe_record
 from spark_sink.read.reader import Batch, Group, Reader
 from spark_sink.routing import TableName
 from spark_sink.sql.record_schema import Column, Form, RecordSchema
-from spark_sink.tables.base import Behind, Conflict, Tables
+from spark_sink.tables.base import Conflict, Tables, TableSetBack
 from spark_sink.types.columns import literal
 from spark_sink.write.apply import TableChange, apply_table
 from spark_sink.write.lanes import Lanes, Work
@@ -69,11 +69,11 @@ class Batches:
         self._committed = committed
         self._rejecting = threading.Lock()
 
-    def apply(self, batch: Batch, behind: Callable[[Behind], None]) -> int:
+    def apply(self, batch: Batch, set_back: Callable[[TableSetBack], None]) -> int:
         """Write what is new to each table.
 
         Args:
-            behind: called for tables that have lost what was applied to them, before that is raised.
+            set_back: called for tables that have lost what was applied to them, before that is raised.
 
         Returns:
             The number of tables that the batch has rows for.
@@ -85,11 +85,11 @@ class Batches:
             reject_records(bad, batch, self._reader, self._context, self._config)
             self._figures.rejected(len(bad))
         changes = self._changes(batch)
-        self._apply_to_tables(changes, batch, behind)
+        self._apply_to_tables(changes, batch, set_back)
         self._note({tp: found for tp, found in batch.ranges.items() if not any(tp in change.ranges for change in changes)})
         return len(changes)
 
-    def _apply_to_tables(self, changes: Sequence[TableChange], batch: Batch, behind: Callable[[Behind], None]) -> None:
+    def _apply_to_tables(self, changes: Sequence[TableChange], batch: Batch, set_back: Callable[[TableSetBack], None]) -> None:
         """Apply a batch to all of its tables, several at once. When one fails, those that are being written are finished first."""
         if self._lanes.several(len(changes)):
             batch.share()
@@ -99,14 +99,14 @@ class Batches:
             change, was_new = by_name[work.name], counts is not None
             if was_new:
                 self._committed(change.table)
-            records, ends = sum(group.count for group in change.groups), {tp: end for tp, (_, end) in change.ranges.items()}
-            self._figures.applied(str(change.table), records, seconds, was_new=was_new, counts=counts, ends=ends)
+            records = sum(group.count for group in change.groups)
+            self._figures.applied(str(change.table), records, seconds, was_new=was_new, counts=counts, ends=change.ends)
 
         works = [Work(name, functools.partial(self._apply_to_table, change, batch)) for name, change in by_name.items()]
         errors = self._lanes.run(works, done)
         for error in errors:
-            if isinstance(error, Behind):
-                behind(error)
+            if isinstance(error, TableSetBack):
+                set_back(error)
         if errors:
             first = min(errors, key=lambda error: (isinstance(error, Exception), not isinstance(error, FatalTaskError)))
             for other in errors:

@@ -2,7 +2,7 @@
 
 Who commits, and up to which offsets, travels in settings of the session, so two tables must never be in one session's hands. A lane is a
 thread and its session; the first has the task's own, so a connector whose batches are of one table needs no other. What works in a lane
-gets the session from `Sessions.here`, and need not know of lanes. Over Spark Connect there is one lane: a batch is held by its session.
+gets the session from `Sessions.current`, and need not know of lanes. Over Spark Connect there is one lane: a batch is held by its session.
 
 The task's thread owns `Lanes` and waits in `run`; a lane owns nothing but the table that it has in hand. A lane whose table takes too
 long has its jobs cancelled. If even then it does not come back the task fails; what the lane may still commit is conditional on what it
@@ -43,14 +43,14 @@ class Sessions:
     """A task's sessions: its own, and those of lanes, with the same settings.
 
     Attributes:
-        here: stands for the session of whichever thread uses it: a lane's, else the task's own.
+        current: stands for the session of whichever thread uses it: a lane's, else the task's own.
     """
 
     def __init__(self, own: SparkSession, config: SinkConfig) -> None:
         self._own = own
         self._config = config
         self._of_thread = threading.local()
-        self.here = cast("SparkSession", _Here(self))
+        self.current = cast("SparkSession", _CurrentSession(self))
 
     def of_lane(self, number: int) -> SparkSession:
         """Return the session of a lane; the first one has the task's own."""
@@ -69,7 +69,7 @@ class Sessions:
         return cast("SparkSession", getattr(self._of_thread, "spark", self._own))
 
 
-class _Here:
+class _CurrentSession:
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
@@ -115,13 +115,13 @@ class Lanes:
 
     Args:
         open_lane: makes the lane of a number; it puts its answers into the queue.
-        most: how many tables are written at once.
+        max_lanes: how many tables are written at once.
         timeout_seconds: how long one table may take.
     """
 
-    def __init__(self, open_lane: Callable[[int, queue.SimpleQueue[Answer]], Lane], most: int, timeout_seconds: float) -> None:
+    def __init__(self, open_lane: Callable[[int, queue.SimpleQueue[Answer]], Lane], max_lanes: int, timeout_seconds: float) -> None:
         self._open = open_lane
-        self._most = most
+        self._max_lanes = max_lanes
         self._timeout_seconds = timeout_seconds
         self._lanes: list[Lane] = []
         self._made = 0
@@ -129,7 +129,7 @@ class Lanes:
 
     def several(self, works: int) -> bool:
         """Return whether this number of works is done by more than one lane."""
-        return min(works, self._most) > 1
+        return min(works, self._max_lanes) > 1
 
     def run(self, works: Sequence[Work[T]], done: Callable[[Work[T], T, float], None]) -> list[BaseException]:
         """Do all works, several at once. After one has failed none begins any more; those that are under way are waited for.
@@ -142,7 +142,7 @@ class Lanes:
         """
         waiting, running, errors = deque(works), dict[Lane, _Turn[T]](), list[BaseException]()
         while running or (waiting and not errors):
-            if waiting and not errors and len(running) < self._most:
+            if waiting and not errors and len(running) < self._max_lanes:
                 try:
                     lane = self._idle(running)
                 except Exception as error:  # noqa: BLE001  # raised by the caller, when the others have ended
@@ -151,18 +151,18 @@ class Lanes:
                     running[lane] = turn = _Turn(waiting.popleft(), self._timeout_seconds)
                     lane.begin(turn.work)
                 continue
-            wait = min(turn.next_look for turn in running.values()) - time.monotonic()
+            wait = min(turn.check_at for turn in running.values()) - time.monotonic()
             try:
                 lane, result, error_ = self._answers.get(timeout=max(0.0, wait))
             except queue.Empty:
-                errors += self._hurry(running)
+                errors += self._cancel_late(running)
                 continue
             if (turn_ := running.pop(lane, None)) is None:
                 continue  # it was given up
             if error_ is None:
                 done(turn_.work, result, time.monotonic() - turn_.began)
             else:
-                errors.append(self._told(error_, turn_))
+                errors.append(self._as_timeout(error_, turn_))
         return errors
 
     def _idle(self, running: Mapping[Lane, object]) -> Lane:
@@ -174,35 +174,35 @@ class Lanes:
             self._lanes.append(found)
         return found
 
-    def _hurry(self, running: dict[Lane, _Turn[T]]) -> list[ConnectError]:
+    def _cancel_late(self, running: dict[Lane, _Turn[T]]) -> list[ConnectError]:
         """Cancel what takes too long, and give up lanes that do not come back."""
         now = time.monotonic()
         given_up: list[ConnectError] = []
         for lane, turn in list(running.items()):
-            if now < turn.next_look:
+            if now < turn.check_at:
                 continue
             if now > turn.began + self._timeout_seconds + _GRACE_SECONDS:
                 del running[lane]
                 self._lanes.remove(lane)
                 given_up.append(
                     FatalTaskError(
-                        f"{self._late(turn)} It did not end when its jobs were cancelled, so storage or the catalog hold it. The table "
+                        f"{self._timeout(turn)} It did not end when its jobs were cancelled, so storage or the catalog hold it. The table "
                         "has all of this batch or nothing. Restart the task to go on."
                     )
                 )
             else:
-                turn.cancelled, turn.next_look = True, now + _AGAIN_SECONDS
+                turn.cancelled, turn.check_at = True, now + _AGAIN_SECONDS
                 lane.cancel()
         return given_up
 
-    def _told(self, error: BaseException, turn: _Turn[T]) -> BaseException:
+    def _as_timeout(self, error: BaseException, turn: _Turn[T]) -> BaseException:
         if not turn.cancelled or not isinstance(error, Exception):
             return error
-        late = RetriableError(f"{self._late(turn)} Its jobs were cancelled; the table has all of this batch or nothing.")
+        late = RetriableError(f"{self._timeout(turn)} Its jobs were cancelled; the table has all of this batch or nothing.")
         late.__cause__ = error
         return late
 
-    def _late(self, turn: _Turn[T]) -> str:
+    def _timeout(self, turn: _Turn[T]) -> str:
         bound = f"lakehouse.control.commit.timeout-ms={self._timeout_seconds * 1000:.0f}"
         return f"Writing {turn.work.name} timed out: it took longer than {bound}."
 
@@ -214,12 +214,12 @@ class Lanes:
 
 
 class _Turn(Generic[T]):
-    """A work that is under way; `next_look` is when it is cancelled, and again after that."""
+    """A work that is under way; `check_at` is when it is cancelled, and again after that."""
 
     def __init__(self, work: Work[T], timeout_seconds: float) -> None:
         self.work = work
         self.began = time.monotonic()
-        self.next_look = self.began + timeout_seconds
+        self.check_at = self.began + timeout_seconds
         self.cancelled = False
 
 

@@ -11,7 +11,7 @@ import pytest
 from connect_py.api.record import TopicPartition
 from connect_py.errors import FatalTaskError
 from spark_sink.routing import TableName
-from spark_sink.tables.base import Behind, Ledger, Writer
+from spark_sink.tables.base import Ledger, TableSetBack, Writer
 from spark_sink.tables.watermark import Applied, Commit, Watermark, metadata_json, newest_commit, parse_metadata
 
 TP = TopicPartition("t", 0)
@@ -116,11 +116,11 @@ def test_a_ledger_says_what_a_table_has_lost_once() -> None:
     ledger = Ledger(Writer("lake", 0, 100))
     ledger.missing(NAME)
     ledger.found(NAME, mark(5), 1)
-    with pytest.raises(Behind) as raised:
+    with pytest.raises(TableSetBack) as raised:
         ledger.found(NAME, mark(3), 1)
     assert raised.value.offsets == {TP: 3}
     ledger.found(NAME, mark(3), 1)
-    with pytest.raises(Behind) as raised:
+    with pytest.raises(TableSetBack) as raised:
         ledger.missing(NAME)
     assert raised.value.offsets == {TP: 0}
     ledger.missing(NAME)
