@@ -24,7 +24,7 @@ from connectors.mongodb.server import connection
 from connectors.mongodb.server.connection import Client, LostPositionError, open_client, translated
 from connectors.mongodb.snapshot.snapshot import MongoSnapshot, SnapshotRequest
 from connectors.mongodb.stream.services import MongoServices
-from connectors.mongodb.stream.stream import ChangeStream, Streaming
+from connectors.mongodb.stream.stream import ChangeStream, EventStream
 from connectors.mongodb.values.documents import Documents
 
 log = logging.getLogger(__name__)
@@ -162,7 +162,7 @@ class MongoDbConnectorTask(DatabaseTask[MongoServices, MongoOffset]):
         super().__init__()
         self._client: Client | None = None
         self._snapshot: MongoSnapshot | None = None
-        self._stream: Streaming | None = None
+        self._stream: EventStream | None = None
         self._snapshot_done = False
         self._quiet_until = 0.0
 
@@ -318,7 +318,7 @@ class MongoDbConnectorTask(DatabaseTask[MongoServices, MongoOffset]):
         stored = self._position.dump()
         return EncodedBatch(rows, self._partition, stored, self._services.made(stored))
 
-    def _open_stream(self) -> Streaming:
+    def _open_stream(self) -> EventStream:
         config = self._config
         client = self._open_client()
         start = self._position
@@ -331,7 +331,7 @@ class MongoDbConnectorTask(DatabaseTask[MongoServices, MongoOffset]):
         self._streaming_metrics.connected = True
         self._quiet_until = time.monotonic() + QUIET_SECONDS
         log.info("Streaming changes of %s from %s", config.capture.shown_target, start or "now")
-        return Streaming(
+        return EventStream(
             cursor,
             config,
             replace(start, more={}) if start is not None else MongoOffset(),

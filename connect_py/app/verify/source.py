@@ -207,15 +207,15 @@ def _row(record: SourceRecord) -> SourceRow:
 def _open(config: Mapping[str, str], plugins: Plugins) -> TableScan:
     name = plugins.resolve(config.get("connector.class", "").strip())
     if name == "io.debezium.connector.postgresql.PostgresConnector":
-        from connectors.postgres.snapshot.current import PostgresPresentTables
+        from connectors.postgres.snapshot.current import PostgresTableScan
 
-        return PostgresPresentTables(config)
+        return PostgresTableScan(config)
     if name in ("io.debezium.connector.mysql.MySqlConnector", "io.debezium.connector.mariadb.MariaDbConnector"):
         from connectors.mysql.snapshot.current import MySqlTableScan
 
         return MySqlTableScan(config, "mariadb" if "mariadb" in name else "mysql")
     if name == "io.debezium.connector.mongodb.MongoDbConnector":
-        from connectors.mongodb.snapshot.current import MongoPresentTables
+        from connectors.mongodb.snapshot.current import MongoTableScan
 
-        return MongoPresentTables(config)
+        return MongoTableScan(config)
     raise ConfigError(f"connector.class={config.get('connector.class')}: verify reads tables of PostgreSQL, MySQL, MariaDB and MongoDB.")

@@ -1,4 +1,4 @@
-"""MongoDB's collections as they are now; see `connectors.engine.snapshot.current_rows`."""
+"""The current documents of MongoDB's collections (`TableScan`)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from connectors.mongodb.values.documents import Documents
 _SCAN_ROWS = 5_000
 
 
-class MongoPresentTables:
-    """`PresentTables`. Raises ConnectError."""
+class MongoTableScan:
+    """Reads the current documents of the captured collections (`TableScan`). Raises ConnectError."""
 
     def __init__(self, config: Mapping[str, str]) -> None:
         self._config = parse_config(config)

@@ -19,7 +19,7 @@ from connectors.mongodb.config import MongoConfig
 from connectors.mongodb.position.offset import MongoOffset
 from connectors.mongodb.server.connection import Client, translated
 from connectors.mongodb.snapshot.chunks import ChunkRow, MongoChunks
-from connectors.mongodb.stream.stream import Streaming
+from connectors.mongodb.stream.stream import EventStream
 from connectors.mongodb.values.documents import Documents
 
 #: The field of the offset that lists collections, and what of each entry is not of this connector.
@@ -89,7 +89,7 @@ class MongoServices(services.SourceServices[ChunkRow]):
         hooks: SnapshotHooks | None = None,
     ) -> None:
         self._position = position
-        self._stream: Streaming | None = None
+        self._stream: EventStream | None = None
         self._chunks = MongoChunks(client, config, collections, documents, self._stream_position)
         marks = None
         if config.signal_collection is not None:
@@ -104,7 +104,7 @@ class MongoServices(services.SourceServices[ChunkRow]):
         listed = found.get(COLLECTIONS)
         return {**found, COLLECTIONS: listed.replace(_NO_SURROGATE, "")} if isinstance(listed, str) else found
 
-    def attach(self, stream: Streaming | None) -> None:
+    def attach(self, stream: EventStream | None) -> None:
         """Set the current stream; None when there is none."""
         self._stream = stream
         if stream is not None and self.incremental is not None:

@@ -167,7 +167,7 @@ def _shown(value: Any) -> str:
 _OPERATIONS = {"insert": "c", "update": "u", "replace": "u", "delete": "d"}
 
 
-class Streaming:
+class EventStream:
     """Reads a change stream and puts records to `pending`.
 
     Args:

@@ -1,4 +1,4 @@
-"""PostgreSQL's tables as they are now (`PresentTables`)."""
+"""The current rows of PostgreSQL's tables (`TableScan`)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from connectors.postgres.snapshot.rows import ConsistentSnapshot, CopyRows
 from connectors.postgres.tables import TableFactory
 
 
-class PostgresPresentTables:
-    """`PresentTables`. Raises ConnectError."""
+class PostgresTableScan:
+    """Reads the current rows of the captured tables (`TableScan`). Raises ConnectError."""
 
     def __init__(self, config: Mapping[str, str]) -> None:
         self._config = parse_config(config)

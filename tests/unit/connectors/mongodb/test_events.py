@@ -19,7 +19,7 @@ from connectors.mongodb.collection import CollectionFactory
 from connectors.mongodb.config import parse_config
 from connectors.mongodb.position.offset import MongoOffset, ResumeToken
 from connectors.mongodb.server.connection import LostPositionError, ServerError, TooLargeError, server_error
-from connectors.mongodb.stream.stream import ChangeStream, Streaming, merged
+from connectors.mongodb.stream.stream import ChangeStream, EventStream, merged
 from connectors.mongodb.values.bson_forms import MalformedBsonError
 from connectors.mongodb.values.documents import Documents, fields_of
 
@@ -37,14 +37,14 @@ class Answers(ChangeStream):
         return self._joined(self._answers.pop(0)) if self._answers else []
 
 
-def shown(*answers: list[dict[str, Any]], **more: str) -> tuple[Streaming, list[tuple[bytes | None, dict[str, Any] | None]]]:
+def shown(*answers: list[dict[str, Any]], **more: str) -> tuple[EventStream, list[tuple[bytes | None, dict[str, Any] | None]]]:
     """What records become of answers, values without their source's times."""
     import orjson
 
     config = parse_config({"topic.prefix": "m", "mongodb.connection.string": "mongodb://h/?replicaSet=a", **more})
     pending = PendingRows()
     encoding = JsonEncoding(key_schemas=False, value_schemas=False)
-    streaming = Streaming(
+    streaming = EventStream(
         Answers(*answers),
         config,
         MongoOffset(),
