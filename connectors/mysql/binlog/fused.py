@@ -117,17 +117,17 @@ class _Part:
             if letter == "d":
                 self.after = [f"{variable} = double_text({variable})"]
             else:
-                self._take("integer", [], [f"{variable} = str({variable})"])
+                self._use_form("integer", [], [f"{variable} = str({variable})"])
         elif type_ is ColumnType.INT24:
             self.letters = "3s"
             shown = f"int_of({variable}, 'little', signed={not meaning.unsigned})"
-            self._take("integer", [f"{variable} = {shown}"], [f"{variable} = str({shown})"])
+            self._use_form("integer", [f"{variable} = {shown}"], [f"{variable} = str({shown})"])
         elif type_ is ColumnType.NEWDECIMAL:
             self._decimal()
         elif type_ is ColumnType.DATE:
             self.letters = "3s"
             packed = f"int_of({variable}, 'little')"
-            self._take("date", [f"{variable} = {packed}"], [f"{variable} = LOG_DATES[{packed}]"])
+            self._use_form("date", [f"{variable} = {packed}"], [f"{variable} = LOG_DATES[{packed}]"])
         elif type_ is ColumnType.DATETIME2 and f"datetime.{column.size}" in forms:
             self._datetime()
         elif type_ is ColumnType.TIMESTAMP2 and f"timestamp.{column.size}" in forms:
@@ -135,7 +135,7 @@ class _Part:
         elif (type_ in _STRINGS or type_ in BLOBS) and meaning.charset in UTF8:
             self._text()
 
-    def _take(self, form: str, stored: list[str], shown: list[str]) -> None:
+    def _use_form(self, form: str, stored: list[str], shown: list[str]) -> None:
         self.form = self._forms.get(form)
         self.after = shown if self.form is None else stored
 

@@ -115,10 +115,10 @@ def column_statements(c: str, index: int, column: StoredColumn, meaning: Meaning
         case ColumnType.SET:
             names.add(f"labels{index}", meaning.labels)
             return _fixed(c, column.size, f"set_text(int_of($, 'little'), labels{index})")
-    return _moment(c, column)
+    return _time_statements(c, column)
 
 
-def _moment(c: str, column: StoredColumn) -> list[str]:
+def _time_statements(c: str, column: StoredColumn) -> list[str]:
     """Return statements for dates and times."""
     match column.type:
         case ColumnType.DATE | ColumnType.NEWDATE:

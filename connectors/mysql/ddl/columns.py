@@ -109,7 +109,7 @@ def read_type(reader: Reader) -> DataType:
 
 def _type_name(reader: Reader) -> str:
     for phrase in _PHRASES:
-        if reader.takes(*phrase):
+        if reader.accept(*phrase):
             return " ".join(phrase)
     token = reader.next()
     if token.kind != "word":
@@ -120,18 +120,18 @@ def _type_name(reader: Reader) -> str:
 def _labels(reader: Reader) -> tuple[str, ...]:
     reader.expects("(")
     found = []
-    while not reader.takes(")"):
+    while not reader.accept(")"):
         if reader.peek().kind == "word" and reader.peek().text.startswith("_"):
             reader.next()
         found.append(reader.string())
-        reader.takes(",")
+        reader.accept(",")
     return tuple(found)
 
 
 def _numbers(reader: Reader) -> tuple[int | None, int | None]:
     reader.expects("(")
     found: list[int] = []
-    while not reader.takes(")"):
+    while not reader.accept(")"):
         token = reader.next()
         if token.kind == "number":
             found.append(min(int(float(token.raw)), _MAX_LENGTH))
@@ -157,21 +157,21 @@ def _modifiers(reader: Reader) -> tuple[str, str | None, str | None]:
     charset: str | None = None
     collation: str | None = None
     while True:
-        if found := reader.takes_any("UNSIGNED", "SIGNED"):
+        if found := reader.accept_any("UNSIGNED", "SIGNED"):
             sign = f" {found}"
-        elif reader.takes("ZEROFILL"):
+        elif reader.accept("ZEROFILL"):
             zerofill, sign = True, " UNSIGNED"
-        elif reader.takes("BINARY"):
+        elif reader.accept("BINARY"):
             binary = True
-        elif reader.takes("ASCII"):
+        elif reader.accept("ASCII"):
             charset = "latin1"
-        elif reader.takes("BYTE"):
+        elif reader.accept("BYTE"):
             charset = "binary"
-        elif reader.takes("UNICODE"):
+        elif reader.accept("UNICODE"):
             charset = "ucs2"
-        elif reader.takes_charset():
+        elif reader.accept_charset():
             charset = reader.name().lower()
-        elif reader.takes("COLLATE"):
+        elif reader.accept("COLLATE"):
             collation = reader.name().lower()
         else:
             suffix = sign + (" ZEROFILL" if zerofill else "") + (" BINARY" if binary else "")
@@ -256,40 +256,40 @@ def charset_of(data_type: DataType, collation: str | None, table_charset: str | 
 
 
 def _read_attribute(reader: Reader, found: _Attributes) -> None:
-    if reader.takes("NOT", "NULL"):
+    if reader.accept("NOT", "NULL"):
         found.nullable = False
-    elif reader.takes("NULL"):
+    elif reader.accept("NULL"):
         found.nullable = True
-    elif reader.takes("DEFAULT"):
+    elif reader.accept("DEFAULT"):
         found.has_default, found.default = read_default(reader)
-    elif reader.takes("SERIAL", "DEFAULT", "VALUE"):
+    elif reader.accept("SERIAL", "DEFAULT", "VALUE"):
         found.nullable, found.auto_increment, found.unique = False, True, True
-    elif reader.takes("AUTO_INCREMENT"):
+    elif reader.accept("AUTO_INCREMENT"):
         found.auto_increment = True
-    elif reader.takes("ON", "UPDATE"):
+    elif reader.accept("ON", "UPDATE"):
         reader.next()
         if reader.sees("("):
             reader.skip_parentheses()
         found.auto_increment = True
-    elif reader.takes("UNIQUE"):
-        reader.takes("KEY")
+    elif reader.accept("UNIQUE"):
+        reader.accept("KEY")
         found.unique = True
-    elif reader.takes("PRIMARY", "KEY") or reader.takes("PRIMARY") or reader.takes("KEY"):
+    elif reader.accept("PRIMARY", "KEY") or reader.accept("PRIMARY") or reader.accept("KEY"):
         found.primary = True
-    elif reader.takes("COMMENT"):
+    elif reader.accept("COMMENT"):
         found.comment = reader.comment()
-    elif reader.takes("COLLATE"):
+    elif reader.accept("COLLATE"):
         found.collation = reader.name().lower()
-    elif reader.takes("CONSTRAINT"):
+    elif reader.accept("CONSTRAINT"):
         if not reader.sees("CHECK", "PRIMARY", "UNIQUE", "REFERENCES"):
             reader.name()
     elif reader.sees("AS", "CHECK") and reader.peek(1).text == "(":
         reader.next()
         reader.skip_parentheses()
-    elif reader.takes("REFERENCES"):
+    elif reader.accept("REFERENCES"):
         _skip_reference(reader)
-    elif reader.takes_any(*_WITH_WORD):
-        reader.takes("=")
+    elif reader.accept_any(*_WITH_WORD):
+        reader.accept("=")
         reader.next()
     elif reader.sees("("):
         reader.skip_parentheses()
@@ -301,7 +301,7 @@ def _skip_reference(reader: Reader) -> None:
     reader.qualified_name()
     if reader.sees("("):
         reader.skip_parentheses()
-    while reader.takes("MATCH") or reader.takes("ON", "DELETE") or reader.takes("ON", "UPDATE"):
+    while reader.accept("MATCH") or reader.accept("ON", "DELETE") or reader.accept("ON", "UPDATE"):
         word = reader.next().text
         if word in ("SET", "NO"):
             reader.next()
@@ -309,12 +309,12 @@ def _skip_reference(reader: Reader) -> None:
 
 def read_default(reader: Reader) -> tuple[bool, str | None]:
     """Return whether there is a default, and its text; None for NULL and for what only the server can compute. Raises DdlError."""
-    if reader.takes("NULL"):
+    if reader.accept("NULL"):
         return True, None
     if reader.sees("("):
         reader.skip_parentheses()
         return True, None
-    sign = "-" if reader.takes("-") else "+" if reader.takes("+") else ""
+    sign = "-" if reader.accept("-") else "+" if reader.accept("+") else ""
     token = reader.next()
     if token.kind == "word" and token.text.startswith("_") and reader.peek().kind in ("string", "bits"):
         token = reader.next()

@@ -165,7 +165,7 @@ class Reader:
         """Whether nothing is left."""
         return self.peek().kind == "end"
 
-    def takes(self, *words: str) -> bool:
+    def accept(self, *words: str) -> bool:
         """Read these words or marks, if they come next."""
         for ahead, word in enumerate(words):
             token = self.peek(ahead)
@@ -174,7 +174,7 @@ class Reader:
         self.at += len(words)
         return True
 
-    def takes_any(self, *words: str) -> str:
+    def accept_any(self, *words: str) -> str:
         """Read one of these words, if one comes next; empty if none does."""
         token = self.peek()
         if token.kind in ("word", "mark") and token.text in words:
@@ -182,9 +182,9 @@ class Reader:
             return token.text
         return ""
 
-    def takes_charset(self) -> bool:
+    def accept_charset(self) -> bool:
         """Read the words ahead of a character set's name, if they come next."""
-        return self.takes("CHARACTER", "SET") or self.takes("CHAR", "SET") or self.takes("CHARSET")
+        return self.accept("CHARACTER", "SET") or self.accept("CHAR", "SET") or self.accept("CHARSET")
 
     def sees(self, *words: str) -> bool:
         """Return whether one of these words or marks comes next."""
@@ -195,7 +195,7 @@ class Reader:
         """Return whether these words come one after the other somewhere in the rest; reads nothing."""
         start = self.at
         while not self.ended:
-            if self.takes(*words):
+            if self.accept(*words):
                 self.at = start
                 return True
             self.at += 1
@@ -204,7 +204,7 @@ class Reader:
 
     def expects(self, word: str) -> None:
         """Read a word or mark. Raises DdlError: another comes."""
-        if not self.takes(word):
+        if not self.accept(word):
             raise self.error(f"{word} was expected")
 
     def name(self) -> str:
@@ -220,10 +220,10 @@ class Reader:
 
     def qualified_name(self) -> tuple[str, str]:
         """Return a name with the database before it, empty without one. `db.1x` and `.t` are names too."""
-        if self.takes("."):
+        if self.accept("."):
             return "", self.name()
         first = self.name()
-        if self.takes("."):
+        if self.accept("."):
             return first, self.name()
         following = self.peek()
         if following.kind == "number" and following.raw.startswith("."):

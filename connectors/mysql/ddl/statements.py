@@ -30,20 +30,20 @@ def apply(sql: str, tables: Tables, database: str, *, sql_mode: int = 0) -> list
     """
     tokens = tokens_of(sql, ansi_quotes=bool(sql_mode & ANSI_QUOTES), escapes=not sql_mode & NO_BACKSLASH_ESCAPES)
     reader = Reader(tokens, sql, keeps_comments=tables.keeps_comments)
-    if reader.takes("SET", "STATEMENT"):
-        while not reader.ended and not reader.takes("FOR"):
+    if reader.accept("SET", "STATEMENT"):
+        while not reader.ended and not reader.accept("FOR"):
             reader.next()
-    match reader.takes_any("CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "USE", "SET"):
+    match reader.accept_any("CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "USE", "SET"):
         case "CREATE":
             return _create(reader, tables, database)
         case "ALTER":
             return _alter(reader, tables, database, sql)
         case "DROP":
             return _drop(reader, tables, database)
-        case "RENAME" if reader.takes_any("TABLE", "TABLES"):
+        case "RENAME" if reader.accept_any("TABLE", "TABLES"):
             return _rename(reader, tables, database)
         case "TRUNCATE":
-            reader.takes("TABLE")
+            reader.accept("TABLE")
             schema, name = reader.qualified_name()
             return [Change("TRUNCATE", tables.named(schema or database, name))]
         case "SET":
@@ -52,21 +52,21 @@ def apply(sql: str, tables: Tables, database: str, *, sql_mode: int = 0) -> list
 
 
 def _create(reader: Reader, tables: Tables, database: str) -> list[Change]:
-    replaces = reader.takes("OR", "REPLACE")
-    reader.takes("TEMPORARY")
-    if reader.takes("TABLE"):
+    replaces = reader.accept("OR", "REPLACE")
+    reader.accept("TEMPORARY")
+    if reader.accept("TABLE"):
         return create_table(reader, tables, database, replaces=replaces)
-    if reader.takes_any("DATABASE", "SCHEMA"):
-        reader.takes("IF", "NOT", "EXISTS")
+    if reader.accept_any("DATABASE", "SCHEMA"):
+        reader.accept("IF", "NOT", "EXISTS")
         return _database(reader, tables, reader.name())
-    if reader.takes("UNIQUE", "INDEX"):
+    if reader.accept("UNIQUE", "INDEX"):
         return _unique_index(reader, tables, database)
     return []
 
 
 def _unique_index(reader: Reader, tables: Tables, database: str) -> list[Change]:
-    reader.takes("IF", "NOT", "EXISTS")
-    while not reader.takes("ON"):
+    reader.accept("IF", "NOT", "EXISTS")
+    while not reader.accept("ON"):
         reader.next()
     schema, name = reader.qualified_name()
     table = tables.tables.get(tables.named(schema or database, name))
@@ -79,11 +79,11 @@ def _unique_index(reader: Reader, tables: Tables, database: str) -> list[Change]
 
 
 def _alter(reader: Reader, tables: Tables, database: str, sql: str) -> list[Change]:
-    reader.takes_any("ONLINE", "IGNORE")
-    if reader.takes("TABLE"):
-        reader.takes("IF", "EXISTS")
+    reader.accept_any("ONLINE", "IGNORE")
+    if reader.accept("TABLE"):
+        reader.accept("IF", "EXISTS")
         return alter_table(reader, tables, database, sql)
-    if reader.takes_any("DATABASE", "SCHEMA"):
+    if reader.accept_any("DATABASE", "SCHEMA"):
         named = not reader.sees("DEFAULT", "CHARACTER", "CHAR", "CHARSET", "COLLATE", "READ", "ENCRYPTION")
         return _database(reader, tables, reader.name() if named else database)
     return []
@@ -92,11 +92,11 @@ def _alter(reader: Reader, tables: Tables, database: str, sql: str) -> list[Chan
 def _database(reader: Reader, tables: Tables, name: str) -> list[Change]:
     charset, collation = None, None
     while not reader.ended:
-        if reader.takes_charset():
-            reader.takes("=")
+        if reader.accept_charset():
+            reader.accept("=")
             charset = reader.name().lower()
-        elif reader.takes("COLLATE"):
-            reader.takes("=")
+        elif reader.accept("COLLATE"):
+            reader.accept("=")
             collation = reader.name().lower()
         else:
             reader.next()
@@ -108,25 +108,25 @@ def _database(reader: Reader, tables: Tables, name: str) -> list[Change]:
 
 
 def _drop(reader: Reader, tables: Tables, database: str) -> list[Change]:
-    if reader.takes_any("DATABASE", "SCHEMA"):
-        reader.takes("IF", "EXISTS")
+    if reader.accept_any("DATABASE", "SCHEMA"):
+        reader.accept("IF", "EXISTS")
         name = reader.name()
         name = name.lower() if tables.lower_case_table_names == 1 else name
         for id_ in [id_ for id_ in tables.tables if id_.schema == name]:
             del tables.tables[id_]
         tables.charsets.pop(name, None)
         return [Change("DATABASE", TableId(name, ""))]
-    reader.takes("TEMPORARY")
-    if not reader.takes_any("TABLE", "TABLES"):
+    reader.accept("TEMPORARY")
+    if not reader.accept_any("TABLE", "TABLES"):
         return []
-    reader.takes("IF", "EXISTS")
+    reader.accept("IF", "EXISTS")
     found = []
     while True:
         schema, name = reader.qualified_name()
         id_ = tables.named(schema or database, name)
         tables.tables.pop(id_, None)
         found.append(Change("DROP", id_))
-        if not reader.takes(","):
+        if not reader.accept(","):
             return found
 
 
@@ -136,7 +136,7 @@ def _rename(reader: Reader, tables: Tables, database: str) -> list[Change]:
     while True:
         begin = reader.at
         schema, name = reader.qualified_name()
-        if not reader.takes("TO"):
+        if not reader.accept("TO"):
             raise reader.error("TO was expected")
         new_schema, new_name = reader.qualified_name()
         old, new = tables.named(schema or database, name), tables.named(new_schema or database, new_name)
@@ -148,29 +148,29 @@ def _rename(reader: Reader, tables: Tables, database: str) -> list[Change]:
                     "ALTER", new, tables.tables[new], previous=old, written=verb + without_surroundings(reader.written(begin, reader.at))
                 )
             )
-        if not reader.takes(","):
+        if not reader.accept(","):
             return found
 
 
 def _set(reader: Reader, tables: Tables, database: str) -> None:
     """Read variables of the session; user variables are skipped."""
     while not reader.ended:
-        if reader.takes("NAMES"):
+        if reader.accept("NAMES"):
             charset = reader.name().lower()
             for variable in ("client", "results", "connection"):
                 tables.variables[f"character_set_{variable}"] = charset
         else:
-            reader.takes_any("GLOBAL", "SESSION", "LOCAL", "PERSIST")
+            reader.accept_any("GLOBAL", "SESSION", "LOCAL", "PERSIST")
             name = reader.next().raw.lower().removeprefix("@@")
-            while reader.takes("."):
+            while reader.accept("."):
                 name = reader.name().lower()
-            if reader.takes_any("=", ":=") and not name.startswith("@"):
+            if reader.accept_any("=", ":=") and not name.startswith("@"):
                 value = reader.next().text.lower()
                 tables.variables[name] = value
                 if name == "character_set_database" and database:
                     tables.charsets[database] = value
         reader.skip_to(",")
-        reader.takes(",")
+        reader.accept(",")
 
 
 _NAME = rf"(`(?:[^`]|``)+`|\"(?:[^\"]|\"\")+\"|{NAME_CHARACTER}+)"

@@ -20,12 +20,12 @@ def create_table(reader: Reader, tables: Tables, database: str, *, replaces: boo
     Args:
         replaces: MariaDB's OR REPLACE: a table of the name is dropped.
     """
-    reader.takes("IF", "NOT", "EXISTS")
+    reader.accept("IF", "NOT", "EXISTS")
     schema, name = reader.qualified_name()
     id_ = tables.named(schema or database, name)
     if id_ in tables.tables and not replaces:
         return []
-    if reader.takes("LIKE") or reader.takes("(", "LIKE"):
+    if reader.accept("LIKE") or reader.accept("(", "LIKE"):
         source_schema, source_name = reader.qualified_name()
         source = tables.tables.get(tables.named(source_schema or database, source_name))
         if source is None:
@@ -40,7 +40,7 @@ def create_table(reader: Reader, tables: Tables, database: str, *, replaces: boo
     table = MyTable(id_, (), charset=charset, comment=comment, versioned=versioned)
     end = reader.at
     reader.at = definitions
-    if reader.takes("("):
+    if reader.accept("("):
         table = _with_definitions(reader, table)
         reader.at = end
     return [_put(tables, table)] if table.columns else []
@@ -55,16 +55,16 @@ def read_options(reader: Reader, default: str | None) -> tuple[str | None, str |
     """Read a table's character set and comment, and skip other options. Raises DdlError."""
     charset, comment, collation = None, None, None
     while not reader.ended:
-        reader.takes("DEFAULT")
-        if reader.takes_charset():
-            reader.takes("=")
+        reader.accept("DEFAULT")
+        if reader.accept_charset():
+            reader.accept("=")
             named = reader.name().lower()
             charset = default if named == "default" else named
-        elif reader.takes("COLLATE"):
-            reader.takes("=")
+        elif reader.accept("COLLATE"):
+            reader.accept("=")
             collation = reader.name().lower()
-        elif reader.takes("COMMENT"):
-            reader.takes("=")
+        elif reader.accept("COMMENT"):
+            reader.accept("=")
             comment = reader.comment()
         elif reader.sees("PARTITION", "AS", "SELECT", "REPLACE", "IGNORE", "WITH"):
             break
@@ -77,7 +77,7 @@ def _with_definitions(reader: Reader, table: MyTable) -> MyTable:
     """Add columns first, and keys when all columns are known."""
     primary: list[str] = []
     uniques: list[list[str]] = []
-    while not reader.takes(")"):
+    while not reader.accept(")"):
         if is_key(reader):
             kind, names = read_key(reader)
             if kind == "PRIMARY":
@@ -91,7 +91,7 @@ def _with_definitions(reader: Reader, table: MyTable) -> MyTable:
                 primary = [found.column.name]
             elif found.unique:
                 uniques.append([found.column.name])
-        reader.takes(",")
+        reader.accept(",")
     if primary:
         return with_key(table, primary, unique=False)
     for names in uniques:
@@ -113,10 +113,10 @@ def is_key(reader: Reader) -> bool:
 
 def read_key(reader: Reader) -> tuple[str, list[str]]:
     """Return a key's kind, PRIMARY, UNIQUE or another word, and its columns; none for keys over expressions. Raises DdlError."""
-    if reader.takes("CONSTRAINT") and not reader.sees("PRIMARY", "UNIQUE", "FOREIGN", "CHECK"):
+    if reader.accept("CONSTRAINT") and not reader.sees("PRIMARY", "UNIQUE", "FOREIGN", "CHECK"):
         reader.name()
     kind = reader.next().text
-    reader.takes_any("KEY", "INDEX")
+    reader.accept_any("KEY", "INDEX")
     while not reader.ended and not reader.sees("(", ",", ")"):
         reader.next()
     names = read_key_columns(reader) if kind in ("PRIMARY", "UNIQUE") and reader.sees("(") else []
@@ -129,7 +129,7 @@ def read_key_columns(reader: Reader) -> list[str]:
     reader.expects("(")
     names: list[str] = []
     plain = True
-    while not reader.takes(")"):
+    while not reader.accept(")"):
         if reader.sees("("):
             reader.skip_parentheses()
             plain = False
@@ -137,8 +137,8 @@ def read_key_columns(reader: Reader) -> list[str]:
             names.append(reader.name())
             if reader.sees("("):
                 reader.skip_parentheses()
-        reader.takes_any("ASC", "DESC")
-        reader.takes(",")
+        reader.accept_any("ASC", "DESC")
+        reader.accept(",")
     return names if plain else []
 
 
@@ -162,12 +162,12 @@ def alter_table(reader: Reader, tables: Tables, database: str, sql: str) -> list
         table = replace(table, charset=default)
     converted: str | None = None
     while not reader.ended:
-        if reader.takes("CONVERT", "TO"):
+        if reader.accept("CONVERT", "TO"):
             converted = _read_charset(reader)
         else:
             table = _act(reader, table, database, sql)
         reader.skip_to(",")
-        reader.takes(",")
+        reader.accept(",")
     if names_versions:
         table = replace(table, versioned=False)
     if converted is not None:
@@ -188,63 +188,63 @@ def _default_charset(reader: Reader) -> str | None:
     """Return the table's new character set, which counts for columns of the same statement wherever it stands in it. Reads nothing."""
     start, found = reader.at, None
     while not reader.ended:
-        if not reader.takes_any(*_ACTIONS):
+        if not reader.accept_any(*_ACTIONS):
             while not reader.ended and not reader.sees(","):
-                if reader.takes_charset():
-                    reader.takes("=")
+                if reader.accept_charset():
+                    reader.accept("=")
                     found = reader.name().lower()
                 elif reader.sees("("):
                     reader.skip_parentheses()
                 else:
                     reader.next()
         reader.skip_to(",")
-        reader.takes(",")
+        reader.accept(",")
     reader.at = start
     return None if found == "default" else found
 
 
 def _act(reader: Reader, table: MyTable, database: str, sql: str) -> MyTable:
-    if reader.takes("ADD"):
+    if reader.accept("ADD"):
         return _add(reader, table)
-    if reader.takes("CHANGE"):
-        reader.takes("COLUMN")
-        reader.takes("IF", "EXISTS")
+    if reader.accept("CHANGE"):
+        reader.accept("COLUMN")
+        reader.accept("IF", "EXISTS")
         return _change(reader, table, reader.name(), sql, renames=True)
-    if reader.takes("MODIFY"):
-        reader.takes("COLUMN")
-        reader.takes("IF", "EXISTS")
+    if reader.accept("MODIFY"):
+        reader.accept("COLUMN")
+        reader.accept("IF", "EXISTS")
         return _change(reader, table, reader.name(), sql, renames=False)
-    if reader.takes("DROP"):
+    if reader.accept("DROP"):
         return _drop(reader, table)
-    if reader.takes("ALTER"):
+    if reader.accept("ALTER"):
         return _alter_column(reader, table)
-    if reader.takes("RENAME"):
+    if reader.accept("RENAME"):
         return _rename(reader, table, database, sql)
-    if reader.takes("COMMENT"):
-        reader.takes("=")
+    if reader.accept("COMMENT"):
+        reader.accept("=")
         return replace(table, comment=reader.comment())
     return table
 
 
 def _read_charset(reader: Reader) -> str:
-    if not reader.takes_charset():
+    if not reader.accept_charset():
         raise reader.error("CHARACTER SET was expected")
     return reader.name().lower()
 
 
 def _add(reader: Reader, table: MyTable) -> MyTable:
-    if reader.takes("SYSTEM", "VERSIONING"):
+    if reader.accept("SYSTEM", "VERSIONING"):
         return replace(table, versioned=True)
     if reader.sees("PARTITION"):
         return table
     if is_key(reader):
         return _add_key(reader, table)
-    reader.takes("COLUMN")
-    reader.takes("IF", "NOT", "EXISTS")
-    if reader.takes("("):
-        while not reader.takes(")"):
+    reader.accept("COLUMN")
+    reader.accept("IF", "NOT", "EXISTS")
+    if reader.accept("("):
+        while not reader.accept(")"):
             table = _add_key(reader, table) if is_key(reader) else _add_column(reader, table)
-            reader.takes(",")
+            reader.accept(",")
         return table
     return _add_column(reader, table)
 
@@ -273,9 +273,9 @@ def _with_own_key(table: MyTable, name: str, primary: bool, unique: bool) -> MyT
 
 def _position(reader: Reader) -> str | None:
     """Read a position: "" for FIRST, a column's name for AFTER, None for neither."""
-    if reader.takes("FIRST"):
+    if reader.accept("FIRST"):
         return ""
-    return reader.name() if reader.takes("AFTER") else None
+    return reader.name() if reader.accept("AFTER") else None
 
 
 def _change(reader: Reader, table: MyTable, old_name: str, sql: str, *, renames: bool) -> MyTable:
@@ -317,14 +317,14 @@ def _without_clash(table: MyTable, at: int, name: str) -> MyTable:
 
 
 def _drop(reader: Reader, table: MyTable) -> MyTable:
-    if reader.takes("PRIMARY", "KEY"):
+    if reader.accept("PRIMARY", "KEY"):
         return replace(table, key=(), unique_is_key=False)
-    if reader.takes("SYSTEM", "VERSIONING"):
+    if reader.accept("SYSTEM", "VERSIONING"):
         return replace(table, versioned=False)
     if reader.sees("INDEX", "KEY", "FOREIGN", "CONSTRAINT", "CHECK", "PARTITION") and reader.peek(1).kind in ("word", "name"):
         return table
-    reader.takes("COLUMN")
-    reader.takes("IF", "EXISTS")
+    reader.accept("COLUMN")
+    reader.accept("IF", "EXISTS")
     at = _index_before(table, reader.name())
     if at < 0:
         return table
@@ -335,21 +335,21 @@ def _drop(reader: Reader, table: MyTable) -> MyTable:
 def _alter_column(reader: Reader, table: MyTable) -> MyTable:
     if reader.sees("INDEX", "CHECK", "CONSTRAINT"):
         return table
-    reader.takes("COLUMN")
+    reader.accept("COLUMN")
     at = table.index_of(reader.name())
     if at < 0:
         return table
     column = table.columns[at]
-    if reader.takes("SET", "DEFAULT"):
+    if reader.accept("SET", "DEFAULT"):
         has_default, default = read_default(reader)
         column = replace(column, has_default=has_default, default=default)
-    elif reader.takes("DROP", "DEFAULT"):
+    elif reader.accept("DROP", "DEFAULT"):
         column = replace(column, has_default=column.nullable, default=None)
     return replace(table, columns=(*table.columns[:at], column, *table.columns[at + 1 :]))
 
 
 def _rename(reader: Reader, table: MyTable, database: str, sql: str) -> MyTable:
-    if reader.takes("COLUMN"):
+    if reader.accept("COLUMN"):
         old = reader.name()
         reader.expects("TO")
         new = reader.name()
@@ -360,8 +360,8 @@ def _rename(reader: Reader, table: MyTable, database: str, sql: str) -> MyTable:
         column: MyColumn = replace(table.columns[at], name=new)
         key = tuple(new if part == table.columns[at].name else part for part in table.key)
         return replace(table, columns=(*table.columns[:at], column, *table.columns[at + 1 :]), key=key)
-    if reader.takes_any("INDEX", "KEY"):
+    if reader.accept_any("INDEX", "KEY"):
         return table
-    reader.takes_any("TO", "AS", "=")
+    reader.accept_any("TO", "AS", "=")
     schema, name = reader.qualified_name()
     return replace(table, id=TableId(schema or database, name))

@@ -64,7 +64,8 @@ _PERCONA_LOCK = "LOCK TABLES FOR BACKUP"
 
 
 class SnapshotLocks:
-    """The locks of one session, in the order `take`, `begin`, `structures_read`, `hand_over`, `rows_read`. Every method raises ServerError.
+    """The locks of one session, in the order `acquire`, `begin`, `structures_read`, `hand_over`, `rows_read`. Every method raises
+    ServerError.
 
     Attributes:
         with_tables: whether the captured tables are locked, since the server refused the global lock.
@@ -77,7 +78,7 @@ class SnapshotLocks:
         self._is_held = False
         self.with_tables = False
 
-    def take(self, captured: Sequence[TableId]) -> None:
+    def acquire(self, captured: Sequence[TableId]) -> None:
         """Lock everything, or the captured tables where the global lock is refused.
 
         Raises:

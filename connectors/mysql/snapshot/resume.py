@@ -84,7 +84,7 @@ class ResumedSnapshot:
         try:
             prepare_session(self._own, config)
             self._readers = SnapshotReaders(connection, config, encoding, expected, self._progress)
-            self._take_moment(connection)
+            self._begin_consistent_snapshot(connection)
         except BaseException:
             self.close()
             raise
@@ -96,11 +96,11 @@ class ResumedSnapshot:
             ", ".join(str(table) for table in expected if not self._progress.is_done(str(table))) or "nothing",
         )
 
-    def _take_moment(self, connection: Connection) -> None:
+    def _begin_consistent_snapshot(self, connection: Connection) -> None:
         assert self._readers is not None
         known = queries.all_tables(connection, with_system=not self._config.flag("table.ignore.builtin"))
         locks = SnapshotLocks(connection, self._config)
-        locks.take([table for table in known if self._config.filters.is_captured(table)])
+        locks.acquire([table for table in known if self._config.filters.is_captured(table)])
         try:
             status = queries.log_status(connection, self._config)
             begin_consistent_snapshot(self._own)

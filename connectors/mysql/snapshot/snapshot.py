@@ -288,7 +288,7 @@ class MySqlSnapshot:
         self._readers = SnapshotReaders(connection, config, encoding, chosen, progress)
         try:
             self._locks = SnapshotLocks(connection, config)
-            self._locks.take(captured)
+            self._locks.acquire(captured)
             self.offset = self._position()
             self._locks.begin()
             self._readers.begin_consistent_snapshot()

@@ -299,7 +299,7 @@ class RowRecords:
         head, end = self.block(captured, header)
         return captured.keyless_route, None, captured.encoder.truncate(b"%b0%b" % (head, end), tail("t", time.time_ns()))
 
-    def take(self, header: Header, event: Rows, table: TableStream, passed: int, rows: list[EncodedRow]) -> int | None:
+    def append_records(self, header: Header, event: Rows, table: TableStream, passed: int, rows: list[EncodedRow]) -> int | None:
         """Append the records of an event's rows but for the first `passed`.
 
         Returns:
@@ -310,14 +310,14 @@ class RowRecords:
             ConnectError: a row has no record.
         """
         if not table.captured.model.versioned:
-            return self._take(header, event, table, passed, rows)
+            return self._append_records(header, event, table, passed, rows)
         count = 0
         for part, length in table.current_versions(event):
-            found = self._take(header, part, table, min(max(passed - count, 0), length), rows)
+            found = self._append_records(header, part, table, min(max(passed - count, 0), length), rows)
             count += found or 0
         return count or None
 
-    def _take(self, header: Header, event: Rows, table: TableStream, passed: int, rows: list[EncodedRow]) -> int | None:
+    def _append_records(self, header: Header, event: Rows, table: TableStream, passed: int, rows: list[EncodedRow]) -> int | None:
         if table.captured.id == self._taps.signal_table:
             self._signals(event, table, passed)
         if event.kind in self._skipped:

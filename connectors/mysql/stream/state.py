@@ -68,19 +68,19 @@ class StreamState:
 
     # -- what is said of it ------------------------------------------------------------------------------------------------------------
 
-    def moment(self, events: int, row: int) -> PendingOffset:
+    def pending_offset(self, events: int, row: int) -> PendingOffset:
         """Return the current position as an offset, with the given numbers of handled events and of handled rows of the next event."""
         return PendingOffset(self.file, self.pos, self._gtids, self.ts_us // 1_000_000, self.server_id, events, row)
 
     @property
     def current_position(self) -> MySqlOffset | None:
         """The position after the last event; None inside a transaction."""
-        return None if self.inside else self.moment(0, 0).offset()
+        return None if self.inside else self.pending_offset(0, 0).offset()
 
     @property
     def offset(self) -> MySqlOffset:
         """The offset of the row that is being read; between rows, of the last row."""
-        return self.moment(self.events if self.inside else 0, self.row + 1 if self.inside else 0).offset()
+        return self.pending_offset(self.events if self.inside else 0, self.row + 1 if self.inside else 0).offset()
 
     def position(self, *, last_thread: bool = False) -> EventPosition:
         """Return the last event, as source blocks show it.

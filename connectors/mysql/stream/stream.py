@@ -176,7 +176,7 @@ class ChangeStream:
         self._filters_rows = config.flag("gtid.source.filter.dml.events")
         self._queue: deque[tuple[Header, Body]] = deque()
         self._state = StreamState(stored, gtids)
-        self._tables = StreamTables(config, schema, tables, lambda: self._state.moment(self._state.events, 0).offset())
+        self._tables = StreamTables(config, schema, tables, lambda: self._state.pending_offset(self._state.events, 0).offset())
         self._records = RowRecords(config, self._state, headers, metrics, taps)
         self._resume: tuple[int, int] | None = (stored.event, stored.row) if stored.event or stored.row else None
         # another server may have transactions before the one that was read in part, which none had seen
@@ -357,7 +357,7 @@ class ChangeStream:
             row = records.monitor.begin(records.transaction, records.transaction, state.ts_us // 1000)
             if row is not None:
                 rows.append(row)
-                self._last = state.moment(0, 0)
+                self._last = state.pending_offset(0, 0)
 
     def _commit(self, header: Header, rows: list[EncodedRow]) -> None:
         state, records = self._state, self._records
@@ -366,7 +366,7 @@ class ChangeStream:
             # an offset that counts all events and no row is the one of this record
             if row is not None and not (self._is_begun and self._resume == (state.events, 0)):
                 rows.append(row)
-                self._last = state.moment(state.events, 0)
+                self._last = state.pending_offset(state.events, 0)
             records.monitor = None
         state.commit(header.end)
         records.query = None
@@ -401,10 +401,10 @@ class ChangeStream:
         state = self._state
         if not state.inside and header.end:
             state.pos = header.end
-        moment = state.moment(state.events if state.inside else 0, 0)
+        pending = state.pending_offset(state.events if state.inside else 0, 0)
         if self._alone is not None:
             # Debezium counts MariaDB's event before a statement as a transaction's first
-            moment = replace(moment, pos=self._alone, events=1)
+            pending = replace(pending, pos=self._alone, events=1)
         shown = {
             "server_id": state.server_id,
             "gtid": state.shown_gtid,
@@ -413,7 +413,7 @@ class ChangeStream:
             "row": state.row,
         }
         source = (state.ts_us // 1000 * 1000, "false", state.file, header.end - header.length, shown)
-        found, changes = self._schema.statement(sql, query.schema, moment.offset().dump(), source, sql_mode=query.sql_mode or 0)
+        found, changes = self._schema.statement(sql, query.schema, pending.offset().dump(), source, sql_mode=query.sql_mode or 0)
         for change in changes:
             if change.kind == "TRUNCATE":
                 self._truncate(header, change.id, rows)
@@ -422,14 +422,14 @@ class ChangeStream:
         self._tables.forget()
         if found and not self._known_statement():
             rows += found
-            self._last = moment
+            self._last = pending
         self._alone = None
         if not state.inside:
             # a transaction of its own: the history holds it, a start need not read it again
             state.complete()
             state.end_name()
             if self._last is not None:
-                self._last = state.moment(0, 0)
+                self._last = state.pending_offset(0, 0)
 
     def _known_statement(self) -> bool:
         """Return whether a statement inside a transaction was given out before the start."""
@@ -442,7 +442,7 @@ class ChangeStream:
         row = None if captured is None else self._records.truncate(captured, header)
         if row is not None:
             rows.append(row)
-            self._last = self._state.moment(0, 0)
+            self._last = self._state.pending_offset(0, 0)
 
     # -- rows --------------------------------------------------------------------------------------------------------------------------
 
@@ -460,9 +460,9 @@ class ChangeStream:
             passed = row if state.events == events else 0
             self._resume = None
         before = len(rows)
-        count = self._records.take(header, event, table, passed, rows)
+        count = self._records.append_records(header, event, table, passed, rows)
         if count is None:
             return
         if len(rows) > before:
-            self._last = state.moment(state.events, count)
+            self._last = state.pending_offset(state.events, count)
         state.row = max(count - 1, 0)

@@ -76,7 +76,7 @@ def _value(column: MyColumn, plan: ColumnPlan, text: str) -> Any:
     if schema.name in ("io.debezium.time.Year",):
         return year_of(int(text))
     if column.base_type in ("DATE", "DATETIME", "TIME", "TIMESTAMP"):
-        return _moment(column, plan, text)
+        return _time_default(column, plan, text)
     if schema.type in (Type.INT8, Type.INT16, Type.INT32, Type.INT64):
         return min(int(Decimal(text).quantize(Decimal(1), rounding=ROUND_HALF_UP)), _MAX_LONG)
     if schema.type is Type.STRING:
@@ -107,7 +107,7 @@ def _cleaned(text: str) -> str:
     return f"{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}{fraction}"
 
 
-def _moment(column: MyColumn, plan: ColumnPlan, text: str) -> Any:
+def _time_default(column: MyColumn, plan: ColumnPlan, text: str) -> Any:
     """Convert a default by way of the text that a value of the column has."""
     if text == "0" and column.base_type != "TIME":
         raise StandsForNull("a zero date")

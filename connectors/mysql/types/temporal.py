@@ -106,7 +106,7 @@ def _seconds_of_packed(value: bytes, *, adjusts: bool = False) -> int:
     return days_of(year, month, packed >> 1 & 31, adjusts=adjusts) * _DAY_SECONDS + (packed & 1) * 16 * 3600
 
 
-def _no_moment() -> str:
+def _zero_timestamp() -> str:
     raise StandsForNull("a time stamp of zeros")
 
 
@@ -169,15 +169,15 @@ def datetime(column: MyColumn, options: ValueOptions) -> ColumnPlan:
         case "isostring":
             return _text(column, "IsoTimestamp", lambda text: iso_timestamp(micros(text)), "1970-01-01T00:00:00Z")
         case "connect":
-            return _moment(column, TIMESTAMP, lambda text: micros(text) // 1000, 1000, options)
+            return _datetime_plan(column, TIMESTAMP, lambda text: micros(text) // 1000, 1000, options)
         case "nanoseconds":
             return _number(column, Type.INT64, "io.debezium.time.NanoTimestamp", lambda text: _nanos(micros(text), text))
         case "adaptive_time_microseconds" if (column.length or 0) <= 3:
-            return _moment(column, "io.debezium.time.Timestamp", lambda text: micros(text) // 1000, 1000, options)
-    return _moment(column, "io.debezium.time.MicroTimestamp", micros, 1_000_000, options)
+            return _datetime_plan(column, "io.debezium.time.Timestamp", lambda text: micros(text) // 1000, 1000, options)
+    return _datetime_plan(column, "io.debezium.time.MicroTimestamp", micros, 1_000_000, options)
 
 
-def _moment(column: MyColumn, name: str, read: Callable[[str], int], unit: int, options: ValueOptions) -> ColumnPlan:
+def _datetime_plan(column: MyColumn, name: str, read: Callable[[str], int], unit: int, options: ValueOptions) -> ColumnPlan:
     """Return the plan of a DATETIME(n) in units of a second; server and log show all of its digits, which must not be more than the unit
     has."""
     digits = column.length or 0
@@ -237,7 +237,7 @@ def timestamp(column: MyColumn, options: ValueOptions) -> ColumnPlan:
     fraction = f".{{$fraction:0{digits}}}" if digits else ""
     stored = f"f'{{ISO_DAYS[$ // 86400]}}{{ISO_MINUTES[$ // 60 % 1440]}}{{TWO_DIGITS[$ % 60]}}{fraction}Z' if $ else no_moment()"
     ways = [Stored(f"timestamp.{digits}", stored)]
-    helpers = {"DATES": _DATES, "ISO_DAYS": _ISO_DAYS, "ISO_MINUTES": _ISO_MINUTES, "TWO_DIGITS": _TWO_DIGITS, "no_moment": _no_moment}
+    helpers = {"DATES": _DATES, "ISO_DAYS": _ISO_DAYS, "ISO_MINUTES": _ISO_MINUTES, "TWO_DIGITS": _TWO_DIGITS, "no_moment": _zero_timestamp}
     if not digits:
         ways.append(Stored("timestamp texts.0", "f'{SIZED_DATES[$]}{$clock}Z'"))
         helpers["SIZED_DATES"] = _SIZED_DATES
