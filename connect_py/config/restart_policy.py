@@ -18,7 +18,7 @@ from connect_py.api.config import ConfigDef, ConfigKey, ConfigType, Importance, 
 
 NEVER, ON_FAILURE = "none", "on-failure"
 
-#: How many failures a status tells of.
+#: How many failures a status shows.
 _REMEMBERED = 10
 
 _POLICY, _ATTEMPTS = "task.restart.policy", "task.restart.max.attempts"
@@ -117,7 +117,7 @@ class Restarts:
         self._next = None
 
     def report(self) -> dict[str, Any] | None:
-        """Return what a task's status tells of it; None without a policy, so that the status is Connect's own."""
+        """Return what a task's status shows of it; None without a policy, so that the status is Connect's own."""
         if not self.policy.is_on:
             return None
         return {

@@ -248,7 +248,7 @@ _NARROWER: Mapping[Type, str] = {
 
 
 def class_name(value: Any, schema: Schema | None = None) -> str:
-    """`value.getClass().getName()`; the schema tells numbers apart that are one type here."""
+    """`value.getClass().getName()`; the schema distinguishes numbers that are one type here."""
     if schema is not None and schema.type in _NARROWER and type(value) in (int, float):
         return _NARROWER[schema.type]
     return _CLASSES.get(type(value), type(value).__name__)

@@ -268,7 +268,7 @@ class TaskHost:
         return any(name == connector and hosted.phase is not _Phase.ENDED for (name, _), hosted in self._hosted.items())
 
     def close(self, deadline: float) -> None:
-        """Ask every process to end by `deadline` (`time.monotonic`); `is_closed` tells when they have."""
+        """Ask every process to end by `deadline` (`time.monotonic`); `is_closed` says when they have."""
         self._closing = deadline
         for task_id in list(self._hosted):
             self._reconcile(task_id)

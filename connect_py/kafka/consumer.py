@@ -278,7 +278,7 @@ class GroupConsumer:
             done(self._not_committed(error_text(error)))
 
     def _committed(self, error: KafkaError | None, places: Sequence[Any]) -> None:
-        """An answer to a commit. It tells its offsets, so the answer to a commit given up earlier is not taken for another's."""
+        """An answer to a commit. It names its offsets, so the answer to a commit given up earlier is not taken for another's."""
         answered = {TopicPartition(place.topic, place.partition): place.offset for place in places}
         problem = error or next((place.error for place in places if place.error is not None), None)
         for number, (offsets, done) in enumerate(self._commits):

@@ -65,7 +65,7 @@ _MINIMUMS: Final[Mapping[str, Mapping[str, int]]] = {
 
 
 def refused_value(client: str, name: str, value: str) -> str | None:
-    """Return what is wrong with a value, in Kafka's words; None where it is allowed, or no number (which its conversion tells).
+    """Return what is wrong with a value, in Kafka's words; None where it is allowed, or no number (which its conversion reports).
 
     Args:
         client: producer, consumer or admin.
@@ -212,7 +212,7 @@ def librdkafka_config(properties: Mapping[str, str], kind: ClientKind) -> dict[s
     if kind is ClientKind.PRODUCER:
         _producer_rules(found, properties)
     elif kind is ClientKind.CONSUMER:
-        # Java reads uncommitted records unless told otherwise, librdkafka doesn't
+        # Java reads uncommitted records unless configured otherwise, librdkafka doesn't
         found.setdefault("isolation.level", "read_uncommitted")
     return found
 
@@ -222,7 +222,7 @@ def _level_applies(name: str, properties: Mapping[str, str]) -> bool:
 
 
 def _producer_rules(found: dict[str, object], properties: Mapping[str, str]) -> None:
-    # Java's hash of the key (murmur2): the same key must go on to the same partition when a topic changes hands
+    # Java's hash of the key (murmur2): the same key must stay in the same partition when a topic changes hands
     found["partitioner"] = "murmur2_random"
     largest = found.setdefault("message.max.bytes", 1_048_576)
     queue = found.setdefault("queue.buffering.max.kbytes", 32_768)

@@ -55,7 +55,7 @@ class KafkaLog:
     Args:
         topic: an existing topic.
         properties: Java client properties of the worker, `client.internal_properties`.
-        admin: tells partitions and end offsets; stays the caller's.
+        admin: knows partitions and end offsets; stays the caller's.
         on_record: called by the reader thread; an exception is logged and the record skipped.
         read_committed: read committed transactions only.
         write_timeout: seconds after which a record that Kafka hasn't acknowledged is given up.
@@ -268,7 +268,7 @@ class KafkaLog:
                 self._give(message)
                 positions[number] = message.offset() + 1
             elif error.code() == KafkaError._PARTITION_EOF:
-                # tells of control records, which are never given out but count as read
+                # shows control records, which are never given out but count as read
                 positions[number] = max(positions.get(number, 0), message.offset())
             else:
                 log.warning("Reading topic '%s': %s", self.topic, error.str())

@@ -14,7 +14,7 @@ from typing import Any
 from connect_py.api.task import MetricGroup, MetricValue
 from connect_py.metrics.stats import MetricSettings, Sampled
 
-#: How often a task tells the worker; a scrape sees figures of at most this age.
+#: How often a task reports to the worker; a scrape sees figures of at most this age.
 REPORT_SECONDS = 2.0
 
 log = logging.getLogger(__name__)
@@ -157,7 +157,7 @@ class SourceMetrics(TaskMetrics):
     """What a source task counts.
 
     Attributes:
-        active: tells how many records are on their way to Kafka.
+        active: returns how many records are on their way to Kafka.
     """
 
     def __init__(self, settings: MetricSettings | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -213,7 +213,7 @@ class SinkMetrics(TaskMetrics):
 
     Attributes:
         partitions: how many it reads.
-        active: tells how many records were read whose offsets are not committed.
+        active: returns how many records were read whose offsets are not committed.
     """
 
     def __init__(self, settings: MetricSettings | None = None, clock: Callable[[], float] = time.monotonic) -> None:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from connect_py.api.task import MetricGroup, MetricValue
 
-#: The group by which a task tells of its snapshot. Its values: `running`, and by table `rows`, `estimated-rows`, `rows-per-second`,
+#: The group by which a task reports its snapshot. Its values: `running`, and by table `rows`, `estimated-rows`, `rows-per-second`,
 #: `seconds-left` and `done`; a table may be missing from all but `rows`.
 GROUP = ("connect.py", "snapshot-progress")
 
@@ -243,7 +243,7 @@ def _of_task(task_id: TaskId, task: _Task) -> list[MetricGroup]:
 
 
 def _process(pid: int | None) -> dict[str, MetricValue]:
-    """Memory and CPU time of a process, where the system tells (Linux)."""
+    """Memory and CPU time of a process, where the system says (Linux)."""
     if pid is None:
         return {}
     try:

@@ -1,6 +1,6 @@
 """Find plugins by their Java class names.
 
-`discover` reads which class is behind a Java class name: from the entry points of the worker's environment, and from those of the folders
+`discover` reads which class belongs to a Java class name: from the entry points of the worker's environment, and from those of the folders
 on ``plugin.path``. It reads only metadata (``*.dist-info/entry_points.txt``), imports nothing and runs no ``.pth`` file. A folder of
 ``plugin.path`` is what ``pip install --target FOLDER package`` makes, or a folder that holds such folders, one for each plugin, as in
 Kafka Connect (`PluginUtils.pluginLocations`).

@@ -252,7 +252,7 @@ class Reloads:
         self._latest: dict[str, object] = {}
 
     def resolve(self, name: str, config: Mapping[str, str]) -> Mapping[str, str]:
-        """Return a connector's configuration for its start, with the values behind its variables; its reload is planned when these expire.
+        """Return a connector's configuration for its start, with the values of its variables; its reload is planned when these expire.
 
         Raises:
             ConfigError: a provider cannot read what it is asked for.

@@ -196,7 +196,7 @@ class ForkServer:
 
 
 class _Server:
-    """Forks on request and tells how each child ended. One thread; nothing here may open a connection or start a thread."""
+    """Forks on request and reports how each child ended. One thread; nothing here may open a connection or start a thread."""
 
     def __init__(self, control: socket.socket) -> None:
         self._control = control

@@ -20,7 +20,7 @@ class Produced(NamedTuple):
     """A record as the producer takes it.
 
     Attributes:
-        is_dead_letter: whether it tells of a record that failed, in place of that record.
+        is_dead_letter: whether it describes a record that failed, in place of that record.
     """
 
     topic: str

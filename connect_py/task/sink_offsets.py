@@ -51,7 +51,7 @@ class SinkOffsets:
 
     def committable(self, offered: Mapping[TopicPartition, int], accepted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """What to commit after `pre_commit` accepted some of the offer: as in Connect, all partitions of the offer as soon as one of them
-        moves, so that the group tells of those without records, too; nothing when none does.
+        moves, so that the group shows those without records, too; nothing when none does.
 
         Offsets ahead of what was put, and partitions that are not assigned or not offered, are left out with a warning.
         """

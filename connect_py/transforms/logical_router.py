@@ -19,7 +19,7 @@ _PURPOSE = "Updating schema"
 
 
 class ByLogicalTableRouter(DebeziumTransform):
-    """Changes topics by a regex; names of schemas follow the topic, and keys get a field that tells the tables apart."""
+    """Changes topics by a regex; names of schemas follow the topic, and keys get a field that names the table."""
 
     java_name = f"{DEBEZIUM}ByLogicalTableRouter"
     KEYS = (

@@ -1,4 +1,4 @@
-"""`connect-py demo`: a database, a broker, a worker and a Spark sink on this machine, and the tutorial told with them."""
+"""`connect-py demo`: a database, a broker, a worker and a Spark sink on this machine, and the tutorial played with them."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ class MemoryHerder:
         return list(self._get(name, f"Connector {name} not found").offsets)
 
     def send_signal(self, name: str, signal: Mapping[str, Any]) -> None:
-        """Taken by a running connector, which tells of it at once. Raises NotFoundError, RestError 409."""
+        """Taken by a running connector, which answers at once. Raises NotFoundError, RestError 409."""
         found = self._get(name, f"Connector {name} not found")
         signals.require_source(name, "source", found.state)
         self._notifications.add(

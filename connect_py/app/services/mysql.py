@@ -35,7 +35,7 @@ def unpacked(name: str, suite: str, package: str, binary: str) -> Path:
 
     Args:
         name: of the folder in the cache.
-        binary: path inside of the folder that tells whether it is whole.
+        binary: path inside of the folder that shows whether it is whole.
 
     Raises:
         ServiceError: it is not in the cache and cannot be fetched.

@@ -44,7 +44,7 @@ class Comparison:
 
     Args:
         extras_count: whether rows that the source has not are differences.
-        changes: what tells which rows there are, of a table that keeps every change.
+        changes: knows which rows there are, of a table that keeps every change.
     """
 
     def __init__(

@@ -165,7 +165,7 @@ class Layout:
         return read
 
     def _filter(self, config: SinkConfig) -> tuple[str, bool] | None:
-        """Return the column that tells rows which count, and its value for these."""
+        """Return the column that marks the rows that count, and its value for these."""
         if config["tables.write-mode"] == "scd2":
             return "__is_current", True
         return ("__deleted", False) if "__deleted" in self._types else None

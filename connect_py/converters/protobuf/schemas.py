@@ -86,7 +86,7 @@ def is_wrapped(schema: Schema, options: ProtobufOptions, in_oneof: bool) -> bool
 
 
 def enum_parameter(schema: Schema, options: ProtobufOptions) -> str | None:
-    """Return the parameter that tells an enum's symbols, None where the schema is no enum."""
+    """Return the parameter that lists an enum's symbols, None where the schema is no enum."""
     wanted = (GENERAL_ENUM, ENUM) if options.generalized else (ENUM,)
     kinds = (Type.STRING, Type.INT8, Type.INT16, Type.INT32)
     return next((name for name in wanted if schema.type in kinds and schema.parameter(name) is not None), None)

@@ -44,7 +44,7 @@ class ErrorLog:
         """Log a failure, if that is asked for.
 
         Args:
-            record: tells of the record, with the words that lead to it; it may hold the record's values, and is asked only where the
+            record: describes the record, with the words that lead to it; it may hold the record's values, and is asked only where the
                 configuration allows that.
         """
         if not self.is_enabled:
