@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 
 from connect_py.errors import RetriableError
+from connectors.engine.java_object import JavaValue, StoredKey
 from connectors.engine.notifications import IncrementalEvents, Notification
 from connectors.engine.snapshot.incremental.contract import Chunk, SnapshotHooks, UnknownCollectionError, Watermarks
-from connectors.engine.snapshot.incremental.java_object import JavaValue
 from connectors.engine.snapshot.incremental.machine import IncrementalSnapshot
-from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
+from connectors.engine.snapshot.incremental.offset import WantedCollection
 
 Operation = tuple[str, int, int]
 OPERATIONS = st.one_of(

@@ -20,10 +20,9 @@ from connect_py.api.record import EncodedRow
 from connect_py.data.java_text import double_text, duration_text, float_text
 from connect_py.data.schema import INT64, STRING, map_of, struct
 from connectors.engine.config import ParsedConfig
+from connectors.engine.java_object import JavaValue, StoredKey, seconds_of_time
 from connectors.engine.metadata_records import MetadataRecords
 from connectors.engine.plugins.extensions import extensions
-from connectors.engine.snapshot.incremental.java_object import JavaValue, seconds_of_time
-from connectors.engine.snapshot.incremental.offset import StoredKey
 
 log = logging.getLogger(__name__)
 

@@ -24,8 +24,8 @@ from connect_py.plugins.registry import Plugins
 from connect_py.task.chain import apply_step, close_steps, transform_steps
 
 if TYPE_CHECKING:
+    from connectors.engine.java_object import StoredKey
     from connectors.engine.snapshot.current_rows import TableScan
-    from connectors.engine.snapshot.incremental.offset import StoredKey
 
 
 _KEY = struct([("_id", STRING)])

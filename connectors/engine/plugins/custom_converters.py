@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
 from connect_py.api import Conversion, ConvertedColumn, CustomConverter
 from connect_py.converters.json_read import has_decimals
@@ -17,52 +17,12 @@ from connect_py.converters.json_write import WriteOptions, payload_writer, quote
 from connect_py.data import Type
 from connect_py.errors import ConfigError, ConnectError
 from connectors.engine.encode.plan import ColumnPlan, Unrepresentable
-from connectors.engine.plugins.extensions import extensions
+from connectors.engine.plugins.extensions import aliases, make_plugin, properties_below
 
 log = logging.getLogger(__name__)
 
 #: Entry points of packages that add converters. The name is what ``<alias>.type`` says, the value a `CustomConverter`.
 ENTRY_POINTS: Final = "connect_py.custom_converters"
-
-_T = TypeVar("_T")
-
-
-def properties_below(config: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """Return the properties whose names start with a prefix, without it."""
-    return {name.removeprefix(prefix): text for name, text in config.items() if name.startswith(prefix)}
-
-
-def aliases(text: str | None) -> list[str]:
-    """Return the names of a list, in order."""
-    return [alias.strip() for alias in (text or "").split(",") if alias.strip()]
-
-
-def make_plugin(group: str, what: str, name: str, base: Callable[..., _T]) -> _T:
-    """Make an object of an installed class.
-
-    Args:
-        group: of the entry points.
-        what: names the kind in errors.
-        name: of the entry point.
-
-    Raises:
-        ConfigError: there is none of that name, or it cannot be made.
-    """
-    entry = next(iter(extensions(group, name)), None)
-    if entry is None:
-        known = ", ".join(sorted({found.name for found in extensions(group)})) or "none"
-        raise ConfigError(
-            f"There is no {what} {name}. Installed are: {known}. Java classes cannot be loaded; a package offers Python's as "
-            f"entry points of the group {group}"
-        )
-    try:
-        plugin = entry.load()()
-    except Exception as error:
-        raise ConfigError(f"The {what} {name} cannot be made: {error}") from error
-    if not isinstance(plugin, base):  # type: ignore[arg-type]  # an abstract class, which mypy takes for a function here
-        raise ConfigError(f"The {what} {name} is a {type(plugin).__name__}, not a {base.__name__}")
-    found: _T = plugin
-    return found
 
 
 @dataclass(frozen=True)

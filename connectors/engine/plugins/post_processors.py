@@ -25,7 +25,8 @@ from connect_py.converters.json_write import WriteOptions, payload_writer
 from connect_py.data import Schema, Struct
 from connect_py.errors import ConfigError, ConnectError, DataError, FatalTaskError
 from connectors.engine.encode.plan import UNCHANGED, ColumnPlan, Text
-from connectors.engine.plugins.custom_converters import CustomConverters, aliases, make_plugin, properties_below
+from connectors.engine.plugins.custom_converters import CustomConverters
+from connectors.engine.plugins.extensions import aliases, make_plugin, properties_below
 from connectors.engine.relational.tables import matches_any, parse_regexes
 
 log = logging.getLogger(__name__)

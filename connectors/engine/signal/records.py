@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from connectors.engine.snapshot.incremental.contract import CLOSE
+#: Types of the signals that open and close the window of an incremental snapshot.
+OPEN, CLOSE = "snapshot-window-open", "snapshot-window-close"
 
 #: What code raises at a value that it does not foresee. A signal that brings one must not fail the task: each start would read it again.
 DEFECTS = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, AssertionError)

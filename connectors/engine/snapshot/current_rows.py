@@ -9,7 +9,7 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Protocol
 
 from connect_py.api.record import EncodedRow, JsonEncoding
-from connectors.engine.snapshot.incremental.offset import StoredKey
+from connectors.engine.java_object import StoredKey
 
 #: How rows are written: schemas are in their routes, decimals are exact, and nulls stay nulls.
 SCAN_ENCODING = JsonEncoding(key_schemas=False, value_schemas=False, nulls_as_defaults=False)

@@ -20,9 +20,10 @@ from bson.timestamp import Timestamp
 
 from connect_py.api.record import EncodedRow
 from connect_py.errors import ConfigError
+from connectors.engine.java_object import StoredKey
 from connectors.engine.snapshot.chunks import Key
 from connectors.engine.snapshot.incremental.contract import Chunk, UnknownCollectionError
-from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
+from connectors.engine.snapshot.incremental.offset import WantedCollection
 from connectors.engine.snapshot.initial.progress import KeyRange
 from connectors.mongodb.capture import split_namespace
 from connectors.mongodb.collection import Collection, CollectionFactory

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 
 from connect_py.api.record import EncodedRow
+from connectors.engine.java_object import StoredKey
 from connectors.engine.snapshot.current_rows import SCAN_ENCODING
-from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
+from connectors.engine.snapshot.incremental.offset import WantedCollection
 from connectors.engine.topic_naming import TopicNaming
 from connectors.mongodb.capture import split_namespace
 from connectors.mongodb.collection import CollectionFactory

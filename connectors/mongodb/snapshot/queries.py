@@ -22,8 +22,7 @@ from bson.errors import BSONError
 from bson.json_util import CANONICAL_JSON_OPTIONS, DatetimeRepresentation, JSONOptions
 
 from connect_py.errors import ConfigError
-from connectors.engine.snapshot.incremental.java_object import STRING, JavaValue
-from connectors.engine.snapshot.incremental.offset import StoredKey
+from connectors.engine.java_object import STRING, JavaValue, StoredKey
 
 #: Constructors of the shell, and what extended JSON has for them.
 _CONSTRUCTORS = {

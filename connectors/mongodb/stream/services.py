@@ -11,7 +11,8 @@ from typing import Any
 from connect_py.api import SourceTaskContext
 from connect_py.api.record import EncodedRow
 from connectors.engine import services
-from connectors.engine.snapshot.incremental.contract import CLOSE, OPEN, SnapshotHooks, Watermarks
+from connectors.engine.signal.records import CLOSE, OPEN
+from connectors.engine.snapshot.incremental.contract import SnapshotHooks, Watermarks
 from connectors.engine.snapshot.incremental.offset import PREFIX
 from connectors.mongodb.capture import split_namespace
 from connectors.mongodb.collection import CollectionFactory

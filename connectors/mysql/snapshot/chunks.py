@@ -19,10 +19,11 @@ from connect_py.api.record import EncodedRow
 from connect_py.errors import ConfigError
 from connectors.engine.encode.plan import Text
 from connectors.engine.envelope import tail
+from connectors.engine.java_object import StoredKey
 from connectors.engine.relational.tables import Table, TableId
 from connectors.engine.snapshot.chunks import ChunkQuery, KeyColumn, SqlDialect, order_sql, where_sql
 from connectors.engine.snapshot.incremental.contract import BusyError, Chunk, NoKeyError, UnknownCollectionError
-from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
+from connectors.engine.snapshot.incremental.offset import WantedCollection
 from connectors.mysql import errors
 from connectors.mysql.config.config import MySqlConfig
 from connectors.mysql.errors import LostConnectionError, ServerError

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from connect_py.errors import DataError
-from connectors.engine.snapshot.incremental.java_object import DURATION, LOCAL_DATE, STRING, JavaValue
+from connectors.engine.java_object import DURATION, LOCAL_DATE, STRING, JavaValue
 from connectors.mysql.model import MyColumn, quote_name
 from connectors.mysql.types.columns import is_octets, is_text
 

@@ -26,12 +26,12 @@ from dataclasses import dataclass
 from connect_py.api.record import EncodedRow
 from connect_py.errors import ConfigError, ConnectError
 from connectors.engine.envelope import tail
+from connectors.engine.java_object import STRING, JavaValue, StoredKey
 from connectors.engine.relational.tables import Table, TableId
 from connectors.engine.signal.records import DEFECTS
 from connectors.engine.snapshot.chunks import ChunkQuery, Key, KeyColumn, SqlDialect, order_sql, range_sql, where_sql
 from connectors.engine.snapshot.incremental.contract import BusyError, Chunk, NoKeyError, UnknownCollectionError
-from connectors.engine.snapshot.incremental.java_object import STRING, JavaValue
-from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
+from connectors.engine.snapshot.incremental.offset import WantedCollection
 from connectors.engine.snapshot.initial.plan import by_rows
 from connectors.engine.snapshot.initial.progress import KeyRange
 from connectors.postgres.config import PostgresConfig

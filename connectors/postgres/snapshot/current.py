@@ -7,9 +7,10 @@ from collections.abc import Generator, Mapping
 
 from connect_py.api.record import EncodedRow
 from connect_py.errors import ConnectError
+from connectors.engine.java_object import StoredKey
 from connectors.engine.snapshot.current_rows import SCAN_ENCODING
 from connectors.engine.snapshot.incremental.contract import BusyError
-from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
+from connectors.engine.snapshot.incremental.offset import WantedCollection
 from connectors.engine.snapshot.initial.run import Marker
 from connectors.engine.topic_naming import TopicNaming
 from connectors.postgres.config import parse_config

@@ -17,7 +17,9 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from connect_py.errors import ConnectError
-from connectors.engine.snapshot.incremental.offset import StoredKey, WantedCollection
+from connectors.engine.java_object import StoredKey
+from connectors.engine.signal.records import CLOSE, OPEN
+from connectors.engine.snapshot.incremental.offset import WantedCollection
 
 R = TypeVar("R")
 
@@ -81,9 +83,6 @@ class ChunkReader(Protocol[R]):
     def read(self, wanted: WantedCollection, after: StoredKey | None, until: StoredKey, limit: int) -> Chunk[R]:
         """Read rows after `after` up to `until`; from the beginning, and without an end, when `after` is None."""
         ...
-
-
-OPEN, CLOSE = "snapshot-window-open", "snapshot-window-close"
 
 
 class Watermarks:

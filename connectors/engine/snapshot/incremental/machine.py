@@ -25,6 +25,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from connect_py.errors import ConfigError, ConnectError, RetriableError
+from connectors.engine.java_object import StoredKey
 from connectors.engine.notifications import IncrementalEvents, ScanStatus
 from connectors.engine.signal.records import DEFECTS
 from connectors.engine.snapshot.incremental.contract import (
@@ -35,7 +36,7 @@ from connectors.engine.snapshot.incremental.contract import (
     UnknownCollectionError,
     Watermarks,
 )
-from connectors.engine.snapshot.incremental.offset import IncrementalQueue, StoredKey
+from connectors.engine.snapshot.incremental.offset import IncrementalQueue
 from connectors.engine.snapshot.incremental.window import Window
 
 log = logging.getLogger(__name__)

@@ -15,16 +15,13 @@ from dataclasses import dataclass
 
 from connect_py.data.java_regex import compile_java_regex
 from connect_py.errors import ConfigError
-from connectors.engine.snapshot.incremental.java_object import JavaValue, decode_key, encode_key
+from connectors.engine.java_object import StoredKey, decode_key, encode_key
 
 PREFIX = "incremental_snapshot_"
 _SENT, _MAXIMUM = f"{PREFIX}primary_key", f"{PREFIX}maximum_key"
 _COLLECTIONS, _CORRELATION = f"{PREFIX}collections", f"{PREFIX}correlation_id"
 _ID, _CONDITION = f"{_COLLECTIONS}_id", f"{_COLLECTIONS}_additional_condition"
 _SURROGATE = f"{_COLLECTIONS}_surrogate_key"
-
-#: Parts of a key with their Java classes.
-StoredKey = tuple[JavaValue | None, ...]
 
 
 @dataclass(frozen=True, slots=True)

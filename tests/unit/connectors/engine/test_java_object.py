@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from connect_py.errors import ConfigError
-from connectors.engine.snapshot.incremental.java_object import JavaValue, decode_key, encode_key
+from connectors.engine.java_object import JavaValue, decode_key, encode_key
 
 HEAD = "aced0005757200135b4c6a6176612e6c616e672e4f626a6563743b90ce589f1073296c0200007870"
 INTEGER = "7200116a6176612e6c616e672e496e746567657212e2a0a4f781873802000149000576616c7565"

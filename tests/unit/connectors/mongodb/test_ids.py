@@ -8,7 +8,7 @@ from bson import Binary, Decimal128, Int64, MaxKey, MinKey, ObjectId, Timestamp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.engine.snapshot.incremental.java_object import decode_key, encode_key
+from connectors.engine.java_object import decode_key, encode_key
 from connectors.mongodb.snapshot.queries import Bound, family_of, from_stored, id_of, ranges, text_of, to_stored
 
 SCALARS = st.one_of(

@@ -7,8 +7,8 @@ import logging
 import pytest
 
 from connect_py.errors import ConfigError, DataError
+from connectors.engine.java_object import JavaValue
 from connectors.engine.relational.tables import TableId
-from connectors.engine.snapshot.incremental.java_object import JavaValue
 from connectors.engine.topic_naming import TopicNaming
 from connectors.mysql.config.config import parse_config
 from connectors.mysql.model import MyColumn

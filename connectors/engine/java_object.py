@@ -69,6 +69,8 @@ class JavaValue(NamedTuple):
 
 #: None stands for a null element.
 JavaArray = Sequence[JavaValue | None]
+#: Parts of a key with their Java classes.
+StoredKey = tuple[JavaValue | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
