@@ -43,7 +43,7 @@ _TESTS_FAILED, _NO_TESTS = 1, 5
 #: Where it is set, each of some thousand processes would compile every module again: 0.3 s of CPU each.
 _NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 
-CHECKS = [["ruff", "check"], ["ruff", "format", "--check"], ["mypy"], ["lint-imports", "--no-logo"]]
+CHECKS = [["ruff", "check"], ["ruff", "format", "--check"], ["mypy"], ["lint-imports", "--no-logo"], ["python", "tests/words.py"]]
 
 
 class Lane(NamedTuple):
@@ -160,7 +160,7 @@ def _start_checks(folder: Path) -> Lane:
     output = folder / "check.log"
     bin_ = Path(sys.executable).parent
     script = " && ".join(f"echo '$ {' '.join(command)}' && '{bin_ / command[0]}' {' '.join(command[1:])}" for command in CHECKS)
-    print("lane check: ruff, mypy, import-linter", flush=True)
+    print("lane check: ruff, mypy, import-linter, words", flush=True)
     with output.open("wb") as file:
         return Lane("check", [], subprocess.Popen(["sh", "-c", script], stdout=file, stderr=subprocess.STDOUT, cwd=ROOT), output)
 

@@ -137,7 +137,7 @@ class SourceTask(ABC):
         raise ConfigError("This connector takes no signals.")
 
     def keep_alive(self) -> None:  # noqa: B027
-        """Called about once a second while the runtime cannot take records (Kafka is away): answer the server's pings."""
+        """Called about once a second while the runtime cannot take records (Kafka is unavailable): answer the server's pings."""
 
     def metrics(self) -> Sequence[MetricGroup]:
         """Return figures of the task's own, as they stand now. Asked for every few seconds between two calls of the task: must not wait."""

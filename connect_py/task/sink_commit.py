@@ -176,7 +176,7 @@ class SinkCommits:
         log.warning("Offset commit failed during close; records since the last commit are read again: %s", error)
 
     def _commit_in_time(self, due: Mapping[TopicPartition, int]) -> None:
-        """The last commit: `Consumer.commit` would wait for minutes while Kafka is away. A quarter of the time is kept for closing."""
+        """The last commit: `Consumer.commit` would wait minutes for a Kafka that is gone. A quarter of the time is kept for closing."""
         answers: list[Exception | None] = []
         self._consumer.pause(self._consumer.assignment)
         self._consumer.commit_async(due, answers.append)

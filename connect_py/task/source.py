@@ -175,7 +175,7 @@ class SourceTaskLoop:
         self._report_metrics()
 
     def _settle(self) -> None:
-        """Wait until Kafka has taken or refused all that was sent: for a moment, unless it is away. Raises what a delivery failed with."""
+        """Wait until Kafka has taken or refused all that was sent: for a moment, if it answers. Raises what a delivery failed with."""
         waited = time.monotonic()
 
         def goes_on() -> bool:

@@ -171,9 +171,9 @@ class SourceServices(ABC, Generic[R]):
 
     # -- around the stream's reads -----------------------------------------------------------------------------------------------------
 
-    def starts(self, *, anew: bool, before: Collection[str] | None = None) -> None:
+    def starts(self, *, from_start: bool, before: Collection[str] | None = None) -> None:
         """Note that the task has connected; the arguments are those of `NewTables.captures`."""
-        self._start = (anew, before) if self.incremental is not None and self.new_tables.is_on else None
+        self._start = (from_start, before) if self.incremental is not None and self.new_tables.is_on else None
 
     def before_read(self) -> None:
         """Carry out signals, read the next chunk. Raises ConnectError and the connector's own passing errors; nothing that was sent is
@@ -181,8 +181,8 @@ class SourceServices(ABC, Generic[R]):
         self.take_signals()
         if self.incremental is not None:
             if self._start is not None:
-                anew, before = self._start
-                self.new_tables.captures(self._reader.names(), anew=anew, before=before)
+                from_start, before = self._start
+                self.new_tables.captures(self._reader.names(), from_start=from_start, before=before)
                 self._start = None
             if self.new_tables.due:
                 self._read_new_tables(self.incremental)

@@ -51,7 +51,7 @@ def prepare(client: Client, config: MongoConfig, position: MongoOffset | None, *
         snapshot_done: whether this task has taken its snapshot: modes that take one at every start take none at a reconnection.
 
     Raises:
-        FatalTaskError: the connector cannot go on, or not in this mode, or not with this server.
+        FatalTaskError: the connector cannot continue, or not in this mode, or not with this server.
         ServerError: the server cannot be asked.
     """
     mode = config.snapshot_mode
@@ -224,7 +224,7 @@ class MongoDbConnectorTask(DatabaseTask[MongoServices, MongoOffset]):
 
     def _connect(self) -> None:
         start = prepare(self._open_client(), self._config, self._position, snapshot_done=self._snapshot_done)
-        self._services.starts(anew=start.to_read is not None or start.position is None)
+        self._services.starts(from_start=start.to_read is not None or start.position is None)
         if start.to_read is None:
             if not self._snapshot_done:
                 self._snapshot_metrics.end("skipped")

@@ -140,7 +140,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
             # a stored position is after all structures of its snapshot, whatever is left of the rows
             count = self._schema.recover(replace(self._position, snapshot=None))
             log.info("The structures of %d tables were read from %d records of the history", len(self._schema.tables.tables), count)
-        self._services.starts(anew=start.schema or self._position is None)
+        self._services.starts(from_start=start.schema or self._position is None)
         self._services.schema = self._schema
         self._tables = self._services.tables = CapturedTables(
             self._factory,

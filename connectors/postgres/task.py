@@ -237,7 +237,7 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
         self._was_connected = True
         self._server, self._tables, self._position = start.server, start.tables, start.position
         before = None if start.published is None else [str(table) for table in start.published]
-        self._services.starts(anew=start.position is None or start.to_read is not None, before=before)
+        self._services.starts(from_start=start.position is None or start.to_read is not None, before=before)
         try:
             if start.to_read is None:
                 if not self._life.has_begun:

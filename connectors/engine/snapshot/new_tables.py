@@ -54,14 +54,14 @@ class NewTables:
             try:
                 found = frozenset(str(name) for name in json.loads(str(text)))
             except (ValueError, TypeError):
-                log.warning("The field '%s' of the stored offset is no list of tables and is made anew: %r", FIELD, text)
+                log.warning("The field '%s' of the stored offset is no list of tables and is made from_start: %r", FIELD, text)
         self._note(found)
 
-    def captures(self, names: Sequence[str], *, anew: bool, before: Collection[str] | None = None) -> None:
+    def captures(self, names: Sequence[str], *, from_start: bool, before: Collection[str] | None = None) -> None:
         """Note what is captured from now on.
 
         Args:
-            anew: whether all of it counts as read: there was no position, or an initial snapshot reads it.
+            from_start: whether all of it counts as read: there was no position, or an initial snapshot reads it.
             before: what was captured before this start, where that is known without the offset; None where not. For offsets of before
                 this was asked for.
         """
@@ -69,7 +69,7 @@ class NewTables:
             return
         captured = self._captured = frozenset(names)
         known = self._known
-        if anew:
+        if from_start:
             known = captured
         elif known is None:
             known = captured if before is None else captured & frozenset(before)

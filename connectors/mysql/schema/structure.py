@@ -4,7 +4,7 @@
 ``binlog_row_metadata=FULL`` is set. Otherwise the server is asked. Its answer is the current structure, so it counts only if the log has
 columns of the same kinds at the position in question. What was done is logged and kept in the history; nothing is guessed.
 
-`StructureCheck`: rows of snapshots beside the stream are read as the table is now and sent with the stream's model, which may be older: the
+`StructureCheck`: rows of a snapshot during streaming are read as the table is now and sent with the stream's model, which may be older: the
 rows wait until the stream has passed a change of the structure. A model that still differs when the stream has passed the position where
 the log ended will not become equal (the statement was skipped, or the history has it in other words): then only the columns' names must
 agree.

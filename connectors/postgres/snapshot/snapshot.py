@@ -230,7 +230,7 @@ class PostgresSnapshot:
         """Return the next records; none when none came in the time of a poll or the snapshot has ended.
 
         Raises:
-            ConnectError: the snapshot has to go on in another attempt (RetriableError), or cannot succeed (FatalTaskError).
+            ConnectError: the snapshot has to continue in another attempt (RetriableError), or cannot succeed (FatalTaskError).
             Stopped: a stop was asked for.
         """
         try:

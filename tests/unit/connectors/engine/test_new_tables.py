@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from connectors.engine.snapshot.new_tables import FIELD, NewTables
 
 
-def started(stored: object, captured: list[str], *, anew: bool = False, before: list[str] | None = None, is_on: bool = True) -> NewTables:
+def started(
+    stored: object, captured: list[str], *, from_start: bool = False, before: list[str] | None = None, is_on: bool = True
+) -> NewTables:
     tables = NewTables(is_on=is_on, ignored=["s.signal"])
     tables.restore({} if stored is None else {FIELD: stored})
-    tables.captures(captured, anew=anew, before=before)
+    tables.captures(captured, from_start=from_start, before=before)
     return tables
 
 
@@ -23,7 +25,7 @@ def known(tables: NewTables) -> list[str]:
 
 
 def test_a_first_start_finds_nothing_new() -> None:
-    tables = started(None, ["s.a", "s.b"], anew=True)
+    tables = started(None, ["s.a", "s.b"], from_start=True)
     assert list(tables.due) == []
     assert known(tables) == ["s.a", "s.b"]
 
@@ -69,12 +71,12 @@ NAMES = st.lists(st.sampled_from(["s.a", "s.b", "s.c", "s.ü", 's."'])).map(lamb
 @given(st.lists(st.tuples(NAMES, st.booleans())))
 def test_over_starts_each_table_is_queued_once_for_every_time_that_it_begins_to_be_captured(starts: list[tuple[list[str], bool]]) -> None:
     """A start may end before its queue is in an offset; then the next one finds the same tables new."""
-    fields = started(None, ["s.a"], anew=True).fields()
+    fields = started(None, ["s.a"], from_start=True).fields()
     read = {"s.a"}
     for captured, ends_early in starts:
         tables = NewTables(is_on=True)
         tables.restore(fields)
-        tables.captures(captured, anew=False)
+        tables.captures(captured, from_start=False)
         assert set(tables.due) == set(captured) - read
         if ends_early:
             continue
