@@ -141,7 +141,7 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
     def close(self) -> None:
         """Leave the server as a good client does; drop the slot when `slot.drop.on.stop` asks for that."""
         if self._stream is not None:
-            self._stream.close(say_goodbye=True)
+            self._stream.close(send_status=True)
             self._stream = None
         if self._state is not State.CONNECT and self._stop.is_set() and self._config.flag("slot.drop.on.stop"):
             self._drop_slot()
@@ -200,14 +200,14 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
         return self._slot_backoff if isinstance(error, slot.SlotBusyError) else self._backoff
 
     def _recover(self, error: ConnectError) -> None:
-        """See `DatabaseTask`; `keep_alive` comes here with failures that do not pass, too."""
+        """Recover as `DatabaseTask` does; `keep_alive` comes here with lasting failures, too."""
         if not isinstance(error, RetriableError):
             raise error
         super()._recover(error)
 
     def _close_connections(self) -> None:
         if self._stream is not None:
-            self._stream.close(say_goodbye=False)
+            self._stream.close(send_status=False)
         if self._general is not None:
             self._general.close()
         if self._snapshots is not None:

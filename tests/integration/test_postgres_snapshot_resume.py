@@ -49,7 +49,7 @@ class Source:
             self.events += task.events
             self.batches = task.batches
             if task.task._stream is not None:
-                task.task._stream.close(say_goodbye=False)
+                task.task._stream.close(send_status=False)
             task.close()
         return task.offset
 

@@ -101,7 +101,7 @@ class MongoOffset:
         seconds: `sec`; increment: `ord`.
         token: None at the start of everything, and where the server gives none.
         in_snapshot: `initsync`.
-        progress: the finished parts of the initial snapshot, see `connectors.engine.snapshot.initial.progress`.
+        progress: the finished parts of the initial snapshot (`connectors.engine.snapshot.initial.progress`).
         lsid: text of the session of the last event, where that was part of a transaction; txn_number is the transaction's.
         more: fields of an incremental snapshot and of a transaction that are under way, and of tables that were read, as the engine makes
             and reads them.

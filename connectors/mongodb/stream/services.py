@@ -100,7 +100,7 @@ class MongoServices(services.SourceServices[ChunkRow]):
         self.events.whole = False
 
     def fields(self) -> services.Fields:
-        """See `MongoServices`. Debezium's MongoDB connector knows no surrogate keys, and stores no field for them."""
+        """Return the fields of the offset; Debezium's MongoDB connector knows no surrogate keys, and stores no field for them."""
         found = super().fields()
         listed = found.get(COLLECTIONS)
         return {**found, COLLECTIONS: listed.replace(_NO_SURROGATE, "")} if isinstance(listed, str) else found

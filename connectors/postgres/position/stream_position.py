@@ -175,16 +175,16 @@ class StreamPosition:
         """Where the source stands after the last whole transaction; None inside of one, and before the first."""
         return self._behind(*self._settled) if self._settled is not None else None
 
-    def quiet(self, looked_through: int) -> PostgresOffset | None:
+    def quiet(self, scanned_lsn: int) -> PostgresOffset | None:
         """Return where the source stands although nothing of it changed; None inside of a transaction, and before the server said anything.
 
         The server sends transactions in the order of their commits: what committed before this position was sent before the server named
         it.
 
         Args:
-            looked_through: up to where the server says it has looked, 0 when it has not said so.
+            scanned_lsn: up to where the server says it has looked, 0 when it has not said so.
         """
-        end = max(looked_through, self._settled[0] if self._settled else 0)
+        end = max(scanned_lsn, self._settled[0] if self._settled else 0)
         if self.inside or not end:
             return None
         return self._behind(end, self.xid, self.commit_us or time.time_ns() // 1000)

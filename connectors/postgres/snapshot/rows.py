@@ -26,8 +26,14 @@ FILL_WAIT_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class ConsistentSnapshot:
-    """What all rows of a snapshot share: its position, a transaction's number (see `snapshot.py`) and its start (µs since 1970).
-    `last_commit` is the end of the last streamed transaction, for a snapshot that interrupts a stream."""
+    """What all rows of a snapshot share.
+
+    Attributes:
+        lsn: the position from which streaming continues.
+        tx_id: the number of an empty transaction just before it (`snapshot.py`).
+        ts_us: when it began, in microseconds since 1970.
+        last_commit: the end of the last streamed transaction, for a snapshot that interrupts a stream.
+    """
 
     lsn: int
     tx_id: int | None

@@ -50,7 +50,7 @@ class Feedback:
 
     Attributes:
         seconds: how often the server receives a status.
-        looked_through: up to where the server says it has looked, outside of transactions; 0 before it says so.
+        scanned_lsn: up to where the server says it has looked, outside of transactions; 0 before it says so.
     """
 
     def __init__(
@@ -63,12 +63,12 @@ class Feedback:
     ) -> None:
         self._silence = silence or Silence(0)
         self._clock = clock
-        self._heard_at = clock()
+        self._last_data_at = clock()
         self._asked_at: float | None = None
         self._connection = connection
         self._position = position
         self.seconds = seconds
-        self.looked_through = 0
+        self.scanned_lsn = 0
         self._received = 0
         self._acknowledged = 0
         self._next = time.monotonic() + seconds
@@ -91,12 +91,12 @@ class Feedback:
         status = pgoutput.encode_status(max(self.received, self._acknowledged), self._acknowledged, now_us, wants_reply=wants_reply)
         self._connection.put_copy_data(status)
 
-    def heard(self) -> None:
+    def on_data(self) -> None:
         """Note that the server has sent something since the last call."""
-        self._heard_at = self._clock()
+        self._last_data_at = self._clock()
         self._asked_at = None
 
-    def listen(self) -> None:
+    def on_idle(self) -> None:
         """Send what is due where the socket has nothing; ask a server that is silent for a reply.
 
         The time counts from the question, and only here, so that a task that was busy with something else does not take its own pause for
@@ -106,12 +106,14 @@ class Feedback:
             ServerError: there was no reply in time; the connection is lost.
         """
         now, allowed = self._clock(), self._silence.seconds
-        if allowed and self._asked_at is None and now - self._heard_at >= allowed / 3:
+        if allowed and self._asked_at is None and now - self._last_data_at >= allowed / 3:
             self._asked_at = now
             self.send(wants_reply=True)
         elif self._asked_at is not None and now - self._asked_at >= allowed * 2 / 3:
             self._silence.lost()
-            raise ServerError("08006", f"the server has said nothing for {now - self._heard_at:.0f} s, and does not answer a request to")
+            raise ServerError(
+                "08006", f"the server has said nothing for {now - self._last_data_at:.0f} s, and does not answer a request to"
+            )
         self.keep_alive()
 
     def progressed(self) -> None:
@@ -133,11 +135,11 @@ class Feedback:
         end, wants_reply = pgoutput.decode_keepalive(keepalive)
         self._received = max(self._received, end)
         if not self._position.inside:
-            self.looked_through = end
+            self.scanned_lsn = end
         if wants_reply:
             self.send()
 
-    def say_goodbye(self) -> None:
+    def send_last_status(self) -> None:
         """Send a last status, when the server is there to receive it."""
         try:
             self.send()

@@ -204,12 +204,12 @@ class ChangeStream:
         """Whether everything before `until` was read."""
         if self.until is None:
             return False
-        return self._beyond is not None or (not self._position.inside and self._feedback.looked_through >= self.until)
+        return self._beyond is not None or (not self._position.inside and self._feedback.scanned_lsn >= self.until)
 
-    def close(self, *, say_goodbye: bool) -> None:
+    def close(self, *, send_status: bool) -> None:
         """Close the connection, after a last status when the server is there to receive it."""
-        if say_goodbye:
-            self._feedback.say_goodbye()
+        if send_status:
+            self._feedback.send_last_status()
         if self._segments is not None:
             self._segments.close()
         self._connection.close()
@@ -226,7 +226,7 @@ class ChangeStream:
     @property
     def quiet(self) -> PostgresOffset | None:
         """Where the source stands although nothing of it changed; see `StreamPosition.quiet`."""
-        return self._position.quiet(self._feedback.looked_through)
+        return self._position.quiet(self._feedback.scanned_lsn)
 
     @property
     def position(self) -> tuple[int | None, int | None]:
@@ -282,7 +282,7 @@ class ChangeStream:
             messages += 1
             if messages > CLOCK_MESSAGES:
                 messages = 0
-                feedback.heard()
+                feedback.on_data()
                 feedback.keep_alive()
                 if time.monotonic() >= deadline:
                     break
@@ -299,11 +299,11 @@ class ChangeStream:
                     if length < 0:
                         continue
                     if messages > 1 or (self._segments is not None and self._segments.has_kept):
-                        feedback.heard()
+                        feedback.on_data()
                         if self._segments is not None:
                             self._segments.has_kept = False
                     messages = 0
-                    feedback.listen()
+                    feedback.on_idle()
                     left = deadline - time.monotonic()
                     if rows or left <= 0:
                         break

@@ -26,7 +26,7 @@ Encoded = tuple[bytes | None, bytes]
 
 
 class RowFunctions(Protocol):
-    """A table's functions as the stream calls them; see `PostgresEncoder`."""
+    """A table's functions as the stream calls them: those of its `PostgresEncoder`, or taps around them."""
 
     insert: Callable[[bytes, int, bytes, bytes], Encoded]
     update: Callable[[bytes, int, bytes, bytes], tuple[bytes | None, bytes, bytes | None]]

@@ -73,13 +73,13 @@ def test_a_server_that_answers_no_request_is_lost_and_the_next_one_gets_more_tim
 
     def listen(seconds: int) -> None:
         for _ in range(seconds):
-            feedback.listen()
+            feedback.on_idle()
             now[0] += 1
 
     for _ in range(3):
         listen(15)
         assert server.sent[-1][-1] == 1, "a reply is asked for"
-        feedback.heard()
+        feedback.on_data()
     with pytest.raises(ServerError, match="has said nothing"):
         listen(40)
     assert silence.seconds == 60
