@@ -242,3 +242,16 @@ def test_paths_of_the_rest_api_exist() -> None:
             assert any(route.matches(scope)[0] is Match.FULL for route in known) or path == "/status", f"{page.name}: {method} {path}"
             checked += 1
     assert checked >= 5
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/design.md"])
+def test_files_that_a_page_for_developers_names_exist(page: str) -> None:
+    """In design.md a path may begin below its package."""
+    known = [
+        "/" + str(path.relative_to(ROOT))
+        for folder in ("connect_py", "connectors", "offsets", "rest_api", "spark_sink", "tests")
+        for path in (ROOT / folder).rglob("*.py")
+    ]
+    named = set(re.findall(r"`([\w/]+\.py)`", (ROOT / page).read_text()))
+    assert named
+    assert [name for name in sorted(named) if not any(path.endswith("/" + name) for path in known)] == []
