@@ -15,16 +15,16 @@ import pathlib
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "parity"))
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-import parity
-from bench import wait_count
-
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from connectors.mysql.config.config import parse_config
 from connectors.mysql.position.offset import MySqlOffset
 from connectors.mysql.schema.schema import Schema
 from offsets.schema_history import KafkaSchemaHistory
+from tests.bench.bench import new_run, wait_count
+from tests.parity.kit import Run
+from tests.parity.servers import Servers
 
 ROW_TABLE = "t0"
 COLUMNS = (
@@ -43,7 +43,7 @@ def statements(count: int, tables: int) -> Iterator[str]:
         yield f"ALTER TABLE t{table} {change}"
 
 
-def config_of(run: parity.Run, number: int) -> dict:
+def config_of(run: Run, number: int) -> dict:
     return run.mysql_config(
         snapshot_mode="no_data", **{"schema.history.internal.kafka.topic": f"history_{run.tag}_{number}", "include.schema.changes": "false"}
     )
@@ -55,7 +55,7 @@ def schema_of(config: dict) -> tuple[Schema, KafkaSchemaHistory]:
     return Schema(parsed, history, {"server": config["topic.prefix"]}, None), history
 
 
-def fill(run: parity.Run, config: dict, count: int, tables: int, offset: MySqlOffset) -> None:
+def fill(run: Run, config: dict, count: int, tables: int, offset: MySqlOffset) -> None:
     schema, history = schema_of(config)
     history.create()
     database = f"db_{run.tag}"
@@ -82,9 +82,9 @@ def alone(config: dict, offset: MySqlOffset, rounds: int) -> None:
         history.close()
 
 
-def resumed(run: parity.Run, name: str, url: str, config: dict, offset: MySqlOffset, label: str, number: int) -> None:
+def resumed(run: Run, name: str, url: str, config: dict, offset: MySqlOffset, label: str, number: int) -> None:
     """One worker: seconds from the request to resume to the row."""
-    parity.CONNECT_URL = url
+    run.servers = replace(run.servers, connect_url=url)
     connector = run.name_of(f"history{number}{name}")
     run.connectors.append(connector)
     run.call("POST", "/connectors", {"name": connector, "config": config, "initial_state": "STOPPED"}).raise_for_status()
@@ -107,7 +107,7 @@ def count_of(topic: str) -> int:
         return 0
     from confluent_kafka import Consumer, TopicPartition
 
-    consumer = Consumer({"bootstrap.servers": parity.BOOTSTRAP, "group.id": "bench"})
+    consumer = Consumer({"bootstrap.servers": Servers.from_environment().bootstrap, "group.id": "bench"})
     try:
         return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)[1])
     finally:
@@ -121,7 +121,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--worker", action="append", default=[], help="NAME=URL")
     arguments = parser.parse_args()
-    run = parity.Run("bench_history")
+    run = new_run("bench_history")
     try:
         connection = run.mysql(f"CREATE TABLE {ROW_TABLE} ({COLUMNS})")
         with connection.cursor() as cursor:
