@@ -7,8 +7,8 @@ BIN := .venv/bin
 
 help:
 	@echo 'make demo            PostgreSQL -> Kafka -> Iceberg on this machine, step by step (KEEP=1 leaves it running)'
-	@echo 'make test            checks and tests, against servers that the tests start (about 15 minutes on two cores)'
-	@echo 'make test-long       all of them, the long tests too, in their long forms (about an hour)'
+	@echo 'make test            checks and tests, against servers that the tests start (about 25 minutes on two cores)'
+	@echo 'make test-long       all of them, the long tests too, in their long forms (an hour and more)'
 	@echo 'make check           ruff, mypy, import-linter, words'
 	@echo 'make unit            the tests that need no server'
 	@echo 'make install         .venv with everything, .venv/bin/connect-py included'
