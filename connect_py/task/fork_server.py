@@ -41,7 +41,6 @@ from typing import BinaryIO
 
 log = logging.getLogger(__name__)
 
-
 #: How long a request waits for the server, which may still be importing on a busy machine.
 _ANSWER_SECONDS = 60.0
 
@@ -136,15 +135,18 @@ class ForkServer:
         with self._lock:
             control = self._running()
         with contextlib.ExitStack() as of_child, contextlib.ExitStack() as of_worker:
-            (child_in, stdin), (stdout, child_out), (stderr, child_err) = os.pipe(), os.pipe(), os.pipe()
-            for descriptor in (child_in, child_out, child_err):
-                of_child.callback(os.close, descriptor)
-            pipes = [of_worker.enter_context(os.fdopen(stdin, "wb", buffering=0))]
-            pipes += [of_worker.enter_context(os.fdopen(descriptor, "rb", buffering=0)) for descriptor in (stdout, stderr)]
+            pipes: list[BinaryIO] = []
+            given: list[int] = []
+            for mode in ("wb", "rb", "rb"):
+                reader, writer = os.pipe()
+                ours, theirs = (writer, reader) if mode == "wb" else (reader, writer)
+                of_child.callback(os.close, theirs)
+                given.append(theirs)
+                pipes.append(of_worker.enter_context(os.fdopen(ours, mode, buffering=0)))
             status, child_status = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             of_child.enter_context(child_status)
             of_worker.enter_context(status)
-            socket.send_fds(control, [_REQUEST], [child_in, child_out, child_err, child_status.fileno()])
+            socket.send_fds(control, [_REQUEST], [*given, child_status.fileno()])
             of_child.close()  # so that the server's death ends the wait
             status.settimeout(_ANSWER_SECONDS)
             answer = status.recv(_MESSAGE_BYTES)
@@ -277,8 +279,7 @@ class _Server:
         self._selector.unregister(status)
         status.close()
         if self._living.pop(pid, None) is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(pid, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)  # not its group, which it may not lead yet
         os.waitpid(pid, 0)
 
 
