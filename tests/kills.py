@@ -5,7 +5,6 @@ Every change of the table `item` writes a line into a journal in the same transa
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import signal
@@ -13,12 +12,11 @@ import threading
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Message
 
-from connect_py.app.services.process import wait_until
+from connect_py.app.services.process import child_pids, wait_until
 from connect_py.app.services.worker import Worker
 from tests.fix_kafka import Kafka
 from tests.folding import fold, payload
@@ -41,7 +39,7 @@ def kill(worker: Worker, victim: str) -> list[int]:
     # the one that was killed before may have gone a moment ago
     wait_until(worker.children, 20, "a process of the task's own")
     tasks = worker.children()
-    readers = [child for pid in tasks for child in children(pid)]
+    readers = [child for pid in tasks for child in child_pids(pid)]
     if victim == "worker":
         worker.kill()
     else:
@@ -56,14 +54,6 @@ def has_records(kafka: Kafka, topic: str, count: float) -> bool:
 
 def are_gone(pids: list[int]) -> bool:
     return not any(is_running(pid) for pid in pids)
-
-
-def children(pid: int) -> list[int]:
-    found: list[int] = []
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(OSError):  # a thread that has just ended
-            found += map(int, path.read_text().split())
-    return found
 
 
 def bring_back(worker: Worker, connector: str) -> None:

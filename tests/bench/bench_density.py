@@ -9,30 +9,19 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import tempfile
 import time
 from pathlib import Path
 
 from connect_py.app.services.kafka import KafkaBroker
-from connect_py.app.services.process import child_pids
+from connect_py.app.services.process import cpu_seconds, process_tree
 from connect_py.app.services.worker import Worker
-
-
-def tree(pid: int) -> list[int]:
-    """A process and all below it."""
-    return [pid, *(found for child in child_pids(pid) for found in tree(child))]
 
 
 def pss_mb(pid: int) -> float:
     """The memory of a process, shared pages divided among those that share them."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
-
-
-def cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def main() -> None:
@@ -47,7 +36,7 @@ def main() -> None:
         source.write_text("one\n")
         properties = dict(setting.split("=", 1) for setting in asked.property)
         worker = Worker(Path(folder) / "worker", kafka.bootstrap, properties=properties)
-        began, before = time.monotonic(), sum(map(cpu_seconds, tree(worker.pid)))
+        began, before = time.monotonic(), sum(map(cpu_seconds, process_tree(worker.pid)))
         names = [f"file-{number}" for number in range(asked.tasks)]
         for name in names:
             config = {"connector.class": "FileStreamSource", "file": str(source), "topic": name, "tasks.max": "1"}
@@ -55,7 +44,7 @@ def main() -> None:
         for name in names:
             worker.wait_for(name, "RUNNING", seconds=300)
         print(f"{asked.tasks} tasks run after {time.monotonic() - began:.1f} s")
-        pids = tree(worker.pid)
+        pids = process_tree(worker.pid)
         print(f"CPU until then: {sum(map(cpu_seconds, pids)) - before:.1f} s")
         print(f"PSS: worker {pss_mb(worker.pid):.0f} MB, all {sum(map(pss_mb, pids)):.0f} MB in {len(pids)} processes")
         idle, began = sum(map(cpu_seconds, pids)), time.monotonic()

@@ -22,6 +22,7 @@ import sys
 import time
 from pathlib import Path
 
+from connect_py.app.services.process import cpu_seconds
 from connect_py.data.java_properties import parse_properties
 
 READS = (
@@ -58,12 +59,6 @@ def resident_mib(pid: int) -> float:
     """Memory of one process that is its own or shared."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
-
-
-def cpu_seconds(pid: int) -> float:
-    """CPU time that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def first_answer(port: int, process: subprocess.Popen[bytes], began: float) -> float:

@@ -21,7 +21,7 @@ import pytest
 
 from connect_py.app.services.mysql import MySqlAddress
 from connect_py.app.services.postgres import PostgresAddress
-from connect_py.app.services.process import child_pids
+from connect_py.app.services.process import process_tree
 from connect_py.app.services.worker import Worker
 from tests.fix_kafka import Kafka
 from tests.fix_postgres import postgres_source
@@ -127,10 +127,6 @@ class Changing:
             count += 1
 
 
-def tree(pid: int) -> list[int]:
-    return [pid, *(found for child in child_pids(pid) for found in tree(child))]
-
-
 def send(pids: list[int], number: int) -> None:
     for pid in pids:
         try:
@@ -179,7 +175,7 @@ def take_over(
     try:
         with Changing(source):
             eventually(lambda: len(stored(kafka, first, tag)) > 3 and kafka.count(source.topic) > 3 * ROWS, "stream", 30)
-            frozen = tree(first.pid)
+            frozen = process_tree(first.pid)
             assert len(frozen) > 1
             send(frozen, signal.SIGSTOP)
             second = successor(make_worker, first, settings)

@@ -69,16 +69,35 @@ def wait_until(probe: Callable[[], object], seconds: float, what: str, alive: Ca
 
 
 def child_pids(pid: int) -> list[int]:
-    """The ids of a process's living children, by Linux's /proc (`task/*/children` is not everywhere); zombies do not count."""
-    found = []
+    """Return the ids of a process's living children, by Linux's /proc (`task/*/children` is not everywhere); zombies do not count."""
+    return sorted(child for child, parent in _living_parents().items() if parent == pid)
+
+
+def process_tree(pid: int) -> list[int]:
+    """Return the ids of a process and of all living ones below it, parents first."""
+    parents, found = _living_parents(), [pid]
+    for above in found:
+        found += sorted(child for child, parent in parents.items() if parent == above)
+    return found
+
+
+def _living_parents() -> dict[int, int]:
+    """Return the parent of each living process."""
+    parents = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             state, parent = path.read_text().rpartition(")")[2].split()[:2]
         except OSError:
             continue
-        if int(parent) == pid and state != "Z":
-            found.append(int(path.parent.name))
-    return sorted(found)
+        if state != "Z":
+            parents[int(path.parent.name)] = int(parent)
+    return parents
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time that a process has used, its children's not counted."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def started_at(pid: int) -> str:
