@@ -17,7 +17,7 @@ from connect_py.herder.applier import Applier
 from connect_py.herder.base import ConnectorInfo
 from connect_py.herder.cluster import ClusterRequests
 from connect_py.herder.requests import ClientRequests
-from connect_py.herder.session_key import InternalSignature, SessionKeySettings
+from connect_py.herder.session_key import InternalSignature
 
 #: How long a request waits for the connector's tasks before it answers without them.
 _TASKS_SECONDS = 10.0
@@ -31,8 +31,6 @@ class DistributedHerder(ClientRequests):
         self._cluster = ClusterRequests(applier)
 
     def start(self) -> None:
-        """As `Applier.start`. Raises ConfigError for an ``inter.worker`` property, too."""
-        SessionKeySettings.parse(self._worker.raw)
         super().start()
         self._cluster.begin()
 
@@ -49,11 +47,6 @@ class DistributedHerder(ClientRequests):
 
 class StandaloneHerder(ClientRequests):
     """The herder of a standalone worker, which has its stores in memory and no other workers."""
-
-    def start(self) -> None:
-        """As `Applier.start`. Raises ConfigError for an ``inter.worker`` property, too."""
-        SessionKeySettings.parse(self._worker.raw)
-        super().start()
 
     def put_connector(
         self, name: str, config: Mapping[str, str | None], *, may_replace: bool, state: TargetState | None = None

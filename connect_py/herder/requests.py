@@ -34,6 +34,7 @@ from connect_py.herder.base import (
     TaskInfo,
 )
 from connect_py.herder.secret_values import hidden, restored
+from connect_py.herder.session_key import SessionKeySettings
 from connect_py.log import lines as line_logging
 from connect_py.metrics.worker import ConnectorKind
 from connect_py.plugins.registry import KINDS, kinds_of
@@ -65,7 +66,8 @@ class ClientRequests:
     # -- life of the worker
 
     def start(self) -> None:
-        """Start what is configured. Raises as `Applier.start`."""
+        """Start what is configured. Raises as `Applier.start`, and ConfigError for an ``inter.worker`` property."""
+        SessionKeySettings.parse(self._worker.raw)
         self._applier.start()
 
     def begin_stop(self) -> None:
