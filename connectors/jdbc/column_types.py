@@ -195,7 +195,6 @@ def sparse_vector_text(value: Any) -> str:
 SOURCE_TYPE: Final = "__debezium.source.column.type"
 SOURCE_LENGTH: Final = "__debezium.source.column.length"
 SOURCE_SCALE: Final = "__debezium.source.column.scale"
-SOURCE_CHARSET: Final = "__debezium.source.column.character_set"
 MAX_INT: Final = 2**31 - 1
 
 Convert = Callable[[Any], Any]

@@ -8,7 +8,7 @@ A document that rules apply to is taken apart, changed, and put together again (
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
@@ -190,7 +190,3 @@ def _move(document: Document, old: str, new: str) -> None:
     if new in document:
         raise DataError(f"Document already contains field : {new}")
     document[new] = document.pop(old)
-
-
-#: Changes of a namespace, None without any.
-ChangesOf = Callable[[str], FieldChanges | None]

@@ -183,7 +183,6 @@ _EPOCH = "1970-01-01 00:00:00"
 _ENDS = (",", ")", "FIRST", "AFTER")
 #: Attributes that are followed by one word or string, sometimes after `=`.
 _WITH_WORD = ("COLUMN_FORMAT", "STORAGE", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE", "SRID")
-_WITHOUT = ("VISIBLE", "INVISIBLE", "VIRTUAL", "STORED", "PERSISTENT", "KEY", "ENFORCED", "NOT", "ALWAYS", "GENERATED")
 
 
 @dataclass(frozen=True, slots=True)

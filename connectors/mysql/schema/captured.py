@@ -238,10 +238,6 @@ class TableFactory:
             log.warning(text)
 
 
-#: Finds the captured table of a name, None for one that is not captured.
-Lookup = Callable[[TableId], CapturedTable | None]
-
-
 class CapturedTables:
     """Captured tables by name, built when they are first asked for and forgotten when their model changes."""
 
