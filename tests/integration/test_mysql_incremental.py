@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -243,6 +244,31 @@ def test_a_table_that_another_session_locks_waits_and_streaming_goes_on(source: 
         locker.execute("UNLOCK TABLES")
         await_completed(task)
         assert [row["id"] for row in read(task, "t")] == [1, 2, 3]
+
+
+def test_a_locked_signal_table_lets_the_chunk_wait_and_streaming_goes_on(source: Source, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    source.run("CREATE TABLE t (id INT PRIMARY KEY)", "CREATE TABLE u (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1),(2),(3)")
+    with source.mysql.connect() as other, other.cursor() as locker:
+
+        class Lock(SnapshotHooks):
+            done = False
+
+            def reached(self, phase: str) -> None:
+                if phase == "before_low" and not self.done:
+                    self.done = True
+                    locker.execute(f"LOCK TABLES {source.database}.signals READ")
+
+        with source.task(hooks=Lock()) as task:
+            source.execute("t")
+            task.poll_until(lambda: "A chunk waits: the signal table" in caplog.text, what="the lock")
+            source.run("INSERT INTO u VALUES (1)")
+            task.poll_until(lambda: task.of(source.topic("u")), what="the stream")
+            assert not read(task, "t")
+            locker.execute("UNLOCK TABLES")
+            await_completed(task)
+            assert [row["id"] for row in read(task, "t")] == [1, 2, 3]
+            assert "Trying again in" not in caplog.text
 
 
 def test_a_session_that_is_killed_loses_no_row(source: Source) -> None:

@@ -26,9 +26,10 @@ from connectors.engine import services
 from connectors.engine.relational.tables import TableId
 from connectors.engine.signal.actions import Action
 from connectors.engine.signal.records import Signal
-from connectors.engine.snapshot.incremental.contract import SnapshotHooks, Watermarks, WrittenWatermarks
+from connectors.engine.snapshot.incremental.contract import BusyError, SnapshotHooks, Watermarks, WrittenWatermarks
+from connectors.mysql import errors
 from connectors.mysql.config.config import MySqlConfig
-from connectors.mysql.errors import ServerError
+from connectors.mysql.errors import LostConnectionError, ServerError
 from connectors.mysql.model import quote_name
 from connectors.mysql.position.gtid import GtidSet, MariadbGtidSet, parse_transactions
 from connectors.mysql.position.offset import MOVED_BY, BinlogPosition, MySqlOffset
@@ -155,7 +156,12 @@ def watermarks_of(
 
 
 class SignalTable:
-    """Writes to the signal table, each time in a transaction of its own. Raises ConnectError."""
+    """Writes to the signal table, each time in a transaction of its own.
+
+    Raises:
+        BusyError: the table, or the whole server (FLUSH TABLES WITH READ LOCK of a snapshot or a backup), is locked by another session.
+        ConnectError: else.
+    """
 
     def __init__(self, general: Callable[[], Connection], table: TableId) -> None:
         self._general = general
@@ -164,11 +170,19 @@ class SignalTable:
     def insert(self, id_: str, type_: str, data: str) -> None:
         """Insert a row."""
         values = ", ".join(text_literal(value) for value in (id_, type_, data))
-        self._general().execute(f"INSERT INTO {self._name} VALUES ({values})")  # noqa: S608  # literals without quotes of ours
+        self._execute(f"INSERT INTO {self._name} VALUES ({values})")  # noqa: S608  # literals without quotes of ours
 
     def delete(self, id_: str) -> None:
         """Delete a row."""
-        self._general().execute(f"DELETE FROM {self._name} WHERE id = {text_literal(id_)}")  # noqa: S608  # as above
+        self._execute(f"DELETE FROM {self._name} WHERE id = {text_literal(id_)}")  # noqa: S608  # as above
+
+    def _execute(self, statement: str) -> None:
+        try:
+            self._general().execute(statement)
+        except LostConnectionError as error:
+            if error.code != errors.LOCK_WAIT_TIMEOUT:
+                raise
+            raise BusyError(f"the signal table {self._name} is locked by another session: {error.reason}") from None
 
 
 class LogPositions(Watermarks):
