@@ -130,6 +130,7 @@ class Run:
         self._reader = reader
         self._known = known
         self._session = requests.Session()
+        self._session.trust_env = False  # it would read the environment, which pytest changes in another thread
         self._databases: list[str] = []
         self._mysql_databases: list[str] = []
         self._mongo: pymongo.MongoClient[dict[str, Any]] | None = None
