@@ -9,7 +9,7 @@ help:
 	@echo 'make demo            PostgreSQL -> Kafka -> Iceberg on this machine, step by step (KEEP=1 leaves it running)'
 	@echo 'make test            checks and tests, against servers that the tests start (about 25 minutes on two cores)'
 	@echo 'make test-long       all of them, the long tests too, in their long forms (an hour and more)'
-	@echo 'make check           ruff, mypy, import-linter, words'
+	@echo 'make check           ruff, mypy, import-linter, words, private names in tests'
 	@echo 'make unit            the tests that need no server'
 	@echo 'make install         .venv with everything, .venv/bin/connect-py included'
 	@echo 'make clean           removes .venv and caches of this folder'
@@ -38,6 +38,7 @@ check: install
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tests/words.py
+	$(BIN)/python tests/privates.py
 
 unit: install
 	$(BIN)/python -m pytest -q tests/unit

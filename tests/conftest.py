@@ -1,5 +1,7 @@
 """Fixtures for all tests: the servers, started once a session. See `fix_*.py`; no import of the project happens here."""
 
+from collections.abc import Iterator
+
 import pytest
 
 pytest_plugins = [
@@ -17,6 +19,10 @@ pytest_plugins = [
 
 
 @pytest.fixture(autouse=True)
-def _file_connectors_may_use_any_path(monkeypatch: pytest.MonkeyPatch) -> None:
+def _file_connectors_may_use_any_path() -> Iterator[None]:
     """As the workers of tests have it, for connectors that a test runs in its own process."""
-    monkeypatch.setattr("connect_py.api.permissions._file_paths", ("/",))
+    from connect_py.api.permissions import FILE_PATHS, permit
+
+    permit({FILE_PATHS: "/"})
+    yield
+    permit({})

@@ -43,7 +43,14 @@ _TESTS_FAILED, _NO_TESTS = 1, 5
 #: Where it is set, each of some thousand processes would compile every module again: 0.3 s of CPU each.
 _NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 
-CHECKS = [["ruff", "check"], ["ruff", "format", "--check"], ["mypy"], ["lint-imports", "--no-logo"], ["python", "tests/words.py"]]
+CHECKS = [
+    ["ruff", "check"],
+    ["ruff", "format", "--check"],
+    ["mypy"],
+    ["lint-imports", "--no-logo"],
+    ["python", "tests/words.py"],
+    ["python", "tests/privates.py"],
+]
 
 
 class Lane(NamedTuple):
@@ -132,10 +139,10 @@ def _lanes(asked: argparse.Namespace) -> dict[str, list[str]]:
         (spark if _SPARK in path.read_text() else others)[name] = seconds
     if only_long:
         return {"spark": sorted(spark), "others": sorted(others)}
-    return {**_balanced(spark, ("spark one", "spark two") if asked.long else ("spark",)), **_balanced(others, ("one", "two"))}
+    return {**balanced(spark, ("spark one", "spark two") if asked.long else ("spark",)), **balanced(others, ("one", "two"))}
 
 
-def _balanced(seconds: dict[str, float], names: tuple[str, ...]) -> dict[str, list[str]]:
+def balanced(seconds: dict[str, float], names: tuple[str, ...]) -> dict[str, list[str]]:
     """Deal out the files, the longest first, each to the lane that has the least to do."""
     lanes: dict[str, list[str]] = {name: [] for name in names}
     load = dict.fromkeys(names, 0.0)

@@ -10,7 +10,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-_USAGE = """\
+USAGE = """\
 usage: connect-py COMMAND ...
 
   distributed [worker.properties]                 a worker that keeps everything in Kafka topics; without a file, CONNECT_* and the
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     command, rest = (arguments[0], arguments[1:]) if arguments else ("--help", [])
     if command in ("-h", "--help", "help"):
-        print(_USAGE, end="")
+        print(USAGE, end="")
         return 0 if arguments else 1
     if command == "--version":
         from connect_py import __version__
@@ -53,12 +53,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"connect-py {__version__}")
         return 0
     if command not in _COMMANDS:
-        print(f"connect-py: unknown command {command!r}\n\n{_USAGE}", file=sys.stderr, end="")
+        print(f"connect-py: unknown command {command!r}\n\n{USAGE}", file=sys.stderr, end="")
         return 1
     if command == "task":
         gc.disable()  # what it imports is no garbage, and looking for some takes a tenth of its start; it begins when it has what it needs
     module, function = _COMMANDS[command]
-    return int(getattr(importlib.import_module(module), function)(rest, _USAGE))
+    return int(getattr(importlib.import_module(module), function)(rest, USAGE))
 
 
 if __name__ == "__main__":

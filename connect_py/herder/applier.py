@@ -118,6 +118,7 @@ class Applier:
         worker_id: host:port by which statuses name this worker.
         task_command: the command line of a task's process.
         offsets_by_pipe: whether tasks hand their offsets to this worker instead of writing them to the offsets topic.
+        thread: does all the work; a new one by default.
     """
 
     def __init__(
@@ -134,6 +135,7 @@ class Applier:
         cluster_id: str,
         task_command: Sequence[str],
         offsets_by_pipe: bool = False,
+        thread: HerderThread | None = None,
     ) -> None:
         self.worker = worker
         self.plugins = plugins
@@ -146,7 +148,7 @@ class Applier:
         self.cluster_id = cluster_id
         self._offsets_by_pipe = offsets_by_pipe
         self._launcher = Launcher(task_command, forks=worker.has_fork_server)
-        self.thread = HerderThread()
+        self.thread = thread or HerderThread()
         self._pool = ThreadPoolExecutor(_POOL_SIZE, "start-stop")
         self.ready = threading.Event()
         self._incarnations = 0

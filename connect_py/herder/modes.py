@@ -26,8 +26,8 @@ _TASKS_SECONDS = 10.0
 class DistributedHerder(ClientRequests):
     """The herder of a worker that keeps everything in Kafka topics."""
 
-    def __init__(self, applier: Applier) -> None:
-        super().__init__(applier)
+    def __init__(self, applier: Applier, *, modify_seconds: float | None = None) -> None:
+        super().__init__(applier, modify_seconds=modify_seconds)
         self._cluster = ClusterRequests(applier)
 
     def start(self) -> None:

@@ -53,10 +53,12 @@ class ClientRequests:
 
     Args:
         applier: runs what the requests write; it is started and stopped with this.
+        modify_seconds: how long a change of offsets waits for tasks that are ending; by default as long as they may take, and a second.
     """
 
-    def __init__(self, applier: Applier) -> None:
+    def __init__(self, applier: Applier, *, modify_seconds: float | None = None) -> None:
         self._applier = applier
+        self._modify_seconds = applier.worker.graceful_shutdown_seconds + 1.0 if modify_seconds is None else modify_seconds
         self._worker, self._plugins = applier.worker, applier.plugins
         self._configs, self._statuses, self._offsets, self._admin = applier.configs, applier.statuses, applier.offsets, applier.admin
         self._thread, self._tasks = applier.thread, applier.tasks
@@ -357,14 +359,13 @@ class ClientRequests:
     def _offsets_to_modify(self, name: str) -> Iterator[Mapping[str, str]]:
         """Give the resolved configuration of a connector of which nothing runs, nor will run before the context ends; wait for tasks that
         are ending. The herder's thread looks and sets the mark, so that no request comes in between."""
-        seconds = self._worker.graceful_shutdown_seconds + 1.0
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + self._modify_seconds
         doing = f"preparing to modify the offsets of connector {name}"
         while (config := self._thread.call(lambda: self._begin_to_modify(name), doing=doing)) is None:
             if time.monotonic() >= deadline:
                 raise ConflictError(
-                    f"The offsets of connector {name} were not modified, because its tasks have not stopped within {seconds:g} s. Please "
-                    "retry."
+                    f"The offsets of connector {name} were not modified, because its tasks have not stopped within "
+                    f"{self._modify_seconds:g} s. Please retry."
                 )
             time.sleep(0.05)
         try:

@@ -120,6 +120,11 @@ class Launcher:
             except OSError as error:
                 log.warning("The process that tasks are forked from could not be started (%s): each task imports for itself", error)
 
+    @property
+    def server_pid(self) -> int | None:
+        """The process that tasks are forked from; None while there is none."""
+        return None if self._server is None else self._server.pid
+
     def launch(self, name: str) -> Spawned | ForkedProcess:
         """Start a process for the task of this name, which waits for its ``start`` message. Raises OSError."""
         if self._server is not None:

@@ -167,6 +167,7 @@ class TaskHost:
         notified: gets what a connector's task shows to clients.
         hold: for how many seconds the sources of a connector must not be started yet.
         is_sure: whether this worker knows that its work is its own; what dies meanwhile is not reported.
+        restart_delays: seconds before each new start of a process that died without a word; after so many deaths in a row it has failed.
     """
 
     def __init__(
@@ -186,6 +187,7 @@ class TaskHost:
         notified: Callable[[TaskId, Mapping[str, Any]], None] = lambda task_id, notification: None,
         hold: Callable[[str], float] = lambda connector: 0.0,
         is_sure: Callable[[], bool] = lambda: True,
+        restart_delays: Sequence[float] = RESTART_DELAYS,
     ) -> None:
         self._statuses = statuses
         self._pool = pool
@@ -201,6 +203,7 @@ class TaskHost:
         self._notified = notified
         self._hold = hold
         self._is_sure = is_sure
+        self._restart_delays = restart_delays
         self._has_surrendered = False
         self._signals = TaskSignals()
         self._wanted: dict[TaskId, TaskSpec] = {}
@@ -384,7 +387,7 @@ class TaskHost:
         if wanted is None or wanted.incarnation != hosted.spec.incarnation:  # deleted, changed or stopped during the launch
             self._finished(task_id, hosted, ran=True)
             return
-        if isinstance(error, ConnectError) and hosted.deaths < len(RESTART_DELAYS):
+        if isinstance(error, ConnectError) and hosted.deaths < len(self._restart_delays):
             log.warning("Task %s-%d could not be started and is tried again: %s", *task_id, error)
             self._back_off(task_id, hosted)
             return
@@ -445,7 +448,7 @@ class TaskHost:
     def _on_death(self, task_id: TaskId, hosted: _Hosted, end: Exited) -> None:
         if hosted.launched and time.monotonic() - hosted.launched > _HEALTHY_SECONDS:
             hosted.deaths = 0
-        if hosted.deaths < len(RESTART_DELAYS):
+        if hosted.deaths < len(self._restart_delays):
             log.warning("The process of task %s-%d died (%s); it is started again", *task_id, end.describe())
             self._back_off(task_id, hosted)
             return
@@ -460,7 +463,7 @@ class TaskHost:
 
     def _back_off(self, task_id: TaskId, hosted: _Hosted) -> None:
         hosted.phase = _Phase.BACKING_OFF
-        delay = RESTART_DELAYS[hosted.deaths]
+        delay = self._restart_delays[hosted.deaths]
         if self._is_sure():
             self._report(task_id, "RESTARTING", None, hosted.spec.version)
         self._post_later(delay, lambda: self._launch_again(task_id, hosted, hosted.deaths + 1))

@@ -13,7 +13,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import orjson
@@ -25,7 +25,7 @@ REPEAT_SECONDS = 30.0
 GAPS = (REPEAT_SECONDS, 60.0, 120.0, 300.0, 600.0, 1800.0)
 
 #: More kinds than a process ever has; a text that holds a varying word must not grow the table for ever.
-_MAX_KINDS = 200
+MAX_KINDS = 200
 
 #: `[thrd:main]: GroupCoordinator: host:9092/1: Connect to … failed: Connection refused (after 0ms in state CONNECT)`
 _ABOUT_A_BROKER = re.compile(r"(?:\w+: )?(?P<broker>\S+?:\d+)(?:/\w+)?: (?P<what>.*?)(?: \(after .*\))?", re.DOTALL)
@@ -36,22 +36,30 @@ log = logging.getLogger("connect_py.kafka.librdkafka")
 
 
 class Repeats:
-    """When each kind of line was passed on, and how many were left out since; shared by threads."""
+    """When each kind of line was passed on, and how many were left out since; shared by threads. Its length is the number of kinds.
 
-    def __init__(self) -> None:
+    Args:
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._lock = threading.Lock()
         self._seen: dict[tuple[str, str], tuple[float, int, int]] = {}
         self._away: dict[str, float] = {}
 
+    def __len__(self) -> int:
+        return len(self._seen)
+
     def pass_on(self, kind: tuple[str, str]) -> int | None:
         """Return None when a line of this kind is to be left out, else how many have been since the last one."""
-        now = time.monotonic()
+        now = self._clock()
         with self._lock:
             last, hidden, shown = self._seen.get(kind, (now - REPEAT_SECONDS, 0, 0))
             if shown and now - last < GAPS[min(shown, len(GAPS)) - 1]:
                 self._seen[kind] = (last, hidden + 1, shown)
                 return None
-            if len(self._seen) >= _MAX_KINDS:
+            if len(self._seen) >= MAX_KINDS:
                 self._seen.clear()
             self._seen[kind] = (now, 0, shown + 1)
             return hidden
@@ -59,7 +67,7 @@ class Repeats:
     def is_away(self, broker: str) -> None:
         """A line said that a broker (host:port) cannot be reached."""
         with self._lock:
-            self._away.setdefault(broker, time.monotonic())
+            self._away.setdefault(broker, self._clock())
 
     def answers(self, broker: str) -> float | None:
         """A broker has been reached: for how many seconds it had been away, None when it had not. What it was said of it is forgotten."""
@@ -69,7 +77,7 @@ class Repeats:
             since = self._away.pop(broker, None)
             for kind in [kind for kind in self._seen if kind[1].startswith(f"Kafka broker {broker}: ")]:
                 del self._seen[kind]
-        return None if since is None else time.monotonic() - since
+        return None if since is None else self._clock() - since
 
 
 _PROCESS = Repeats()

@@ -47,8 +47,8 @@ _CONNECT_SECONDS = 0.5
 #: How often a caller that waits for room is let keep its source alive.
 ROOM_SECONDS = 1.0
 
-#: How long records wait for company where the user has not said it: `send_now` sends them before (see `runtime/lingering.py`). Longer than
-#: a queue of full batches takes to be sent where answers take 10 ms.
+#: How many milliseconds records wait for company where the user has not said it: `send_now` sends them before
+#: (`connect_py/task/producing.py`). Longer than a queue of full batches takes to be sent where answers take 10 ms.
 LINGER_MS = 100
 
 #: How long `send_now` waits at most: so that the client's threads see that they are asked. Answers often come meanwhile.
@@ -81,6 +81,8 @@ class Producer:
         on_statistics: given librdkafka's statistics every few seconds, by `poll`.
         only_errors: callbacks run for records that were not delivered, and for no other: with `len` it is known when all were. A report of
             each success costs 0.6 to 2 us a row, most of it for copies of its bytes.
+        linger_ms: how long records wait for company where the properties do not say it.
+        room_seconds: how often a caller that waits for room is let keep its source alive.
 
     Raises:
         ConfigError: a property that cannot be used.
@@ -93,14 +95,17 @@ class Producer:
         quiet: bool = False,
         on_statistics: Callable[[str], None] | None = None,
         only_errors: bool = False,
+        linger_ms: int = LINGER_MS,
+        room_seconds: float = ROOM_SECONDS,
     ) -> None:
         config = librdkafka_config(properties, ClientKind.PRODUCER) | statistics_config(on_statistics)
         config["delivery.report.only.error"] = only_errors
         config.setdefault("queue.buffering.max.messages", QUEUE_MESSAGES)
         config["topic.metadata.propagation.max.ms"] = UNKNOWN_TOPIC_MS
-        #: Whether the linger is `LINGER_MS`, and records are better sent by `send_now`.
+        #: Whether the linger is `linger_ms`, and records are better sent by `send_now`.
         self.holds_back = "linger.ms" not in config
-        config.setdefault("linger.ms", LINGER_MS)
+        config.setdefault("linger.ms", linger_ms)
+        self._room_seconds = room_seconds
         self._max_request_size = config["message.max.bytes"]
         try:
             self._client = _Client(config | {"log_level": 2}) if quiet else _Client(config, logger=ClientLog())
@@ -152,24 +157,24 @@ class Producer:
                 raise delivery_error(error.args[0], topic, _serialized_size(key, value, headers), self._max_request_size) from error
 
     def wait_for_room(self, while_waiting: Callable[[], None] | None = None) -> None:
-        """Run callbacks until something happened or `ROOM_SECONDS` have passed; there may be room now.
+        """Run callbacks until something happened or `room_seconds` have passed; there may be room now.
 
-        `while_waiting` is called when the last such call, or the first wait, is `ROOM_SECONDS` ago.
+        `while_waiting` is called when the last such call, or the first wait, is `room_seconds` ago.
         """
         started = time.monotonic()
-        if started - self._waited > 2 * ROOM_SECONDS:
+        if started - self._waited > 2 * self._room_seconds:
             self._kept = started
         queued = len(self)
         while not self._client.poll(self._stuck_after):
             if self.holds_back:
                 self.send_now(_UNSTICK_SECONDS)
                 self._stuck_after = _STUCK_AGAIN_SECONDS
-            if len(self) < queued or time.monotonic() - started >= ROOM_SECONDS:
+            if len(self) < queued or time.monotonic() - started >= self._room_seconds:
                 break
         else:
             self._stuck_after = min(_STUCK_SECONDS, self._stuck_after * 1.2)
         self._waited = now = time.monotonic()
-        if while_waiting is not None and now - self._kept >= ROOM_SECONDS:
+        if while_waiting is not None and now - self._kept >= self._room_seconds:
             self._kept = now
             while_waiting()
 

@@ -27,7 +27,7 @@ QUIET_SECONDS = 60.0
 _LOOK_SECONDS = 5.0
 
 #: More kinds than a process ever has; a text with a varying word must not grow the table for ever.
-_MAX_KINDS = 500
+MAX_KINDS = 500
 
 #: These count for themselves.
 _EXEMPT = frozenset({"connect_py.kafka.librdkafka"})
@@ -69,19 +69,19 @@ class Kind:
 
 
 class RepeatFilter(logging.Filter):
-    """A handler's filter. Any thread may log; one lock.
+    """A handler's filter. Any thread may log; one lock. Its length is the number of kinds that it knows.
 
     Args:
         emit: writes the line that says that a kind has ended.
         clock: monotonic seconds.
-        look_seconds: time between two looks for kinds that have ended, while there are any to look for.
+        look_seconds: time between two looks for kinds that have ended, while there are any to look for; None leaves looking to the caller.
     """
 
     def __init__(
         self,
         emit: Callable[[logging.LogRecord], object],
         clock: Callable[[], float] = time.monotonic,
-        look_seconds: float = _LOOK_SECONDS,
+        look_seconds: float | None = _LOOK_SECONDS,
     ) -> None:
         super().__init__()
         self._emit = emit
@@ -90,6 +90,9 @@ class RepeatFilter(logging.Filter):
         self._lock = threading.Lock()
         self._kinds: dict[_Key, Kind] = {}
         self._watcher: threading.Thread | None = None
+
+    def __len__(self) -> int:
+        return len(self._kinds)
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether to show an event; may add to its text how many were left out."""
@@ -101,13 +104,13 @@ class RepeatFilter(logging.Filter):
         with self._lock:
             kind = self._kinds.get(key)
             if kind is None or kind.is_over(now):
-                if len(self._kinds) >= _MAX_KINDS:
+                if len(self._kinds) >= MAX_KINDS:
                     self._kinds.clear()
                 self._kinds[key] = Kind(now, now, now)
                 return True
             hidden = kind.take(now)
-            if self._watcher is None:
-                self._watcher = threading.Thread(target=self._watch, name="log-repeats", daemon=True)
+            if self._watcher is None and self._look_seconds is not None:
+                self._watcher = threading.Thread(target=self._watch, args=(self._look_seconds,), name="log-repeats", daemon=True)
                 self._watcher.start()
         if hidden:
             record.msg, record.args = f"{text} [{hidden} more like this were left out]", ()
@@ -132,9 +135,9 @@ class RepeatFilter(logging.Filter):
                 log.exception("An end of repeated warnings could not be shown: %s", message)
         return goes_on
 
-    def _watch(self) -> None:
+    def _watch(self, look_seconds: float) -> None:
         while True:
-            time.sleep(self._look_seconds)
+            time.sleep(look_seconds)
             if not self.look_for_ends():
                 return
 

@@ -163,12 +163,12 @@ class Plugins:
     """The installed plugins.
 
     Args:
-        entries: Java class name → what metadata says of it, or just ``module:attribute``.
+        entries: Java class name → what metadata says of it, just ``module:attribute``, or the class itself.
     """
 
-    def __init__(self, entries: Mapping[str, str | PluginEntry]) -> None:
-        self.references = {name: PluginEntry(entry) if isinstance(entry, str) else entry for name, entry in entries.items()}
-        self._loaded: dict[str, type[Any]] = {}
+    def __init__(self, entries: Mapping[str, str | PluginEntry | type[Any]]) -> None:
+        self.references = {name: _entry(entry) for name, entry in entries.items()}
+        self._loaded: dict[str, type[Any]] = {name: entry for name, entry in entries.items() if isinstance(entry, type)}
         self._unloadable: dict[str, str] = {}
         self._by_alias: dict[str, type[Connector]] = {}
 
@@ -286,6 +286,12 @@ class Plugins:
             if java not in _WITHOUT_ALIAS and alias in {simple := _simple_name(java), *(simple.removesuffix(suffix) for suffix in suffixes)}
         ]
         return [java for java in possible if alias in aliases(java, self.load(java))]
+
+
+def _entry(given: str | PluginEntry | type[Any]) -> PluginEntry:
+    if isinstance(given, type):
+        return PluginEntry(f"{given.__module__}:{given.__qualname__}")
+    return PluginEntry(given) if isinstance(given, str) else given
 
 
 def kinds_of(plugin: type[Any]) -> list[str]:

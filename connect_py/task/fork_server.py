@@ -130,6 +130,11 @@ class ForkServer:
         with self._lock:
             self._running()
 
+    @property
+    def pid(self) -> int | None:
+        """The server's process; None before it is started."""
+        return None if self._server is None else self._server.pid
+
     def fork(self) -> ForkedProcess:
         """Fork a process. Raises OSError when that is not possible; then there is no process."""
         with self._lock:

@@ -79,22 +79,24 @@ class Leases:
         seconds: that a task runs on without a word.
         confirm: called after the worker has slept, before it sends another line; returns once everything is known that others wrote
             meanwhile, which may `stop` the leases. Raises ConnectError where that cannot be known yet. Given the seconds it may take.
+        clock: seconds of the clock of leases.
     """
 
-    def __init__(self, seconds: float, confirm: Callable[[float], None]) -> None:
+    def __init__(self, seconds: float, confirm: Callable[[float], None], clock: Callable[[], float] = now) -> None:
+        self._clock = clock
         self._seconds = seconds
         self._every = seconds / _LINES_PER_LEASE
         self._confirm = confirm
         self._lock = threading.Lock()
         self._processes: list[Leased] = []
-        self._last = now()
+        self._last = clock()
         self._has_slept = False
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="leases", daemon=True)
 
     def start(self) -> None:
         """Begin to send."""
-        self._last = now()
+        self._last = self._clock()
         self._thread.start()
 
     def stop(self) -> None:
@@ -116,7 +118,7 @@ class Leases:
     def _run(self) -> None:
         while not self._ended.wait(self._every):
             self._has_slept = self._has_slept or self._sleeps()
-            self._last = now()
+            self._last = self._clock()
             if self._has_slept and not self._look():
                 continue
             with self._lock:
@@ -125,7 +127,7 @@ class Leases:
                 self._extend(living)
 
     def _sleeps(self) -> bool:
-        return now() - self._last > _SLEPT_LINES * self._every
+        return self._clock() - self._last > _SLEPT_LINES * self._every
 
     def _look(self) -> bool:
         log.warning("This worker did not run for a while; it finds out whether its tasks are still its own.")
@@ -135,13 +137,13 @@ class Leases:
             log.warning("Whether this worker's tasks are still its own is not known yet: %s", error)
             return False
         if self._sleeps():  # it took long, or there was another sleep
-            self._last = now()
+            self._last = self._clock()
             return False
         self._has_slept = False
         return True
 
     def _extend(self, processes: list[Leased]) -> None:
-        until = now() + self._seconds
+        until = self._clock() + self._seconds
         for process in processes:
             process.send({"type": "lease", "until": until})
 

@@ -60,7 +60,7 @@ _LEASE_WAIT_SECONDS = 0.2
 OffsetWriterFactory = Callable[[Mapping[str, str], str, int], OffsetWriter]
 
 
-class _Channel:
+class WorkerChannel:
     """Messages to the worker; any thread may report."""
 
     def __init__(self, stream: BinaryIO) -> None:
@@ -86,7 +86,7 @@ def main(offset_writer: OffsetWriterFactory, *, is_forked: bool = False) -> int:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the worker, which then asks this process to stop
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    channel = _Channel(os.fdopen(os.dup(1), "wb"))
+    channel = WorkerChannel(os.fdopen(os.dup(1), "wb"))
     os.dup2(2, 1)
     commands = os.fdopen(0, "rb", closefd=False)
     first = commands.readline()
@@ -174,7 +174,7 @@ def _run(
     start: Mapping[str, Any],
     plugins: Plugins,
     control: TaskControl,
-    channel: _Channel,
+    channel: WorkerChannel,
     offset_writer: PipeOffsetWriter | OffsetWriterFactory,
 ) -> None:
     from connect_py.api import BatchSinkTask, SinkTask, SourceTask
@@ -203,7 +203,7 @@ def _run_source(
     start: Mapping[str, Any],
     plugins: Plugins,
     control: TaskControl,
-    channel: _Channel,
+    channel: WorkerChannel,
     offset_writer: PipeOffsetWriter | OffsetWriterFactory,
     task: Any,
 ) -> None:
@@ -261,7 +261,7 @@ def _run_source(
             admin.close()
 
 
-def _run_sink(start: Mapping[str, Any], plugins: Plugins, control: TaskControl, channel: _Channel, task: Any) -> None:
+def _run_sink(start: Mapping[str, Any], plugins: Plugins, control: TaskControl, channel: WorkerChannel, task: Any) -> None:
     from connect_py.config.connector import TOPICS, TOPICS_REGEX
     from connect_py.kafka.client import sink_consumer_properties
     from connect_py.kafka.consumer import GroupConsumer
@@ -341,7 +341,7 @@ def _make_dead_letter_topic(start: Mapping[str, Any]) -> str | None:
     return topic
 
 
-def _run_batch_sink(start: Mapping[str, Any], plugins: Plugins, control: TaskControl, channel: _Channel, task: Any) -> None:
+def _run_batch_sink(start: Mapping[str, Any], plugins: Plugins, control: TaskControl, channel: WorkerChannel, task: Any) -> None:
     from connect_py.kafka.admin import KafkaAdmin
     from connect_py.kafka.client import connector_admin_properties, sink_consumer_properties
     from connect_py.kafka.consumer import GroupCommitter

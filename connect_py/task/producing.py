@@ -72,9 +72,11 @@ class FlushPolicy:
     Args:
         task: its `patience` is set before each poll.
         producer: of which nothing is asked where the user has chosen a linger.
+        clock: monotonic seconds.
     """
 
-    def __init__(self, task: SourceTask, producer: HoldingProducer) -> None:
+    def __init__(self, task: SourceTask, producer: HoldingProducer, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._task = task
         self._producer = producer
         self._patience = task.patience
@@ -90,7 +92,7 @@ class FlushPolicy:
         self._rows += len(rows)
         if isinstance(batch, EncodedBatch):
             self._bytes += len(batch.rows) * len(batch.rows[-1][2] or b"")
-        now = time.monotonic()
+        now = self._clock()
         left = self._began + EVERY_SECONDS - now
         if self._rows >= MASS_ROWS or self._bytes >= MASS_BYTES:
             if left <= 0:
@@ -113,7 +115,7 @@ class FlushPolicy:
     def _send(self) -> None:
         self._producer.send_now()
         self._is_waiting = False
-        self._begin(time.monotonic())
+        self._begin(self._clock())
         self._task.patience = self._patience
 
     def _begin(self, now: float) -> None:

@@ -102,13 +102,13 @@ def is_system_table(table: TableId) -> bool:
 
 
 #: Values that would need a Java class: refused, because without it the records would not be what the user asks for.
-_REFUSED_VALUES: Final = {"snapshot.query.mode": "custom", "snapshot.locking.mode": "custom"}
+REFUSED_VALUES: Final = {"snapshot.query.mode": "custom", "snapshot.locking.mode": "custom"}
 
 
 def _refusals(config: Config) -> dict[str, str]:
     """Return shown property → problem: what is given and not there, and what is not installed or refuses its properties."""
     found = {}
-    for name, refused in _REFUSED_VALUES.items():
+    for name, refused in REFUSED_VALUES.items():
         if (config.get(name) or "").strip().lower() == refused:
             found[name] = f"{refused} needs a Java class and is not supported"
     return {**found, **plugin_problems(config, reselects=True)}

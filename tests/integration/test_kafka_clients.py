@@ -40,11 +40,8 @@ def nowhere() -> str:
         return f"127.0.0.1:{found.getsockname()[1]}"
 
 
-def test_what_waits_for_company_is_sent_when_it_is_asked_for(
-    kafka: Kafka, properties: dict[str, str], tag: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("connect_py.kafka.producer.LINGER_MS", 600_000)
-    producer = Producer(source_producer_properties(properties, "c", 0))
+def test_what_waits_for_company_is_sent_when_it_is_asked_for(kafka: Kafka, properties: dict[str, str], tag: str) -> None:
+    producer = Producer(source_producer_properties(properties, "c", 0), linger_ms=600_000)
     producer.produce(f"{tag}-now", b"first")
     assert producer.flush(30) == 0
     producer.produce(f"{tag}-now", b"second")
@@ -55,12 +52,9 @@ def test_what_waits_for_company_is_sent_when_it_is_asked_for(
     assert [message.value() for message in kafka.read(f"{tag}-now")] == [b"first", b"second"]
 
 
-def test_a_full_queue_of_many_partitions_empties_without_the_linger(
-    kafka: Kafka, properties: dict[str, str], tag: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("connect_py.kafka.producer.LINGER_MS", 600_000)
-    monkeypatch.setattr("connect_py.kafka.producer.ROOM_SECONDS", 600)
-    producer = Producer({**source_producer_properties(properties, "c", 0), "buffer.memory": "2000000"})
+def test_a_full_queue_of_many_partitions_empties_without_the_linger(kafka: Kafka, properties: dict[str, str], tag: str) -> None:
+    small = {**source_producer_properties(properties, "c", 0), "buffer.memory": "2000000"}
+    producer = Producer(small, linger_ms=600_000, room_seconds=600)
     for number in range(60):
         producer.produce(f"{tag}-full-{number % 3}", b"x" * 100_000)
     assert producer.close(30) == 0

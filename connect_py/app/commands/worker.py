@@ -31,7 +31,7 @@ _Build = Callable[["WorkerConfig", str], "DistributedHerder | StandaloneHerder"]
 
 #: A task's process is this program again, with its own composition of the task's parts; the task's name follows, for `ps`. `-P` keeps the
 #: working directory off its path: a module there would stand in for the standard library's.
-_TASK_COMMAND = (sys.executable, "-P", "-m", "connect_py.app.cli", "task")
+TASK_COMMAND = (sys.executable, "-P", "-m", "connect_py.app.cli", "task")
 
 #: After how long a start that waits for Kafka says so; a broker that is there answers in a fraction of it.
 _SILENCE_SECONDS = 3.0
@@ -226,7 +226,7 @@ def _distributed(worker: WorkerConfig, worker_id: str) -> DistributedHerder:
         SoleWorker(),
         worker_id=worker_id,
         cluster_id=_cluster_id(admin, worker),
-        task_command=_TASK_COMMAND,
+        task_command=TASK_COMMAND,
     )
     return DistributedHerder(applier)
 
@@ -250,7 +250,7 @@ def _standalone(worker: WorkerConfig, worker_id: str) -> StandaloneHerder:
         SoleWorker(),
         worker_id=worker_id,
         cluster_id=_cluster_id(admin, worker),
-        task_command=_TASK_COMMAND,
+        task_command=TASK_COMMAND,
         offsets_by_pipe=True,
     )
     return StandaloneHerder(applier)

@@ -45,6 +45,8 @@ class Comparison:
     Args:
         extras_count: whether rows that the source has not are differences.
         changes: knows which rows there are, of a table that keeps every change.
+        sleep: waits so many seconds between two looks.
+        clock: monotonic seconds, for the end of patience.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Comparison:
         extras_count: bool = True,
         changes: Changelog | None = None,
         sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._outcome = outcome
         self._sources = sources
@@ -67,6 +70,7 @@ class Comparison:
         self._extras_count = extras_count
         self._changes = changes
         self._sleep = sleep
+        self._clock = clock
         self._ranges: list[KeyRange] = []
         self._suspects: dict[bytes, _Suspect] = {}
 
@@ -80,8 +84,8 @@ class Comparison:
             self._look(index)
         finally:
             index.close()
-        deadline = time.monotonic() + self._patience.wait
-        while self._suspects and (left := deadline - time.monotonic()) > 0:
+        deadline = self._clock() + self._patience.wait
+        while self._suspects and (left := deadline - self._clock()) > 0:
             self._sleep(min(self._patience.pause, left))
             self._lake.refresh()
             self._settle(self._of_suspects(self._of_table()))
@@ -191,6 +195,7 @@ class KeylessComparison:
     Args:
         keeps_truncates: whether a truncate is an event of the table's, and has not emptied it (`write-mode=append`).
         extras_count: whether rows that the source has not are differences.
+        sleep, clock: those of `Comparison`.
     """
 
     def __init__(
@@ -204,6 +209,7 @@ class KeylessComparison:
         keeps_truncates: bool,
         extras_count: bool = True,
         sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._outcome = outcome
         self._sources = sources
@@ -213,6 +219,7 @@ class KeylessComparison:
         self._keeps_truncates = keeps_truncates
         self._extras_count = extras_count
         self._sleep = sleep
+        self._clock = clock
         self._suspects: dict[bytes, set[int]] = {}  # the numbers of copies that the source was seen to have
         self._here: Counter[bytes] = Counter()  # suspects in the table at the last look
         self._totals: list[int] = []  # of the source
@@ -225,8 +232,8 @@ class KeylessComparison:
             ConnectError: one of the sides cannot be read.
         """
         self._look()
-        deadline = time.monotonic() + self._patience.wait
-        while (self._suspects or self._unaccounted()) and (left := deadline - time.monotonic()) > 0:
+        deadline = self._clock() + self._patience.wait
+        while (self._suspects or self._unaccounted()) and (left := deadline - self._clock()) > 0:
             self._sleep(min(self._patience.pause, left))
             self._lake.refresh()
             self._count_suspects()

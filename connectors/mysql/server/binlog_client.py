@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import pymysql
@@ -67,6 +67,7 @@ class BinlogClient:
         server_id: ours; no other replica of the server may have it.
         heartbeats: which are asked for, and awaited.
         timeouts: of the server's side of the connection, as `net_write_timeout` and seconds; none leaves its own.
+        clock: monotonic seconds.
         annotated: whether statements come before their rows from MariaDB: they count as events of their transaction.
 
     Raises:
@@ -82,7 +83,9 @@ class BinlogClient:
         annotated: bool = False,
         timeouts: Mapping[str, int] | None = None,
         heartbeats: Heartbeats = USUAL_HEARTBEATS,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._clock = clock
         self._where = f"{settings.host}:{settings.port}"
         self._server_id = server_id
         # requested even if they are not used, because positions are counted from event to event
@@ -102,7 +105,7 @@ class BinlogClient:
         self._buffer = bytearray()
         self._socket: socket.socket | None = None
         self._heartbeats = heartbeats
-        self._heard = self._read_at = time.monotonic()
+        self._heard = self._read_at = self._clock()
 
     def dump_from(self, file: str, position: int) -> None:
         """Begin at a position. Raises ServerError."""
@@ -136,7 +139,7 @@ class BinlogClient:
         except (pymysql.MySQLError, OSError) as error:
             raise server_error(error, f"{self._where} does not dump its binlog") from error
         self._socket = self._connection.driver._sock
-        self._heard = self._read_at = time.monotonic()
+        self._heard = self._read_at = self._clock()
 
     def read(self, seconds: float) -> list[tuple[Header, Body]]:
         """Return the events that are there, after waiting for the first one. Compressed transactions are unpacked: their events have no
@@ -185,13 +188,13 @@ class BinlogClient:
     def _fill(self, seconds: float) -> bool:
         """Return whether a whole packet is in the buffer."""
         assert self._socket is not None
-        now = time.monotonic()
+        now = self._clock()
         deadline = now + seconds
         if self._heartbeats.limit is not None and now - self._read_at > self._heartbeats.period:
             # reading paused for a while: packets may wait in the socket
             self._heard = max(self._heard, now - self._heartbeats.limit + self._heartbeats.period)
         while not self._holds_packet():
-            self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
+            self._socket.settimeout(max(deadline - self._clock(), 0.001))
             try:
                 data = self._socket.recv(_RECEIVE_BYTES)
             except (TimeoutError, BlockingIOError):
@@ -200,7 +203,7 @@ class BinlogClient:
             except OSError as error:
                 raise server_error(error, f"The connection to {self._where} broke") from error
             finally:
-                self._read_at = time.monotonic()
+                self._read_at = self._clock()
             if not data:
                 raise LostConnectionError(f"{self._where} closed the connection")
             self._buffer += data
@@ -208,7 +211,7 @@ class BinlogClient:
         return True
 
     def _check_silence(self) -> None:
-        silence = time.monotonic() - self._heard
+        silence = self._clock() - self._heard
         if self._heartbeats.limit is not None and silence > self._heartbeats.limit:
             raise LostConnectionError(
                 f"{self._where} has sent nothing for {silence:.0f} s, not even the heartbeats that it was asked for: the connection is "

@@ -364,7 +364,7 @@ def _connect(settings: ConnectionSettings) -> pymysql.connections.Connection[Any
         init_command=(
             "SET time_zone = '+00:00', net_write_timeout = 600, sql_mode = REPLACE(REPLACE(@@sql_mode, 'ANSI_QUOTES', ''), 'ANSI', '')"
         ),
-        ssl=_tls(settings),
+        ssl=tls_context(settings),
         ssl_disabled=settings.ssl_mode == "disabled",
         defer_connect=True,
     )
@@ -386,7 +386,7 @@ def notice_silence(connected: socket.socket) -> None:
             connected.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
-def _tls(settings: ConnectionSettings) -> ssl.SSLContext | None:
+def tls_context(settings: ConnectionSettings) -> ssl.SSLContext | None:
     """Make the context for ``database.ssl.mode``; `preferred` uses TLS where the server has it. With a trust store, the server's
     certificate is checked against it, as Debezium does on its connection to the log. Raises ConfigError: a store cannot be read."""
     if settings.ssl_mode == "disabled":

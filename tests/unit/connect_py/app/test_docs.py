@@ -15,7 +15,7 @@ import pytest
 from starlette.routing import Match
 
 from connect_py.api.config import REQUIRED, ConfigKey
-from connect_py.app.cli import _USAGE
+from connect_py.app.cli import USAGE
 from connect_py.config.connector_properties import COMMON, SINK, SOURCE
 from connect_py.config.environment import worker_properties
 from connect_py.config.restart_policy import DEFINITION as RESTARTS
@@ -31,7 +31,7 @@ from connectors.mongodb.properties import PROPERTIES as MONGODB_PROPERTIES
 from connectors.mongodb.sink.connector import MongoDbSinkConnector
 from connectors.mysql.config import config as mysql
 from connectors.mysql.connector import MariaDbConnector, MySqlConnector
-from connectors.postgres.config import _REFUSED_VALUES, validate_config
+from connectors.postgres.config import REFUSED_VALUES, validate_config
 from connectors.postgres.connector import PostgresConnector
 from connectors.postgres.properties import EXTENSIONS, PROPERTIES, UNLISTED, WITHOUT_EFFECT
 from rest_api.config import RestConfig
@@ -132,7 +132,7 @@ def test_what_is_refused_or_has_no_effect_is_listed_as_the_connector_treats_it()
     section = page.partition("### Refused, or without effect")[2].partition("## Types")[0]
     refused, _, rest = section.partition("Accepted without effect, with a warning")
     warned, _, silent = rest.partition("Accepted without effect and without a warning")
-    assert set(_REFUSED_VALUES) <= set(quoted(refused))
+    assert set(REFUSED_VALUES) <= set(quoted(refused))
     assert set(quoted(warned)) == {name for name, (warns, _) in WITHOUT_EFFECT.items() if warns}
     assert set(quoted(silent)) == {name for name, (warns, _) in WITHOUT_EFFECT.items() if not warns}
 
@@ -223,7 +223,7 @@ def test_make_targets_exist(page: Path) -> None:
 
 @EVERY_PAGE
 def test_commands_exist(page: Path) -> None:
-    commands = set(re.findall(r"^  ([a-z][a-z-]*) ", _USAGE, re.M))
+    commands = set(re.findall(r"^  ([a-z][a-z-]*) ", USAGE, re.M))
     named = set(re.findall(r"(?:^|`|bin/)connect-py ([a-z][a-z-]*)", page.read_text(), re.M))
     if page.name == "design.md":
         return  # says what shall be, too

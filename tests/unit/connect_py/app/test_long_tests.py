@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fix_long import UNKNOWN_SECONDS, chosen
-from tests.lanes import _balanced
+from tests.lanes import balanced
 from tests.paths import ROOT
 
 TESTS = [f"tests/faults/test_x.py::test_{number}" for number in range(20)]
@@ -31,7 +31,7 @@ def test_slices_of_many_seeds_reach_every_test() -> None:
 
 @given(st.dictionaries(st.text("abc", min_size=1), st.floats(0, 100), min_size=1))
 def test_lanes_share_all_files_and_none_waits_for_more_than_one_file(seconds: dict[str, float]) -> None:
-    lanes = _balanced(seconds, ("one", "two"))
+    lanes = balanced(seconds, ("one", "two"))
     assert sorted(file for files in lanes.values() for file in files) == sorted(seconds)
     one, two = (sum(seconds[file] for file in files) for files in lanes.values())
     assert abs(one - two) <= max(seconds.values()) + 1e-6

@@ -158,24 +158,16 @@ def compared(
     """`meanwhile` is called before each further look with its number."""
     outcome = Outcome("t", ["s"])
     layout = Layout(TYPES, row(0, ""), parse(SINK), fills_nulls=True)
-    looks = iter(range(1, rounds + 1))
-    allowed = Patience(wait=3600, pause=0, **patience)
-
-    class Done(Exception):
-        pass
+    looked = 0
 
     def sleep(_: float) -> None:
-        number = next(looks, None)
-        if number is None:
-            comparison._patience = Patience(wait=0, **patience)
-            raise Done
-        meanwhile(number)
+        nonlocal looked
+        looked += 1
+        meanwhile(looked)
 
-    comparison = Comparison(outcome, sources, table, layout, allowed, sleep=sleep)  # type: ignore[arg-type]
-    try:
-        comparison.run()
-    except Done:
-        comparison._show()
+    # the time is up after so many looks
+    allowed = Patience(wait=rounds, pause=0, **patience)
+    Comparison(outcome, sources, table, layout, allowed, sleep=sleep, clock=lambda: looked).run()  # type: ignore[arg-type]
     return outcome
 
 

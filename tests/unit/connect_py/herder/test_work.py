@@ -16,6 +16,7 @@ from connect_py.errors import BadRequestError, ConflictError, RetriableError
 from connect_py.herder.applier import Applier
 from connect_py.herder.assignment import SoleWorker
 from connect_py.herder.modes import DistributedHerder
+from connect_py.herder.thread import HerderThread
 from connect_py.plugins.registry import Plugins
 from offsets.local_stores import MemoryConfigStore, MemoryOffsetStore, MemoryStatusStore
 from tests.waiting import eventually
@@ -104,12 +105,33 @@ class Configs(MemoryConfigStore):
         super().put_task_configs(connector, configs)
 
 
+class Hurried(HerderThread):
+    """Does what waits for its time as soon as it is asked to, and then not again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: list[Callable[[], None]] = []
+
+    def post_later(self, seconds: float, work: Callable[[], None]) -> None:
+        left = [work]
+
+        def once() -> None:
+            if left:
+                left.pop()()
+
+        self.waiting.append(once)
+        super().post_later(seconds, once)
+
+    def do_waiting(self) -> None:
+        waiting, self.waiting = self.waiting, []
+        for work in waiting:
+            work()
+
+
 class Work:
-    def __init__(self, tmp_path: Path, **properties: str) -> None:
+    def __init__(self, tmp_path: Path, modify_seconds: float | None = None, **properties: str) -> None:
         self.script = Scripted.script = Script()
         self.configs, self.statuses, self.offsets = Configs(), MemoryStatusStore(), MemoryOffsetStore()
-        plugins = Plugins({CLASS: "x:y"})
-        plugins._loaded[CLASS] = Scripted
         json = "org.apache.kafka.connect.json.JsonConverter"
         worker = WorkerConfig.parse(
             {
@@ -127,9 +149,10 @@ class Work:
         )
         task = tmp_path / "task.py"
         task.write_text(TASK)
+        self.thread = Hurried()
         applier = Applier(
             worker,
-            plugins,
+            Plugins({CLASS: Scripted}),
             self.configs,
             self.statuses,
             self.offsets,
@@ -138,14 +161,16 @@ class Work:
             worker_id="w:1",
             cluster_id="k",
             task_command=[sys.executable, str(task)],
+            thread=self.thread,
         )
-        self.herder = DistributedHerder(applier)
+        self.tasks_host = applier.tasks
+        self.herder = DistributedHerder(applier, modify_seconds=modify_seconds)
         self.herder.start()
 
     def put(self, name: str = "c", **config: str) -> None:
         """As a request would, but for the validation."""
         full = {"name": name, "connector.class": CLASS, **{key.replace("_", "."): value for key, value in config.items()}}
-        self.herder._thread.call(lambda: self.configs.put_connector(name, full))
+        self.thread.call(lambda: self.configs.put_connector(name, full))
 
     def state(self, name: str = "c") -> str | None:
         status = self.statuses.connector(name)
@@ -165,21 +190,15 @@ class Work:
 
     def later(self) -> None:
         """Everything that waits for its time on the herder's thread happens now."""
-
-        def now() -> None:
-            waiting, self.herder._thread._later = self.herder._thread._later, []
-            for _, _, work in waiting:
-                work()
-
-        self.herder._thread.call(now)
+        self.thread.call(self.thread.do_waiting)
 
 
 @pytest.fixture
 def make_work(tmp_path: Path) -> Iterator[Callable[..., Work]]:
     made: list[Work] = []
 
-    def make(**properties: str) -> Work:
-        made.append(Work(tmp_path, **properties))
+    def make(modify_seconds: float | None = None, **properties: str) -> Work:
+        made.append(Work(tmp_path, modify_seconds, **properties))
         return made[-1]
 
     yield make
@@ -253,7 +272,7 @@ def test_a_connectors_next_instance_starts_when_the_last_ones_stop_has_ended(wor
     work.put(v="2")
     assert stopping.wait(10)
     work.put(v="3")
-    work.herder._thread.call(lambda: None)
+    work.thread.call(lambda: None)
     assert work.script.notes == [("start", 0), ("stop begins", 0)]
     may_stop.set()
     eventually(lambda: ["3"] in work.configs.stored, "tasks of the newest configuration", 10, 0.01)
@@ -345,7 +364,7 @@ def test_the_context_of_an_instance_that_was_replaced_asks_for_nothing(work: Wor
     asked = len(work.script.asked)
     old.raise_error(RetriableError("too late"))
     old.request_task_reconfiguration()
-    work.herder._thread.call(lambda: None)
+    work.thread.call(lambda: None)
     assert (work.state(), len(work.script.asked)) == ("RUNNING", asked)
 
 
@@ -390,7 +409,7 @@ def test_tasks_beyond_what_the_worker_may_run_are_failed_until_others_have_ended
     status = work.statuses.task("b", 0)
     assert status is not None and "tasks.max.per.worker" in (status.trace or "")
     work.herder.delete_connector("a")
-    eventually(lambda: not work.herder._thread.call(lambda: work.herder._tasks.is_hosting("a")), "end of a's tasks", 10, 0.01)
+    eventually(lambda: not work.thread.call(lambda: work.tasks_host.is_hosting("a")), "end of a's tasks", 10, 0.01)
     work.herder.restart_task("b", 0)
     work.await_tasks("RUNNING", name="b")
 
@@ -441,12 +460,11 @@ def test_a_connector_is_not_resumed_or_deleted_while_its_offsets_are_modified(wo
 
 
 def test_offsets_are_not_modified_while_a_task_has_not_ended(make_work: Callable[..., Work]) -> None:
-    work = make_work(**{"task.shutdown.graceful.timeout.ms": "4000"})
+    work = make_work(modify_seconds=1.0, **{"task.shutdown.graceful.timeout.ms": "4000"})
     work.script.divide = lambda connector, count: [{"v": "", "stay": "yes"}]
     work.put()
     work.await_tasks("RUNNING")
     stop(work)
-    work.herder._worker = WorkerConfig.parse({**work.herder._worker.raw, "task.shutdown.graceful.timeout.ms": "0"})
     with pytest.raises(ConflictError, match="its tasks have not stopped within 1 s"):
         work.herder.alter_offsets("c", [({"p": 1}, {"o": 2})])
     assert work.herder.offsets("c") == []

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from connect_py.api.permissions import FILE_PATHS, permit
-from connect_py.app.commands.worker import _TASK_COMMAND
+from connect_py.app.commands.worker import TASK_COMMAND
 from connect_py.errors import ConfigError, ConnectError
 from connect_py.host.process import Event, Exited, TaskProcess, spawn
 from connectors.engine.snapshot.parallel.pool import ReaderProcess
@@ -35,7 +35,7 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_task_process_does_not_import_from_the_working_directory(ran: Path) -> None:
     events: queue.Queue[Event] = queue.Queue()
-    TaskProcess(lambda: spawn([*_TASK_COMMAND, "x-0"]), {"type": "start"}, events.put, forward=lambda line: None)
+    TaskProcess(lambda: spawn([*TASK_COMMAND, "x-0"]), {"type": "start"}, events.put, forward=lambda line: None)
     while not isinstance(events.get(timeout=60), Exited):
         pass
     assert not ran.exists(), ran.read_text()

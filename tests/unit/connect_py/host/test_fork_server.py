@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from connect_py.app.commands.worker import _TASK_COMMAND
+from connect_py.app.commands.worker import TASK_COMMAND
 from connect_py.app.services.process import child_pids
 from connect_py.host.process import Exited, Launcher, TaskProcess
 from connect_py.task.fork_server import FORK_SERVER, UNKNOWN_CODE, ForkServer
@@ -102,9 +102,10 @@ def test_a_process_id_is_not_used_again_before_it_is_released(server: ForkServer
 
 def test_tasks_survive_their_server_and_the_next_one_gets_another(server: ForkServer, caplog: pytest.LogCaptureFixture) -> None:
     orphan = server.fork()
-    assert server._server is not None
-    server._server.kill()
-    server._server.wait()
+    died = server.pid
+    assert died is not None
+    os.kill(died, signal.SIGKILL)
+    eventually(lambda: Path(f"/proc/{died}/stat").read_text().rpartition(")")[2].split()[0] == "Z", "end of the server")
     assert told(orphan, "say still here") == "still here"
     other = server.fork()
     assert "exit code -9" in caplog.text
@@ -139,15 +140,15 @@ def test_a_task_that_cannot_be_forked_is_started_by_itself(caplog: pytest.LogCap
 
 @pytest.fixture
 def launcher() -> Iterator[Launcher]:
-    made = Launcher(_TASK_COMMAND)
+    made = Launcher(TASK_COMMAND)
     made.begin()
     yield made
     made.close()
 
 
 def server_pid(launcher: Launcher) -> int:
-    assert launcher._server is not None and launcher._server._server is not None
-    return launcher._server._server.pid
+    assert launcher.server_pid is not None
+    return launcher.server_pid
 
 
 def test_the_server_has_imported_what_tasks_need_and_has_one_thread(launcher: Launcher) -> None:
@@ -183,8 +184,8 @@ def test_a_forked_process_shows_its_tasks_name() -> None:
 
 def test_the_server_and_its_tasks_end_when_the_worker_is_killed() -> None:
     script = (
-        "import time; from connect_py.app.commands.worker import _TASK_COMMAND; from connect_py.host.process import Launcher\n"
-        "launcher = Launcher(_TASK_COMMAND); task = launcher.launch('a-0'); print(task.pid, flush=True); input()"
+        "import time; from connect_py.app.commands.worker import TASK_COMMAND; from connect_py.host.process import Launcher\n"
+        "launcher = Launcher(TASK_COMMAND); task = launcher.launch('a-0'); print(task.pid, flush=True); input()"
     )
     worker = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:

@@ -23,7 +23,7 @@ from connect_py.herder.thread import HerderThread
 from connect_py.host.process import Exited, TaskProcess, spawn
 from connect_py.host.tasks import TaskHost, TaskSpec
 from connect_py.task.control import TaskControl
-from connect_py.task.main import _Channel
+from connect_py.task.main import WorkerChannel
 from offsets.local_stores import MemoryStatusStore
 from tests import waiting
 
@@ -110,17 +110,19 @@ class Hosted:
         self.delayed: list[Callable[[], None]] = []
         self.held = 0.0
         self.is_sure = True
+        self.store_offsets: Callable[[str, Any], None] = lambda connector, offsets: None
         self.host = TaskHost(
             self.statuses,
             self.pool,
             post=self.thread.post,
             post_later=self._post_later,
             spawn=self._spawn,
-            store_offsets=lambda connector, offsets: None,
+            store_offsets=lambda connector, offsets: self.store_offsets(connector, offsets),
             status=lambda state, trace, version: Status(state, "w:1", 1, trace, version),
             stop_timeout=0.5,
             hold=lambda connector: self.held,
             is_sure=lambda: self.is_sure,
+            restart_delays=(0.01, 0.02),
         )
 
     def _post_later(self, seconds: float, work: Callable[[], None]) -> None:
@@ -154,8 +156,7 @@ class Hosted:
 
 
 @pytest.fixture
-def hosted(command: list[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Hosted]:
-    monkeypatch.setattr("connect_py.host.tasks.RESTART_DELAYS", (0.01, 0.02))
+def hosted(command: list[str]) -> Iterator[Hosted]:
     made = Hosted(command)
     yield made
     made.thread.call(lambda: made.host.close(time.monotonic() + 1))
@@ -505,7 +506,7 @@ def test_a_task_hears_of_every_failure_to_store_its_offsets(hosted: Hosted, erro
     def refuse(connector: str, offsets: Any) -> None:
         raise error
 
-    hosted.host._store_offsets = refuse
+    hosted.store_offsets = refuse
     hosted.want(0, offsets=True)
     answer = eventually(lambda: [m for m in hosted.messages if not isinstance(m, Exited) and m["type"] == "heard"])
     assert answer == [{"type": "heard", "error": str(error)}]
@@ -583,5 +584,5 @@ def test_a_callback_that_comes_after_the_stop_is_called_at_once() -> None:
 
 def test_a_task_reports_text_that_is_no_unicode() -> None:
     stream = io.BytesIO()
-    _Channel(stream).report({"type": "failed", "trace": "caf\udce9 " + "é"})
+    WorkerChannel(stream).report({"type": "failed", "trace": "caf\udce9 " + "é"})
     assert orjson.loads(stream.getvalue()) == {"type": "failed", "trace": "caf? é"}

@@ -14,7 +14,6 @@ import pytest
 from connect_py.api.storage import Status
 from connect_py.errors import RetriableError
 from connect_py.herder.assignment import Takeover
-from connect_py.task import lease
 from connect_py.task.lease import Leases, lease_seconds, now
 from offsets.local_stores import MemoryStatusStore
 from tests.waiting import eventually, let_time_pass
@@ -83,18 +82,16 @@ class Clock:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr(lease, "now", made)
-    return made
+def clock() -> Clock:
+    return Clock()
 
 
 @pytest.fixture
-def make_leases() -> Iterator[Callable[[Callable[[float], None]], Leases]]:
+def make_leases(clock: Clock) -> Iterator[Callable[[Callable[[float], None]], Leases]]:
     made: list[Leases] = []
 
     def make(confirm: Callable[[float], None]) -> Leases:
-        made.append(Leases(2.0, confirm))
+        made.append(Leases(2.0, confirm, clock))
         made[-1].start()
         return made[-1]
 
@@ -139,7 +136,7 @@ def test_a_worker_that_lost_its_work_sends_no_lease(make_leases: Callable[[Calla
     leases.add(process)
     clock.ahead += 60
     assert confirmed.wait(10)
-    eventually(lambda: not leases._thread.is_alive(), "end of the thread")
+    eventually(lambda: all(thread.name != "leases" for thread in threading.enumerate()), "end of the thread")
     assert len([until for until in process.until if until > now() + 30]) == 0
     assert not leases.is_sure
 

@@ -5,8 +5,7 @@ import logging
 
 import pytest
 
-from connect_py.kafka import client_log
-from connect_py.kafka.client_log import BrokerWatch, ClientLog, Repeats
+from connect_py.kafka.client_log import MAX_KINDS, REPEAT_SECONDS, BrokerWatch, ClientLog, Repeats
 
 TEMPLATE = "%s [%s] %s"
 REFUSED = "127.0.0.1:9092/bootstrap: Connect to ipv4#127.0.0.1:9092 failed: Connection refused (after {}ms in state CONNECT)"
@@ -16,20 +15,17 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
     return [(record.levelno, record.getMessage()) for record in caplog.records]
 
 
-def test_a_broker_that_is_away_is_one_line_for_all_clients_and_counted_later(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broker_that_is_away_is_one_line_for_all_clients_and_counted_later(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     now = 1000.0
-    monkeypatch.setattr(client_log.time, "monotonic", lambda: now)
-    repeats = Repeats()
+    repeats = Repeats(lambda: now)
     clients = [ClientLog(repeats), ClientLog(repeats)]
     for duration in range(50):
         for number, log in enumerate(clients):
             log.log(logging.ERROR, TEMPLATE, "FAIL", f"c{number}", "[thrd:main]: " + REFUSED.format(duration))
     clients[0].log(logging.ERROR, TEMPLATE, "FAIL", "c0", "[thrd:main]: GroupCoordinator: " + REFUSED.format(0))
     clients[0].log(logging.ERROR, TEMPLATE, "FAIL", "c0", "[thrd:main]: " + REFUSED.format(0).replace("9092", "9093"))
-    now += client_log.REPEAT_SECONDS
+    now += REPEAT_SECONDS
     clients[1].log(logging.ERROR, TEMPLATE, "FAIL", "c1", "[thrd:main]: " + REFUSED.format(1))
     what = "Kafka broker 127.0.0.1:{0}: Connect to ipv4#127.0.0.1:{0} failed: Connection refused [{1}]"
     assert lines(caplog) == [
@@ -65,16 +61,13 @@ def test_a_text_that_varies_without_end_does_not_fill_the_memory() -> None:
     repeats = Repeats()
     for number in range(10_000):
         repeats.pass_on(("X", f"text {number:x}"))
-    assert len(repeats._seen) <= client_log._MAX_KINDS
+    assert 0 < len(repeats) <= MAX_KINDS
 
 
-def test_a_broker_that_answers_again_is_said_once_and_its_next_outage_is_news(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broker_that_answers_again_is_said_once_and_its_next_outage_is_news(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     now = 1000.0
-    monkeypatch.setattr(client_log.time, "monotonic", lambda: now)
-    repeats = Repeats()
+    repeats = Repeats(lambda: now)
     log, watch = ClientLog(repeats), BrokerWatch(repeats)
     refused = ("FAIL", "c0", "[thrd:main]: " + REFUSED.format(0))
 
@@ -95,10 +88,9 @@ def test_a_broker_that_answers_again_is_said_once_and_its_next_outage_is_news(
     assert said[1] == "Kafka broker 127.0.0.1:9092: answers again after 12 s [c1]"
 
 
-def test_a_long_outage_is_said_ever_less_often(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_outage_is_said_ever_less_often() -> None:
     now = 0.0
-    monkeypatch.setattr(client_log.time, "monotonic", lambda: now)
-    repeats = Repeats()
+    repeats = Repeats(lambda: now)
     shown = []
     for now in range(0, 7200, 5):  # the clock reads it
         if repeats.pass_on(("FAIL", "away")) is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -13,9 +13,8 @@ import pytest
 from connect_py.api.provider import ConfigData, ConfigProvider
 from connect_py.errors import BadRequestError, ConfigError
 from connect_py.herder.validation import validate
-from connect_py.log.redact import Redactor
+from connect_py.log.redact import PROVIDED, Redactor
 from connect_py.plugins.registry import Plugins
-from connect_py.providers import resolver as resolver_module
 from connect_py.providers.builtin import DirectoryConfigProvider, EnvVarConfigProvider, FileConfigProvider
 from connect_py.providers.resolver import Reloads, Resolver, resolve_worker_properties, variables_in, with_variables_kept
 
@@ -56,11 +55,11 @@ class Vault(ConfigProvider):
 
 
 @pytest.fixture(autouse=True)
-def provided(monkeypatch: pytest.MonkeyPatch) -> Redactor:
-    """What this test's providers gave, kept apart from other tests."""
-    fresh = Redactor()
-    monkeypatch.setattr(resolver_module, "PROVIDED", fresh)
-    return fresh
+def provided() -> Iterator[Redactor]:
+    """What this process's providers gave; a test's own is forgotten after it."""
+    yield PROVIDED
+    for owner in ("", "c", "lines"):
+        PROVIDED.forget(owner)
 
 
 @pytest.fixture
@@ -331,7 +330,8 @@ def test_a_class_may_not_come_from_a_provider(secrets: Path) -> None:
 
 def test_a_validation_teaches_the_process_nothing(secrets: Path, provided: Redactor) -> None:
     resolver, variable = resolver_of(secrets)
+    before = provided.secrets
     validate(PLUGINS, WORKER, {**SOURCE, "topic": variable("password")}, resolver)
-    assert not provided.secrets
+    assert provided.secrets == before
     resolver.resolve({"topic": variable("password")}, owner="lines")
-    assert provided.secrets == {"s3cr3t value"}
+    assert provided.secrets - before == {"s3cr3t value"}

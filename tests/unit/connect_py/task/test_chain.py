@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from connect_py.api import EncodedBatch, Header, Route, SourceRecord
 from connect_py.api.record import KeyText
+from connect_py.converters.primitive import StringConverter
 from connect_py.data import Field, Schema, Type
 from connect_py.data.schema import DECIMAL, STRING
 from connect_py.plugins.registry import Plugins
@@ -16,15 +17,8 @@ from connect_py.task.errors.reporters import SourceErrorReporter
 from connect_py.task.errors.tolerance import Tolerance
 
 SIMPLE = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
-JSON, TEXT, ODD = "org.apache.kafka.connect.json.JsonConverter", "org.apache.kafka.connect.storage.StringConverter", "x.MarksOddRows"
-PLUGINS = Plugins(
-    {
-        ODD: "x:y",
-        SIMPLE: "connect_py.converters.primitive:SimpleHeaderConverter",
-        JSON: "connect_py.converters.json_converter:JsonConverter",
-        TEXT: "connect_py.converters.primitive:StringConverter",
-    },
-)
+JSON, TEXT = "org.apache.kafka.connect.json.JsonConverter", "org.apache.kafka.connect.storage.StringConverter"
+ODD, COUNTS = "x.MarksOddRows", "x.Counts"
 WORKER = {"key.converter": TEXT, "value.converter": TEXT, "header.converter": TEXT}
 
 
@@ -48,20 +42,34 @@ class MarksOddRows:
         pass
 
 
-def test_a_header_that_a_transform_adds_is_on_its_row_only(monkeypatch: Any) -> None:
-    find = PLUGINS.find
-    monkeypatch.setattr(PLUGINS, "find", lambda name, kind: MarksOddRows if name == ODD else find(name, kind))
-    config = {"transforms": "odd", "transforms.odd.type": ODD}
+class Counts(StringConverter):
+    """Converts headers, and notes what it was asked to convert."""
+
+    java_name = COUNTS
+    calls: ClassVar[list[tuple[str, str, Any]]] = []
+
+    def from_connect_header(self, topic: str, name: str, schema: Any, value: Any) -> Any:
+        self.calls.append((topic, name, value))
+        return super().from_connect_header(topic, name, schema, value)
+
+
+PLUGINS = Plugins(
+    {
+        ODD: MarksOddRows,
+        COUNTS: Counts,
+        SIMPLE: "connect_py.converters.primitive:SimpleHeaderConverter",
+        JSON: "connect_py.converters.json_converter:JsonConverter",
+        TEXT: "connect_py.converters.primitive:StringConverter",
+    },
+)
+
+
+def test_a_header_that_a_transform_adds_is_on_its_row_only() -> None:
+    config = {"header.converter": COUNTS, "transforms": "odd", "transforms.odd.type": ODD}
     errors = SourceErrorReporter("c", 0, config)
     chain = Chain(PLUGINS, WORKER, config, Tolerance(config, lambda seconds: False, errors), errors)
-    calls: list[tuple[str, str, Any]] = []
-    convert = chain._header.from_connect_header
-
-    def counted(topic: str, name: str, schema: Any, value: Any) -> Any:
-        calls.append((topic, name, value))
-        return convert(topic, name, schema, value)
-
-    monkeypatch.setattr(chain._header, "from_connect_header", counted)
+    calls = Counts.calls
+    calls.clear()
     marked, bare = Route("a", STRING, STRING, headers=(("h", "x"),)), Route("b", STRING, STRING)
     rows = [(route, b'"k"', b'"%d"' % n) for route, numbers in ((marked, range(5)), (bare, (0, 1)), (marked, (4,))) for n in numbers]
     made = [chain.convert(record) for record in chain.records(EncodedBatch(rows, {}, {}))]

@@ -4,7 +4,6 @@ import pytest
 
 from connect_py.api import EncodedBatch, Route, SourceRecord, SourceTask
 from connect_py.data.schema import STRING
-from connect_py.task import producing
 from connect_py.task.producing import EVERY_SECONDS, MASS_BYTES, MASS_ROWS, FlushPolicy
 
 ROUTE = Route("t", None, STRING)
@@ -27,32 +26,37 @@ class Hurries:
         self.times += 1
 
 
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    now = [1000.0]
-    monkeypatch.setattr(producing.time, "monotonic", lambda: now[0])
-    return now
+def clock() -> Clock:
+    return Clock()
 
 
 def rows(count: int, size: int = 10) -> EncodedBatch:
     return EncodedBatch([(ROUTE, None, b"x" * size)] * count, {}, {})
 
 
-def test_the_first_handful_after_a_pause_is_sent_at_once(clock: list[float]) -> None:
+def test_the_first_handful_after_a_pause_is_sent_at_once(clock: Clock) -> None:
     task, producer = Task(0.3), Hurries()
-    FlushPolicy(task, producer).sent(rows(1))
+    FlushPolicy(task, producer, clock).sent(rows(1))
     assert (producer.times, task.patience) == (1, 0.3)
 
 
-def test_handfuls_close_together_go_together_when_a_poll_ends_without_more(clock: list[float]) -> None:
+def test_handfuls_close_together_go_together_when_a_poll_ends_without_more(clock: Clock) -> None:
     task, producer = Task(0.3), Hurries()
-    policy = FlushPolicy(task, producer)
+    policy = FlushPolicy(task, producer, clock)
     policy.sent(rows(1))
-    clock[0] += 0.004
+    clock.now += 0.004
     policy.sent(rows(1))
     assert producer.times == 1
     assert task.patience == pytest.approx(EVERY_SECONDS - 0.004)
-    clock[0] += 0.003
+    clock.now += 0.003
     policy.sent(rows(1))
     assert task.patience == pytest.approx(EVERY_SECONDS - 0.007)
     policy.on_idle()
@@ -61,19 +65,19 @@ def test_handfuls_close_together_go_together_when_a_poll_ends_without_more(clock
     assert producer.times == 2
 
 
-def test_handfuls_without_an_end_are_sent_every_now_and_then(clock: list[float]) -> None:
+def test_handfuls_without_an_end_are_sent_every_now_and_then(clock: Clock) -> None:
     producer = Hurries()
-    policy = FlushPolicy(Task(0.3), producer)
+    policy = FlushPolicy(Task(0.3), producer, clock)
     for _ in range(1000):
         policy.sent(rows(3))
-        clock[0] += 0.001
+        clock.now += 0.001
     assert 90 <= producer.times <= 100
 
 
 @pytest.mark.parametrize("mass", [rows(MASS_ROWS), rows(10, MASS_BYTES // 10), [SourceRecord({}, {}, "t")] * MASS_ROWS])
-def test_a_mass_fills_batches_and_what_is_left_of_it_is_sent_soon(clock: list[float], mass: EncodedBatch | list[SourceRecord]) -> None:
+def test_a_mass_fills_batches_and_what_is_left_of_it_is_sent_soon(clock: Clock, mass: EncodedBatch | list[SourceRecord]) -> None:
     task, producer = Task(0.3), Hurries()
-    policy = FlushPolicy(task, producer)
+    policy = FlushPolicy(task, producer, clock)
     for _ in range(3):
         policy.sent(mass)
     assert (producer.times, task.patience) == (0, EVERY_SECONDS)
@@ -81,29 +85,29 @@ def test_a_mass_fills_batches_and_what_is_left_of_it_is_sent_soon(clock: list[fl
     assert (producer.times, task.patience) == (1, 0.3)
 
 
-def test_many_handfuls_are_a_mass_too(clock: list[float]) -> None:
+def test_many_handfuls_are_a_mass_too(clock: Clock) -> None:
     task, producer = Task(0.3), Hurries()
-    policy = FlushPolicy(task, producer)
+    policy = FlushPolicy(task, producer, clock)
     policy.sent(rows(1))
     for _ in range(1000):
-        clock[0] += 0.001
+        clock.now += 0.001
         policy.sent(rows(MASS_ROWS // 4))
     assert (producer.times, task.patience) == (1, EVERY_SECONDS)
     policy.on_idle()
     assert (producer.times, task.patience) == (2, 0.3)
 
 
-def test_a_task_that_waits_as_it_likes_has_every_handful_sent_at_once(clock: list[float]) -> None:
+def test_a_task_that_waits_as_it_likes_has_every_handful_sent_at_once(clock: Clock) -> None:
     task, producer = Task(None), Hurries()
-    policy = FlushPolicy(task, producer)
+    policy = FlushPolicy(task, producer, clock)
     for _ in range(3):
         policy.sent([SourceRecord({}, {}, "t")])
     assert (producer.times, task.patience) == (3, None)
 
 
-def test_a_batch_of_offsets_only_and_a_linger_of_the_users_change_nothing(clock: list[float]) -> None:
+def test_a_batch_of_offsets_only_and_a_linger_of_the_users_change_nothing(clock: Clock) -> None:
     task, producer = Task(0.3), Hurries()
-    policy = FlushPolicy(task, producer)
+    policy = FlushPolicy(task, producer, clock)
     policy.sent(rows(0))
     policy.on_idle()
     producer.holds_back = False

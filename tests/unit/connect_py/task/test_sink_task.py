@@ -11,6 +11,7 @@ from connect_py.api import SinkRecord, SinkTask, TopicPartition
 from connect_py.errors import DataError, FatalTaskError, RetriableError
 from connect_py.kafka.consumer import ConsumedRecord
 from connect_py.log.traces import trace_of
+from connect_py.metrics.task import SinkMetrics
 from connect_py.plugins.registry import Plugins
 from connect_py.task.chain import SinkChain
 from connect_py.task.control import SinkContext, TaskControl
@@ -44,11 +45,9 @@ class Drops:
 
 
 def plugins() -> Plugins:
-    found = Plugins(
-        {JSON: "connect_py.converters.json_converter:JsonConverter", TEXT: "connect_py.converters.primitive:StringConverter", DROPS: "x:y"}
+    return Plugins(
+        {JSON: "connect_py.converters.json_converter:JsonConverter", TEXT: "connect_py.converters.primitive:StringConverter", DROPS: Drops}
     )
-    found._loaded[DROPS] = Drops
-    return found
 
 
 def raw(offset: int, value: bytes | None = b"v", partition: int = 0, **more: Any) -> ConsumedRecord:
@@ -199,6 +198,7 @@ class Rig:
         self.reports: list[Any] = []
         self.consumer = TwinConsumer(self.control, polls, {P0: 0} if positions is None else positions)
         self.task = Sink()
+        self.context, self.metrics = SinkContext("c", 0, self.consumer), SinkMetrics()
         self.producer = FakeProducer()
         queue = DeadLetterQueue("dead", self.producer, has_context=True) if config.pop("queue", "") else None
         self.errors = SinkErrorReporter("c", 0, config, queue)
@@ -213,10 +213,11 @@ class Rig:
             self.consumer,
             self.control,
             self.reports.append,
-            SinkContext("c", 0, self.consumer),
+            self.context,
             skip=tolerance.failed,
             commit_interval_seconds=interval,
             commit_timeout_seconds=timeout,
+            metrics=self.metrics,
         )
 
     def run(self) -> None:
@@ -322,11 +323,11 @@ def test_a_commit_without_an_answer_counts_as_failed_and_its_late_answer_is_igno
     rig.consumer.holds_answers = True
     rig.run()
     assert rig.consumer.commits[:2] == [{P0: 1}, {P0: 1}]
-    common = next(values for _, kind, _, values in rig.loop._metrics.message()["groups"] if kind == "connector-task-metrics")
+    common = next(values for _, kind, _, values in rig.metrics.message()["groups"] if kind == "connector-task-metrics")
     assert common["offset-commit-failure-percentage"] > 0
     assert rig.consumer.is_closed, "the last commit was not waited for beyond its time"
     rig.consumer.answers[0]()
-    own = next(values for _, kind, _, values in rig.loop._metrics.message()["groups"] if kind == "sink-task-metrics")
+    own = next(values for _, kind, _, values in rig.metrics.message()["groups"] if kind == "sink-task-metrics")
     assert own["offset-commit-completion-total"] == 0, "no commit that still counted was answered"
 
 
@@ -468,7 +469,7 @@ def test_a_task_hands_single_records_to_the_queue() -> None:
     [(_, _, value, headers, _)] = rig.producer.sent
     assert value == b"b" and ("__connect.errors.stage", b"TASK_PUT") in headers
     assert ("__connect.errors.exception.class.name", b"ValueError") in headers
-    assert Rig([]).loop._context.report_errant_record is None, "without queue and log there is nowhere to report to"
+    assert Rig([]).context.report_errant_record is None, "without queue and log there is nowhere to report to"
 
 
 def test_a_record_that_is_not_tolerated_fails_the_task_also_when_the_sink_goes_on() -> None:

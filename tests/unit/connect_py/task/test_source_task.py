@@ -22,9 +22,6 @@ from tests.waiting import eventually
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 TEXT = "org.apache.kafka.connect.storage.StringConverter"
 DROPS = "test.Drops"
-PLUGINS = Plugins(
-    {DROPS: "x:y", JSON: "connect_py.converters.json_converter:JsonConverter", TEXT: "connect_py.converters.primitive:StringConverter"}
-)
 WORKER = {"key.converter": JSON, "value.converter": JSON, "header.converter": TEXT}
 PARTITION = {"server": "a"}
 
@@ -45,7 +42,9 @@ class Drops:
     def close(self) -> None: ...
 
 
-PLUGINS._loaded[DROPS] = Drops
+PLUGINS = Plugins(
+    {DROPS: Drops, JSON: "connect_py.converters.json_converter:JsonConverter", TEXT: "connect_py.converters.primitive:StringConverter"}
+)
 
 
 class Message:
@@ -206,6 +205,7 @@ class Run:
         paused: bool = False,
         interval: float = 1000.0,
         kind: type[ScriptedTask] = ScriptedTask,
+        delivery_error: Callable[..., ConnectError] = lambda error, topic, size: ConnectError(f"{error} ({topic}, {size})"),
     ) -> None:
         self.control = TaskControl(paused=paused)
         self.task = kind(script, lambda: self.control.stop(1.0))
@@ -226,7 +226,7 @@ class Run:
             self.control,
             self.reports.append,
             SendErrorHandler(tolerance, errors),
-            delivery_error=lambda error, topic, size: ConnectError(f"{error} ({topic}, {size})"),
+            delivery_error=delivery_error,
             flush_timeout_seconds=0.2,
         )
 
@@ -383,9 +383,8 @@ def test_a_record_that_is_too_large_leaves_a_letter_with_its_key_and_size() -> N
         return cause
 
     config = {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": "dead"}
-    run = Run(lambda: setattr(run.producer, "refusal", "too large"), batch(2, rows=1), config=config)
+    run = Run(lambda: setattr(run.producer, "refusal", "too large"), batch(2, rows=1), config=config, delivery_error=refuse)
     run.producer.refuses = lambda message: len(message.value() or b"") > 1
-    run.loop._delivery_error = refuse
     run()
     assert run.producer.sent[1] == ("dead", b'"0"', None, [("__connect.errors.value.bytes", b"4")])
     assert run.writer.stored == [(PARTITION, {"pos": 2})]

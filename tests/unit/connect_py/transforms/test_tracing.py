@@ -1,12 +1,13 @@
 """ActivateTracingSpan: the context of a row's write goes on in the record's headers."""
 
+import sys
+
 import pytest
 
 from connect_py.api import Header, SourceRecord
 from connect_py.data import Struct
 from connect_py.data.schema import INT32, INT64, OPTIONAL_STRING, STRING, struct
 from connect_py.errors import DataError
-from connect_py.transforms import tracing
 from connect_py.transforms.tracing import ActivateTracingSpan, parse_properties
 
 ROW = struct([("id", INT32), ("tracingspancontext", OPTIONAL_STRING)], optional=True)
@@ -68,7 +69,7 @@ def test_rows_without_a_context_start_a_trace_or_are_left_alone(spans):
 
 
 def test_without_opentelemetry_a_traced_record_fails_and_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(tracing, "is_available", lambda: False)
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     with pytest.raises(DataError, match="tracing libraries not available: pip install opentelemetry-sdk"):
         made().apply(event(CONTEXT))
 

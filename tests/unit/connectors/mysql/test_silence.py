@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -20,10 +20,17 @@ BASE = {"database.hostname": "h", "database.user": "u", "database.server.id": "1
 BASE |= {"schema.history.internal.kafka.topic": "h", "schema.history.internal.kafka.bootstrap.servers": "h:1"}
 
 
+class Clock:
+    ahead = 0.0
+
+    def __call__(self) -> float:
+        return time.monotonic() + self.ahead
+
+
 @contextmanager
-def dump(heartbeats: Heartbeats) -> Iterator[tuple[BinlogClient, RogueServer]]:
+def dump(heartbeats: Heartbeats, clock: Callable[[], float] = time.monotonic) -> Iterator[tuple[BinlogClient, RogueServer]]:
     server = RogueServer(falls_silent)
-    client = BinlogClient(ConnectionSettings("127.0.0.1", server.port, "u", Password("p"), 5), 7, heartbeats=heartbeats)
+    client = BinlogClient(ConnectionSettings("127.0.0.1", server.port, "u", Password("p"), 5), 7, heartbeats=heartbeats, clock=clock)
     try:
         client.dump_from("log.1", 4)
         yield client, server
@@ -45,10 +52,10 @@ def test_a_server_that_falls_silent_is_given_up_after_three_heartbeats() -> None
 
 def test_what_came_while_nobody_read_is_no_silence() -> None:
     """A read after a long pause, such as a blocking snapshot, leaves the server the time for a heartbeat."""
-    with dump(Heartbeats(0.2, 0.6)) as (client, _):
+    clock = Clock()
+    with dump(Heartbeats(0.2, 0.6), clock) as (client, _):
         assert len(client.read(5)) == 1
-        client._heard -= 100
-        client._read_at -= 100
+        clock.ahead = 100
         assert client.read(0.05) == []
         with pytest.raises(RetriableError):
             client.read(1)

@@ -7,11 +7,11 @@ import ssl
 import pytest
 
 from connectors.mysql.config.config import ConnectionSettings
-from connectors.mysql.server.connection import _tls
+from connectors.mysql.server.connection import tls_context
 
 
 def context_of(mode: str) -> ssl.SSLContext | None:
-    return _tls(ConnectionSettings("localhost", 3306, "root", None, ssl_mode=mode))
+    return tls_context(ConnectionSettings("localhost", 3306, "root", None, ssl_mode=mode))
 
 
 @pytest.mark.parametrize("mode", ["preferred", "required"])

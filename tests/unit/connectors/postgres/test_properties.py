@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import tempfile
 
 import pytest
 
@@ -97,7 +98,8 @@ def test_answers_show_what_debezium_does_not_list_only_where_it_is_given() -> No
             "The 'large.transaction.memory.bytes' value is invalid: A positive, non-zero long value is expected"
         ],
         "large.transaction.directory": [
-            f"The 'large.transaction.directory' value is invalid: {properties._directory('/nowhere/at/all', {})}"
+            "The 'large.transaction.directory' value is invalid: There is no directory /nowhere/at/all on the worker's machine; create it, "
+            f"or leave the property out to use {tempfile.gettempdir()}"
         ],
     }
 
