@@ -277,6 +277,13 @@ def test_any_bytes_are_a_value_or_a_data_error(shared_registry, data, which):
         made.to_connect_data("fuzz", start + data)
 
 
+def test_a_value_that_is_nested_without_end_is_refused_and_ends_no_process(schema_registry):
+    start = frame(schema_registry.add("deep-value", avro_text(ANYTHING)))
+    array_of_one = b"\0" * 7 + b"\2\2"
+    with pytest.raises(DataError, match="no value of the Avro schema"):
+        converter(schema_registry).to_connect_data("deep", start + array_of_one * 20_000)
+
+
 def test_a_schema_of_another_kind_is_refused(schema_registry):
     schema_id = schema_registry.add("t-value", "{}", "JSON")
     with pytest.raises(DataError, match=r"Schema 1 on topic 't' is JSON, and io\.confluent\.connect\.avro\.AvroConverter reads AVRO"):
