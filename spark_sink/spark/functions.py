@@ -6,6 +6,9 @@ Texts are ISO's (SQL/MM part 3, section 5.1) in PostGIS's spelling (`ST_AsText`)
 types are 1000, 2000 and 3000 higher with Z, M and both, or extended ones, which have flags for that and for a spatial reference; the text
 says nothing of the reference. Curves, polyhedral surfaces and triangles, which PostGIS has in addition to the seven types of simple
 features, are read too.
+
+Shapely (GEOS) would be shorter, but writes other texts (``POINT (1e-7 0)``), has no curves, and refuses rings that are not closed, which
+databases store. It reads a geometry with bytes left over or of an unknown type without a word.
 """
 
 from __future__ import annotations
