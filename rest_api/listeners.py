@@ -13,12 +13,12 @@ import os
 import re
 import socket
 import ssl
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from connect_py.errors import ConfigError
+from connect_py.tls import is_pem, private_file, read_pkcs12
 
 _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
@@ -99,7 +99,7 @@ def _load_key(context: ssl.SSLContext, given: Mapping[str, str], prefix: str) ->
             f"its certificate chain, or {prefix}ssl.keystore.key and {prefix}ssl.keystore.certificate.chain to PEM text."
         )
     where = location or "ssl.keystore.key"
-    path = _private_file(pem)
+    path = private_file(pem)
     try:
         context.load_cert_chain(path, password=password or _no_password)
     except (ssl.SSLError, ValueError, OSError) as error:
@@ -119,23 +119,16 @@ def _no_password() -> bytes:
 def _key_of_store(location: str, store_password: str | None, key_password: str | None) -> tuple[bytes, str | None]:
     """Return PEM of a store's private key and chain, and the password of that key."""
     content = _read(location, "ssl.keystore.location")
-    if _is_pem(content):
+    if is_pem(content):
         return content, key_password
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.serialization import pkcs12
-
+    once = os.urandom(24).hex()  # the key touches the disk, for an instant and encrypted: OpenSSL's Python binding reads files only
     try:
-        found = pkcs12.load_pkcs12(content, (store_password or "").encode() or None)
+        found = read_pkcs12(content, store_password or None, key_password=once)
     except ValueError as error:
         raise ConfigError(f"The key store {location} cannot be opened: {error}. Is ssl.keystore.password right?") from error
-    if found.key is None or found.cert is None:
+    if not found.key or not found.certificate:
         raise ConfigError(f"The key store {location} holds no private key with a certificate.")
-    once = os.urandom(24).hex()  # the key touches the disk, for an instant and encrypted: OpenSSL's Python binding reads files only
-    key = found.key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.BestAvailableEncryption(once.encode())
-    )
-    chain = [found.cert, *found.additional_certs]
-    return key + b"".join(each.certificate.public_bytes(serialization.Encoding.PEM) for each in chain), once
+    return b"".join(found), once
 
 
 def _load_trust(context: ssl.SSLContext, given: Mapping[str, str]) -> None:
@@ -146,7 +139,7 @@ def _load_trust(context: ssl.SSLContext, given: Mapping[str, str]) -> None:
         return
     content = inline.encode() if inline else _read(location, "ssl.truststore.location")
     where = "ssl.truststore.certificates" if inline else location
-    if not _is_pem(content):
+    if not is_pem(content):
         content = _certificates_of_pkcs12(content, given.get("ssl.truststore.password"), where)
     try:
         context.load_verify_locations(cadata=content.decode("ascii"))
@@ -155,17 +148,14 @@ def _load_trust(context: ssl.SSLContext, given: Mapping[str, str]) -> None:
 
 
 def _certificates_of_pkcs12(content: bytes, password: str | None, where: str) -> bytes:
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.serialization import pkcs12
-
     try:
-        found = pkcs12.load_pkcs12(content, (password or "").encode() or None)
+        found = read_pkcs12(content, password or None)
     except ValueError as error:
         raise ConfigError(f"The trust store {where} cannot be opened: {error}. Is ssl.truststore.password right?") from error
-    certificates = [each.certificate for each in (found.cert, *found.additional_certs) if each is not None]
+    certificates = found.certificate + found.others
     if not certificates:
         raise ConfigError(f"The trust store {where} holds no certificate.")
-    return b"".join(each.public_bytes(serialization.Encoding.PEM) for each in certificates)
+    return certificates
 
 
 def _read(location: str, name: str) -> bytes:
@@ -179,17 +169,6 @@ def _read(location: str, name: str) -> bytes:
             f"keytool -importkeystore -srckeystore {location} -destkeystore {Path(location).with_suffix('.p12')} -deststoretype PKCS12"
         )
     return content
-
-
-def _is_pem(content: bytes) -> bool:
-    return b"-----BEGIN " in content
-
-
-def _private_file(content: bytes) -> Path:
-    handle, name = tempfile.mkstemp(prefix="connect-py-")  # readable by this user alone
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-    return Path(name)
 
 
 def _reason(error: Exception) -> str:

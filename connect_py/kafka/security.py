@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 
 from connect_py.errors import ConfigError
+from connect_py.tls import CONVERT_TO_PEM
 
 #: One token of a JAAS line: a quoted text with backslash escapes, or a bare word; `=` and `;` stand alone.
 _JAAS_TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"|\'((?:[^\'\\]|\\.)*)\'|([=;])|([^\s=;"\']+)')
@@ -21,8 +22,6 @@ _DISALLOWED_MODULES = frozenset({"com.sun.security.auth.module.JndiLoginModule",
 
 #: What may stand in a shell's command line: the default of `sasl.kerberos.kinit.cmd` has the principal bare and the key tab in quotes.
 _PLAIN = {"principal": re.compile(r"[\w./@-]+", re.ASCII), "keyTab": re.compile(r"[\w./@ :=+,-]+", re.ASCII)}
-
-_CONVERT = "Convert it to PEM (keytool -exportcert -rfc, or openssl pkcs12 -nodes) and set {prefix}.type=PEM."
 
 
 def security_settings(properties: Mapping[str, str]) -> dict[str, object]:
@@ -145,7 +144,7 @@ def _trust(properties: Mapping[str, str]) -> dict[str, object]:
     if kind != "PEM":
         raise ConfigError(
             f"The trust store '{location}' (ssl.truststore.location) is of type {kind}, which cannot be read here. "
-            + _CONVERT.format(prefix="ssl.truststore")
+            + CONVERT_TO_PEM.format(prefix="ssl.truststore")
         )
     return {"ssl.ca.location": location}
 
@@ -163,5 +162,5 @@ def _key(properties: Mapping[str, str]) -> dict[str, object]:
         return {"ssl.keystore.location": location, "ssl.keystore.password": properties.get("ssl.keystore.password", "")}
     raise ConfigError(
         f"The key store '{location}' (ssl.keystore.location) is of type {kind}, which cannot be read here. "
-        + _CONVERT.format(prefix="ssl.keystore")
+        + CONVERT_TO_PEM.format(prefix="ssl.keystore")
     )

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from connect_py.api.config import REQUIRED, ConfigKey, ConfigType, Importance, between, one_of
 from connect_py.converters.base import CONVERTER_TYPE
 from connect_py.errors import ConfigError, DataError
+from connect_py.tls import CONVERT_TO_PEM
 
 #: (topic, is key, the schema's full name or None) → subject; raises DataError.
 SubjectStrategy = Callable[[str, bool, str | None], str]
@@ -203,7 +204,6 @@ def _pem(values: Mapping[str, Any], store: str) -> str | None:
     location = ssl_value(values, f"{store}.location")
     if location and ssl_value(values, f"{store}.type").upper() != "PEM":
         raise ConfigError(
-            f"ssl.{store}.location names a Java key store or one of unknown type. Convert it to PEM (keytool -exportcert -rfc, or openssl "
-            f"pkcs12 -nodes) and set ssl.{store}.type=PEM."
+            f"ssl.{store}.location names a Java key store or one of unknown type. {CONVERT_TO_PEM.format(prefix=f'ssl.{store}')}"
         )
     return location or None

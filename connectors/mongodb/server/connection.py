@@ -18,7 +18,7 @@ from pymongo import MongoClient
 from pymongo.errors import ConfigurationError, InvalidURI
 
 from connect_py.errors import ConfigError, ConnectError, FatalTaskError, RetriableError
-from connectors.engine.certificates import pem_file
+from connect_py.tls import pem_file
 from connectors.mongodb.addresses import has_user, masked, options_of
 from connectors.mongodb.capture import SYSTEM_DATABASES, split_namespace
 from connectors.mongodb.config import MongoConfig

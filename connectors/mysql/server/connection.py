@@ -24,7 +24,7 @@ from pymysql.converters import escape_string
 from pymysql.protocol import MysqlPacket
 
 from connect_py.errors import ConfigError
-from connectors.engine.certificates import pem_file
+from connect_py.tls import pem_file
 from connectors.mysql.config.config import ConnectionSettings
 from connectors.mysql.errors import LostConnectionError, server_error, server_error_of_packet
 from connectors.mysql.server.text_rows import MalformedRowError, TextRow, large_row, packet_size, row_function, split_packets

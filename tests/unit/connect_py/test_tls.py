@@ -1,4 +1,4 @@
-"""Stores of keys and certificates for MongoDB: PEM as it is, PKCS #12 turned into PEM for nobody else to read."""
+"""Stores of keys and certificates for drivers: PEM as it is, PKCS #12 turned into PEM for nobody else to read."""
 
 import datetime
 from pathlib import Path
@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, load_pem_private_key, pkcs12
 
 from connect_py.errors import ConfigError
-from connectors.engine.certificates import pem_file
+from connect_py.tls import pem_file
 
 
 @pytest.fixture
