@@ -5,8 +5,9 @@ it from its member, the second, which that member asks for when it has stopped, 
 waits for ``scheduled.rebalance.max.delay.ms``, in case the member comes back.
 
 The counts are always those of a Java leader, and so are the owners where it does not leave them to chance: a Java worker that leads after
-ours finds a balanced group. Two things are better, for workers that Java's leader would keep waiting:
+ours finds a balanced group. Three things are better:
 
+- what runs without being configured is revoked, also when the leader has no memory of it; Java's runs on until the next round;
 - a worker that says that it ends (`WorkerDetails.draining`) gets nothing more, and its work is handed out in the same round;
 - a worker that joins under the address of one that is missing gets that one's work at once.
 """
@@ -113,15 +114,13 @@ class _Loads:
             del self.connectors[member][: len(work.connectors)]
             del self.tasks[member][: len(work.tasks)]
 
-    def hand_out(self, items: Iterable[Item]) -> None:
-        work = Allocation.of(items)
-        hand_out(self.connectors, sorted(work.connectors))
-        hand_out(self.tasks, sorted(work.tasks))
+    def hand_out(self, work: Allocation) -> None:
+        hand_out(self.connectors, work.connectors)
+        hand_out(self.tasks, work.tasks)
 
-    def deal(self, receivers: list[str], items: Iterable[Item]) -> None:
-        work = Allocation.of(items)
-        deal(self.connectors, receivers, sorted(work.connectors))
-        deal(self.tasks, receivers, sorted(work.tasks))
+    def deal(self, receivers: list[str], work: Allocation) -> None:
+        deal(self.connectors, receivers, work.connectors)
+        deal(self.tasks, receivers, work.tasks)
 
     def of_member(self, member: str) -> Allocation:
         return Allocation(tuple(self.connectors.get(member, ())), tuple(self.tasks.get(member, ())))
@@ -151,7 +150,7 @@ class CooperativeRounds:
             memory.previous = frozenset()
         if memory.revoked & active:  # it was delivered, and not carried out by all
             memory.previous = active
-        deleted = memory.previous - wanted
+        deleted = (memory.previous | active) - wanted
         lost = memory.previous - active - deleted
         created = wanted - memory.previous - active
         duplicated = frozenset(item for item, count in counts.items() if count > 1)
@@ -159,7 +158,7 @@ class CooperativeRounds:
         # A duplicate is revoked from all who run it: which of them is the right one is not known for sure.
         draining = {member for member, state in members.items() if state.details is not None and state.details.draining}
         taken = deleted | duplicated
-        revoked = {member: [item for item in work if member in draining or item in taken] for member, work in running.items() if work}
+        revoked = {member: [item for item in work if member in draining or item in taken] for member, work in running.items()}
         staying = {member: work for member, work in running.items() if member not in draining}
         loads = _Loads.of(staying, taken)
 
@@ -173,7 +172,7 @@ class CooperativeRounds:
             for member, work in self._balance(loads, configured, now_ms).items():
                 revoked[member] = [*revoked[member], *work]
         if staying:
-            loads.hand_out(created | reassigned | handed_over)
+            loads.hand_out(_sorted(created, reassigned | handed_over))
 
         addresses = {item: memory.owners[item][1] if item in memory.owners else "" for item in lost}
         owned = {member: loads.of_member(member) for member in members}
@@ -201,7 +200,7 @@ class CooperativeRounds:
             if owner not in members and url in by_address:
                 returned.setdefault(by_address[url], []).append(item)
         for member, items in returned.items():
-            loads.deal([member], items)
+            loads.deal([member], _sorted(items))
         return frozenset(item for items in returned.values() for item in items)
 
     def _handle_lost(self, lost: frozenset[Item], loads: _Loads, now_ms: int) -> frozenset[Item]:
@@ -216,7 +215,7 @@ class CooperativeRounds:
             return lost  # KAFKA-15693
         if memory.scheduled_ms is not None and now_ms >= memory.scheduled_ms:
             present = [member for member in memory.candidates if member in members]
-            loads.deal(present, lost) if present else None
+            loads.deal(present, _sorted(lost)) if present else None
             self._end_delay()
             memory.has_revoked = False
             return frozenset() if present else lost
@@ -267,6 +266,14 @@ class CooperativeRounds:
         memory.owners = {item: memory.owners[item] for item in lost if item in memory.owners} | owners
         memory.generation = generation
         memory.members = frozenset(members) - draining
+
+
+def _sorted(*sets: Iterable[Item]) -> Allocation:
+    """Put the items of each set in order; one set's come before the next one's."""
+    parts = [Allocation.of(items) for items in sets]
+    return Allocation(
+        tuple(item for part in parts for item in sorted(part.connectors)), tuple(item for part in parts for item in sorted(part.tasks))
+    )
 
 
 def _without(work: Allocation, taken: Set[Item]) -> Allocation:
