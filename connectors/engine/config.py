@@ -247,6 +247,11 @@ class ParsedConfig:
         """Return a property with a few values, in lower case."""
         return self.raw.get(name, default).strip().lower()
 
+    @property
+    def deletes_close_windows(self) -> bool:
+        """Whether an incremental snapshot's high watermark is the deletion of its low one."""
+        return self.choice("incremental.snapshot.watermarking.strategy") == "insert_delete"
+
     def names(self, name: str) -> list[str]:
         """Return a LIST property of names, in lower case."""
         return [part.strip().lower() for part in self.raw.get(name, "").split(",") if part.strip()]

@@ -3,7 +3,7 @@
 A connector subclasses `SourceServices` and provides what only it knows:
 
 - `reader`: chunks of a collection by key, in the database's own order (`ChunkReader`);
-- `watermarks`: how a chunk's position in its log is marked (`Watermarks`, `WrittenWatermarks`); None when it is not configured for
+- `watermarks`: how a chunk's position in its log is marked (`Watermarks`); None when it is not configured for
   incremental snapshots;
 - `records`: records of a chunk's rows, with the source block of the position of the stream when they are sent;
 - `watch`: whose events the stream has to show to `incremental.event` and `incremental.truncated`;
@@ -37,9 +37,11 @@ from connectors.engine.batches import PendingRows
 from connectors.engine.config import ParsedConfig
 from connectors.engine.metadata_records import Heartbeat, TransactionMonitor
 from connectors.engine.notifications import IncrementalEvents, InitialEvents, Notifier, open_notification_channels
+from connectors.engine.relational.tables import TableId
 from connectors.engine.signal.actions import Action, BlockingRequest, SignalProcessor, require_snapshot, require_stop, standard_actions
 from connectors.engine.signal.channels import SignalInbox, accepts_rest, open_channels
 from connectors.engine.signal.records import SignalRecord
+from connectors.engine.signal.taps import Taps
 from connectors.engine.snapshot.incremental.contract import ChunkReader, SnapshotHooks, Watermarks
 from connectors.engine.snapshot.incremental.machine import IncrementalSnapshot
 from connectors.engine.snapshot.new_tables import NewTables
@@ -48,6 +50,7 @@ from connectors.engine.topic_naming import TopicNaming
 log = logging.getLogger(__name__)
 
 R = TypeVar("R")
+T = TypeVar("T", bound=Taps)
 #: How long a read of the stream waits while a window ends at a position; see `SourceServices.poll_timeout`.
 POSITION_SECONDS = 0.01
 #: Stands for a signal's id in notifications about tables that are new.
@@ -149,6 +152,17 @@ class SourceServices(ABC, Generic[R]):
     def interrupts(self) -> bool:
         """Whether a signal waits for the stream to be interrupted."""
         return bool(self.blocking)
+
+    def connect(self, taps: T, config: ParsedConfig, signal_table: TableId | None) -> T:
+        """Return listeners to a stream's tables, once they pass on what the services carry out."""
+        taps.signal_table = signal_table if "source" in config.names("signal.enabled.channels") else None
+        taps.on_signal = self.signal
+        taps.deletes_close = config.deletes_close_windows
+        if self.incremental is not None:
+            taps.on_event = self.incremental.event
+            taps.on_truncate = self.incremental.truncated
+            taps.on_structure = self.incremental.structure_seen
+        return taps
 
     # -- the offset's part -------------------------------------------------------------------------------------------------------------
 

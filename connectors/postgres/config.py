@@ -168,7 +168,7 @@ class PostgresConfig(ParsedConfig):
         """Operations on the signal table that the stream has to show, whatever `skipped.operations` leaves out."""
         if self.signal_table is None:
             return frozenset()
-        return frozenset("cd" if self.choice("incremental.snapshot.watermarking.strategy") == "insert_delete" else "c")
+        return frozenset("cd" if self.deletes_close_windows else "c")
 
     @property
     def offset_mismatch_strategy(self) -> str:

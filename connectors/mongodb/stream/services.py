@@ -94,8 +94,7 @@ class MongoServices(services.SourceServices[ChunkRow]):
         self._chunks = MongoChunks(client, config, collections, documents, self._stream_position)
         marks = None
         if config.signal_collection is not None:
-            deletes = config.choice("incremental.snapshot.watermarking.strategy") == "insert_delete"
-            marks = SignalCollection(client, config.signal_collection, deletes=deletes)
+            marks = SignalCollection(client, config.signal_collection, deletes=config.deletes_close_windows)
         super().__init__(config, context, self._chunks, marks, hooks)
         self.events.whole = False
 

@@ -7,15 +7,13 @@ differences of JSON documents: the first image has the rest. What neither has st
 MariaDB's system-versioned tables (`WITH SYSTEM VERSIONING`) may name no columns for it. The log then has two columns after those of the
 statement, from when and until when a row is current, and keeps each version that ends as an inserted row; a deleted row is updated to have
 an end. Debezium's task fails at such rows. `current_versions` returns what the table's readers see: the current rows and their changes.
-
-`Taps` are the listeners to single tables of the stream: signals, and an open window.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 
 from connect_py.api.record import EncodedRow
 from connect_py.errors import FatalTaskError
@@ -26,8 +24,7 @@ from connectors.engine.envelope import KeyChangeRecords, tail
 from connectors.engine.metadata_records import TransactionMonitor
 from connectors.engine.metrics import StreamingMetrics
 from connectors.engine.plugins.post_processors import Fill
-from connectors.engine.relational.tables import TableId
-from connectors.engine.signal.records import SignalRecord, deleted, inserted
+from connectors.engine.signal.taps import Taps
 from connectors.mysql.binlog.codes import MalformedEventError
 from connectors.mysql.binlog.events import Header, Rows
 from connectors.mysql.binlog.fused import event_rows
@@ -43,7 +40,6 @@ from connectors.mysql.binlog.rows import (
 )
 from connectors.mysql.binlog.table_map import TableMap
 from connectors.mysql.config.config import MySqlConfig
-from connectors.mysql.model import MyTable
 from connectors.mysql.schema.captured import CapturedTable
 from connectors.mysql.stream.state import StreamState
 
@@ -219,39 +215,6 @@ class TableStream:
         return self.captured.meanings
 
 
-@dataclass(slots=True)
-class Taps:
-    """The listeners; the owner changes them between events.
-
-    Attributes:
-        signal_table: None when the channel `source` is off.
-        on_signal: carries out a signal; may emit rows.
-        deletes_close: whether the deletion of a row of the signal table is a watermark.
-        watched: the table of the window that waits, None without one.
-        on_event: called with the keys of its events.
-        on_truncate: called at its truncates.
-        on_structure: called with its new structure, None when it was dropped.
-    """
-
-    signal_table: TableId | None = None
-    on_signal: Callable[[SignalRecord], None] = lambda _: None
-    deletes_close: bool = False
-    watched: TableId | None = None
-    on_event: Callable[[bytes | None], None] = lambda _: None
-    on_truncate: Callable[[], None] = lambda: None
-    on_structure: Callable[[MyTable | None], None] = lambda _: None
-
-    def row(self, kind: str, texts: Sequence[Text]) -> None:
-        """Pass on a row of the signal table: id, type and data are its first three columns. Raises RetriableError."""
-        id_, type_, data = (text if isinstance(text, str) else None for text in (*texts[:3], None, None, None)[:3])
-        if id_ is None:
-            return
-        if kind == "c" and type_ is not None:
-            self.on_signal(inserted(id_, type_, data))
-        elif kind == "d" and self.deletes_close:
-            self.on_signal(deleted(id_, data))
-
-
 class RowRecords:
     """Makes the records of rows. Used by one stream.
 
@@ -338,7 +301,7 @@ class RowRecords:
         """Pass on rows of the signal table as signals, before they are encoded as the ordinary rows that they are too."""
         if event.kind != "u":
             for texts in table.images(event)[passed:]:
-                self._taps.row(event.kind, texts)
+                self._taps.signal_row(event.kind, *texts[:3])
 
     # -- inserts and deletes -----------------------------------------------------------------------------------------------------------
 

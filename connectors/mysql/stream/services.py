@@ -26,7 +26,8 @@ from connectors.engine import services
 from connectors.engine.relational.tables import TableId
 from connectors.engine.signal.actions import Action
 from connectors.engine.signal.records import Signal
-from connectors.engine.snapshot.incremental.contract import BusyError, SnapshotHooks, Watermarks, WrittenWatermarks
+from connectors.engine.signal.taps import Taps
+from connectors.engine.snapshot.incremental.contract import BusyError, LogPositions, SignalTable, SnapshotHooks, Watermarks
 from connectors.mysql import errors
 from connectors.mysql.config.config import MySqlConfig
 from connectors.mysql.errors import LostConnectionError, ServerError
@@ -40,7 +41,6 @@ from connectors.mysql.server import queries
 from connectors.mysql.server.connection import Connection
 from connectors.mysql.server.queries import GeneralSession
 from connectors.mysql.snapshot.chunks import ChunkRow, MySqlChunks
-from connectors.mysql.stream.rows import Taps
 from connectors.mysql.stream.stream import ChangeStream
 from connectors.mysql.types.keys import text_literal
 
@@ -146,70 +146,27 @@ def watermarks_of(
         general: returns the task's open session, which may be a new one after a reconnect.
         received: up to where the stream was read.
     """
+
+    def log_end() -> BinlogPosition:
+        status = queries.log_status(general(), config)
+        return BinlogPosition(status.file, status.position)
+
     if config.read_only:
-        return LogPositions(config, general, received)
+        return LogPositions(log_end, received)
     if config.signal_table is None:
         return None
-    table = SignalTable(general, config.signal_table)
-    deletes = config.choice("incremental.snapshot.watermarking.strategy") == "insert_delete"
-    return WrittenWatermarks(table.insert, table.delete if deletes else None)
+    name = quote_name(config.signal_table.schema, config.signal_table.table)
 
-
-class SignalTable:
-    """Writes to the signal table, each time in a transaction of its own.
-
-    Raises:
-        BusyError: the table, or the whole server (FLUSH TABLES WITH READ LOCK of a snapshot or a backup), is locked by another session.
-        ConnectError: else.
-    """
-
-    def __init__(self, general: Callable[[], Connection], table: TableId) -> None:
-        self._general = general
-        self._name = quote_name(table.schema, table.table)
-
-    def insert(self, id_: str, type_: str, data: str) -> None:
-        """Insert a row."""
-        values = ", ".join(text_literal(value) for value in (id_, type_, data))
-        self._execute(f"INSERT INTO {self._name} VALUES ({values})")  # noqa: S608  # literals without quotes of ours
-
-    def delete(self, id_: str) -> None:
-        """Delete a row."""
-        self._execute(f"DELETE FROM {self._name} WHERE id = {text_literal(id_)}")  # noqa: S608  # as above
-
-    def _execute(self, statement: str) -> None:
+    def write(statement: str) -> None:
         try:
-            self._general().execute(statement)
+            general().execute(statement)
         except LostConnectionError as error:
             if error.code != errors.LOCK_WAIT_TIMEOUT:
                 raise
-            raise BusyError(f"the signal table {self._name} is locked by another session: {error.reason}") from None
+            # also when FLUSH TABLES WITH READ LOCK of a snapshot or a backup locks the whole server
+            raise BusyError(f"the signal table {name} is locked by another session: {error.reason}") from None
 
-
-class LogPositions(Watermarks):
-    """Watermarks that are positions of the log (`read.only=true`)."""
-
-    open_at_once = True
-
-    def __init__(self, config: MySqlConfig, general: Callable[[], Connection], received: Callable[[], BinlogPosition | None]) -> None:
-        self._config = config
-        self._general = general
-        self._received = received
-        self._chunk = ""
-        self._end: BinlogPosition | None = None
-
-    def low(self, chunk: str) -> None:
-        self._chunk, self._end = chunk, None
-
-    def high(self, chunk: str) -> None:
-        status = queries.log_status(self._general(), self._config)
-        self._end = BinlogPosition(status.file, status.position)
-
-    def passed(self) -> str:
-        received = self._received()
-        if self._end is None or received is None or received < self._end:
-            return ""
-        chunk, self._chunk, self._end = self._chunk, "", None
-        return chunk
+    return SignalTable(write, name, text_literal, deletes=config.deletes_close_windows)
 
 
 class MySqlServices(services.SourceServices[ChunkRow]):
@@ -246,15 +203,7 @@ class MySqlServices(services.SourceServices[ChunkRow]):
         self._moved_by: str | None = None
         self._chunks = MySqlChunks(self.general, config, self._captured, self._models, self.check, self._shown)
         super().__init__(config, context, self._chunks, watermarks_of(config, self.general, self._received), hooks)
-        self.taps = Taps(
-            signal_table=config.signal_table if "source" in config.names("signal.enabled.channels") else None,
-            on_signal=self.signal,
-            deletes_close=config.choice("incremental.snapshot.watermarking.strategy") == "insert_delete",
-        )
-        if self.incremental is not None:
-            self.taps.on_event = self.incremental.event
-            self.taps.on_truncate = self.incremental.truncated
-            self.taps.on_structure = self.incremental.structure_seen
+        self.taps = self.connect(Taps(), config, config.signal_table)
 
     def attach(self, stream: ChangeStream | None) -> None:
         """Use another stream; None when there is none."""

@@ -21,6 +21,7 @@ from connectors.engine.batches import MAX_BYTES, MAX_ROWS, PendingRows
 from connectors.engine.metadata_records import TransactionMonitor
 from connectors.engine.metrics import StreamingMetrics
 from connectors.engine.relational.tables import TableId
+from connectors.engine.signal.taps import Taps
 from connectors.mysql.binlog.codes import EventType, MalformedEventError
 from connectors.mysql.binlog.events import (
     Body,
@@ -46,7 +47,7 @@ from connectors.mysql.schema.captured import CapturedTable, CapturedTables
 from connectors.mysql.schema.schema import Schema
 from connectors.mysql.schema.structure import structure_at
 from connectors.mysql.server.binlog_client import BinlogClient
-from connectors.mysql.stream.rows import RowRecords, TableStream, Taps
+from connectors.mysql.stream.rows import RowRecords, TableStream
 from connectors.mysql.stream.state import PendingOffset, StreamState
 
 log = logging.getLogger(__name__)

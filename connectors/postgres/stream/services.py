@@ -16,14 +16,14 @@ from connect_py.api import SourceTaskContext
 from connect_py.api.record import EncodedRow
 from connectors.engine import services
 from connectors.engine.relational.tables import TableId
-from connectors.engine.snapshot.incremental.contract import SnapshotHooks, Watermarks, WrittenWatermarks
+from connectors.engine.snapshot.incremental.contract import LogPositions, SignalTable, SnapshotHooks, Watermarks
 from connectors.postgres.config import PostgresConfig
 from connectors.postgres.errors import ServerError, translate
 from connectors.postgres.position.offset import PostgresOffset, parse_lsn
-from connectors.postgres.server.connection import Connection, quote_literal, quote_name
+from connectors.postgres.server.connection import Connection, Row, quote_literal, quote_name
 from connectors.postgres.snapshot.chunks import ChunkRow, PostgresChunks
 from connectors.postgres.stream.stream import ChangeStream
-from connectors.postgres.stream.tables import Taps
+from connectors.postgres.stream.tables import PostgresTaps
 from connectors.postgres.tables import CapturedTable, TableFactory
 
 
@@ -34,72 +34,28 @@ def watermarks_of(config: PostgresConfig, general: Callable[[], Connection], rec
         general: returns the task's open connection, which is replaced after a reconnect.
         received: up to where the stream was read.
     """
+
+    def ask(statement: str, what: str) -> list[Row]:
+        try:
+            return general().query(statement)
+        except ServerError as error:
+            raise translate(error, what, user=config.user, database=config.database) from None
+
+    def log_end() -> int:
+        return parse_lsn(str(ask(_LOG_END, "Cannot read the log's position")[0][0]))
+
+    def write(statement: str) -> None:
+        ask(statement, f"Cannot write to the signal table {config.signal_table}")
+
     if config.choice("read.only") == "true":
-        return LogPositions(general, received, user=config.user, database=config.database)
+        return LogPositions(log_end, received)
     if config.signal_table is None:
         return None
-    table = SignalTable(general, config.signal_table, user=config.user, database=config.database)
-    deletes = config.choice("incremental.snapshot.watermarking.strategy") == "insert_delete"
-    return WrittenWatermarks(table.insert, table.delete if deletes else None)
+    name = f"{quote_name(config.signal_table.schema)}.{quote_name(config.signal_table.table)}"
+    return SignalTable(write, name, quote_literal, deletes=config.deletes_close_windows)
 
 
-class SignalTable:
-    """Writes to the signal table, each time in a transaction of its own. Raises ConnectError."""
-
-    def __init__(self, general: Callable[[], Connection], table: TableId, *, user: str, database: str) -> None:
-        self._general = general
-        self._name = f"{quote_name(table.schema)}.{quote_name(table.table)}"
-        self._table = table
-        self._user, self._database = user, database
-
-    def insert(self, id_: str, type_: str, data: str) -> None:
-        """Insert a row."""
-        values = ", ".join(quote_literal(value) for value in (id_, type_, data))
-        self._run(f"INSERT INTO {self._name} VALUES ({values})")
-
-    def delete(self, id_: str) -> None:
-        """Delete a row."""
-        self._run(f"DELETE FROM {self._name} WHERE id = {quote_literal(id_)}")
-
-    def _run(self, sql: str) -> None:
-        try:
-            self._general().query(sql)
-        except ServerError as error:
-            what = f"Cannot write to the signal table {self._table}"
-            raise translate(error, what, user=self._user, database=self._database) from None
-
-
-class LogPositions(Watermarks):
-    """Positions of the log as watermarks, for `read.only=true`."""
-
-    open_at_once = True
-
-    def __init__(self, general: Callable[[], Connection], received: Callable[[], int], *, user: str, database: str) -> None:
-        self._general = general
-        self._received = received
-        self._user, self._database = user, database
-        self._chunk = ""
-        self._end: int | None = None
-
-    def low(self, chunk: str) -> None:
-        self._chunk, self._end = chunk, None
-
-    def high(self, chunk: str) -> None:
-        try:
-            ((lsn,),) = self._general().query(
-                "SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END"
-            )
-        except ServerError as error:
-            raise translate(error, "Cannot read the log's position", user=self._user, database=self._database) from None
-        self._end = parse_lsn(str(lsn))
-
-    def passed(self) -> str:
-        if self._end is None or self._received() < self._end:
-            return ""
-        chunk, self._chunk, self._end = self._chunk, "", None
-        return chunk
-
-
+_LOG_END = "SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END"
 _LSN = Struct(">q")
 
 
@@ -130,17 +86,8 @@ class PostgresServices(services.SourceServices[ChunkRow]):
         self._stream: ChangeStream | None = None
         self._chunks = PostgresChunks(general, config, factory, while_waiting=self._keep_alive, streamed=self._streamed)
         super().__init__(config, context, self._chunks, watermarks_of(config, general, self._received), hooks)
-        self.taps = Taps(
-            signal_table=config.signal_table if "source" in config.names("signal.enabled.channels") else None,
-            on_signal=self.signal,
-            deletes_close=config.choice("incremental.snapshot.watermarking.strategy") == "insert_delete",
-            monitor=self.monitor,
-            shown_transaction=self._shown_transaction,
-            skipped=config.skipped,
-        )
-        if self.incremental is not None:
-            self.taps.on_event = self.incremental.event
-            self.taps.on_truncate = self.incremental.truncated
+        taps = PostgresTaps(monitor=self.monitor, shown_transaction=self._shown_transaction, skipped=config.skipped)
+        self.taps = self.connect(taps, config, config.signal_table)
 
     def attach(self, stream: ChangeStream | None) -> None:
         """Set the current stream; None when there is none."""

@@ -35,7 +35,7 @@ from connectors.postgres.position.stream_position import COMMIT, EVENT_TYPES, Ev
 from connectors.postgres.server.connection import Connection
 from connectors.postgres.stream.feedback import Feedback, Silence
 from connectors.postgres.stream.open_transactions import SegmentedMessages
-from connectors.postgres.stream.tables import Resolver, StreamTables, Taps
+from connectors.postgres.stream.tables import PostgresTaps, Resolver, StreamTables
 from connectors.postgres.tables import CapturedTable
 
 log = logging.getLogger(__name__)
@@ -162,7 +162,7 @@ class ChangeStream:
         silence: Silence | None = None,
         headers: tuple[tuple[str, str], ...],
         pending: PendingRows,
-        taps: Taps,
+        taps: PostgresTaps,
         on_structure: Callable[[CapturedTable], None] = lambda _: None,
         metrics: StreamingMetrics | None = None,
         segments: SegmentedMessages | None = None,

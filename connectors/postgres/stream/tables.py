@@ -7,13 +7,13 @@ encoder's own, so that a stream to which nothing listens pays nothing for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from connectors.engine.metadata_records import TransactionMonitor
 from connectors.engine.relational.tables import TableId
-from connectors.engine.signal.records import SignalRecord, deleted, inserted
+from connectors.engine.signal.taps import Taps
 from connectors.postgres import pgoutput
 from connectors.postgres.encode.table import KeyChange, PostgresEncoder
 from connectors.postgres.encode.tuples import read_tuple
@@ -35,27 +35,15 @@ class RowFunctions(Protocol):
 
 
 @dataclass(slots=True)
-class Taps:
+class PostgresTaps(Taps):
     """What is listened to; the owner changes it between batches.
 
     Attributes:
-        signal_table: None when the channel `source` is off.
-        on_signal: carries out a signal; may emit rows.
-        deletes_close: whether the deletion of a row of the signal table is a watermark.
-        watched: the table of the window that waits, None without one.
-        on_event: called with the keys of its events.
-        on_truncate: called for each of its truncates.
         monitor: counts the events of transactions, None when there is no transaction metadata.
         shown_transaction: the present transaction as records show it, for an event's message.
         skipped: operations that make no events.
     """
 
-    signal_table: TableId | None = None
-    on_signal: Callable[[SignalRecord], None] = lambda _: None
-    deletes_close: bool = False
-    watched: TableId | None = None
-    on_event: Callable[[bytes | None], None] = lambda _: None
-    on_truncate: Callable[[], None] = lambda: None
     monitor: TransactionMonitor | None = None
     shown_transaction: Callable[[bytes], str] = lambda _: ""
     skipped: frozenset[str] = frozenset()
@@ -75,7 +63,7 @@ class Taps:
             _listen(self, width, len(encoder.columns), to)
 
 
-def _count(taps: Taps, table: str, monitor: TransactionMonitor, to: RowFunctions) -> None:
+def _count(taps: PostgresTaps, table: str, monitor: TransactionMonitor, to: RowFunctions) -> None:
     """Give every event its transaction block."""
     insert, update, delete, split = to.insert, to.update, to.delete, to.split
 
@@ -105,7 +93,7 @@ def _count(taps: Taps, table: str, monitor: TransactionMonitor, to: RowFunctions
     to.insert, to.update, to.delete, to.split = counted_insert, counted_update, counted_delete, counted_split
 
 
-def _watch(taps: Taps, to: RowFunctions) -> None:
+def _watch(taps: PostgresTaps, to: RowFunctions) -> None:
     """Show every event's key to the window. An operation that is skipped makes no event, so the window's row stays."""
     insert, update, delete, split = to.insert, to.update, to.delete, to.split
 
@@ -136,36 +124,27 @@ def _watch(taps: Taps, to: RowFunctions) -> None:
     to.insert, to.update, to.delete, to.split = watched_insert, watched_update, watched_delete, watched_split
 
 
-def _listen(taps: Taps, width: int, columns: int, to: RowFunctions) -> None:
+def _listen(taps: PostgresTaps, width: int, columns: int, to: RowFunctions) -> None:
     """Read signals from the rows of the signal table, before these are encoded as the ordinary rows that they are too."""
     insert, delete = to.insert, to.delete
 
+    def row(message: bytes, at: int) -> Sequence[object]:
+        """Return id, type and data: a signal table's three columns, by their order."""
+        return read_tuple(message, at + 1, width)[0] if columns == width == 3 else (None,)
+
     def signal_insert(message: bytes, at: int, source: bytes, tail: bytes) -> Encoded:
-        id_, type_, data = _row(message, at, width, columns)
-        if id_ is not None and type_ is not None:
-            taps.on_signal(inserted(id_, type_, data))
+        taps.signal_row("c", *row(message, at))
         return insert(message, at, source, tail)
 
     def signal_delete(message: bytes, at: int, source: bytes, tail: bytes) -> Encoded:
-        if taps.deletes_close:
-            id_, _, data = _row(message, at, width, columns)
-            if id_ is not None:
-                taps.on_signal(deleted(id_, data))
+        taps.signal_row("d", *row(message, at))
         return delete(message, at, source, tail)
 
     to.insert, to.delete = signal_insert, signal_delete
 
 
-def _row(message: bytes, at: int, width: int, columns: int) -> tuple[str | None, str | None, str | None]:
-    """Return id, type and data: a signal table's three columns, by their order."""
-    if columns != 3 or width != 3:
-        return None, None, None
-    texts = [text if isinstance(text, str) else None for text in read_tuple(message, at + 1, width)[0]]
-    return texts[0], texts[1], texts[2]
-
-
 class TableStream:
-    """A captured table in the stream, with its source block of the present transaction. `Taps` sets its functions."""
+    """A captured table in the stream, with its source block of the present transaction. `PostgresTaps` sets its functions."""
 
     __slots__ = ("captured", "delete", "insert", "relation", "route", "source", "split", "transaction", "update")
 
@@ -204,7 +183,7 @@ class StreamTables:
         known: tables by the four bytes of their number; None for those that are not captured.
     """
 
-    def __init__(self, resolve: Resolver, taps: Taps, on_structure: Callable[[CapturedTable], None]) -> None:
+    def __init__(self, resolve: Resolver, taps: PostgresTaps, on_structure: Callable[[CapturedTable], None]) -> None:
         self._resolve = resolve
         self._taps = taps
         self._on_structure = on_structure

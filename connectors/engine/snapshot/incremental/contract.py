@@ -14,14 +14,20 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from connect_py.errors import ConnectError
 from connectors.engine.java_object import StoredKey
 from connectors.engine.signal.records import CLOSE, OPEN
 from connectors.engine.snapshot.incremental.offset import WantedCollection
 
+
+class _Ordered(Protocol):
+    def __lt__(self, other: Any, /) -> bool: ...
+
+
 R = TypeVar("R")
+P = TypeVar("P", bound=_Ordered)
 
 
 class UnknownCollectionError(ConnectError):
@@ -108,30 +114,67 @@ class Watermarks:
         return ""
 
 
-class WrittenWatermarks(Watermarks):
+class SignalTable(Watermarks):
     """Rows of the signal table.
 
     Args:
-        insert: id, type and data (JSON text) of a row, in a transaction of its own. Raises ConnectError.
-        delete: removes the row of an id, likewise; with it the high watermark is the deletion of the low one
+        execute: runs a statement in a transaction of its own. Raises ConnectError.
+        name: the table's, quoted.
+        literal: returns a text as a literal.
+        deletes: whether the high watermark is the deletion of the low one
             (``incremental.snapshot.watermarking.strategy=insert_delete``).
     """
 
-    def __init__(self, insert: Callable[[str, str, str], None], delete: Callable[[str], None] | None = None) -> None:
-        self._insert = insert
-        self._delete = delete
+    def __init__(self, execute: Callable[[str], None], name: str, literal: Callable[[str], str], *, deletes: bool) -> None:
+        self._execute = execute
+        self._name = name
+        self._literal = literal
+        self._deletes = deletes
         self._opened = ""
 
     def low(self, chunk: str) -> None:
         self._opened = _instant()
-        self._insert(f"{chunk}-open", OPEN, json.dumps({"openWindowTimestamp": self._opened}))
+        self._insert(f"{chunk}-open", OPEN, {"openWindowTimestamp": self._opened})
 
     def high(self, chunk: str) -> None:
-        if self._delete is not None:
-            self._delete(f"{chunk}-open")
+        if self._deletes:
+            self._execute(f"DELETE FROM {self._name} WHERE id = {self._literal(f'{chunk}-open')}")  # noqa: S608  # quoted by the connector
         else:
-            data = {"openWindowTimestamp": self._opened, "closeWindowTimestamp": _instant()}
-            self._insert(f"{chunk}-close", CLOSE, json.dumps(data))
+            self._insert(f"{chunk}-close", CLOSE, {"openWindowTimestamp": self._opened, "closeWindowTimestamp": _instant()})
+
+    def _insert(self, id_: str, type_: str, data: dict[str, str]) -> None:
+        values = ", ".join(map(self._literal, (id_, type_, json.dumps(data))))
+        self._execute(f"INSERT INTO {self._name} VALUES ({values})")  # noqa: S608  # as above
+
+
+class LogPositions(Watermarks, Generic[P]):
+    """Positions of the log, where nothing may be written (`read.only=true`).
+
+    Args:
+        end: returns the position that the log has reached. Raises ConnectError.
+        received: up to where the stream was read; None before its begin.
+    """
+
+    open_at_once = True
+
+    def __init__(self, end: Callable[[], P], received: Callable[[], P | None]) -> None:
+        self._log_end = end
+        self._received = received
+        self._chunk = ""
+        self._end: P | None = None
+
+    def low(self, chunk: str) -> None:
+        self._chunk, self._end = chunk, None
+
+    def high(self, chunk: str) -> None:
+        self._end = self._log_end()
+
+    def passed(self) -> str:
+        received = self._received()
+        if self._end is None or received is None or received < self._end:
+            return ""
+        chunk, self._chunk, self._end = self._chunk, "", None
+        return chunk
 
 
 def _instant() -> str:

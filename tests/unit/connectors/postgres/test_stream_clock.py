@@ -15,7 +15,7 @@ from connectors.postgres.position.stream_position import StreamPosition
 from connectors.postgres.server.connection import Connection
 from connectors.postgres.stream.feedback import Feedback, Silence
 from connectors.postgres.stream.stream import ChangeStream
-from connectors.postgres.stream.tables import Taps
+from connectors.postgres.stream.tables import PostgresTaps
 
 #: An insert into a relation that nobody knows.
 INSERT = b"w" + (100).to_bytes(8, "big") * 3 + b"I" + (7).to_bytes(4, "big") + b"N\x00\x00"
@@ -53,7 +53,7 @@ def stream(server: Endless, **more: Any) -> ChangeStream:
         tombstones=True,
         headers=(),
         pending=PendingRows(),
-        taps=Taps(),
+        taps=PostgresTaps(),
         **{"status_seconds": 0.02, **more},
     )
 
