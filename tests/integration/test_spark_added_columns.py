@@ -112,6 +112,7 @@ def test_a_table_gains_a_column_of_every_type(lake: Lake, mode: str, alone: int)
     assert {name: plain(value) for name, value in rows[len(TYPES)].items() if name in expected} == expected
 
 
+@pytest.mark.long
 def test_an_iceberg_table_with_a_variant_within_a_column_takes_the_next_batch_too(lake: Lake) -> None:
     topic = lake.topic("t")
     task = lake.start(lake.config(topic, json_mode="variant"))

@@ -18,7 +18,7 @@ UUIDS = ["b68a35a7-17ad-35b3-af2a-ae46edb4545a"]  # as PostgreSQL's connector ha
 
 
 @iceberg_and_long_delta
-@pytest.mark.parametrize("delete_mode", ["hard", "soft"])
+@pytest.mark.parametrize("delete_mode", ["hard", pytest.param("soft", marks=pytest.mark.long)])
 def test_a_thousand_changes_of_a_key_and_chains_of_deletes_leave_what_came_last(lake: Lake, delete_mode: str) -> None:
     def of(op: str, key: int, number: int | None) -> tuple[bytes | None, bytes | None]:
         return event(op, key, {"n": number}, {"n": INT})
@@ -88,7 +88,7 @@ def stored(number: int) -> dict[str, Any]:
     return sent(number) | {"bytes": bytes([number]), "blobs": [bytes([number])], "days": [day]}
 
 
-@pytest.mark.parametrize("only", [None, "ints"], ids=["all types", "one that only its type tells"])
+@pytest.mark.parametrize("only", [None, pytest.param("ints", marks=pytest.mark.long)], ids=["all types", "one that only its type tells"])
 def test_a_value_that_was_not_sent_is_never_stored_and_the_last_known_one_is_kept(lake: Lake, only: str | None) -> None:
     chosen = [only] if only else list(COLUMNS)
     columns = {name: COLUMNS[name] for name in chosen}
@@ -111,6 +111,7 @@ def test_a_value_that_was_not_sent_is_never_stored_and_the_last_known_one_is_kep
     assert rows == {key: {name: row[name] for name in chosen} for key, row in expected.items()}
 
 
+@pytest.mark.long
 def test_json_that_was_not_sent_is_kept_as_a_variant_too(lake: Lake) -> None:
     topic = lake.topic("t")
     task = lake.start(lake.config(topic, json_mode="variant"))

@@ -70,6 +70,7 @@ def test_icebergs_single_destination_table_has_every_record(lake: Lake, held_spa
     assert lake.files("events") == 2  # the table's own partitions
 
 
+@pytest.mark.long
 def test_icebergs_static_routing_writes_what_matches_and_skips_the_rest_when_told_to(lake: Lake) -> None:
     topic = lake.topic("events")
     config = iceberg_config(lake, topic, tables="public.events_list,public.events_create") | {
@@ -88,6 +89,7 @@ def test_icebergs_static_routing_writes_what_matches_and_skips_the_rest_when_tol
     assert sorted_rows(lake, "events_create") == [written(2, "create")]
 
 
+@pytest.mark.long
 def test_icebergs_dynamic_routing_takes_the_tables_name_from_the_record(lake: Lake) -> None:
     topic = lake.topic("events")
     config = iceberg_config(lake, topic) | {"iceberg.tables.dynamic-enabled": "true", "iceberg.tables.route-field": "db_table"}
@@ -117,6 +119,7 @@ def test_debezium_servers_upsert_keeps_deleted_rows_marked_with_their_last_state
     assert rows == {1: ("Sally", 31, "u", False), 2: ("George", 40, "d", True)}
 
 
+@pytest.mark.long
 def test_debezium_servers_upsert_without_deleted_rows_removes_them(lake: Lake) -> None:
     topic = lake.topic("customers")
     lake.produce(topic, CUSTOMERS)
@@ -124,6 +127,7 @@ def test_debezium_servers_upsert_without_deleted_rows_removes_them(lake: Lake) -
     assert lake.rows("customers") == [{"id": 1, "name": "Sally", "age": 31}]
 
 
+@pytest.mark.long
 def test_debezium_servers_append_mode_has_every_event(lake: Lake) -> None:
     topic = lake.topic("customers")
     lake.produce(topic, CUSTOMERS)
@@ -151,6 +155,7 @@ def test_debezium_servers_changes_of_the_schema_do_the_same_but_for_a_column_tha
     ]
 
 
+@pytest.mark.long
 def test_debezium_servers_table_names_can_be_had(lake: Lake) -> None:
     topic = lake.topic("customers")
     lake.produce(topic, CUSTOMERS[:1])

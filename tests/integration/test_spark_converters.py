@@ -67,6 +67,7 @@ def test_transforms_are_applied_before_records_become_rows(lake: Lake) -> None:
     assert lake.watermark("t") == {topic: {"0": 4}}
 
 
+@pytest.mark.long
 def test_a_transform_that_moves_records_to_other_topics_moves_them_to_other_tables(lake: Lake) -> None:
     topic = lake.topic("t")
     more = {
@@ -94,6 +95,7 @@ def test_bytes_that_a_converter_cannot_read_are_bad_records_one_by_one(lake: Lak
     assert "Unknown magic byte" in str(lake.context.rejected[0].error)
 
 
+@pytest.mark.long
 def test_a_registry_that_does_not_answer_is_waited_for(lake: Lake, schema_registry: SchemaRegistry) -> None:
     topic = lake.topic("t")
     lake.produce(topic, as_avro([event("c", 1, {"n": 1}, {"n": INT})], topic, schema_registry))

@@ -107,6 +107,7 @@ def test_events_that_are_older_than_their_rows_are_counted_as_stale(lake: Lake) 
     assert figures(task, "public.t")["records-stale-total"] == 2, "of each key the newest event of the batch is compared"
 
 
+@pytest.mark.long
 @iceberg_and_long_delta
 def test_values_that_events_did_not_hold_are_counted(lake: Lake) -> None:
     topic, columns = lake.topic("t"), {"a": TEXT, "b": TEXT}
@@ -124,6 +125,7 @@ def test_values_that_events_did_not_hold_are_counted(lake: Lake) -> None:
     assert [(row["id"], row["a"], row["b"]) for row in lake.rows("t")] == [(0, "x", "y")]
 
 
+@pytest.mark.long
 def test_lag_is_told_for_each_table_and_a_replayed_batch_is_not_counted_again(lake: Lake) -> None:
     busy, idle = lake.topic("busy"), lake.topic("idle")
     config = lake.config(busy, idle, max__offsets__per__trigger="10")

@@ -83,6 +83,7 @@ def test_records_whose_schemas_are_none_or_whose_names_lead_elsewhere_are_bad_re
         lake.start(lake.config(topic)).step()
 
 
+@pytest.mark.long
 def test_a_route_of_a_records_own_value_leads_nowhere_else(lake: Lake, tmp_path: Path) -> None:
     topic = lake.topic("all")
     lake.produce(
@@ -96,6 +97,7 @@ def test_a_route_of_a_records_own_value_leads_nowhere_else(lake: Lake, tmp_path:
     assert [row["id"] for row in lake.rows("t")] == [0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lake", ["delta"], indirect=True)
 def test_a_columns_name_that_delta_refuses_fails_the_task_at_once(lake: Lake) -> None:
     topic = lake.topic("t")
@@ -124,6 +126,7 @@ def test_a_commit_whose_answer_is_lost_is_found_and_written_once(lake: Lake, mon
     assert lake.watermark("t") == {topic: {"0": 2}}
 
 
+@pytest.mark.long
 def test_a_start_whose_first_look_at_a_table_fails_still_takes_it_over(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = lake.topic("t")
     lake.produce(topic, [event("c", 1, {"n": 1}, {"n": INT})])

@@ -47,6 +47,7 @@ def test_of_tables_written_at_once_each_has_its_own_rows_and_offsets_and_an_erro
         assert sorted(row["n"] for row in lake.rows(table)) == [*range(5), *range(10, 16), *more]
 
 
+@pytest.mark.long
 def test_what_takes_longer_than_the_bound_is_cancelled_named_and_written_once_when_it_may_take_longer(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,6 +59,7 @@ def many(kafka: Kafka, held_spark: Any, tmp_path: Path, tag: str) -> Any:
     made.close()
 
 
+@pytest.mark.long
 def test_many_tables_follow_one_stream_while_schemas_change_and_idle_ones_cost_next_to_nothing(many: ManyTables) -> None:
     topics = many.topics(TABLES)
     config = many.config(topics_regex="unused") | {

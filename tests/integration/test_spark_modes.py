@@ -39,7 +39,7 @@ def whole(lake: Lake) -> list[dict[str, Any]]:
     return sorted(lake.table("t").scan().to_arrow().to_pylist(), key=lambda row: (row["id"] or 0, row.get("__offset", 0)))
 
 
-@pytest.mark.parametrize("bound", [100, 1], ids=["one batch", "an event a batch"])
+@pytest.mark.parametrize("bound", [100, pytest.param(1, marks=pytest.mark.long)], ids=["one batch", "an event a batch"])
 def test_deletes_remove_mark_or_leave_the_row(lake: Lake, bound: int) -> None:
     topic = lake.topic("t")
     lake.produce(topic, STREAM)
@@ -55,6 +55,7 @@ def test_deletes_remove_mark_or_leave_the_row(lake: Lake, bound: int) -> None:
     assert found["ignore"] == [(1, 10, "a", None), (2, 2, "b", None), (9, 2, "b", None)]
 
 
+@pytest.mark.long
 def test_a_row_that_comes_back_is_no_longer_marked_as_deleted(lake: Lake) -> None:
     topic = lake.topic("t")
     task = lake.start(lake.config(topic, tables_delete__mode="soft"))
@@ -104,7 +105,7 @@ def test_a_truncate_takes_what_came_before_it_and_nothing_after(lake: Lake) -> N
     assert lake.watermark("t") == {topic: {"0": 5}}
 
 
-@pytest.mark.parametrize("mode", ["soft", "ignore", "fail"])
+@pytest.mark.parametrize("mode", ["soft", pytest.param("ignore", marks=pytest.mark.long), "fail"])
 def test_a_truncate_can_mark_be_ignored_or_stop_the_task(lake: Lake, mode: str) -> None:
     topic = lake.topic("t")
     task = lake.start(lake.config(topic, tables_truncate__mode=mode))

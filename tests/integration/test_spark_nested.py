@@ -61,6 +61,7 @@ def test_fields_are_added_and_widened_within_columns_whatever_the_order_of_old_a
     assert lake.snapshots("t") == 3
 
 
+@pytest.mark.long
 def test_a_field_that_cannot_be_widened_gets_a_field_of_its_own_is_cast_left_out_or_refused(lake: Lake) -> None:
     topic = lake.topic("t")
     lake.produce(topic, [event("c", 1, {"doc": {"a": 5}}, {"doc": nested(a=INT)})])
@@ -83,6 +84,7 @@ def test_a_field_that_cannot_be_widened_gets_a_field_of_its_own_is_cast_left_out
     }
 
 
+@pytest.mark.long
 def test_objects_without_schemas_get_new_fields_too_and_keep_the_types_of_those_that_are_there(lake: Lake) -> None:
     topic = lake.topic("t")
     config = lake.config(topic) | {f"{side}.converter.schemas.enable": "false" for side in ("key", "value")}

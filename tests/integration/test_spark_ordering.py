@@ -66,6 +66,7 @@ def test_by_the_sources_positions_every_order_and_division_of_the_log_leaves_the
     assert rows(lake) == {1: "c", 3: "y"}, f"seed {seed}"
 
 
+@pytest.mark.long
 def test_a_higher_epoch_wins_over_the_positions_before_a_restore(lake: Lake) -> None:
     topic = lake.topic("t")
     lake.produce(topic, HISTORY)
@@ -87,6 +88,7 @@ def test_a_column_can_decide_and_ties_and_deletes_go_by_the_log(lake: Lake) -> N
     assert rows(lake) == {1: "new", 2: "tie"}
 
 
+@pytest.mark.long
 def test_positions_of_each_connector_are_texts_in_the_order_of_the_source(held_spark: Any) -> None:
     base = {"topics": "t", "lakehouse.catalog.type": "hadoop", "lakehouse.catalog.warehouse": "/w", "lakehouse.tables.ordering": "source"}
     of_source: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {

@@ -96,6 +96,7 @@ def flat(key: int, op: str | None, **row: Any) -> tuple[bytes, bytes]:
     return with_schema(struct({"id": ID}), {"id": key}), with_schema(schema, {"id": key, **row, "meta": {"op": op}})
 
 
+@pytest.mark.long
 def test_a_field_of_flattened_records_says_what_happened_and_what_it_does_not_say_is_a_bad_record(lake: Lake) -> None:
     topic = lake.topic("t")
     config = lake.config(topic, tables_cdc__field="meta.op", tables_exclude__columns="meta") | {"errors.tolerance": "all"}
@@ -107,6 +108,7 @@ def test_a_field_of_flattened_records_says_what_happened_and_what_it_does_not_sa
     assert {row["__op"] for row in lake.whole_rows("t")} == {"u", "c"}
 
 
+@pytest.mark.long
 def test_nested_values_are_variants_whose_changes_do_not_change_the_table(lake: Lake) -> None:
     topic = lake.topic("t")
     config = lake.config(topic, nested__as__variant="true")
@@ -162,6 +164,7 @@ def test_geometries_are_texts_and_broken_ones_are_bad_records(lake: Lake) -> Non
     ]
 
 
+@pytest.mark.long
 def test_records_without_a_key_can_be_bad_records(lake: Lake) -> None:
     topic = lake.topic("t")
     config = lake.config(topic, tables_no__key="dlq")
@@ -173,6 +176,7 @@ def test_records_without_a_key_can_be_bad_records(lake: Lake) -> None:
     assert [(TopicPartition(bad.topic, bad.partition), bad.offset) for bad in lake.context.rejected] == [(TopicPartition(topic, 0), 0)]
 
 
+@pytest.mark.long
 @iceberg_and_long_delta
 def test_writers_do_as_they_are_told_whatever_the_table_says(lake: Lake) -> None:
     topic, name = lake.topic("t"), {"iceberg": "write.parquet.compression-codec", "delta": "compression"}[lake.format]

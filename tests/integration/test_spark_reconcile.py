@@ -79,6 +79,7 @@ def test_rows_that_went_unseen_leave_with_the_next_snapshot_whatever_the_batches
     assert rows(lake) == {1: 0, 9: 0}
 
 
+@pytest.mark.long
 @iceberg_and_long_delta
 def test_rows_that_came_and_went_in_the_snapshots_own_batch_do_not_come_back(lake: Lake) -> None:
     topic = lake.topic("t")
@@ -87,6 +88,7 @@ def test_rows_that_came_and_went_in_the_snapshots_own_batch_do_not_come_back(lak
     assert rows(lake) == {1: 2, 4: 1}
 
 
+@pytest.mark.long
 @iceberg_and_long_delta
 def test_under_soft_deletes_rows_that_were_not_seen_are_marked(lake: Lake) -> None:
     topic = lake.topic("t")
@@ -109,9 +111,9 @@ def test_under_soft_deletes_rows_that_were_not_seen_are_marked(lake: Lake) -> No
     [
         snapshot({1: 1, 4: 1}, first=None),  # its beginning was not seen
         snapshot({1: 1, 4: 1}, last=None),  # it was broken off
-        snapshot({1: 1}),  # one row, or a source's that sends its last row again
-        [event("r", 1, 1, "incremental"), event("r", 4, 1, "incremental")],
-        [event("c", 1, 1, "first"), event("c", 4, 1, "last")],
+        pytest.param(snapshot({1: 1}), marks=pytest.mark.long),  # one row, or a source's that sends its last row again
+        pytest.param([event("r", 1, 1, "incremental"), event("r", 4, 1, "incremental")], marks=pytest.mark.long),
+        pytest.param([event("c", 1, 1, "first"), event("c", 4, 1, "last")], marks=pytest.mark.long),
     ],
     ids=["headless", "endless", "lone", "incremental", "changes"],
 )
@@ -125,6 +127,7 @@ def test_what_is_no_whole_snapshot_deletes_nothing(lake: Lake, records: Sequence
     assert set(rows(lake)) == {1, 2, 3, 4}
 
 
+@pytest.mark.long
 def test_without_the_property_nothing_is_deleted_and_nothing_is_kept_of_it(lake: Lake) -> None:
     topic = lake.topic("t")
     lake.produce(topic, [event("c", key, 0) for key in range(1, 5)] + snapshot({1: 1, 4: 1}))
@@ -134,6 +137,7 @@ def test_without_the_property_nothing_is_deleted_and_nothing_is_kept_of_it(lake:
     assert "__offset" not in lake.whole_rows("t")[0]
 
 
+@pytest.mark.long
 @iceberg_and_long_delta
 def test_offsets_that_were_altered_within_a_snapshot_end_it(lake: Lake) -> None:
     topic = lake.topic("t")
@@ -149,6 +153,7 @@ def test_offsets_that_were_altered_within_a_snapshot_end_it(lake: Lake) -> None:
     assert set(rows(lake)) == {1, 2, 3, 4}
 
 
+@pytest.mark.long
 @iceberg_and_long_delta
 def test_a_rolled_back_table_knows_the_snapshot_that_was_under_way(lake: Lake) -> None:
     topic = lake.topic("t")

@@ -62,6 +62,7 @@ def test_bad_records_are_handed_over_whole_before_the_others_are_committed(lake:
     assert lake.watermark("t") == {topic: {"0": 8}}
 
 
+@pytest.mark.long
 def test_records_without_a_table_can_be_rejected_too(lake: Lake) -> None:
     topic = lake.topic("all")
     lake.produce(topic, [event("c", 1, {"kind": kind}, {"kind": TEXT}) for kind in ("public.t", None)])

@@ -42,6 +42,7 @@ def test_dynamic_routes_divide_one_topic_and_replays_change_nothing(lake: Lake) 
         task.step()
 
 
+@pytest.mark.long
 def test_static_routes_follow_regexes_and_each_table_has_settings_of_its_own(lake: Lake) -> None:
     topic = lake.topic("all")
     more: dict[str, Any] = {
@@ -58,6 +59,7 @@ def test_static_routes_follow_regexes_and_each_table_has_settings_of_its_own(lak
     assert rows(lake, "logged") == [(2, 2), (2, 3)]
 
 
+@pytest.mark.long
 def test_a_header_or_the_source_block_can_route(lake: Lake) -> None:
     topic = lake.topic("all")
     for number, name in enumerate(("h1", "h2")):

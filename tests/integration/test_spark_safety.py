@@ -102,7 +102,7 @@ def test_of_two_tasks_alive_at_once_the_older_one_cannot_commit_and_no_row_is_do
     assert list(lake.table("t").metadata.refs) == ["main"]
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_a_task_that_read_the_table_before_another_took_over_cannot_commit(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = lake.topic("t")
     config = lake.config(topic)
@@ -131,6 +131,7 @@ def test_a_task_that_read_the_table_before_another_took_over_cannot_commit(lake:
     assert found(lake) == ["a", "b", "c"]
 
 
+@pytest.mark.long
 @iceberg_and_long_delta
 def test_a_task_whose_offsets_were_altered_beside_it_ends_and_the_next_one_reads_again(lake: Lake) -> None:
     topic = lake.topic("t")
@@ -147,6 +148,7 @@ def test_a_task_whose_offsets_were_altered_beside_it_ends_and_the_next_one_reads
     assert found(lake) == ["a", "b", "b", "c"]
 
 
+@pytest.mark.long
 @iceberg_and_long_delta
 def test_a_younger_task_takes_over_although_its_clock_is_behind(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = lake.topic("t")
@@ -162,7 +164,7 @@ def test_a_younger_task_takes_over_although_its_clock_is_behind(lake: Lake, monk
 
 
 @iceberg_and_long_delta
-@pytest.mark.parametrize("how", ["rolled back", "dropped", "replaced"])
+@pytest.mark.parametrize("how", ["rolled back", "dropped", pytest.param("replaced", marks=pytest.mark.long)])
 def test_a_table_that_loses_rows_under_a_running_task_gets_them_again(lake: Lake, how: str) -> None:
     topic = lake.topic("t")
     task = lake.start(lake.config(topic))
@@ -184,6 +186,7 @@ def test_a_table_that_loses_rows_under_a_running_task_gets_them_again(lake: Lake
     assert found(lake) == ["a", "b", "c"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lake", ["delta"], indirect=True)
 def test_a_table_rolled_back_before_its_task_has_seen_its_own_commit_gets_the_rows_again(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
@@ -232,6 +235,7 @@ def test_a_commit_of_somebody_else_in_the_middle_of_a_batch_costs_a_repetition_o
     assert found(lake) == ["a", "b", "by hand"]
 
 
+@pytest.mark.long
 def test_a_table_rolled_back_by_hand_gets_its_rows_again(lake: Lake) -> None:
     topic = lake.topic("t")
     config = lake.config(topic)
@@ -245,6 +249,7 @@ def test_a_table_rolled_back_by_hand_gets_its_rows_again(lake: Lake) -> None:
     assert found(lake) == ["a", "b"]
 
 
+@pytest.mark.long
 @iceberg_and_long_delta
 def test_tombstones_alone_are_not_read_again_at_a_restart(lake: Lake) -> None:
     topic = lake.topic("t")
@@ -312,7 +317,7 @@ def test_maintenance_between_batches_compacts_a_table_and_keeps_its_rows_and_off
     assert lake.watermark("t") == {topic: {"0": 7}}
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_a_kill_between_any_two_statements_of_maintenance_leaves_rows_and_offsets(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = lake.topic("t")
     config = lake.config(topic, maintenance_enabled="false")

@@ -100,7 +100,7 @@ def assert_equals_the_source(lake: Lake) -> None:
 
 @pytest.mark.parametrize(
     ("lake", "bound"),
-    [("iceberg", 100), ("iceberg", 4), ("delta", 100)],
+    [pytest.param("iceberg", 100, marks=pytest.mark.long), ("iceberg", 4), ("delta", 100)],
     ids=["iceberg, in one batch", "iceberg, in batches of four", "delta, in one batch"],
     indirect=["lake"],
 )
@@ -186,6 +186,7 @@ def test_a_type_that_cannot_be_widened_gets_a_column_of_its_own_or_is_cast(lake:
     assert lake.types("t") == {"id": "int", "v": "int", "v__string": "string"}
 
 
+@pytest.mark.long
 def test_without_leave_to_evolve_or_create_the_error_names_the_property(lake: Lake) -> None:
     topic = lake.topic("t")
     lake.produce(topic, [event("c", 1, {"n": 1}, {"n": INT})])
@@ -199,7 +200,7 @@ def test_without_leave_to_evolve_or_create_the_error_names_the_property(lake: La
     assert lake.snapshots("t") == 1
 
 
-@pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "without a key"])
+@pytest.mark.parametrize("keyed", [True, pytest.param(False, marks=pytest.mark.long)], ids=["keyed", "without a key"])
 @pytest.mark.parametrize(
     ("spoil", "why"),
     [
@@ -251,6 +252,7 @@ def test_a_table_that_was_dropped_is_built_again_although_the_group_is_further(l
     assert sorted(row["n"] for row in lake.rows("t")) == [0, 1, 2]
 
 
+@pytest.mark.long
 def test_a_watermark_in_a_table_property_counts_when_the_snapshots_have_lost_theirs(lake: Lake) -> None:
     topic = lake.topic("t")
     lake.produce(topic, [event("c", n, {"n": n}, {"n": INT}) for n in range(3)])
@@ -264,7 +266,7 @@ def test_a_watermark_in_a_table_property_counts_when_the_snapshots_have_lost_the
 
 
 @iceberg_and_long_delta
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_any_history_cut_anywhere_ends_in_the_state_of_a_plain_model(lake: Lake, seed: int) -> None:
     """Inserts, updates, deletes, tombstones, unavailable values and a column that comes and goes, over partitions and random batches."""
     rng = random.Random(seed)

@@ -71,6 +71,7 @@ def test_batches_of_a_stream_reach_the_table_once_and_its_checkpoint_goes_on_aft
     assert generations(lake) == ["g1"]
 
 
+@pytest.mark.long
 def test_a_checkpoint_that_is_gone_or_does_not_stand_where_the_table_does_repeats_and_loses_nothing(lake: Lake) -> None:
     topic = lake.topic("t")
     config = streaming(lake, topic)
@@ -106,6 +107,7 @@ def test_a_checkpoint_that_is_gone_or_does_not_stand_where_the_table_does_repeat
     assert found(lake) == "abcde"
 
 
+@pytest.mark.long
 @iceberg_and_long_delta
 def test_altered_offsets_hold_for_a_stream_back_and_forth(lake: Lake) -> None:
     topic = lake.topic("t")
@@ -148,6 +150,7 @@ def test_a_batch_that_failed_comes_again_with_the_same_records_and_new_partition
     assert lake.watermark("t") == {topic: {"0": 2, "1": 1}}
 
 
+@pytest.mark.long
 def test_a_topic_that_comes_back_to_a_stream_is_not_read_again_from_its_start(lake: Lake) -> None:
     first, second = lake.topic("t"), lake.topic("other")
     lake.produce(first, notes("a"))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from connect_py.errors import FatalTaskError
-from tests.fix_spark import INT, TEXT, Lake, both_formats, event
+from tests.fix_spark import INT, TEXT, Lake, event, iceberg_and_long_delta
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -20,7 +20,7 @@ def of_region(op: str, key: int, region: str, number: int) -> tuple[bytes | None
     return event(op, key, {"region": region, "n": number, "secret": "x"}, COLUMNS)
 
 
-@both_formats
+@iceberg_and_long_delta
 def test_chosen_columns_identify_rows_and_excluded_ones_are_never_written(lake: Lake) -> None:
     topic = lake.topic("t")
     more = {"lakehouse.table.public.t.id-columns": "region,n", "lakehouse.tables.exclude-columns": "secret"}
@@ -36,6 +36,7 @@ def test_chosen_columns_identify_rows_and_excluded_ones_are_never_written(lake: 
     assert sorted(row["id"] for row in lake.rows("t")) == [2, 7]
 
 
+@pytest.mark.long
 def test_a_delete_without_the_chosen_columns_is_a_bad_record(lake: Lake) -> None:
     topic = lake.topic("t")
     lake.produce(topic, [of_region("c", 1, "a", 1), event("d", 1, {"region": None, "n": None, "secret": None}, COLUMNS)])
@@ -80,6 +81,7 @@ def test_delta_tables_are_partitioned_by_columns_or_clustered(lake: Lake) -> Non
     assert detail["clusteringColumns"] == ["region"]
 
 
+@pytest.mark.long
 def test_a_partition_of_a_column_that_is_not_there_makes_no_table(lake: Lake) -> None:
     topic = lake.topic("t")
     lake.produce(topic, [of_region("c", 1, "a", 1)])
@@ -90,7 +92,7 @@ def test_a_partition_of_a_column_that_is_not_there_makes_no_table(lake: Lake) ->
 
 
 @pytest.mark.skipif("CONNECT_PY_LAKE_REMOTE" in os.environ, reason="the JVM that compiles is a server's")
-@both_formats
+@iceberg_and_long_delta
 def test_a_batch_like_those_before_it_has_nothing_compiled_anew(lake: Lake) -> None:
     topic = lake.topic("t")
     task = lake.start(lake.config(topic))

@@ -136,6 +136,7 @@ def test_every_type_of_mysql_is_found_equal(
     assert (code, same["equal"], same["source_rows"], same["table_rows"]) == (0, True, 3, 3), same
 
 
+@pytest.mark.long
 def test_documents_that_a_transform_made_columns_of_are_compared_by_all_their_fields(
     lake: Lake, mongo: MongoAddress, files: Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -164,6 +165,7 @@ def _untombstoned(source: dict[str, str]) -> dict[str, str]:
     return source | {"tombstones.on.delete": "false"}
 
 
+@pytest.mark.long
 @iceberg_and_long_delta
 def test_what_a_changelog_has_left_is_held_against_the_source_with_values_that_were_not_sent(
     lake: Lake, postgres: PostgresAddress, database: str, tag: str, files: Files, capsys: pytest.CaptureFixture[str]
@@ -198,6 +200,7 @@ def test_what_a_changelog_has_left_is_held_against_the_source_with_values_that_w
             assert found([*paths, "--wait", "0"], capsys)[0] == 0
 
 
+@pytest.mark.long
 def test_of_a_table_of_versions_the_current_ones_are_held_against_the_source(
     lake: Lake, postgres: PostgresAddress, database: str, tag: str, files: Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -223,6 +226,7 @@ def test_of_a_table_of_versions_the_current_ones_are_held_against_the_source(
             assert (code, other["different"], other["missing"], other["extra"]) == (3, 1, 0, 0)
 
 
+@pytest.mark.long
 def test_rows_of_a_postgresql_table_without_a_key_are_counted(
     lake: Lake, postgres: PostgresAddress, database: str, tag: str, files: Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -260,6 +264,7 @@ def test_rows_of_a_postgresql_table_without_a_key_are_counted(
             assert (code, empty["equal"], empty["source_rows"]) == (0, True, 0)
 
 
+@pytest.mark.long
 def test_rows_of_a_mysql_table_without_a_key_are_counted(
     lake: Lake, mysql: MySqlAddress, tag: str, files: Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
