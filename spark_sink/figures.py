@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from connect_py.api import MetricGroup, TopicPartition
@@ -19,7 +19,7 @@ from spark_sink.tables.base import Extent
 from spark_sink.types.columns import quote
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Observation
+    from pyspark.sql import Column, DataFrame, Observation
 
 
 #: Operations of Debezium's events, as the figures show them.
@@ -60,60 +60,57 @@ class Counts:
         return 0 if self.keys is None else max(0, self.events - self.operations.get("t", 0) - self.keys)
 
 
+@dataclass(frozen=True)
 class Counting:
-    """Counts one table's part of a batch, for the thread that writes it.
+    """What is being counted of one table's part of a batch.
 
-    Args:
-        observes: whether Spark's driver is in this process.
+    Attributes:
+        events: of decoded events, as `observe_events` gave it; None where Spark reports nothing.
+        keys: of rows with one per key, as `observe_keys` gave it.
+        truncates: of the events, which are no rows of a frame unless every event is one.
+        changes: as `Counts.changes`.
     """
 
-    def __init__(self, *, observes: bool) -> None:
-        self._observes = observes
-        self._events: Observation | None = None
-        self._keys: Observation | None = None
-        self._truncates = 0
-        self._changes: Counter[str] = Counter()
+    events: Observation | None = None
+    keys: Observation | None = None
+    truncates: int = 0
+    changes: Mapping[str, int] = field(default_factory=dict)
 
-    def events(self, frame: DataFrame, flags: Sequence[str] = ()) -> DataFrame:
-        """Return a frame of decoded events to use in place of the given one. `flags`: its columns that say whether a value is unknown."""
-        if not self._observes:
-            return frame
-        from pyspark.sql import Observation
-        from pyspark.sql import functions as f
-
-        self._events = Observation()
-        counts = [f.expr(f"count_if(`$op` = '{name}')").alias(name) for name in OPERATIONS]
-        if flags:
-            counts.append(f.expr(" + ".join(f"count_if(`$op` <> 'd' AND {quote(name)})" for name in flags)).alias(_UNAVAILABLE))
-        return frame.observe(self._events, *counts)
-
-    def keys(self, frame: DataFrame, puts: str | None = None) -> DataFrame:
-        """Return a frame with one row per key to use in place of the given one; `puts` is SQL that is true for rows of `Counts.puts`."""
-        if not self._observes:
-            return frame
-        from pyspark.sql import Observation
-        from pyspark.sql import functions as f
-
-        self._keys = Observation()
-        counts = [f.expr("count(1)").alias("keys")] + ([f.expr(f"count_if({puts})").alias("puts")] if puts else [])
-        return frame.observe(self._keys, *counts)
-
-    def truncated(self, events: int) -> None:
-        """Count truncates, which are no rows of a frame unless every event is one."""
-        self._truncates = events
-
-    def changed(self, kind: str, columns: int = 1) -> None:
+    def changed(self, kind: str, columns: int = 1) -> Counting:
         """Count changes of the table's schema."""
-        if columns:
-            self._changes[kind] += columns
+        return replace(self, changes={**self.changes, kind: self.changes.get(kind, 0) + columns}) if columns else self
 
     def counts(self) -> Counts:
         """Return what was counted, after the table has committed."""
-        events = _observed(self._events)
-        keys = _observed(self._keys)
-        operations = {name: found for name in OPERATIONS if (found := events.get(name, 0) + (self._truncates if name == "t" else 0))}
+        events = _observed(self.events)
+        keys = _observed(self.keys)
+        operations = {name: found for name in OPERATIONS if (found := events.get(name, 0) + (self.truncates if name == "t" else 0))}
         unavailable, puts = events.get(_UNAVAILABLE, 0), keys.get("puts")
-        return Counts(operations, keys.get("keys") if events else None, dict(self._changes), unavailable, puts)
+        return Counts(operations, keys.get("keys") if events else None, dict(self.changes), unavailable, puts)
+
+
+def observe_events(frame: DataFrame, flags: Sequence[str]) -> tuple[DataFrame, Observation]:
+    """Return a frame to use in place of one of decoded events. `flags`: its columns that say whether a value is unknown."""
+    from pyspark.sql import functions as f
+
+    counts = [f.expr(f"count_if(`$op` = '{name}')").alias(name) for name in OPERATIONS]
+    if flags:
+        counts.append(f.expr(" + ".join(f"count_if(`$op` <> 'd' AND {quote(name)})" for name in flags)).alias(_UNAVAILABLE))
+    return _observing(frame, counts)
+
+
+def observe_keys(frame: DataFrame, puts: str | None) -> tuple[DataFrame, Observation]:
+    """Return a frame to use in place of one with one row per key; `puts` is SQL that is true for rows of `Counts.puts`."""
+    from pyspark.sql import functions as f
+
+    return _observing(frame, [f.expr("count(1)").alias("keys"), *([f.expr(f"count_if({puts})").alias("puts")] if puts else [])])
+
+
+def _observing(frame: DataFrame, counts: Sequence[Column]) -> tuple[DataFrame, Observation]:
+    from pyspark.sql import Observation
+
+    observation = Observation()
+    return frame.observe(observation, *counts), observation
 
 
 def _observed(observation: Observation | None) -> Mapping[str, Any]:

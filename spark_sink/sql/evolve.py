@@ -8,7 +8,7 @@ table and returns the changes that the table needs, or refuses the batch.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
@@ -51,6 +51,20 @@ def wider(one: str, other: str) -> str | None:
     """
     found = merged(parse_type(one), parse_type(other), _wider)
     return None if found is None else type_text(found)
+
+
+def common_types(table: str, columns: Iterable[Column]) -> dict[str, str]:
+    """Return types by column that hold the values of all columns of a name. Raise FatalTaskError if there is none."""
+    types: dict[str, str] = {}
+    for column in columns:
+        common = wider(types[column.name], column.type.spark) if column.name in types else column.type.spark
+        if common is None:
+            raise FatalTaskError(
+                f"Column {column.name} of table {table} is {types[column.name]} in some records, {column.type.spark} in others. "
+                "This sink does not convert between them. Nothing was written."
+            )
+        types[column.name] = common
+    return types
 
 
 def in_order_of(table: Mapping[str, str], types: Mapping[str, str]) -> dict[str, str]:

@@ -3,6 +3,10 @@
 *Unknown* values: a column that holds the unavailable-value placeholder, or that the event's schema does not have. The newest real value of
 the key since its last delete within the batch takes its place, else the table's value stays. Flags `$unknown:<column>` say so.
 
+The placeholder stands for values that the source did not send (PostgreSQL's TOAST). Debezium gives it a form by the column's type: texts
+have it as it is, bytes as its UTF-8, arrays and maps as their only element, arrays of numbers as the numbers of its bytes, arrays of UUIDs
+as the UUID that is made of its name (`UnchangedToastedPlaceholder.java`).
+
 Tables of versions (slowly changing dimensions, type 2): every event of a key opens a version and closes the one before it. Within a batch
 the events of a key form a chain, so that every version between is kept. The key's first event also closes the version that the table has as
 current, at its own time. One MERGE does both: *closing* rows match a current version, *opening* rows match nothing.
@@ -10,10 +14,13 @@ current, at its own time. One MERGE does both: *closing* rows match a current ve
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from spark_sink.sql.record_schema import Column
 from spark_sink.types.columns import literal, quote
 from spark_sink.types.trees import conformed, parse_type
 
@@ -68,7 +75,7 @@ def unify(frame: DataFrame, shape: Shape, unavailable: Mapping[str, str], types:
     """Bring a decoded frame into the table's shape: all columns, in order, in the merged types, with flags for what is unknown.
 
     Args:
-        unavailable: SQL by column that is true where it has the placeholder (`spark_sink.write.apply`).
+        unavailable: SQL by column that is true where it has the placeholder (`placeholder_conditions`).
         types: of the frame's columns, as far as they have parts.
     """
     has = set(frame.columns)
@@ -92,6 +99,62 @@ def unify(frame: DataFrame, shape: Shape, unavailable: Mapping[str, str], types:
             value = conformed(value, parse_type(types[name]), parse_type(type_))
         select.append(f"CAST({value} AS {type_}) {quote(name)}")
     return frame.selectExpr(*select, *(f"{condition} {quote(unknown_flag(name))}" for name, condition in unknown.items()))
+
+
+#: Types in which the placeholder does not look like its text or its base64, by which a batch is searched (`spark_sink.read.summary`).
+_DISGUISED = ("array<int>", "array<bigint>", "array<string>")
+
+
+def placeholder_conditions(columns: Iterable[Column], placeholder: str) -> dict[str, str]:
+    """Return SQL by column that is true where a decoded row has the placeholder; columns that cannot have it are left out."""
+    found = {column.name: _placeholder_condition(column, placeholder) for column in columns}
+    return {name: sql for name, sql in found.items() if sql is not None}
+
+
+def may_be_unknown(name: str, columns: Iterable[Column], placeholder: str | None) -> bool:
+    """Return whether rows may lack a column's value: they do not have the column, or it can have the placeholder, if there is one."""
+    column = next((column for column in columns if column.name == name), None)
+    return column is None or (placeholder is not None and _placeholder_condition(column, placeholder) is not None)
+
+
+def placeholder_search(columns: Iterable[Column], placeholder: str) -> str | None:
+    """Return SQL that is true where a record's text may have the placeholder in disguise; None where no column can have it so."""
+    if not any(column.type.read in _DISGUISED for column in columns):
+        return None
+    numbers = [str(number) for number in placeholder.encode()]
+    texts = (",".join(numbers), ", ".join(numbers), _placeholder_uuid(placeholder))
+    return " OR ".join(f"contains(value, {literal(text)})" for text in texts)
+
+
+def _placeholder_condition(column: Column, placeholder: str) -> str | None:
+    name, read, text = quote(column.name), column.type.read, literal(placeholder)
+    if column.type.spark == "variant":
+        return f"coalesce(CAST({name} AS STRING) = {text}, false)" if read == "string" else None
+    if read == "map<string,string>":
+        return f"coalesce(map_keys({name}) = array({text}), false)"
+    forms = _placeholder_forms(read, placeholder)
+    if not column.type.same:
+        # Other conversions would raise for it.
+        forms = [column.type.convert(form) for form in forms] if read in ("array<int>", "array<bigint>") else []
+    return f"coalesce({' OR '.join(f'{name} = {form}' for form in forms)}, false)" if forms else None
+
+
+def _placeholder_forms(read: str, placeholder: str) -> list[str]:
+    text, numbers = literal(placeholder), list(placeholder.encode())
+    forms: Mapping[str, list[str]] = {
+        "string": [text],
+        "binary": [f"CAST({text} AS BINARY)"],
+        "array<string>": [f"array({text})", f"array({literal(_placeholder_uuid(placeholder))})"],
+        "array<binary>": [f"array(CAST({text} AS BINARY))"],
+        "array<int>": [f"array({', '.join(map(str, numbers))})"],
+        "array<bigint>": [f"array({', '.join(f'{number}L' for number in numbers)})"],
+    }
+    return forms.get(read, [])
+
+
+def _placeholder_uuid(name: str) -> str:
+    """Return the UUID that Java's `UUID.nameUUIDFromBytes` makes."""
+    return str(uuid.UUID(bytes=hashlib.md5(name.encode(), usedforsecurity=False).digest(), version=3))
 
 
 def keep_last_events(frame: DataFrame, shape: Shape) -> DataFrame:

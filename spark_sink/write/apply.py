@@ -1,42 +1,60 @@
-"""One table's part of a batch: from groups of records to one commit. It does not know what planned the batch.
+"""One table's part of a batch: from groups of records to one commit, by steps that each take and give a `TableBatch`.
 
-*Unavailable values* are those that the source did not send (PostgreSQL's TOAST). Debezium gives the placeholder a form by the column's
-type: texts have it as it is, bytes as its UTF-8, arrays and maps as their only element, arrays of numbers as the numbers of its bytes,
-arrays of UUIDs as the UUID that is made of its name (`UnchangedToastedPlaceholder.java`).
+`STEPS` lists them in the order in which they run. A step that has nothing to do for a batch returns it as it is; when one has left no
+groups, the rest is passed over. Nothing is written before `commit`, except for the table's definition (`prepare_table`) and remembered
+deletes (`drop_late_events`), which a repetition of the batch finds as it needs them. What planned the batch is not known here.
 
 *Tombstones* are remembered deletes: they keep an older event from bringing a deleted row back, where the source's positions decide and the
 rows are gone. A table `<table>__tombstones` has the keys of deleted rows and the positions of their deletes. It is written before the table
 itself, with offsets of its own, so a kill in between is repaired by the batch that comes again. Old entries are removed when new ones are
 written.
+
+*Reconciling* (`lakehouse.snapshot.reconcile`) deletes rows that a whole snapshot of their table did not show: deletes that no source
+captured. Each row keeps the topic and the offset of the event that wrote it last. A source sends the rows of a table's snapshot between one
+that is marked as the table's first and one that is marked as its last (`source.snapshot`; Debezium's threads wait for each other to keep it
+so, `TableChunkProgress.java`). In a topic of one partition a row that was seen, or changed since, has therefore an offset from the first
+mark's on; of the others nothing is known but from before, and they go in the commit that applies the last mark. Where the first mark was is
+stored with the offsets (`Watermark.snapshots`), so a kill changes nothing. A last mark without a first one says nothing: rows that are sent
+again after a source's restart end with one, and the only row of a table has no other. Of two first marks the later counts, since a source
+that begins a table again reads all of it. All of this is wrong where records are missing in between, hence `check_reconcile` of
+`config.sink_config`.
 """
 
 from __future__ import annotations
 
 import functools
-import hashlib
 import logging
-import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, cast
 
 from connect_py.api.record import TopicPartition
 from connect_py.errors import FatalTaskError
 from spark_sink.config.layout import Layout
 from spark_sink.config.sink_config import SinkConfig
-from spark_sink.figures import Counting
+from spark_sink.figures import Counting, Counts, observe_events, observe_keys
 from spark_sink.read.ranges import Range
 from spark_sink.read.reader import Batch, Group
-from spark_sink.read.summary import Truncate
+from spark_sink.read.summary import IS_MARK, Truncate
 from spark_sink.routing import TableName
 from spark_sink.sql.decode import POSITION, UNAVAILABLE, metadata_columns, order_of
-from spark_sink.sql.evolve import Evolution, Rules, adapt_schema, allows, in_order_of, plan_evolution, wider
-from spark_sink.sql.merge import VERSION_COLUMNS, Shape, chain_versions, keep_last_events, unify, unknown_flag, unseen
+from spark_sink.sql.evolve import Rules, adapt_schema, allows, common_types, in_order_of, plan_evolution
+from spark_sink.sql.merge import (
+    VERSION_COLUMNS,
+    Shape,
+    chain_versions,
+    keep_last_events,
+    may_be_unknown,
+    placeholder_conditions,
+    placeholder_search,
+    unify,
+    unknown_flag,
+    unseen,
+)
 from spark_sink.sql.record_schema import Column, Form
 from spark_sink.tables.base import Tables, TableState
-from spark_sink.tables.watermark import Watermark
-from spark_sink.types.columns import literal, quote
-from spark_sink.write import reconcile
+from spark_sink.tables.watermark import NO_SNAPSHOT, Watermark
+from spark_sink.types.columns import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,293 +65,228 @@ _log = logging.getLogger("io.github.connectpy.spark.SparkLakehouseSinkTask")
 #: The view by which a statement finds its rows; a session writes one table at a time.
 _VIEW = "connect_py_changes"
 
+#: Frames of a batch before `decode_events` has made them.
+_NOT_YET = cast("DataFrame", None)
+
 
 @dataclass(frozen=True)
-class TableChange:
-    """What a batch has for one table.
+class TableBatch:
+    """What a batch has for one table, and what the steps have made of it.
 
     Attributes:
-        groups: in order of their first offset.
+        groups: in order of their first offset; none when nothing is to be written but, perhaps, the watermark.
         ranges: of all topics that the groups come from; the table's watermark moves to their ends.
+        state: the table as the batch found it; None when it did not exist.
+        watermark: what the commit stores.
+        truncate: the last truncate that has not been applied yet, and must be.
+        shape: what the rows look like.
+        events: the groups' decoded events, in the table's shape. Not to be written: its statement would report no counts.
+        rows: what is written, made of the events.
     """
 
     table: TableName
     groups: Sequence[Group]
     ranges: Mapping[TopicPartition, Range]
+    state: TableState | None = None
+    watermark: Watermark = field(default_factory=Watermark)
+    truncate: Truncate | None = None
+    shape: Shape = field(default_factory=lambda: Shape((), {}))
+    events: DataFrame = _NOT_YET
+    rows: DataFrame = _NOT_YET
+    counting: Counting = field(default_factory=Counting)
 
     @property
     def ends(self) -> dict[TopicPartition, int]:
-        """The next offsets to apply after this change."""
+        """The next offsets to apply after this batch."""
         return {tp: end for tp, (_, end) in self.ranges.items()}
 
+    @property
+    def condition(self) -> str | None:
+        """SQL that is true for records that the table does not have yet; None when that is all of them."""
+        return None if self.state is None else self.state.watermark.condition(self.ranges)
 
-def apply_table(
-    change: TableChange, batch: Batch, spark: SparkSession, tables: Tables, config: SinkConfig, counting: Counting | None = None
-) -> bool:
-    """Bring one table up to date with a batch, in one commit that also stores how far it has got.
-
-    Args:
-        counting: counts what is written.
-
-    Returns:
-        False when the table had everything already, and nothing was written.
-
-    Raises:
-        FatalTaskError: the records do not fit the table.
-    """
-    counting = counting or Counting(observes=False)
-    state = tables.load(change.table)
-    if state is not None and state.watermark.covers(change.ranges):
-        return False
-    condition = None if state is None else state.watermark.condition(change.ranges)
-    watermark = (Watermark() if state is None else state.watermark).advanced(change.ends)
-    truncate = None if config["tables.write-mode"] == "append" else _truncate(change, state, config)
-    counting.truncated(0 if truncate is None else sum(group.truncates for group in change.groups))
-    groups = _groups_to_apply(change, state, config)
-    if not groups:
-        if state is not None and truncate is not None:
-            tables.empty(change.table, watermark, soft=config["tables.truncate-mode"] == "soft")
-        elif state is not None:
-            tables.note(change.table, watermark)
-        return state is not None and truncate is not None
-    if state is not None and truncate is None and _has_all(groups, batch, condition, config):
-        tables.note(change.table, watermark)
-        return False
-    groups = [note_placeholder(group, batch, config) for group in _adapted(groups, state, config)]
-    begun, ended = reconcile.snapshots_of(str(change.table), groups, batch, condition, watermark, config)
-    watermark = replace(watermark, snapshots=begun)
-    shape = _shape(change, groups, config)
-    if shape.keys and ended:
-        shape = replace(shape, unseen=ended)
-        _log.info("Table %s: rows that its snapshot did not show are deleted; it began at %s", change.table, ended)
-    shape = _prepare_table(change, groups, shape, state, tables, config, counting)
-    rows = _read_rows(groups, batch, condition, shape, truncate, config)
-    _write_rows(change, rows, shape, watermark, truncate, spark, tables, config, counting)
-    return True
+    @property
+    def row_groups(self) -> Sequence[Group]:
+        """The groups whose records are more than a key."""
+        return [group for group in self.groups if group.schema.form is not Form.TOMBSTONE]
 
 
-def _groups_to_apply(change: TableChange, state: TableState | None, config: SinkConfig) -> list[Group]:
-    """Return the groups that can change the table: without truncates alone, and without tombstones that delete nothing."""
-    if config["tables.write-mode"] == "append":
-        return [group for group in change.groups if group.schema.form is not Form.TOMBSTONE]
-    groups = [group for group in change.groups if group.truncates < group.count]
-    return [group for group in groups if group.schema.form is not Form.TOMBSTONE or (state is not None and group.schema.keys)]
+@dataclass(frozen=True)
+class Target:
+    """What the steps work with: the records, the session that reads and writes, the tables, the table's configuration."""
+
+    records: Batch
+    spark: SparkSession
+    tables: Tables
+    config: SinkConfig
+
+    @property
+    def is_changelog(self) -> bool:
+        """Whether every event is a row."""
+        return bool(self.config["tables.write-mode"] == "append")
 
 
-def _prepare_table(
-    change: TableChange,
-    groups: Sequence[Group],
-    shape: Shape,
-    state: TableState | None,
-    tables: Tables,
-    config: SinkConfig,
-    counting: Counting,
-) -> Shape:
-    """Create or evolve the table so that the rows fit; return their shape with types in the table's order."""
-    rows = [group for group in groups if group.schema.form is not Form.TOMBSTONE]
+Step = Callable[[TableBatch, Target], TableBatch]
+
+
+def _with_groups(batch: TableBatch, groups: Sequence[Group]) -> TableBatch:
+    return batch if groups == list(batch.groups) else replace(batch, groups=groups)
+
+
+# -- what is new ---------------------------------------------------------------------------------------------------------------------
+
+
+def load_table(batch: TableBatch, at: Target) -> TableBatch:
+    """Load the table; leave no groups when it has applied all of the batch."""
+    state = at.tables.load(batch.table)
     if state is None:
-        _create(change, rows, shape, tables, config)
-        counting.changed("create.table")
-        return shape
-    if evolution := _evolution(change, rows, shape, state, config):
-        tables.evolve(change.table, evolution)
-        counting.changed("add.column", len(evolution.added))
-        counting.changed("alter.column.type", len(evolution.widened) + len(evolution.relaxed))
-        _log.info("Table %s: %s", change.table, evolution)
-    return replace(shape, types=in_order_of(state.columns, shape.types))
+        return replace(batch, watermark=batch.watermark.advanced(batch.ends))
+    groups = () if state.watermark.covers(batch.ranges) else batch.groups
+    return replace(batch, groups=groups, state=state, watermark=state.watermark.advanced(batch.ends))
 
 
-def _read_rows(
-    groups: Sequence[Group], batch: Batch, condition: str | None, shape: Shape, truncate: Truncate | None, config: SinkConfig
-) -> DataFrame:
-    """Decode all groups into one frame of the table's shape, without rows that the table does not accept."""
-    placeholder = config["unavailable.value.placeholder"]
-    frames = [
-        unify(
-            batch.decoded(group, condition, config),
-            shape,
-            placeholder_conditions(group, placeholder),
-            {column.name: column.type.spark for column in group.schema.columns},
-        )
-        for group in groups
-    ]
-    frame = functools.reduce(lambda one, other: one.unionAll(other), frames)
-    if config["tables.write-mode"] != "append" and (wanted := _wanted(groups, truncate, config)):
-        return frame.where(wanted)
-    return frame
-
-
-def _write_rows(
-    change: TableChange,
-    rows: DataFrame,
-    shape: Shape,
-    watermark: Watermark,
-    truncate: Truncate | None,
-    spark: SparkSession,
-    tables: Tables,
-    config: SinkConfig,
-    counting: Counting,
-) -> None:
-    """Write rows, as versions, by their key or each for itself, and the watermark in one commit; a truncate comes first in it."""
-    counted = counting.events(rows, [unknown_flag(name) for name in shape.unknown])
-    truncate_mode = None if truncate is None else config["tables.truncate-mode"]
-    try:
-        if shape.versions:
-            current = tables.rows(change.table) if shape.unknown else None
-            chain_versions(counted, shape, current).createOrReplaceTempView(_VIEW)
-            tables.merge(change.table, _VIEW, shape, watermark)
-        elif shape.keys:
-            reduced = counting.keys(keep_last_events(counted, shape), _puts(shape))
-            if shape.unseen:  # of rows that came and went before the snapshot, in this very batch
-                reduced = reduced.where(f"`$op` = 'd' OR NOT ({unseen(shape.unseen)})")
-            if remembers_deletes(shape, config):
-                deletes = keep_last_events(rows, shape).where("`$op` = 'd'")
-                reduced = without_late_events(change.table, reduced, deletes, change.ends, shape, spark, tables, config)
-            reduced.createOrReplaceTempView(_VIEW)
-            tables.merge(change.table, _VIEW, shape, watermark, truncate_mode)
-        else:
-            counted.createOrReplaceTempView(_VIEW)
-            tables.append(change.table, _VIEW, shape, watermark, truncate_mode)
-    finally:
-        spark.catalog.dropTempView(_VIEW)
-
-
-def _adapted(groups: Sequence[Group], state: TableState | None, config: SinkConfig) -> list[Group]:
-    """Return the groups, read as the table's rules for changes of the schema require."""
-    rules = Rules.of(config) if state is not None or config["tables.evolve-schema-enabled"] else Rules("exception")
-    table = {} if state is None else state.columns
-    seen = dict(table)
-    return [replace(group, schema=adapt_schema(group.schema, table, seen, rules)) for group in groups]
-
-
-def _evolution(change: TableChange, rows: Sequence[Group], shape: Shape, state: TableState, config: SinkConfig) -> Evolution:
-    """Return what must change in the table. A column that may now be null, or that events no longer have, loses its NOT NULL."""
-    rules = Rules.of(config)
-    enabled = rules.behavior != "exception"
-    nulls = {name for name in state.required - set(shape.keys) if not all(_is_required(name, group.schema.columns) for group in rows)}
-    return plan_evolution(
-        str(change.table),
-        state.columns,
-        shape.types,
-        enabled=enabled,
-        nulls=nulls if rows and rules.widens and rules.behavior != "ignore" else frozenset(),
-    )
-
-
-def _has_all(groups: Sequence[Group], batch: Batch, condition: str | None, config: SinkConfig) -> bool:
-    """Return whether a table has all records of a repeated batch, although it has not stored the batch's end."""
-    return condition is not None and not any(batch.records(group, condition, config).limit(1).collect() for group in groups)
-
-
-def _truncate(change: TableChange, state: TableState | None, config: SinkConfig) -> Truncate | None:
-    """Return the last truncate that has not been applied yet, and must be."""
-    mode = config["tables.truncate-mode"]
-    applied = {} if state is None else state.watermark.offsets
+def find_truncate(batch: TableBatch, at: Target) -> TableBatch:
+    """Find the last truncate that has not been applied yet. A changelog keeps truncates as rows."""
+    mode = at.config["tables.truncate-mode"]
+    if at.is_changelog or mode == "ignore":
+        return batch
+    applied = {} if batch.state is None else batch.state.watermark.offsets
     found = [
         group.truncate
-        for group in change.groups
+        for group in batch.groups
         if group.truncate is not None
         and applied.get(TopicPartition(group.fingerprint.topic, group.truncate.partition), 0) <= group.truncate.offset
     ]
-    if found and mode == "fail":
+    if not found:
+        return batch
+    last = max(found)
+    if mode == "fail":
         raise FatalTaskError(
-            f"Table {change.table} was truncated in the source (partition {max(found).partition}, offset {max(found).offset}) and "
+            f"Table {batch.table} was truncated in the source (partition {last.partition}, offset {last.offset}) and "
             "lakehouse.tables.truncate-mode=fail. Nothing was written; choose apply, soft or ignore and restart the task."
         )
-    if found and mode != "ignore" and config["tables.write-mode"] == "scd2":
+    if at.config["tables.write-mode"] == "scd2":
         raise FatalTaskError(
-            f"Table {change.table} was truncated in the source (partition {max(found).partition}, offset {max(found).offset}), which a "
+            f"Table {batch.table} was truncated in the source (partition {last.partition}, offset {last.offset}), which a "
             "table of versions cannot follow. Nothing was written; set lakehouse.tables.truncate-mode=ignore and restart the task."
         )
-    return max(found) if found and mode != "ignore" else None
+    return replace(batch, truncate=last, counting=replace(batch.counting, truncates=sum(group.truncates for group in batch.groups)))
 
 
-def _wanted(groups: Sequence[Group], truncate: Truncate | None, config: SinkConfig) -> str | None:
-    """Return SQL: rows that an upsert table accepts; None for all. Of other partitions those count that are younger than the truncate.
+def drop_idle_groups(batch: TableBatch, at: Target) -> TableBatch:
+    """Leave out groups that cannot change the table: truncates alone, and tombstones that delete nothing."""
+    if at.is_changelog:
+        return _with_groups(batch, batch.row_groups)
+    groups = [group for group in batch.groups if group.truncates < group.count]
+    has_rows = batch.state is not None
+    return _with_groups(batch, [g for g in groups if g.schema.form is not Form.TOMBSTONE or (has_rows and g.schema.keys)])
 
-    Spark moves a condition below the decoding and then parses every record twice, so there is one only when it is needed.
+
+def drop_repeated_groups(batch: TableBatch, at: Target) -> TableBatch:
+    """Leave no groups when a repeated batch has nothing that the table lacks, although the table has not stored the batch's end."""
+    condition = batch.condition
+    if condition is None or batch.truncate is not None:
+        return batch
+    if any(at.records.records(group, condition, at.config).limit(1).collect() for group in batch.groups):
+        return batch
+    return replace(batch, groups=())
+
+
+# -- how it is read ------------------------------------------------------------------------------------------------------------------
+
+
+def adapt_schemas(batch: TableBatch, at: Target) -> TableBatch:
+    """Read the groups as the table's rules for changes of the schema require."""
+    rules = Rules.of(at.config) if batch.state is not None or at.config["tables.evolve-schema-enabled"] else Rules("exception")
+    if rules.behavior == "exception":
+        return batch
+    table = {} if batch.state is None else batch.state.columns
+    seen = dict(table)
+    return _with_groups(batch, [replace(group, schema=adapt_schema(group.schema, table, seen, rules)) for group in batch.groups])
+
+
+def find_placeholders(batch: TableBatch, at: Target) -> TableBatch:
+    """Note the unavailable-value placeholder where a batch's summary cannot see it and only the columns' types reveal it."""
+
+    def hides_one(group: Group) -> bool:
+        if group.placeholder or group.schema.form not in (Form.ENVELOPE, Form.FLAT):
+            return False
+        search = placeholder_search(group.schema.columns, at.config["unavailable.value.placeholder"])
+        return search is not None and bool(at.records.records(group, None, at.config).where(search).limit(1).collect())
+
+    return _with_groups(batch, [replace(group, placeholder=True) if hides_one(group) else group for group in batch.groups])
+
+
+def find_shape(batch: TableBatch, at: Target) -> TableBatch:
+    """Find what the rows look like.
+
+    Raises:
+        FatalTaskError: the records do not agree on keys or types, or lack what the table's configuration needs.
     """
-    ignores_deletes = config["tables.delete-mode"] == "ignore"
-    if not ignores_deletes and not any(group.truncates for group in groups) and truncate is None:
-        return None
-    dropped = "'t', 'd'" if ignores_deletes else "'t'"
-    # `$op` once only: of an expression that occurs twice in a filter Spark makes one that it evaluates first, for rows of other groups too,
-    # and their decoding raises.
-    conditions = [f"`$op` NOT IN ({dropped})"]
-    if truncate is not None and config["tables.truncate-mode"] == "apply":
-        here = f"`$partition` = {truncate.partition}"
-        conditions.append(f"IF({here}, `$offset` > {truncate.offset}, unix_micros(`$time`) >= {truncate.time})")
-    return " AND ".join(conditions)
-
-
-def _shape(change: TableChange, groups: Sequence[Group], config: SinkConfig) -> Shape:
-    rows = [group for group in groups if group.schema.form is not Form.TOMBSTONE]
-    described = rows or groups
-    changelog = config["tables.write-mode"] == "append"
-    keys = {() if changelog else tuple(column.name for column in group.schema.keys) for group in groups}
-    if len(keys) > 1:
-        shown = " and ".join(sorted(f"({', '.join(key)})" for key in keys))
-        raise FatalTaskError(
-            f"The key of table {change.table} changes within {', '.join(sorted({g.fingerprint.topic for g in groups}))}: {shown}. "
-            "Rows can be matched by one key only. Nothing was written; load the table anew under another connector name."
-        )
-    if not changelog and not next(iter(keys)) and config["tables.no-key"] == "fail":
-        raise FatalTaskError(
-            f"Records for table {change.table} have no key, so rows cannot be matched. Give the source table a key (message.key.columns), "
-            "or set lakehouse.tables.no-key=append."
-        )
+    config, rows = at.config, batch.row_groups
+    key = _key(batch, at)
+    types = common_types(str(batch.table), (column for group in rows or batch.groups for column in group.schema.columns))
     versions = config["tables.write-mode"] == "scd2"
-    if versions and not next(iter(keys)):
-        raise FatalTaskError(
-            f"Records for table {change.table} have no key, so they have no versions. Give the source table a key (message.key.columns), "
-            "or write the table with another lakehouse.tables.write-mode."
-        )
-    types: dict[str, str] = {}
-    for group in described:
-        for column in group.schema.columns:
-            common = wider(types[column.name], column.type.spark) if column.name in types else column.type.spark
-            if common is None:
-                raise FatalTaskError(
-                    f"Column {column.name} of table {change.table} is {types[column.name]} in some records, {column.type.spark} in others. "
-                    "This sink does not convert between them. Nothing was written."
-                )
-            types[column.name] = common
-    key = next(iter(keys))
     soft = bool(key) and config["tables.delete-mode"] == "soft" and not versions
     placeholder = config["unavailable.value.placeholder"]
-    unknown = [name for name in types if name not in key and (soft or any(_may_be_unknown(name, group, placeholder) for group in rows))]
+    unknown = [
+        name
+        for name in types
+        if name not in key and (soft or any(may_be_unknown(name, g.schema.columns, placeholder if g.placeholder else None) for g in rows))
+    ]
     if rows or soft:
         types |= metadata_columns(config)
-    if changelog:
+    if at.is_changelog:
         types[UNAVAILABLE] = "array<string>"
     if versions:
         types |= VERSION_COLUMNS
-    return Shape(
+    shape = Shape(
         key,
         types,
         tuple(unknown),
-        several_partitions=len(change.ranges) > 1,
+        several_partitions=len(batch.ranges) > 1,
         soft=soft,
-        unavailable=UNAVAILABLE if changelog else None,
+        unavailable=UNAVAILABLE if at.is_changelog else None,
         versions=versions,
-        order=_order(change, types, key, config),
-        required_keys=frozenset(name for name in key if all(_is_required(name, group.schema.keys) for group in groups)),
+        order=_order(batch, types, key, config),
+        required_keys=frozenset(name for name in key if all(_is_required(name, group.schema.keys) for group in batch.groups)),
     )
+    return replace(batch, shape=shape)
 
 
-def _puts(shape: Shape) -> str | None:
-    """Return SQL: which events of a table with an order of its own write a row, unless the table has a later one."""
-    return None if shape.order is None else "true" if shape.soft else "`$op` <> 'd'"
+def _key(batch: TableBatch, at: Target) -> tuple[str, ...]:
+    """Return the key columns, none for a changelog. Raise FatalTaskError if the groups differ in them, or lack them where they must not."""
+    if at.is_changelog:
+        return ()
+    keys = {tuple(column.name for column in group.schema.keys) for group in batch.groups}
+    if len(keys) > 1:
+        shown = " and ".join(sorted(f"({', '.join(key)})" for key in keys))
+        raise FatalTaskError(
+            f"The key of table {batch.table} changes within {', '.join(sorted({g.fingerprint.topic for g in batch.groups}))}: {shown}. "
+            "Rows can be matched by one key only. Nothing was written; load the table anew under another connector name."
+        )
+    key = next(iter(keys))
+    if not key and at.config["tables.no-key"] == "fail":
+        raise FatalTaskError(
+            f"Records for table {batch.table} have no key, so rows cannot be matched. Give the source table a key (message.key.columns), "
+            "or set lakehouse.tables.no-key=append."
+        )
+    if not key and at.config["tables.write-mode"] == "scd2":
+        raise FatalTaskError(
+            f"Records for table {batch.table} have no key, so they have no versions. Give the source table a key (message.key.columns), "
+            "or write the table with another lakehouse.tables.write-mode."
+        )
+    return key
 
 
-def _order(change: TableChange, types: Mapping[str, str], key: Sequence[str], config: SinkConfig) -> str | None:
+def _order(batch: TableBatch, types: Mapping[str, str], key: Sequence[str], config: SinkConfig) -> str | None:
     """Return the column that says which event of a key is the last. Raise FatalTaskError if the records do not have it."""
     name = order_of(config)
     if name is None or not key:
         return None
     if name not in types:
         raise FatalTaskError(
-            f"Table {change.table} is ordered by column {name}, which the records do not have; they have {', '.join(types)}. Nothing was "
+            f"Table {batch.table} is ordered by column {name}, which the records do not have; they have {', '.join(types)}. Nothing was "
             "written; change lakehouse.tables.ordering."
         )
     return name
@@ -343,25 +296,201 @@ def _is_required(name: str, columns: Sequence[Column]) -> bool:
     return any(column.name == name and column.required for column in columns)
 
 
-def _may_be_unknown(name: str, group: Group, placeholder: str) -> bool:
-    column = next((column for column in group.schema.columns if column.name == name), None)
-    return column is None or (group.placeholder and placeholder_condition(column, placeholder) is not None)
+# -- snapshots that the table is reconciled with ------------------------------------------------------------------------------------
 
 
-def _create(change: TableChange, rows: Sequence[Group], shape: Shape, tables: Tables, config: SinkConfig) -> None:
+def follow_snapshots(batch: TableBatch, at: Target) -> TableBatch:
+    """Note in the watermark which snapshots of the table are under way, and in the shape which have ended.
+
+    Raises:
+        FatalTaskError: a topic has several partitions, or rows of several tables.
+    """
+    known = batch.watermark.snapshots
+    if not at.config["snapshot.reconcile"]:  # what is passed over meanwhile must not be taken for deleted later
+        return replace(batch, watermark=replace(batch.watermark, snapshots=dict.fromkeys(known, NO_SNAPSHOT))) if known else batch
+    begun, ended = dict(known), dict[str, int]()
+    for topic in sorted({group.fingerprint.topic for group in batch.groups if group.marks}):
+        _check_topic(topic, batch)
+        for tp, marks in _marks(topic, batch, at).items():
+            begun[tp], start = follow(begun.get(tp, NO_SNAPSHOT), marks)
+            if start is not None:
+                ended[topic] = start
+    batch = replace(batch, watermark=replace(batch.watermark, snapshots=begun))
+    if not (batch.shape.keys and ended):
+        return batch
+    _log.info("Table %s: rows that its snapshot did not show are deleted; it began at %s", batch.table, ended)
+    return replace(batch, shape=replace(batch.shape, unseen=ended))
+
+
+@dataclass(frozen=True, order=True)
+class Mark:
+    """The first or the last row of a table's snapshot."""
+
+    offset: int
+    is_last: bool
+
+
+def follow(begun: int, marks: Iterable[Mark]) -> tuple[int, int | None]:
+    """Return what the marks of one partition say.
+
+    Args:
+        begun: where the snapshot that is under way began, or `NO_SNAPSHOT`.
+
+    Returns:
+        The same after the marks, and where the last snapshot began that ended among them; None when none did.
+    """
+    ended: int | None = None
+    for mark in sorted(marks):
+        if not mark.is_last:
+            begun = mark.offset
+        elif begun != NO_SNAPSHOT:
+            begun, ended = NO_SNAPSHOT, begun
+    return begun, ended
+
+
+def _marks(topic: str, batch: TableBatch, at: Target) -> dict[TopicPartition, list[Mark]]:
+    marks: dict[TopicPartition, list[Mark]] = {}
+    for group in batch.groups:
+        if group.marks and group.fingerprint.topic == topic:
+            found = at.records.records(group, batch.condition, at.config).where(IS_MARK)
+            rows = found.selectExpr("partition", "offset", "get_json_object(value, '$.source.snapshot') LIKE 'last%' is_last").collect()
+            for row in rows:
+                marks.setdefault(TopicPartition(topic, row["partition"]), []).append(Mark(row["offset"], row["is_last"]))
+    return marks
+
+
+def _check_topic(topic: str, batch: TableBatch) -> None:
+    partitions = sum(tp.topic == topic for tp in batch.watermark.offsets)
+    sources = {tuple(sorted(group.route.items())) for group in batch.groups if group.fingerprint.topic == topic and group.route}
+    why = f"has {partitions} partitions" if partitions > 1 else "carries several tables" if len(sources) > 1 else None
+    if why:
+        raise FatalTaskError(
+            f"Table {batch.table} cannot be reconciled with its snapshot: topic {topic} {why}, so the snapshot's first and last row do not "
+            f"say which rows of the table it did not show. Nothing was written; set lakehouse.table.{batch.table}.snapshot.reconcile=false."
+        )
+
+
+# -- the table -----------------------------------------------------------------------------------------------------------------------
+
+
+def prepare_table(batch: TableBatch, at: Target) -> TableBatch:
+    """Create or evolve the table so that the rows fit, and give them their types in the table's order.
+
+    Raises:
+        FatalTaskError: that is needed and must not be done.
+    """
+    shape, state = batch.shape, batch.state
+    if state is None:
+        _create_table(batch, at)
+        return replace(batch, counting=batch.counting.changed("create.table"))
+    rules, rows = Rules.of(at.config), batch.row_groups
+    # A column that may now be null, or that events no longer have, loses its NOT NULL.
+    nulls = {name for name in state.required - set(shape.keys) if not all(_is_required(name, group.schema.columns) for group in rows)}
+    evolution = plan_evolution(
+        str(batch.table),
+        state.columns,
+        shape.types,
+        enabled=rules.behavior != "exception",
+        nulls=nulls if rows and rules.widens and rules.behavior != "ignore" else frozenset(),
+    )
+    counting = batch.counting
+    if evolution:
+        at.tables.evolve(batch.table, evolution)
+        counting = counting.changed("add.column", len(evolution.added))
+        counting = counting.changed("alter.column.type", len(evolution.widened) + len(evolution.relaxed))
+        _log.info("Table %s: %s", batch.table, evolution)
+    return replace(batch, shape=replace(shape, types=in_order_of(state.columns, shape.types)), counting=counting)
+
+
+def _create_table(batch: TableBatch, at: Target) -> None:
+    config, shape, rows = at.config, batch.shape, batch.row_groups
     if not (config["tables.auto-create-enabled"] and allows(config, "create.table")):
         raise FatalTaskError(
-            f"Table {change.table} does not exist in {config['delta.root'] or 'catalog ' + config['catalog']}. Create it, or set "
+            f"Table {batch.table} does not exist in {config['delta.root'] or 'catalog ' + config['catalog']}. Create it, or set "
             "lakehouse.tables.auto-create-enabled=true to have it made from the records' schema; then restart the task."
         )
     required = set(shape.keys)
     if not config["tables.schema-force-optional"]:
         required |= {c.name for c in rows[0].schema.columns if all(c.required and c in group.schema.columns for group in rows)}
     comments = {column.name: column.comment for group in rows for column in group.schema.columns if column.comment}
-    _log.info("Creating table %s with columns %s", change.table, ", ".join(f"{name} {type_}" for name, type_ in shape.types.items()))
+    _log.info("Creating table %s with columns %s", batch.table, ", ".join(f"{name} {type_}" for name, type_ in shape.types.items()))
     layout = config.layout
-    layout.check(str(change.table), shape.types)
-    tables.create(change.table, shape.types, frozenset(required), comments, layout)
+    layout.check(str(batch.table), shape.types)
+    at.tables.create(batch.table, shape.types, frozenset(required), comments, layout)
+
+
+# -- the rows ------------------------------------------------------------------------------------------------------------------------
+
+
+def decode_events(batch: TableBatch, at: Target) -> TableBatch:
+    """Decode all groups into one frame of the table's shape."""
+    placeholder = at.config["unavailable.value.placeholder"]
+    frames = [
+        unify(
+            at.records.decoded(group, batch.condition, at.config),
+            batch.shape,
+            placeholder_conditions(group.schema.columns, placeholder) if group.placeholder else {},
+            {column.name: column.type.spark for column in group.schema.columns},
+        )
+        for group in batch.groups
+    ]
+    return replace(batch, events=functools.reduce(lambda one, other: one.unionAll(other), frames))
+
+
+def drop_refused_events(batch: TableBatch, at: Target) -> TableBatch:
+    """Leave out truncates and what came before the last one, and deletes where they are ignored; a changelog accepts all.
+
+    Spark moves a condition below the decoding and then parses every record twice, so there is one only when it is needed. In other
+    partitions than the truncate's those events count that are younger.
+    """
+    ignores_deletes, truncate = at.config["tables.delete-mode"] == "ignore", batch.truncate
+    if at.is_changelog or not (ignores_deletes or truncate is not None or any(group.truncates for group in batch.groups)):
+        return batch
+    dropped = "'t', 'd'" if ignores_deletes else "'t'"
+    # `$op` once only: of an expression that occurs twice in a filter Spark makes one that it evaluates first, for rows of other groups too,
+    # and their decoding raises.
+    conditions = [f"`$op` NOT IN ({dropped})"]
+    if truncate is not None and at.config["tables.truncate-mode"] == "apply":
+        here = f"`$partition` = {truncate.partition}"
+        conditions.append(f"IF({here}, `$offset` > {truncate.offset}, unix_micros(`$time`) >= {truncate.time})")
+    return replace(batch, events=batch.events.where(" AND ".join(conditions)))
+
+
+def count_events(batch: TableBatch, at: Target) -> TableBatch:
+    """Have the events counted by the statement that writes them. Over Spark Connect nothing is reported."""
+    if at.config["spark.remote"] is not None:
+        return replace(batch, rows=batch.events)
+    rows, seen = observe_events(batch.events, [unknown_flag(name) for name in batch.shape.unknown])
+    return replace(batch, rows=rows, counting=replace(batch.counting, events=seen))
+
+
+def chain_events(batch: TableBatch, at: Target) -> TableBatch:
+    """Make versions of the events of each key, in a table of versions."""
+    if not batch.shape.versions:
+        return batch
+    current = at.tables.rows(batch.table) if batch.shape.unknown else None
+    return replace(batch, rows=chain_versions(batch.rows, batch.shape, current))
+
+
+def keep_last(batch: TableBatch, at: Target) -> TableBatch:
+    """Keep one row for each key, in a table with a row for each."""
+    shape = batch.shape
+    if not shape.keys or shape.versions:
+        return batch
+    rows = keep_last_events(batch.rows, shape)
+    if at.config["spark.remote"] is not None:
+        return replace(batch, rows=rows)
+    # Of a table with an order of its own: which events write a row, unless the table has a later one.
+    puts = None if shape.order is None else "true" if shape.soft else "`$op` <> 'd'"
+    rows, seen = observe_keys(rows, puts)
+    return replace(batch, rows=rows, counting=replace(batch.counting, keys=seen))
+
+
+def drop_unseen_rows(batch: TableBatch, at: Target) -> TableBatch:
+    """Leave out rows that came and went before a snapshot that has ended, in this very batch."""
+    if not batch.shape.unseen:
+        return batch
+    return replace(batch, rows=batch.rows.where(f"`$op` = 'd' OR NOT ({unseen(batch.shape.unseen)})"))
 
 
 _TOMBSTONES_SUFFIX = "__tombstones"
@@ -369,48 +498,29 @@ _DELETED_AT = "__deleted_at"
 _TOMBSTONES_VIEW = "connect_py_tombstones"
 
 
-def remembers_deletes(shape: Shape, config: SinkConfig) -> bool:
-    """Return whether a table's deletes must be remembered."""
-    return shape.order == POSITION and config["tables.delete-mode"] == "hard" and not shape.versions
-
-
-def without_late_events(
-    table: TableName,
-    rows: DataFrame,
-    deletes: DataFrame,
-    ends: Mapping[TopicPartition, int],
-    shape: Shape,
-    spark: SparkSession,
-    tables: Tables,
-    config: SinkConfig,
-) -> DataFrame:
-    """Remember the deletes among reduced rows, and return the rows that are not older than a delete of their key, in any batch.
-
-    Args:
-        deletes: those among the rows, in a frame that may be looked at more than once.
-        ends: the offsets that the batch ends at.
-    """
-    name = TableName((*table.parts[:-1], table.parts[-1] + _TOMBSTONES_SUFFIX))
+def drop_late_events(batch: TableBatch, at: Target) -> TableBatch:
+    """Remember the deletes among the rows, and leave out rows that are older than a delete of their key, in any batch."""
+    shape, tables = batch.shape, at.tables
+    if shape.order != POSITION or at.config["tables.delete-mode"] != "hard":
+        return batch
+    deletes = keep_last_events(batch.events, shape).where("`$op` = 'd'")
+    name = TableName((*batch.table.parts[:-1], batch.table.parts[-1] + _TOMBSTONES_SUFFIX))
     types = {key: shape.types[key] for key in shape.keys} | {POSITION: "string", _DELETED_AT: "timestamp"}
     state = tables.load(name)
     if state is None:
         if not deletes.limit(1).collect():
-            return rows
+            return batch
         state = tables.create(name, types, frozenset(shape.keys), {}, Layout())
-    if any(state.watermark.offsets.get(tp, 0) < end for tp, end in ends.items()) and deletes.limit(1).collect():
-        expires = (_DELETED_AT, config["tables.tombstone-retention-ms"])
-        ours = Shape(shape.keys, types, order=POSITION, expires=expires)
-        _write_tombstones(name, deletes, Watermark(state.watermark.offsets).advanced(ends), ours, spark, tables)
-    return _without_older(rows, tables.rows(name), shape)
-
-
-def _write_tombstones(name: TableName, deletes: DataFrame, watermark: Watermark, shape: Shape, spark: SparkSession, tables: Tables) -> None:
-    columns = (*(quote(key) for key in shape.keys), quote(POSITION))
-    deletes.selectExpr(*columns, f"current_timestamp() {_DELETED_AT}", "'c' `$op`").createOrReplaceTempView(_TOMBSTONES_VIEW)
-    try:
-        tables.merge(name, _TOMBSTONES_VIEW, shape, watermark)
-    finally:
-        spark.catalog.dropTempView(_TOMBSTONES_VIEW)
+    if any(state.watermark.offsets.get(tp, 0) < end for tp, end in batch.ends.items()) and deletes.limit(1).collect():
+        columns = (*(quote(key) for key in shape.keys), quote(POSITION))
+        expires = (_DELETED_AT, at.config["tables.tombstone-retention-ms"])
+        ours, watermark = Shape(shape.keys, types, order=POSITION, expires=expires), Watermark(state.watermark.offsets)
+        deletes.selectExpr(*columns, f"current_timestamp() {_DELETED_AT}", "'c' `$op`").createOrReplaceTempView(_TOMBSTONES_VIEW)
+        try:
+            tables.merge(name, _TOMBSTONES_VIEW, ours, watermark.advanced(batch.ends))
+        finally:
+            at.spark.catalog.dropTempView(_TOMBSTONES_VIEW)
+    return replace(batch, rows=_without_older(batch.rows, tables.rows(name), shape))
 
 
 def _without_older(rows: DataFrame, deleted: DataFrame, shape: Shape) -> DataFrame:
@@ -423,55 +533,60 @@ def _without_older(rows: DataFrame, deleted: DataFrame, shape: Shape) -> DataFra
     return rows.join(renamed, f.expr(f"{same} AND {quote(POSITION)} < `$deleted_at_position`"), "left_anti")
 
 
-#: Types in which it does not look like its text or its base64, by which a batch is searched (`spark_sink.read.summary`).
-_DISGUISED = ("array<int>", "array<bigint>", "array<string>")
+# -- the whole -----------------------------------------------------------------------------------------------------------------------
+
+#: What becomes of one table's part of a batch, in this order. Each step asks by itself whether it has something to do.
+STEPS: tuple[Step, ...] = (
+    load_table,
+    find_truncate,
+    drop_idle_groups,
+    drop_repeated_groups,
+    adapt_schemas,
+    find_placeholders,
+    find_shape,
+    follow_snapshots,
+    prepare_table,
+    decode_events,
+    drop_refused_events,
+    count_events,
+    chain_events,
+    keep_last,
+    drop_unseen_rows,
+    drop_late_events,
+)
 
 
-def placeholder_conditions(group: Group, placeholder: str) -> dict[str, str]:
-    """Return SQL by column that is true where a group's decoded row has the placeholder; columns that cannot have it are left out."""
-    found = {column.name: placeholder_condition(column, placeholder) for column in group.schema.columns} if group.placeholder else {}
-    return {name: sql for name, sql in found.items() if sql is not None}
+def apply_table(batch: TableBatch, at: Target) -> Counts | None:
+    """Bring one table up to date with a batch, in one commit that also stores how far it has got.
+
+    Returns:
+        What was written; None when the table had everything already.
+
+    Raises:
+        FatalTaskError: the records do not fit the table.
+    """
+    for step in STEPS:
+        batch = step(batch, at)
+        if not batch.groups:
+            break
+    return batch.counting.counts() if commit(batch, at) else None
 
 
-def placeholder_condition(column: Column, placeholder: str) -> str | None:
-    """Return SQL that is true where a column has the placeholder; None if it cannot have it."""
-    name, read, text = quote(column.name), column.type.read, literal(placeholder)
-    if column.type.spark == "variant":
-        return f"coalesce(CAST({name} AS STRING) = {text}, false)" if read == "string" else None
-    if read == "map<string,string>":
-        return f"coalesce(map_keys({name}) = array({text}), false)"
-    forms = _placeholder_forms(read, placeholder)
-    if not column.type.same:
-        # Other conversions would raise for it.
-        forms = [column.type.convert(form) for form in forms] if read in ("array<int>", "array<bigint>") else []
-    return f"coalesce({' OR '.join(f'{name} = {form}' for form in forms)}, false)" if forms else None
-
-
-def note_placeholder(group: Group, batch: Batch, config: SinkConfig) -> Group:
-    """Return the group with the placeholder noted where only the columns' types reveal it."""
-    if group.placeholder or group.schema.form not in (Form.ENVELOPE, Form.FLAT):
-        return group
-    if not any(column.type.read in _DISGUISED for column in group.schema.columns):
-        return group
-    numbers = [str(number) for number in config["unavailable.value.placeholder"].encode()]
-    texts = (",".join(numbers), ", ".join(numbers), _placeholder_uuid(config["unavailable.value.placeholder"]))
-    has_one = " OR ".join(f"contains(value, {literal(text)})" for text in texts)
-    return replace(group, placeholder=bool(batch.records(group, None, config).where(has_one).limit(1).collect()))
-
-
-def _placeholder_forms(read: str, placeholder: str) -> list[str]:
-    text, numbers = literal(placeholder), list(placeholder.encode())
-    forms: Mapping[str, list[str]] = {
-        "string": [text],
-        "binary": [f"CAST({text} AS BINARY)"],
-        "array<string>": [f"array({text})", f"array({literal(_placeholder_uuid(placeholder))})"],
-        "array<binary>": [f"array(CAST({text} AS BINARY))"],
-        "array<int>": [f"array({', '.join(map(str, numbers))})"],
-        "array<bigint>": [f"array({', '.join(f'{number}L' for number in numbers)})"],
-    }
-    return forms.get(read, [])
-
-
-def _placeholder_uuid(name: str) -> str:
-    """Return the UUID that Java's `UUID.nameUUIDFromBytes` makes."""
-    return str(uuid.UUID(bytes=hashlib.md5(name.encode(), usedforsecurity=False).digest(), version=3))
+def commit(batch: TableBatch, at: Target) -> bool:
+    """Write what the steps have left, and the watermark, in one commit; a truncate comes first in it. Return whether rows changed."""
+    tables, truncate_mode = at.tables, None if batch.truncate is None else at.config["tables.truncate-mode"]
+    if not batch.groups:
+        if batch.state is None or batch.watermark == batch.state.watermark:
+            return False
+        if truncate_mode is None:
+            tables.note(batch.table, batch.watermark)
+            return False
+        tables.empty(batch.table, batch.watermark, soft=truncate_mode == "soft")
+        return True
+    write = tables.merge if batch.shape.keys else tables.append
+    batch.rows.createOrReplaceTempView(_VIEW)
+    try:
+        write(batch.table, _VIEW, batch.shape, batch.watermark, truncate_mode)
+    finally:
+        at.spark.catalog.dropTempView(_VIEW)
+    return True

@@ -22,7 +22,7 @@ from connect_py.errors import DataError, FatalTaskError
 from spark_sink import routing
 from spark_sink.config.sink_config import SinkConfig
 from spark_sink.errors import classify, first_line, is_of_records
-from spark_sink.figures import Counting, Counts, SinkFigures
+from spark_sink.figures import Counts, SinkFigures
 from spark_sink.read import schemaless
 from spark_sink.read.ranges import Range, describe, describe_record
 from spark_sink.read.reader import Batch, Group, Reader
@@ -30,7 +30,7 @@ from spark_sink.routing import TableName
 from spark_sink.sql.record_schema import Column, Form, RecordSchema
 from spark_sink.tables.base import Conflict, Tables, TableSetBack
 from spark_sink.types.columns import literal
-from spark_sink.write.apply import TableChange, apply_table
+from spark_sink.write.apply import TableBatch, Target, apply_table
 from spark_sink.write.lanes import Lanes, Work
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Batches:
         self._note({tp: found for tp, found in batch.ranges.items() if not any(tp in change.ranges for change in changes)})
         return len(changes)
 
-    def _apply_to_tables(self, changes: Sequence[TableChange], batch: Batch, set_back: Callable[[TableSetBack], None]) -> None:
+    def _apply_to_tables(self, changes: Sequence[TableBatch], batch: Batch, set_back: Callable[[TableSetBack], None]) -> None:
         """Apply a batch to all of its tables, several at once. When one fails, those that are being written are finished first."""
         if self._lanes.several(len(changes)):
             batch.share()
@@ -114,14 +114,12 @@ class Batches:
                     _log.warning("Another table failed in the same batch: %s", other)
             raise first
 
-    def _apply_to_table(self, change: TableChange, batch: Batch) -> Counts | None:
+    def _apply_to_table(self, change: TableBatch, batch: Batch) -> Counts | None:
         """Apply a change, without the records that are bad where these are tolerated. None when the table had it already."""
         config = self._config.of_table(str(change.table))
         while True:
-            counting = Counting(observes=config["spark.remote"] is None)
             try:
-                was_new = apply_table(change, batch, self._spark, self._tables, config, counting)
-                return counting.counts() if was_new else None
+                return apply_table(change, Target(batch, self._spark, self._tables, config))
             except Exception as error:
                 is_bad = self._config.tolerates and is_of_records(error)
                 bad = problems_of_table(change.groups, batch, change.ranges, config) if is_bad else None
@@ -147,13 +145,13 @@ class Batches:
                 known = {tp: end for tp, end in ends.items() if tp in state.watermark.offsets}
                 self._tables.note(table, state.watermark.advanced(known))
 
-    def _changes(self, batch: Batch) -> list[TableChange]:
+    def _changes(self, batch: Batch) -> list[TableBatch]:
         by_table: dict[TableName, list[Group]] = {}
         for group in batch.groups:
             for table in group.tables:
                 by_table.setdefault(table, []).append(group)
         return [
-            TableChange(table, self._for_table(table, groups, batch), _ranges_of(groups, batch.ranges))
+            TableBatch(table, self._for_table(table, groups, batch), _ranges_of(groups, batch.ranges))
             for table, groups in sorted(by_table.items())
         ]
 

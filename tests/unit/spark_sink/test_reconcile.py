@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from connect_py.api.record import TopicPartition
 from connect_py.errors import ConfigError
 from spark_sink.config.sink_config import SinkConfig, parse
+from spark_sink.routing import TableName
 from spark_sink.sql.merge import Shape, merge_sql
 from spark_sink.tables.watermark import NO_SNAPSHOT, Applied, Commit, Watermark, metadata_json, newest_commit, newest_stored, parse_metadata
-from spark_sink.write.reconcile import Mark, follow, snapshots_of
+from spark_sink.write.apply import Mark, TableBatch, Target, follow, follow_snapshots
 
 A0, B0 = TopicPartition("a", 0), TopicPartition("b", 0)
 BEGUN = "kafka.connect.snapshots-begun.x"
@@ -101,9 +102,10 @@ def test_a_table_can_be_left_out_or_be_the_only_one() -> None:
 
 def test_a_snapshot_that_begins_before_the_property_is_unset_does_not_end_after_it_is_set_again() -> None:
     nothing: Any = None
-    mark = Watermark({A0: 9}, {A0: 4})
-    assert snapshots_of("t", (), nothing, None, mark, config()) == ({A0: 4}, {})
-    assert snapshots_of("t", (), nothing, None, mark, config(**{"lakehouse.snapshot.reconcile": "false"})) == ({A0: NO_SNAPSHOT}, {})
+    batch = TableBatch(TableName(("t",)), (), {}, watermark=Watermark({A0: 9}, {A0: 4}))
+    unset = config(**{"lakehouse.snapshot.reconcile": "false"})
+    assert follow_snapshots(batch, Target(nothing, nothing, nothing, config())) == batch
+    assert follow_snapshots(batch, Target(nothing, nothing, nothing, unset)).watermark == Watermark({A0: 9}, {A0: NO_SNAPSHOT})
 
 
 # -- what is kept ---------------------------------------------------------------------------------------------------------------------
