@@ -314,14 +314,15 @@ class KafkaConfigStore:
     Args:
         worker: worker properties (`config.storage.topic`, `config.storage.replication.factor`, client settings).
         admin: to be shared; the store makes its own otherwise.
+        write_seconds: what one request may spend on the topic.
 
     Raises:
         ConfigError: no topic is named, or a client property cannot be used.
     """
 
-    def __init__(self, worker: Mapping[str, str], admin: KafkaAdmin | None = None) -> None:
+    def __init__(self, worker: Mapping[str, str], admin: KafkaAdmin | None = None, *, write_seconds: float = READ_WRITE_SECONDS) -> None:
         committed = worker.get("exactly.once.source.support", "disabled").strip() == "enabled"
-        self._log = TopicLog(worker, CONFIG_TOPIC, "configs", self._take, admin, read_committed=committed)
+        self._log = TopicLog(worker, CONFIG_TOPIC, "configs", self._take, admin, read_committed=committed, write_seconds=write_seconds)
         self._lock = threading.Lock()
         self._fold = ConfigFold()
         self._snapshot: ClusterConfig | None = None
@@ -364,7 +365,7 @@ class KafkaConfigStore:
     def put_task_configs(self, connector: str, configs: Sequence[Mapping[str, str]]) -> None:
         """Publish a full task set: every task, read back, then the commit record, so that no commit is seen without its tasks."""
         try:
-            self.refresh(READ_WRITE_SECONDS)
+            self.refresh(self._log.write_seconds)
         except ConnectError as error:
             raise ConnectError(f"{_WRITING_TASKS}: {error}") from error
         if configs:

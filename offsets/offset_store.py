@@ -22,7 +22,7 @@ from connect_py.kafka.client import internal_properties
 from connect_py.kafka.producer import KafkaError, Message, Producer, delivery_error
 from connect_py.kafka.shared_log import LogRecord
 from offsets.keys import offset_key, offset_value, parse_offset_key, parse_offset_value
-from offsets.topics import OFFSET_TOPIC, TopicLog
+from offsets.topics import OFFSET_TOPIC, READ_WRITE_SECONDS, TopicLog
 
 log = logging.getLogger(__name__)
 
@@ -75,14 +75,15 @@ class KafkaOffsetStore:
     Args:
         worker: worker properties (`offset.storage.topic`, `.partitions`, `.replication.factor`, client settings).
         admin: to be shared; the store makes its own otherwise.
+        write_seconds: what one request may spend on the topic.
 
     Raises:
         ConfigError: no topic is named, or a client property cannot be used.
     """
 
-    def __init__(self, worker: Mapping[str, str], admin: KafkaAdmin | None = None) -> None:
+    def __init__(self, worker: Mapping[str, str], admin: KafkaAdmin | None = None, *, write_seconds: float = READ_WRITE_SECONDS) -> None:
         committed = worker.get("exactly.once.source.support", "disabled").strip() == "enabled"
-        self._log = TopicLog(worker, OFFSET_TOPIC, "offsets", self._take, admin, read_committed=committed)
+        self._log = TopicLog(worker, OFFSET_TOPIC, "offsets", self._take, admin, read_committed=committed, write_seconds=write_seconds)
         self._lock = threading.Lock()
         self._cache = OffsetCache()
 

@@ -27,7 +27,7 @@ from connect_py.errors import ConnectError, DataError, RetriableError
 from connect_py.kafka.admin import KafkaAdmin
 from connect_py.kafka.shared_log import LogRecord
 from offsets.keys import decode_json, encode_json
-from offsets.topics import STATUS_TOPIC, TopicLog
+from offsets.topics import READ_WRITE_SECONDS, STATUS_TOPIC, TopicLog
 
 log = logging.getLogger(__name__)
 
@@ -261,14 +261,22 @@ class KafkaStatusStore(StatusLookups):
         admin: to be shared; the store makes its own otherwise.
         worker_id: the name of the worker whose store this is. A live report by another one that started later takes the work from it,
             see `watch`: until workers of a group share their work, the last one has all of it.
+        write_seconds: what one request may spend on the topic.
 
     Raises:
         ConfigError: no topic is named, or a client property cannot be used.
     """
 
-    def __init__(self, worker: Mapping[str, str], admin: KafkaAdmin | None = None, *, worker_id: str | None = None) -> None:
+    def __init__(
+        self,
+        worker: Mapping[str, str],
+        admin: KafkaAdmin | None = None,
+        *,
+        worker_id: str | None = None,
+        write_seconds: float = READ_WRITE_SECONDS,
+    ) -> None:
         super().__init__()
-        self._log = TopicLog(worker, STATUS_TOPIC, "statuses", self._take, admin)
+        self._log = TopicLog(worker, STATUS_TOPIC, "statuses", self._take, admin, write_seconds=write_seconds)
         self._newest: dict[bytes, int] = {}
         self._puts = 0
         self._stopping = False

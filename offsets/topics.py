@@ -148,6 +148,7 @@ class TopicLog:
         take: called by the reader thread for each record.
         admin: to be shared; one is made otherwise, and closed with the log.
         read_committed: read committed transactions only.
+        write_seconds: what one request may spend on the topic.
 
     Raises:
         ConfigError: the topic isn't named, or a client property cannot be used.
@@ -162,15 +163,15 @@ class TopicLog:
         admin: KafkaAdmin | None,
         *,
         read_committed: bool = False,
+        write_seconds: float = READ_WRITE_SECONDS,
     ) -> None:
         properties = internal_properties(worker, suffix)
         self._worker = dict(worker)
         self._topic = topic
         self._shared = admin is not None
+        self.write_seconds = write_seconds
         self._admin = admin or KafkaAdmin(properties)
-        self._log = KafkaLog(
-            topic.name(worker), properties, self._admin, take, read_committed=read_committed, write_timeout=READ_WRITE_SECONDS
-        )
+        self._log = KafkaLog(topic.name(worker), properties, self._admin, take, read_committed=read_committed, write_timeout=write_seconds)
         self.send = self._log.send
         self.read_to_end = self._log.read_to_end
         self.flush = self._log.flush
@@ -193,6 +194,6 @@ class TopicLog:
             ConnectError: with the text `failure`, which is Connect's; the cause says more.
         """
         try:
-            self._log.write(records, READ_WRITE_SECONDS)
+            self._log.write(records, self.write_seconds)
         except ConnectError as error:
             raise ConnectError(f"{failure}: {error}") from error

@@ -62,7 +62,7 @@ class DirectTask:
     @property
     def is_connected(self) -> bool:
         """Whether the log is followed."""
-        return self._task._streaming_metrics.connected
+        return self._task.is_streaming
 
     def rows(self, table: str) -> list[tuple[str, Any]]:
         """(op, after or before) of a table's events."""

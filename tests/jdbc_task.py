@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from connect_py.api import SinkRecord
 from connect_py.converters.json_converter import JsonConverter
 from connect_py.data import Schema, Struct
-from connectors.jdbc.task import JdbcSinkTask
+from connectors.jdbc.task import SQLITE_LOCK_SECONDS, JdbcSinkTask
 
 
 class Context(SimpleNamespace):
@@ -25,9 +25,11 @@ class Context(SimpleNamespace):
 
 
 @contextmanager
-def started(url: str, *, reports: bool = False, **more: str) -> Iterator[tuple[JdbcSinkTask, Context]]:
+def started(
+    url: str, *, reports: bool = False, lock_seconds: float = SQLITE_LOCK_SECONDS, **more: str
+) -> Iterator[tuple[JdbcSinkTask, Context]]:
     """A task; `more` are properties, their dots as `_` and their underscores doubled."""
-    task, context = JdbcSinkTask(), Context(reports=reports)
+    task, context = JdbcSinkTask(lock_seconds), Context(reports=reports)
     settings = {"connection.url": url, "schema.evolution": "basic"}
     named = {name.replace("__", "\0").replace("_", ".").replace("\0", "_"): value for name, value in more.items()}
     task.start(settings | named, context)  # type: ignore[arg-type]

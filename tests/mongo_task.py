@@ -11,6 +11,8 @@ from typing import Any
 from pymongo.database import Database
 
 from connect_py.app.services.mongo import MongoAddress
+from connectors.engine.batches import Tuning
+from connectors.engine.snapshot.incremental.contract import SnapshotHooks
 from connectors.mongodb.task import MongoDbConnectorTask
 from tests.postgres_task import DirectTask
 
@@ -18,11 +20,8 @@ from tests.postgres_task import DirectTask
 class MongoTask(DirectTask):
     """Runs a MongoDB task in the test's thread."""
 
-    def make(self) -> Any:
-        return MongoDbConnectorTask()
-
-    def is_streaming(self) -> bool:
-        return self.task._stream is not None
+    def make(self, hooks: SnapshotHooks | None, tuning: Tuning) -> Any:
+        return MongoDbConnectorTask(hooks=hooks, tuning=tuning)
 
     def stream(self) -> None:
         """Poll until the stream is open and shown."""

@@ -6,7 +6,8 @@ import uuid
 from typing import Any
 
 from connect_py.app.services.mysql import MySqlAddress
-from connectors.engine.task import State
+from connectors.engine.batches import Tuning
+from connectors.engine.snapshot.incremental.contract import SnapshotHooks
 from connectors.mysql.task import MariaDbConnectorTask, MySqlConnectorTask
 from tests.postgres_task import DirectTask
 
@@ -14,21 +15,17 @@ from tests.postgres_task import DirectTask
 class DirectMySqlTask(DirectTask):
     """See `DirectTask`."""
 
-    def make(self) -> Any:
+    def make(self, hooks: SnapshotHooks | None, tuning: Tuning) -> Any:
         """The task."""
-        return MySqlConnectorTask()
-
-    def is_streaming(self) -> bool:
-        """Whether the log is followed, and not only up to where the rest of a snapshot is read."""
-        return self.task._stream is not None and self.task._state is State.STREAMING
+        return MySqlConnectorTask(hooks=hooks, tuning=tuning)
 
 
 class DirectMariaDbTask(DirectMySqlTask):
     """See `DirectTask`."""
 
-    def make(self) -> Any:
+    def make(self, hooks: SnapshotHooks | None, tuning: Tuning) -> Any:
         """The task."""
-        return MariaDbConnectorTask()
+        return MariaDbConnectorTask(hooks=hooks, tuning=tuning)
 
 
 def mysql_source(mysql: MySqlAddress, bootstrap: str, database: str, **more: str) -> dict[str, str]:

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from connect_py.api import EncodedBatch, JsonEncoding, SourceOffset, SourcePartition
+from connectors.engine.batches import DEFAULT_TUNING, Tuning
 from connectors.engine.snapshot.incremental.contract import SnapshotHooks
 from connectors.postgres.task import PostgresConnectorTask
 
@@ -43,9 +44,14 @@ class DirectTask:
 
     encoding = Context.encoding
 
-    def __init__(self, config: Mapping[str, str], offset: SourceOffset | None = None, hooks: SnapshotHooks | None = None) -> None:
-        self.task = self.make()
-        self.task.hooks = hooks
+    def __init__(
+        self,
+        config: Mapping[str, str],
+        offset: SourceOffset | None = None,
+        hooks: SnapshotHooks | None = None,
+        tuning: Tuning = DEFAULT_TUNING,
+    ) -> None:
+        self.task = self.make(hooks, tuning)
         self.events: list[Event] = []
         self.batches: list[tuple[list[Event], SourceOffset]] = []
         self.offset = offset
@@ -53,9 +59,9 @@ class DirectTask:
         self.context.encoding = self.encoding
         self.task.start(config, self.context)
 
-    def make(self) -> Any:
+    def make(self, hooks: SnapshotHooks | None, tuning: Tuning) -> Any:
         """The task."""
-        return PostgresConnectorTask()
+        return PostgresConnectorTask(hooks=hooks, tuning=tuning)
 
     def poll(self) -> list[Event]:
         """One poll; returns its events."""
@@ -77,8 +83,12 @@ class DirectTask:
             self.poll()
 
     def is_streaming(self) -> bool:
-        """Whether the slot is there and read."""
-        return self.task._stream is not None
+        """Whether the log is followed, and not only up to where the rest of a snapshot is read."""
+        return bool(self.task.is_streaming)
+
+    def is_snapshotting(self) -> bool:
+        """Whether an incremental snapshot runs, or its last window is open."""
+        return self.task.incremental.is_running or bool(self.task.incremental.chunk)
 
     def of(self, topic: str) -> list[tuple[Any, Any]]:
         """Keys and values of a topic's events."""

@@ -72,9 +72,7 @@ class Running:
     def settle(self) -> None:
         """Wait for the snapshot's end, and for what had been committed then to be streamed."""
         marker = len(self.task.batches)
-        incremental = self.task.task._services.incremental
-        assert incremental is not None
-        self.task.poll_until(lambda: not incremental.is_running and not incremental.chunk, what="the end of the snapshot")
+        self.task.poll_until(lambda: not self.task.is_snapshotting(), what="the end of the snapshot")
         self.mark(marker)
         self.task.poll_until(lambda: {"id": marker} in [key for key, _ in self.task.of(f"{self.prefix}.marker")], what="the marker")
 

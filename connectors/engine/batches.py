@@ -3,19 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from connect_py.api.record import EncodedRow
+
+#: A batch ends at whichever comes first; 4 MB keeps a task small when rows are large, 2,000 rows make the work around a batch negligible.
+MAX_ROWS = 2_000
+MAX_BYTES = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """Sizes and delays of a task that no property sets, and tests do.
+
+    Attributes:
+        batch_rows: maximum rows of a batch of the stream.
+        slot_report_seconds: how long the creation of a replication slot waits for transactions before the first warning, and between two.
+    """
+
+    batch_rows: int = MAX_ROWS
+    slot_report_seconds: tuple[float, float] = (5.0, 30.0)
+
+
+DEFAULT_TUNING = Tuning()
 
 
 class PendingRows:
     """One list, owned by the task's thread. The stream appends to the same list, so that all rows keep the order in which they were made.
+
+    Args:
+        batch_rows: how many rows of the stream a batch has at most.
 
     Attributes:
         rows: so far; a new list after every `take`.
         from_services: how many of them are not the stream's own.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, batch_rows: int = MAX_ROWS) -> None:
+        self.batch_rows = batch_rows
         self.rows: list[EncodedRow] = []
         self.from_services = 0
 
@@ -34,10 +59,6 @@ class PendingRows:
         rows, self.rows, self.from_services = self.rows, [], 0
         return rows
 
-
-#: A batch ends at whichever comes first; 4 MB keeps a task small when rows are large, 2,000 rows make the work around a batch negligible.
-MAX_ROWS = 2_000
-MAX_BYTES = 4_000_000
 
 #: Records of a batch are made before the first of them is sent. A batch of up to this size is still in the L2 cache then: rows with schemas
 #: (3.6 kB) take 5.9 us each from the server's bytes into Kafka's client where a batch has 200 of them, 6.9 where it has 2,000.

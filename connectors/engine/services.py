@@ -33,7 +33,7 @@ from typing import Any, Generic, TypeVar
 from connect_py.api import SourceTaskContext
 from connect_py.api.record import EncodedRow
 from connect_py.errors import ConfigError, ConnectError, RetriableError
-from connectors.engine.batches import PendingRows
+from connectors.engine.batches import DEFAULT_TUNING, PendingRows, Tuning
 from connectors.engine.config import ParsedConfig
 from connectors.engine.metadata_records import Heartbeat, TransactionMonitor
 from connectors.engine.notifications import IncrementalEvents, InitialEvents, Notifier, open_notification_channels
@@ -67,6 +67,7 @@ class SourceServices(ABC, Generic[R]):
         reader: reads chunks of a collection.
         watermarks: marks a chunk's position in the log; None when the connector is not configured for incremental snapshots.
         hooks: points for races, in tests.
+        tuning: sizes and delays.
 
     Attributes:
         pending: records that wait for a batch.
@@ -85,9 +86,10 @@ class SourceServices(ABC, Generic[R]):
         reader: ChunkReader[R],
         watermarks: Watermarks | None,
         hooks: SnapshotHooks | None = None,
+        tuning: Tuning = DEFAULT_TUNING,
     ) -> None:
         self._query = config.raw.get("heartbeat.action.query")
-        self.pending = PendingRows()
+        self.pending = PendingRows(tuning.batch_rows)
         naming = TopicNaming.from_config(config.raw)
         encoding = context.encoding
         notifier = Notifier(open_notification_channels(config, context, self.pending.add))

@@ -24,12 +24,14 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 from connect_py.api import EncodedBatch, MetricGroup, SourceOffset, SourcePartition, SourceTask, SourceTaskContext
 from connect_py.api.record import EncodedRow
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
+from connectors.engine.batches import DEFAULT_TUNING, Tuning
 from connectors.engine.config import ParsedConfig
 from connectors.engine.metrics import SnapshotMetrics, StreamingMetrics
 from connectors.engine.plugins.post_processors import PostProcessors
 from connectors.engine.services import Fields, SourceServices
 from connectors.engine.signal.actions import BlockingRequest
 from connectors.engine.snapshot.incremental.contract import SnapshotHooks
+from connectors.engine.snapshot.incremental.machine import IncrementalSnapshot
 
 log = logging.getLogger(__name__)
 
@@ -213,19 +215,23 @@ S = TypeVar("S", bound=SourceServices[Any])
 class DatabaseTask(SourceTask, Generic[S, P]):
     """Snapshot, then stream, one database.
 
-    Attributes:
+    Args:
         hooks: called around an incremental snapshot's watermarks, for tests that put races there.
+        tuning: sizes and delays.
+
+    Attributes:
         passing: failures after which a new start is tried; all others end the task.
         stores_end: whether the end of an initial snapshot is stored although no row came with it.
     """
 
-    hooks: SnapshotHooks | None = None
     passing: ClassVar[tuple[type[ConnectError], ...]] = (RetriableError,)
     stores_end: ClassVar[bool] = True
 
     _backoff: Backoff
 
-    def __init__(self) -> None:
+    def __init__(self, *, hooks: SnapshotHooks | None = None, tuning: Tuning = DEFAULT_TUNING) -> None:
+        self._hooks = hooks
+        self._tuning = tuning
         self._stop = threading.Event()
         self._state = State.CONNECT
         self._not_before = 0.0
@@ -279,6 +285,35 @@ class DatabaseTask(SourceTask, Generic[S, P]):
             self._maybe_services.close()
         if self._processors is not None:
             self._processors.close()
+
+    # -- what it does now ----------------------------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> State:
+        """What the next `poll` does."""
+        return self._state
+
+    @property
+    def position(self) -> P | None:
+        """The offset of the last batch, from which a new start resumes; None while there is nothing to resume."""
+        return self._position
+
+    @property
+    def is_streaming(self) -> bool:
+        """Whether the stream of changes is open, beyond the position where an interrupted snapshot resumes."""
+        return self._state is State.STREAMING and self._streaming_metrics.connected
+
+    @property
+    def incremental(self) -> IncrementalSnapshot[Any] | None:
+        """The incremental snapshot; None where the configuration has none, and before `start`."""
+        return None if self._maybe_services is None else self._maybe_services.incremental
+
+    def disconnect(self) -> None:
+        """Close every connection without a word to the server, as a failure would; the next `poll` starts over from `position`."""
+        self._disconnect()
+        if self._maybe_services is not None:
+            self._maybe_services.restore(self._position.more if self._position else {})
+        self._state = State.CONNECT
 
     # -- what a connector gives --------------------------------------------------------------------------------------------------------
 
@@ -428,11 +463,9 @@ class DatabaseTask(SourceTask, Generic[S, P]):
         if interrupted is not None and interrupted.is_blocking:
             self._position = interrupted.after
             log.error("The blocking snapshot was interrupted and is not taken again; to have it, send the signal anew. %s", error)
-        self._disconnect()
-        self._services.restore(self._position.more if self._position else {})
+        self.disconnect()
         if interrupted is not None:
             self._services.events.aborted()
-        self._state = State.CONNECT
         pause = self._backoff_of(error).next(error)
         level = logging.WARNING if self._outage.is_news(str(error)) else logging.DEBUG
         log.log(level, "%s. Trying again in %.1f s; %s, nothing is lost", error, pause, self._resume_description())

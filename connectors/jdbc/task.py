@@ -49,13 +49,17 @@ def shown(config: SinkConfig) -> str:
     return f"{_NAMES[config.address.kind]} ({config.address.shown})"
 
 
-def open_engine(config: SinkConfig) -> Engine:
+#: How long SQLite waits for another connection's lock.
+SQLITE_LOCK_SECONDS = 10.0
+
+
+def open_engine(config: SinkConfig, lock_seconds: float = SQLITE_LOCK_SECONDS) -> Engine:
     """Return an engine, which connects when it is first used. Raises ConfigError: a parameter of the URL makes no sense."""
     address = config.address
     password = config.password.reveal() if config.password is not None else None
     if address.kind == "sqlite":
         url = URL.create("sqlite", database=address.database)
-        return create_engine(url, hide_parameters=True, connect_args={"timeout": 10})
+        return create_engine(url, hide_parameters=True, connect_args={"timeout": lock_seconds})
     url = URL.create(_DRIVERS[address.kind], config.user, password, address.host, address.port, address.database)
     arguments = _postgres_arguments(config) if address.kind == "postgresql" else _mysql_arguments(config)
     engine = create_engine(
@@ -121,9 +125,14 @@ _NOTE = "Offsets stand before the records that are not written; these come again
 
 
 class JdbcSinkTask(SinkTask):
-    """Writes into one database, through one connection."""
+    """Writes into one database, through one connection.
 
-    def __init__(self) -> None:
+    Args:
+        lock_seconds: how long SQLite waits for another connection's lock.
+    """
+
+    def __init__(self, lock_seconds: float = SQLITE_LOCK_SECONDS) -> None:
+        self._lock_seconds = lock_seconds
         self._engine: Engine | None = None
         self._writer: Writer | None = None
         self._busy = 0
@@ -138,7 +147,7 @@ class JdbcSinkTask(SinkTask):
         self._context = context
         self._errant = ErrantRecords(config, context)
         self._reader = ChangeReader(self._config)
-        self._engine = open_engine(self._config)
+        self._engine = open_engine(self._config, self._lock_seconds)
 
     def put(self, records: Sequence[SinkRecord]) -> None:
         """Write the records.

@@ -13,7 +13,9 @@ from typing import ClassVar
 
 from connect_py.api import EncodedBatch, SourceTaskContext
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
+from connectors.engine.batches import DEFAULT_TUNING, Tuning
 from connectors.engine.signal.actions import BlockingRequest
+from connectors.engine.snapshot.incremental.contract import SnapshotHooks
 from connectors.engine.snapshot.initial.progress import SnapshotProgress
 from connectors.engine.snapshot.modes import SnapshotMode, StoredPosition
 from connectors.engine.task import IDLE_SECONDS, DatabaseTask, State
@@ -158,8 +160,8 @@ class MongoDbConnectorTask(DatabaseTask[MongoServices, MongoOffset]):
     #: A new start checks whether a position that is said to be lost is really gone.
     passing: ClassVar[tuple[type[ConnectError], ...]] = (RetriableError, LostPositionError)
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, hooks: SnapshotHooks | None = None, tuning: Tuning = DEFAULT_TUNING) -> None:
+        super().__init__(hooks=hooks, tuning=tuning)
         self._client: Client | None = None
         self._snapshot: MongoSnapshot | None = None
         self._stream: EventStream | None = None
@@ -184,7 +186,8 @@ class MongoDbConnectorTask(DatabaseTask[MongoServices, MongoOffset]):
             self._documents,
             self._open_client,
             lambda: self._position,
-            self.hooks,
+            self._hooks,
+            self._tuning,
         )
         self._maybe_services.restore(self._position.more if self._position else {})
         if self._snapshot_is_due() or parsed.snapshot_mode.when_finished:

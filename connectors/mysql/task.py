@@ -11,9 +11,10 @@ from typing import ClassVar
 
 from connect_py.api import EncodedBatch, SourceOffset, SourcePartition, SourceTaskContext
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
+from connectors.engine.batches import DEFAULT_TUNING, Tuning
 from connectors.engine.relational.tables import compile_java_regex
 from connectors.engine.signal.actions import BlockingRequest
-from connectors.engine.snapshot.incremental.contract import BusyError
+from connectors.engine.snapshot.incremental.contract import BusyError, SnapshotHooks
 from connectors.engine.task import IDLE_SECONDS, DatabaseTask, State
 from connectors.mysql.config.config import MySqlMode, parse_config
 from connectors.mysql.errors import PurgedPositionError
@@ -53,8 +54,8 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
     #: A lost position is also how the server sends a replica away whose id another one uses: a new start looks whether it is really gone.
     passing: ClassVar[tuple[type[ConnectError], ...]] = (RetriableError, PurgedPositionError)
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, hooks: SnapshotHooks | None = None, tuning: Tuning = DEFAULT_TUNING) -> None:
+        super().__init__(hooks=hooks, tuning=tuning)
         self._connection: Connection | None = None
         self._history: KafkaSchemaHistory | None = None
         self._schema: Schema | None = None
@@ -83,7 +84,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
             self._records = SchemaChangeRecords(
                 parsed.topic_prefix, parsed.connector, block_schema(parsed.connector), context.encoding, self._headers
             )
-        self._maybe_services = MySqlServices(parsed, context, lambda: self._position, self.hooks)
+        self._maybe_services = MySqlServices(parsed, context, lambda: self._position, self._hooks, self._tuning)
         self._maybe_services.restore(self._position.more if self._position else {})
         if self._snapshot_is_due():
             self._not_before = time.monotonic() + parsed.seconds("snapshot.delay.ms")
@@ -300,9 +301,7 @@ class MySqlConnectorTask(DatabaseTask[MySqlServices, MySqlOffset]):
         batch = EncodedBatch(side.pending.take(), self._partition, stored, is_milestone=True)
         side.made(stored)
         self._position = target
-        self._disconnect()
-        side.restore(target.more)
-        self._state = State.CONNECT
+        self.disconnect()
         return batch
 
     def _batch(self, offset: MySqlOffset | None) -> EncodedBatch | None:

@@ -131,6 +131,7 @@ def prepare(
     snapshot_begun: bool,
     is_stored: bool,
     should_stop: Callable[[], bool],
+    report_seconds: tuple[float, float],
 ) -> Start:
     """Check the server, decide what to read, and create publication and slot.
 
@@ -177,10 +178,14 @@ def prepare(
     exported: slot.ExportedSnapshot | None = None
     if server.slot is None:
         failover = config.flag("slot.failover") and server.version >= 170000 and not server.is_standby
-        exported = slot.create_slot(config.connection, config.slot, failover=failover, observer=general, should_stop=should_stop)
+        exported = slot.create_slot(
+            config.connection, config.slot, failover=failover, observer=general, should_stop=should_stop, report_seconds=report_seconds
+        )
     resumes_snapshot = reads and _can_resume(position, server)
     if server.slot is not None and reads and position is not None and (resumes_snapshot or not position.is_snapshot_unfinished):
-        exported = slot.export_temporary_snapshot(config.connection, config.slot, observer=general, should_stop=should_stop)
+        exported = slot.export_temporary_snapshot(
+            config.connection, config.slot, observer=general, should_stop=should_stop, report_seconds=report_seconds
+        )
     lsn = server.slot.confirmed_lsn if server.slot else None
     if is_stored and position is not None and not reads and lsn is not None and not position.is_snapshot_unfinished:
         position = settle(general, config.slot, lsn, position, config.offset_mismatch_strategy, confirms=config.confirms_positions)

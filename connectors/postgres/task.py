@@ -15,8 +15,10 @@ from dataclasses import replace
 
 from connect_py.api import EncodedBatch, MetricGroup, SourceOffset, SourcePartition, SourceTaskContext
 from connect_py.errors import ConnectError, RetriableError
+from connectors.engine.batches import DEFAULT_TUNING, Tuning
 from connectors.engine.relational.tables import TableId
 from connectors.engine.signal.actions import BlockingRequest
+from connectors.engine.snapshot.incremental.contract import SnapshotHooks
 from connectors.engine.snapshot.modes import SnapshotMode
 from connectors.engine.task import IDLE_SECONDS, Backoff, DatabaseTask, State
 from connectors.postgres.config import parse_config
@@ -50,8 +52,8 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
     patience = IDLE_SECONDS
     stores_end = False
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, hooks: SnapshotHooks | None = None, tuning: Tuning = DEFAULT_TUNING) -> None:
+        super().__init__(hooks=hooks, tuning=tuning)
         self._general: Connection | None = None
         self._stream: ChangeStream | None = None
         self._acknowledged = 0
@@ -75,7 +77,7 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
         reselector = Reselector(reselect, self._general_connection) if reselect is not None else None
         self._factory = TableFactory(self._config, context.encoding, self._headers, reselector)
         self._maybe_services = PostgresServices(
-            self._config, context, self._factory, self._general_connection, lambda: self._position, self.hooks
+            self._config, context, self._factory, self._general_connection, lambda: self._position, self._hooks, self._tuning
         )
         self._maybe_services.restore(self._position.more if self._position else {})
         self._opener = StreamOpener(
@@ -233,6 +235,7 @@ class PostgresConnectorTask(DatabaseTask[PostgresServices, PostgresOffset]):
             snapshot_begun=self._life.has_begun,
             is_stored=not self._was_connected,
             should_stop=stop,
+            report_seconds=self._tuning.slot_report_seconds,
         )
         self._was_connected = True
         self._server, self._tables, self._position = start.server, start.tables, start.position

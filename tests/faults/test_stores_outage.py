@@ -16,7 +16,6 @@ from connect_py.app.services.process import Service, is_listening, wait_until
 from connect_py.errors import ConnectError
 from connect_py.kafka.admin import KafkaAdmin
 from connect_py.kafka.client import internal_properties
-from offsets import config_store, topics
 from offsets.config_store import KafkaConfigStore
 from offsets.offset_store import KafkaOffsetStore, TaskOffsetWriter
 from offsets.status_store import KafkaStatusStore
@@ -53,18 +52,17 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
     found.stop()
 
 
-def test_what_was_put_while_the_broker_was_away_arrives_when_it_is_back(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_put_while_the_broker_was_away_arrives_when_it_is_back(broker: Broker) -> None:
     worker = {
         "bootstrap.servers": broker.bootstrap,
         "group.id": "outage",
         **{f"{kind}.storage.topic": kind for kind in ("config", "offset", "status")},
         **{f"{kind}.storage.replication.factor": "1" for kind in ("config", "offset", "status")},
     }
-    monkeypatch.setattr(topics, "READ_WRITE_SECONDS", 3.0)
-    monkeypatch.setattr(config_store, "READ_WRITE_SECONDS", 3.0)
     admin = KafkaAdmin(internal_properties(worker, "shared-admin"), timeout=3.0)
     listener = Listener()
-    config, offsets, status = KafkaConfigStore(worker, admin), KafkaOffsetStore(worker, admin), KafkaStatusStore(worker, admin)
+    config = KafkaConfigStore(worker, admin, write_seconds=3.0)
+    offsets, status = KafkaOffsetStore(worker, admin, write_seconds=3.0), KafkaStatusStore(worker, admin, write_seconds=3.0)
     config.start(listener)
     offsets.start()
     status.start()

@@ -82,7 +82,7 @@ def test_a_document_that_changes_between_the_watermarks_is_not_overwritten_by_it
             task.stream()
             signal(db, "execute-snapshot", data_collections=[f"{db.name}.items"])
             task.poll_until(lambda: len(task.of(f"m.{db.name}.items")) >= 5, what=strategy)
-            task.poll_until(lambda: not task.task._maybe_services.incremental.is_running, what="the snapshot to end")
+            task.poll_until(lambda: not task.task.incremental.is_running, what="the snapshot to end")
             db["items"].insert_one({"_id": "last"})
             task.poll_until(lambda: ("c", '"last"') in task.operations(f"m.{db.name}.items"), what="what follows")
             found = {f'"{id_}"' if isinstance(id_, str) else str(id_): d for d in db["items"].find() for id_ in [d["_id"]]}
@@ -117,7 +117,7 @@ def test_a_condition_in_the_shells_notation_chooses_documents(mongo: MongoAddres
         conditions = [{"data-collection": f"{db.name}.items", "filter": "{ city: 'Perth', _id: {$gt: 1} }"}]
         signal(db, "execute-snapshot", data_collections=[f"{db.name}.items"], additional_conditions=conditions)
         task.poll_until(lambda: len(task.of(f"m.{db.name}.items")) >= 2)
-        task.poll_until(lambda: not task.task._maybe_services.incremental.is_running)
+        task.poll_until(lambda: not task.task.incremental.is_running)
         assert task.operations(f"m.{db.name}.items") == [("r", "3"), ("r", "5")]
 
 
@@ -128,8 +128,8 @@ def test_a_stopped_incremental_snapshot_sends_no_further_chunk(mongo: MongoAddre
         task.stream()
         signal(db, "execute-snapshot", data_collections=[f"{db.name}.items"])
         signal(db, "stop-snapshot", type="incremental")
-        task.poll_until(lambda: task.task._maybe_services.incremental.is_running, what="the snapshot to begin")
-        task.poll_until(lambda: not task.task._maybe_services.incremental.is_running, what="the snapshot to stop")
+        task.poll_until(lambda: task.task.incremental.is_running, what="the snapshot to begin")
+        task.poll_until(lambda: not task.task.incremental.is_running, what="the snapshot to stop")
         assert 0 < len(task.of(f"m.{db.name}.items")) < 20
         assert not any(name.startswith("incremental_snapshot") for name in task.offset or {})
 
@@ -214,8 +214,7 @@ def test_a_log_that_is_lost_while_streaming_is_a_named_error(mongo: MongoAddress
         task.poll_until(lambda: len(task.events) >= 1)
         db.client.admin.command("forgetLog")
         # the cursor is gone too, as after a failover
-        task.task._close_connections()
-        task.task._state = type(task.task._state).CONNECT
+        task.task.disconnect()
         with caplog.at_level(logging.WARNING), pytest.raises(FatalTaskError, match="no longer available on the server"):
             task.poll_until(lambda: False, 10)
         assert "ChangeStreamHistoryLost" in caplog.text

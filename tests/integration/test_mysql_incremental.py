@@ -103,7 +103,7 @@ def read(task: DirectMySqlTask, table: str) -> list[dict[str, Any]]:
 
 def await_completed(task: DirectMySqlTask, times: int = 1) -> None:
     task.poll_until(lambda: types(task).count("COMPLETED") >= times, what="the notification COMPLETED")
-    task.poll_until(lambda: not task.task._services.incremental.chunk, what="the last window")
+    task.poll_until(lambda: not task.task.incremental.chunk, what="the last window")
 
 
 #: Columns and rows; in each table `id` tells rows apart in whatever form it is shown.
@@ -272,7 +272,9 @@ def test_a_locked_signal_table_lets_the_chunk_wait_and_streaming_goes_on(source:
 
 
 def test_a_session_that_is_killed_loses_no_row(source: Source) -> None:
+    user = f"killed_{uuid.uuid4().hex[:8]}"
     source.run("CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1),(2),(3),(4),(5),(6),(7)")
+    source.run(f"CREATE USER {user} IDENTIFIED BY 'p'", f"GRANT ALL ON *.* TO {user}")
 
     class Kill(SnapshotHooks):
         done = 0
@@ -281,12 +283,15 @@ def test_a_session_that_is_killed_loses_no_row(source: Source) -> None:
             if phase == "before_chunk":
                 self.done += 1
                 if self.done == 2:
-                    source.run(f"KILL {task.task._services.general().thread_id}")
+                    source.run(f"SELECT id FROM information_schema.processlist WHERE user = '{user}' AND command = 'Sleep'")
+                    [(session,)] = source.cursor.fetchall()
+                    source.run(f"KILL {session}")
 
-    with source.task(hooks=Kill(), retriable_restart_connector_wait_ms="1") as task:
+    with source.task(hooks=Kill(), retriable_restart_connector_wait_ms="1", database_user=user, database_password="p") as task:
         source.execute("t")
         await_completed(task)
         assert sorted({row["id"] for row in read(task, "t")}) == [1, 2, 3, 4, 5, 6, 7]
+    source.run(f"DROP USER {user}")
 
 
 def test_a_blocking_snapshot_reads_chosen_rows_and_streaming_goes_on(source: Source) -> None:

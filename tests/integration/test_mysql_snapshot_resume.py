@@ -102,7 +102,7 @@ def seen(count: int) -> Callable[[DirectMySqlTask], bool]:
 
 def finished(task: DirectMySqlTask) -> bool:
     """Whether the snapshot has ended and the stream is read."""
-    position: MySqlOffset | None = task.task._position
+    position: MySqlOffset | None = task.task.position
     return position is not None and not position.is_snapshot_unfinished and task.is_streaming()
 
 

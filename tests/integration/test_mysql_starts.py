@@ -123,7 +123,7 @@ def run(place: Place, task: DirectMySqlTask) -> Outcome:
             if task.is_streaming() and not written:
                 written = True
                 place.cursor.execute(f"INSERT INTO t VALUES ({mark})")
-            if {"id": mark} in [key for key, _ in task.of(topic)] or task.task._state is State.DONE:
+            if {"id": mark} in [key for key, _ in task.of(topic)] or task.task.state is State.DONE:
                 break
         else:
             pytest.fail("nothing came within a minute")

@@ -25,8 +25,7 @@ def settle(task: DirectTask) -> None:
     """Wait for the stream, and for the end of the snapshot if one runs."""
     task.poll_until(task.is_streaming, what="the stream")
     task.poll()
-    incremental = task.task._services.incremental
-    task.poll_until(lambda: not incremental.is_running and not incremental.chunk, what="the end of the snapshot")
+    task.poll_until(lambda: not task.is_snapshotting(), what="the end of the snapshot")
 
 
 def test_a_table_of_mysql(mysql: MySqlAddress, kafka: Kafka, tag: str) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import logging
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,9 +16,7 @@ import pytest
 
 from connect_py.app.services.postgres import PostgresAddress
 from connect_py.errors import ConfigError
-from connectors.engine.signal import actions
 from connectors.engine.signal.records import Signal
-from connectors.engine.snapshot import modes
 from tests.fix_postgres import postgres_source
 from tests.postgres_task import DirectTask
 
@@ -131,21 +131,40 @@ def test_a_transaction_goes_on_after_a_restart_in_its_middle(
     assert boundaries == [("BEGIN", None), ("END", 5000)]
 
 
-class FakeEntry:
-    dist = None
+#: A package with a signal and a snapshot mode.
+PACKAGE = """
+from connectors.engine.snapshot.modes import SnapshotMode
 
-    def __init__(self, name: str, loaded: Any) -> None:
-        self.name, self._loaded = name, loaded
-
-    def load(self) -> Any:
-        return self._loaded
+SEEN = []
 
 
-def test_a_package_adds_a_signal(
-    postgres: PostgresAddress, database: str, tag: str, connection: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[Signal] = []
-    monkeypatch.setattr(actions, "extensions", lambda group: [FakeEntry("refresh-cache", seen.append)])
+def refresh(signal):
+    SEEN.append(signal)
+
+
+def mine(config):
+    return SnapshotMode("mine", True, True, False, streams=True)
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """It is installed."""
+    (tmp_path / "beside_package.py").write_text(PACKAGE)
+    info = tmp_path / "beside_package-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: beside-package\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[connect_py.signals]\nrefresh-cache = beside_package:refresh\n[connect_py.snapshotters]\nmine = beside_package:mine\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield
+    sys.modules.pop("beside_package", None)
+
+
+@pytest.mark.usefixtures("package")
+def test_a_package_adds_a_signal(postgres: PostgresAddress, database: str, tag: str, connection: psycopg.Connection) -> None:
+    seen: list[Signal] = importlib.import_module("beside_package").SEEN
     connection.execute("CREATE TABLE signal (id varchar(64) PRIMARY KEY, type varchar(32), data varchar(2048))")
     with start(postgres, database, tag, signal_data_collection="public.signal") as task:
         connection.execute("INSERT INTO signal VALUES ('1', 'refresh-cache', '{\"of\": \"t\"}')")
@@ -153,13 +172,9 @@ def test_a_package_adds_a_signal(
         assert (seen[0].id, seen[0].data, seen[0].channel) == ("1", {"of": "t"}, "source")
 
 
-def test_a_package_adds_a_snapshot_mode(
-    postgres: PostgresAddress, database: str, tag: str, connection: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("package")
+def test_a_package_adds_a_snapshot_mode(postgres: PostgresAddress, database: str, tag: str, connection: psycopg.Connection) -> None:
     connection.execute("INSERT INTO t VALUES (1, 'x')")
-    mode = modes.SnapshotMode("mine", True, True, False, streams=True)
-    found = {"mine": FakeEntry("mine", lambda config: mode)}
-    monkeypatch.setattr(modes, "extensions", lambda group, name: [found[name]] if name in found else [])
     more = {"snapshot_mode": "custom", "snapshot_mode_custom_name": "mine"}
     with start(postgres, database, tag, **more) as task:
         assert [value["op"] for _, value in task.of(f"pg_{tag}.public.t")] == ["r"]

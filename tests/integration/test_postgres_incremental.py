@@ -13,10 +13,10 @@ import psycopg
 import pytest
 
 from connect_py.app.services.postgres import PostgresAddress
+from connectors.engine.batches import DEFAULT_TUNING, Tuning
 from connectors.engine.signal import channels
 from connectors.engine.snapshot.incremental import machine
 from connectors.engine.snapshot.incremental.contract import SnapshotHooks
-from connectors.postgres.stream import stream
 from tests.fix_postgres import postgres_source
 from tests.postgres_task import DirectTask, fold_events
 from tests.seeds import seeds
@@ -36,7 +36,7 @@ class Source:
     tag: str
     connection: psycopg.Connection
 
-    def task(self, offset: Any = None, hooks: SnapshotHooks | None = None, **more: str) -> DirectTask:
+    def task(self, offset: Any = None, hooks: SnapshotHooks | None = None, tuning: Tuning = DEFAULT_TUNING, **more: str) -> DirectTask:
         settings = {
             "snapshot_mode": "no_data",
             "skipped_operations": "none",
@@ -45,7 +45,7 @@ class Source:
             "notification_enabled_channels": "sink",
             "notification_sink_topic_name": NOTES,
         }
-        task = DirectTask(postgres_source(self.postgres, self.database, self.tag, **{**settings, **more}), offset, hooks)
+        task = DirectTask(postgres_source(self.postgres, self.database, self.tag, **{**settings, **more}), offset, hooks, tuning)
         try:
             task.poll_until(task.is_streaming, what="the stream")
         except BaseException:
@@ -93,8 +93,7 @@ def read(task: DirectTask, table: str) -> list[dict[str, Any]]:
 
 def await_completed(task: DirectTask, times: int = 1) -> None:
     task.poll_until(lambda: types(task).count("COMPLETED") >= times, what="the notification COMPLETED")
-    assert task.task._services.incremental is not None
-    task.poll_until(lambda: not task.task._services.incremental.chunk, what="the last window")  # type: ignore[union-attr]
+    task.poll_until(lambda: not task.task.incremental.chunk, what="the last window")
 
 
 KEYS = {
@@ -135,15 +134,14 @@ def test_every_row_is_read_once_whatever_the_key(source: Source, kind: str) -> N
 
 
 @pytest.mark.parametrize("kind", KEYS)
-def test_a_restart_after_any_batch_brings_every_row(source: Source, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_restart_after_any_batch_brings_every_row(source: Source, kind: str) -> None:
     """The offset of a batch is where a new task begins; its last key has been through Java's form."""
-    monkeypatch.setattr(stream, "MAX_ROWS", 1)
     columns, rows = KEYS[kind]
     source.connection.execute("CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy')")
     source.connection.execute(f"CREATE TABLE t ({columns})")
     for row in rows:
         source.connection.execute(f"INSERT INTO t VALUES ({row})")
-    with source.task() as task:
+    with source.task(tuning=Tuning(batch_rows=1)) as task:
         source.execute("public.t")
         await_completed(task)
         batches = task.batches
@@ -152,7 +150,7 @@ def test_a_restart_after_any_batch_brings_every_row(source: Source, kind: str, m
     number = random.choice(ongoing)
     print(f"restart after batch {number} of {ongoing}")
     before = [value["after"] for events, _ in batches[: number + 1] for topic, _, value in events if topic.endswith(".t")]
-    with source.task(offset=batches[number][1]) as task:
+    with source.task(offset=batches[number][1], tuning=Tuning(batch_rows=1)) as task:
         await_completed(task)
         after = read(task, "t")
     assert {json.dumps(row, sort_keys=True) for row in before + after} == {json.dumps(row, sort_keys=True) for row in read_all(batches)}
@@ -268,8 +266,7 @@ def test_pause_resume_stop_and_add_while_it_runs(source: Source) -> None:
     hooks = AtChunk()
     hooks.then[2] = lambda: source.signal("p", "pause-snapshot")
     with source.task(hooks=hooks) as task:
-        incremental = task.task._services.incremental
-        assert incremental is not None
+        incremental = task.task.incremental
         source.execute("public.a", "public.b", "public.c", id_="first")
         task.poll_until(lambda: incremental.is_paused and not incremental.chunk, what="the pause")
         seen = hooks.chunks

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import random
+import resource
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import pytest
 
 from connect_py.app.services.postgres import PostgresAddress
 from connect_py.errors import FatalTaskError
-from connectors.postgres.stream import open_transactions
+from connectors.engine.batches import DEFAULT_TUNING, Tuning
 from tests.fix_postgres import postgres_source
 from tests.postgres_task import DirectTask
 
@@ -29,7 +29,8 @@ WORK_MEMORY = "64kB"
 class Pair:
     """One database, read by two tasks with slots of their own: `whole` gets transactions when they have committed, `parts` in segments."""
 
-    def __init__(self, postgres: PostgresAddress, database: str, memory_bytes: int, **more: str) -> None:
+    def __init__(self, postgres: PostgresAddress, database: str, memory_bytes: int, tuning: Tuning, **more: str) -> None:
+        self.tuning = tuning
         self.postgres, self.database = postgres, database
         self.db = postgres.connect(database)
         version = self.db.info.server_version
@@ -48,7 +49,7 @@ class Pair:
                 "large.transaction.memory.bytes": str(memory_bytes),
             },
         ]
-        self.whole, self.parts = (DirectTask(config) for config in self.configs)
+        self.whole, self.parts = (DirectTask(config, tuning=tuning) for config in self.configs)
 
     def begin(self) -> None:
         """Take the snapshots, and let both stream until an offset of the stream is stored."""
@@ -67,14 +68,15 @@ class Pair:
     @property
     def open_bytes(self) -> tuple[int, int]:
         """What `parts` keeps of open transactions in memory, and in files."""
-        stream = self.parts.task._stream
-        return stream.open_transactions[1:] if stream is not None else (0, 0)
+        figures = next(group.values for group in self.parts.task.metrics() if group.type == "postgres-slot")
+        in_files = figures.get("open-large-transactions-file-bytes", 0)
+        return figures.get("open-large-transactions-bytes", 0) - in_files, in_files
 
     def kill_parts(self) -> None:
         """What kill -9 leaves behind, and a new task on what was stored."""
         old = self.parts
-        old.task._close_connections()
-        self.parts = DirectTask(self.configs[1], old.offset)
+        old.task.disconnect()
+        self.parts = DirectTask(self.configs[1], old.offset, tuning=self.tuning)
         self.parts.events, self.parts.batches = old.events, old.batches
 
     def close(self) -> None:
@@ -87,8 +89,8 @@ class Pair:
 def pair(postgres: PostgresAddress, database: str) -> Iterator[Callable[..., Pair]]:
     with ExitStack() as stack:
 
-        def make(memory_bytes: int = 20_000, **more: str) -> Pair:
-            made = Pair(postgres, database, memory_bytes, **more)
+        def make(memory_bytes: int = 20_000, tuning: Tuning = DEFAULT_TUNING, **more: str) -> Pair:
+            made = Pair(postgres, database, memory_bytes, tuning, **more)
             stack.callback(made.close)
             return made
 
@@ -285,9 +287,8 @@ def test_a_replicated_transaction_names_its_origin(pair: Callable[..., Pair]) ->
         both.db.execute("SELECT pg_replication_origin_drop(%s)", (origin,))
 
 
-def test_a_kill_at_any_place_of_it_repeats_and_loses_nothing(pair: Callable[..., Pair], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connectors.postgres.stream.stream.MAX_ROWS", 60)
-    both = pair()
+def test_a_kill_at_any_place_of_it_repeats_and_loses_nothing(pair: Callable[..., Pair]) -> None:
+    both = pair(tuning=Tuning(batch_rows=60))
     both.db.execute("CREATE TABLE a (id int PRIMARY KEY, n int, t text)")
     both.begin()
     with both.postgres.connect(both.database) as other:
@@ -314,19 +315,18 @@ def test_a_kill_at_any_place_of_it_repeats_and_loses_nothing(pair: Callable[...,
     assert without_clock(both.parts.events) == without_clock(both.whole.events)
 
 
-def test_either_way_goes_on_from_the_offset_of_the_other(pair: Callable[..., Pair], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connectors.postgres.stream.stream.MAX_ROWS", 100)
-    both = pair()
+def test_either_way_goes_on_from_the_offset_of_the_other(pair: Callable[..., Pair]) -> None:
+    both = pair(tuning=Tuning(batch_rows=100))
     both.db.execute("CREATE TABLE a (id int PRIMARY KEY, n int, t text)")
     both.begin()
     both.db.execute(rows(1, 1000))
     both.parts.poll_until(lambda: len(both.parts.events) > 350)
     offset, seen = both.parts.offset, list(both.parts.events)
-    both.parts.task._close_connections()
-    with DirectTask({**both.configs[1], "large.transaction.streaming": "false"}, offset) as whole:
+    both.parts.task.disconnect()
+    with DirectTask({**both.configs[1], "large.transaction.streaming": "false"}, offset, tuning=both.tuning) as whole:
         whole.poll_until(lambda: len(seen) + len(whole.events) > 700)
         offset, seen = whole.offset, [*seen, *whole.events]
-    both.parts = DirectTask(both.configs[1], offset)
+    both.parts = DirectTask(both.configs[1], offset, tuning=both.tuning)
     both.parts.events = seen
     both.finish()
     assert without_clock(both.parts.events) == without_clock([*both.whole.events])
@@ -346,23 +346,24 @@ def test_files_are_without_names_so_that_nothing_is_left_after_a_crash(pair: Cal
     same(both)
 
 
-def test_a_full_disk_fails_the_task_and_says_what_to_do(pair: Callable[..., Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Full:
-        def write(self, data: bytes) -> int:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+@contextmanager
+def files_up_to(size: int) -> Iterator[None]:
+    """No file of this process grows beyond so many bytes, as on a disk without room."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
-        def close(self) -> None:
-            pass
 
+def test_a_file_that_cannot_grow_fails_the_task_and_says_what_to_do(pair: Callable[..., Pair], tmp_path: Path) -> None:
     both = pair(large_transaction_directory=str(tmp_path))
     both.db.execute("CREATE TABLE a (id int PRIMARY KEY, n int, t text)")
     both.begin()
-    with monkeypatch.context() as patched:
-        patched.setattr(open_transactions.tempfile, "TemporaryFile", lambda **_: Full())
+    with files_up_to(50_000):
         both.db.execute("BEGIN; " + rows(1, 3000))
-        with pytest.raises(
-            FatalTaskError, match=r"transaction \d+ cannot be kept in .*: No space left on device.*large\.transaction\.directory"
-        ):
+        with pytest.raises(FatalTaskError, match=r"transaction \d+ cannot be kept in .*: File too large.*large\.transaction\.directory"):
             both.parts.poll_until(lambda: False)
     both.kill_parts()
     both.db.execute("COMMIT")

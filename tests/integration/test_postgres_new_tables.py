@@ -53,10 +53,8 @@ class Source:
 
     def finish(self, task: DirectTask, marker: int) -> None:
         """Wait for the snapshot's end, if one runs, and for what had been committed then to be streamed."""
-        incremental = task.task._services.incremental
-        assert incremental is not None
         task.poll()
-        task.poll_until(lambda: not incremental.is_running and not incremental.chunk, what="the end of the snapshot")
+        task.poll_until(lambda: not task.is_snapshotting(), what="the end of the snapshot")
         self.connection.execute("INSERT INTO old VALUES (%s, 'marker')", (marker,))
         task.poll_until(lambda: {"id": marker} in [key for key, _ in task.of(f"pg_{self.tag}.public.old")], what="the marker")
 

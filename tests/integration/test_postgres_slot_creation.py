@@ -16,14 +16,15 @@ import pytest
 from connect_py.api import JsonEncoding
 from connect_py.app.services.postgres import PostgresAddress
 from connect_py.app.services.process import ServiceError, wait_until
+from connectors.engine.batches import DEFAULT_TUNING, Tuning
 from connectors.postgres.task import PostgresConnectorTask
 from tests.fix_postgres import postgres_source
 
 pytestmark = pytest.mark.services
 
 
-def started(config: dict[str, str]) -> PostgresConnectorTask:
-    task = PostgresConnectorTask()
+def started(config: dict[str, str], tuning: Tuning = DEFAULT_TUNING) -> PostgresConnectorTask:
+    task = PostgresConnectorTask(tuning=tuning)
     task.start(config, SimpleNamespace(connector="c", task=0, encoding=JsonEncoding(False, False), offset=lambda partition: None))
     return task
 
@@ -66,12 +67,9 @@ def test_a_creation_that_waits_says_for_whom_and_goes_on(
     database: str,
     tag: str,
     writer: psycopg.Connection[Any],
-    monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr("connectors.postgres.slot.slot.FIRST_REPORT_SECONDS", 0.3)
-    monkeypatch.setattr("connectors.postgres.slot.slot.REPORT_SECONDS", 0.5)
-    task = started(postgres_source(postgres, database, tag))
+    task = started(postgres_source(postgres, database, tag), Tuning(slot_report_seconds=(0.3, 0.5)))
     reports = []
 
     def end_when_reported_twice() -> None:

@@ -48,8 +48,7 @@ class Source:
         finally:
             self.events += task.events
             self.batches = task.batches
-            if task.task._stream is not None:
-                task.task._stream.close(send_status=False)
+            task.task.disconnect()
             task.close()
         return task.offset
 
@@ -74,7 +73,7 @@ def seen(count: int) -> Callable[[DirectTask], bool]:
 
 def finished(task: DirectTask) -> bool:
     """Whether the snapshot has ended and the stream is read."""
-    position = task.task._position
+    position = task.task.position
     return position is not None and not position.is_snapshot_unfinished and task.is_streaming()
 
 

@@ -15,6 +15,7 @@ from connect_py.api import EncodedBatch
 from connect_py.api.record import JsonEncoding
 from connect_py.app.services.postgres import PostgresAddress, PostgresServer
 from connect_py.errors import ConfigError, ConnectError, FatalTaskError
+from connectors.engine.batches import DEFAULT_TUNING, Tuning
 from connectors.postgres.connector import PostgresConnector
 from connectors.postgres.task import PostgresConnectorTask
 from tests.waiting import eventually, let_time_pass
@@ -89,8 +90,8 @@ class Runner:
     def slot(self) -> str:
         return f"s_{self.database}".lower()
 
-    def start(self, **more: str) -> None:
-        self.task = PostgresConnectorTask()
+    def start(self, tuning: Tuning = DEFAULT_TUNING, **more: str) -> None:
+        self.task = PostgresConnectorTask(tuning=tuning)
         self.task.start(self.config(**more), self.context)
 
     def poll(self, *, commit: bool = True) -> EncodedBatch | None:
@@ -125,7 +126,7 @@ class Runner:
     def kill(self) -> None:
         """What kill -9 leaves behind: closed sockets, nothing said."""
         assert self.task is not None
-        self.task._close_connections()
+        self.task.disconnect()
         self.task = None
 
     def table(self, name: str, key: str = "id") -> dict[Any, dict[str, Any]]:
@@ -183,14 +184,12 @@ def test_snapshot_then_changes_with_markers_offsets_and_headers(runner: Runner) 
 
 def test_the_slot_is_confirmed_only_with_committed_offsets(runner: Runner) -> None:
     runner.db.execute("CREATE TABLE a (id int PRIMARY KEY)")
-    runner.start()
+    runner.start(status_update_interval_ms="1")  # a status at every poll
     runner.idle()
     before = confirmed(runner)
     runner.db.execute("INSERT INTO a VALUES (1)")
     runner.db.execute("INSERT INTO a VALUES (2)")
     runner.until(2, commit=False)
-    assert runner.task is not None
-    runner.task._stream._feedback.send()  # type: ignore[union-attr]
     runner.idle()
     assert confirmed(runner) == before
     runner.db.execute("INSERT INTO a VALUES (3)")
@@ -375,10 +374,9 @@ def play(runner: Runner) -> None:
         other.execute("COMMIT")
 
 
-def test_a_restart_between_any_two_events_repeats_none_and_loses_none(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connectors.postgres.stream.stream.MAX_ROWS", 1)
+def test_a_restart_between_any_two_events_repeats_none_and_loses_none(runner: Runner) -> None:
     runner.db.execute("CREATE TABLE a (id int PRIMARY KEY, v int); INSERT INTO a VALUES (1,0),(2,0),(3,0)")
-    runner.start()
+    runner.start(Tuning(batch_rows=1))
     runner.idle()
     play(runner)
     last = -1
@@ -389,7 +387,7 @@ def test_a_restart_between_any_two_events_repeats_none_and_loses_none(runner: Ru
         while runner.poll() is None and time.monotonic() < deadline:
             pass
         runner.kill()
-        runner.start()
+        runner.start(Tuning(batch_rows=1))
     assert runner.folded("public.a") == runner.table("a")
     events = [(r.key["id"], r.op, json.dumps(r.value and r.value["after"])) for r in runner.records]
     runner.kill()
@@ -403,7 +401,6 @@ def test_a_restart_between_any_two_events_repeats_none_and_loses_none(runner: Ru
     wait_for(
         lambda: not again.db.execute("SELECT 1 FROM pg_replication_slots WHERE slot_name = %s", (again.slot,)).fetchone() or drop(again)
     )
-    monkeypatch.undo()
     again.start()
     again.idle()
     play(again)
@@ -433,10 +430,9 @@ def test_a_restart_without_any_commit_replays_from_the_snapshots_position(runner
     assert runner.folded("public.a") == runner.table("a")
 
 
-def test_an_offset_of_debezium_inside_a_multi_row_record_repeats_rather_than_loses(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("connectors.postgres.stream.stream.MAX_ROWS", 1)
+def test_an_offset_of_debezium_inside_a_multi_row_record_repeats_rather_than_loses(runner: Runner) -> None:
     runner.db.execute("CREATE TABLE a (id int PRIMARY KEY, v int)")
-    runner.start()
+    runner.start(Tuning(batch_rows=1))
     runner.idle()
     with runner.db.cursor() as cursor, cursor.copy("COPY a FROM STDIN") as copy:
         for number in range(10):
@@ -445,7 +441,7 @@ def test_an_offset_of_debezium_inside_a_multi_row_record_repeats_rather_than_los
     runner.kill()
     assert runner.context.stored is not None
     assert runner.context.stored.pop("lsn_events_processed") == 4
-    runner.start()
+    runner.start(Tuning(batch_rows=1))
     runner.idle()
     assert runner.folded("public.a") == runner.table("a")
 
@@ -485,7 +481,7 @@ def test_a_slot_held_by_a_dying_predecessor_is_waited_for(runner: Runner) -> Non
     runner.start()
     assert runner.poll() is None
     assert predecessor is not None
-    predecessor._close_connections()
+    predecessor.disconnect()
     runner.db.execute("INSERT INTO a VALUES (1)")
     runner.until(1)
 
@@ -500,7 +496,7 @@ def test_a_slot_held_for_good_fails_the_task_with_a_sentence(runner: Runner) -> 
         runner.idle(polls=50)
     assert "pg_terminate_backend" in str(caught.value)
     assert holder is not None
-    holder._close_connections()
+    holder.disconnect()
 
 
 def test_only_filtered_tables_are_published_in_filtered_mode(runner: Runner) -> None:
@@ -683,8 +679,9 @@ def test_a_stop_ends_a_waiting_poll_soon(runner: Runner) -> None:
     runner.idle()
     assert runner.task is not None
     began = time.monotonic()
-    threading.Timer(0.05, runner.task.stop).start()
-    while time.monotonic() - began < 5 and not runner.task._stop.is_set():
+    stopped = threading.Event()
+    threading.Timer(0.05, lambda: (runner.task.stop(), stopped.set())).start()
+    while time.monotonic() - began < 5 and not stopped.is_set():
         runner.poll()
     assert time.monotonic() - began < 2
 

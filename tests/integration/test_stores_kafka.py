@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 import uuid
@@ -310,22 +311,26 @@ def test_the_worker_that_started_later_has_the_work_wherever_the_records_lie(pro
         second.stop()
 
 
-def test_a_worker_of_another_kind_that_reports_running_has_the_work(properties: dict[str, str]) -> None:
+def test_a_worker_of_another_kind_that_reports_running_has_the_work(kafka: Kafka, properties: dict[str, str]) -> None:
     heard: list[str] = []
-    java, store = KafkaStatusStore(properties), KafkaStatusStore(properties, worker_id="here:1")
+    topic = properties["status.storage.topic"]
+    create(kafka, topic, 2, "compact")
+
+    def report(worker: str) -> None:
+        """As Java's worker writes it: without our header."""
+        status = {"state": "RUNNING", "trace": None, "worker_id": worker, "generation": 0}
+        produce(kafka, topic, (b"status-connector-c", json.dumps(status).encode()))
+
+    store = KafkaStatusStore(properties, worker_id="here:1")
     store.watch(heard.append)
-    java._log.start()  # it sends no header
-    java.put_connector("c", Status("RUNNING", "dead:1"))
-    java.flush(10)
+    report("dead:1")
     store.start()
     try:
         assert heard == []
-        java.put_connector("c", Status("RUNNING", "java:1"))
-        java.flush(10)
+        report("java:1")
         store.refresh(10)
         assert heard == ["java:1"]
     finally:
-        java.stop()
         store.stop()
 
 

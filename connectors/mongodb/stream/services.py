@@ -11,6 +11,7 @@ from typing import Any
 from connect_py.api import SourceTaskContext
 from connect_py.api.record import EncodedRow
 from connectors.engine import services
+from connectors.engine.batches import DEFAULT_TUNING, Tuning
 from connectors.engine.signal.records import CLOSE, OPEN
 from connectors.engine.snapshot.incremental.contract import SnapshotHooks, Watermarks
 from connectors.engine.snapshot.incremental.offset import PREFIX
@@ -77,6 +78,7 @@ class MongoServices(services.SourceServices[ChunkRow]):
         context: the task's context.
         position: returns where the source stands.
         hooks: where tests provoke races.
+        tuning: sizes and delays.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class MongoServices(services.SourceServices[ChunkRow]):
         client: Callable[[], Client],
         position: Callable[[], MongoOffset | None],
         hooks: SnapshotHooks | None = None,
+        tuning: Tuning = DEFAULT_TUNING,
     ) -> None:
         self._position = position
         self._stream: EventStream | None = None
@@ -95,7 +98,7 @@ class MongoServices(services.SourceServices[ChunkRow]):
         marks = None
         if config.signal_collection is not None:
             marks = SignalCollection(client, config.signal_collection, deletes=config.deletes_close_windows)
-        super().__init__(config, context, self._chunks, marks, hooks)
+        super().__init__(config, context, self._chunks, marks, hooks, tuning)
         self.events.whole = False
 
     def fields(self) -> services.Fields:

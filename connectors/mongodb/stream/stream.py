@@ -70,7 +70,7 @@ class ChangeStream:
             "pipeline": [{"$changeStream": options}, *capture.stages],
             "cursor": {"batchSize": batch_size},
         }
-        self._parts: list[dict[str, Any]] = []
+        self._fragments = Fragments()
         with translated(f"The change stream of {capture.shown_target} cannot be opened"):
             # the answers after the first one are read with the options of the database
             database = client.get_database(capture.database or "admin", codec_options=RAW)
@@ -99,14 +99,14 @@ class ChangeStream:
                     "Restart the connector with another capture.target or scope, or take a new snapshot"
                 )
         found = [fields_of(bytes(event.raw)) for event in answer]
-        return self._joined(found) if self._parts or any("splitEvent" in event for event in found) else found
+        return self._fragments.join(found)
 
     @property
     def token(self) -> ResumeToken | None:
         """A position after everything that was read, given also where nothing happens; None where the server gives none."""
         # not public, and neither is `_next_batch`: the driver's own ChangeStream has its `resume_token` from here
         token = self._cursor._post_batch_resume_token
-        return None if token is None or self._parts else ResumeToken.of(token)
+        return None if token is None or self._fragments.is_open else ResumeToken.of(token)
 
     def close(self) -> None:
         """Close the cursor; a server that is gone is no error."""
@@ -114,7 +114,22 @@ class ChangeStream:
         with suppress(PyMongoError, OSError):
             self._cursor.close()
 
-    def _joined(self, events: Sequence[dict[str, Any]]) -> list[Event]:
+
+class Fragments:
+    """Puts events together again that the server split because they were too large (`$changeStreamSplitLargeEvent`)."""
+
+    def __init__(self) -> None:
+        self._parts: list[dict[str, Any]] = []
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the last fragment of an event is still missing."""
+        return bool(self._parts)
+
+    def join(self, events: Sequence[dict[str, Any]]) -> Sequence[Event]:
+        """Return the whole events of an answer. Raises FatalTaskError: a fragment is missing."""
+        if not self._parts and not any("splitEvent" in event for event in events):
+            return events
         found: list[Event] = []
         for event in events:
             split = event.get("splitEvent")

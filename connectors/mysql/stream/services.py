@@ -23,6 +23,7 @@ from connect_py.api import SourceTaskContext
 from connect_py.api.record import EncodedRow
 from connect_py.errors import ConfigError, ConnectError, DataError
 from connectors.engine import services
+from connectors.engine.batches import DEFAULT_TUNING, Tuning
 from connectors.engine.relational.tables import TableId
 from connectors.engine.signal.actions import Action
 from connectors.engine.signal.records import Signal
@@ -176,6 +177,7 @@ class MySqlServices(services.SourceServices[ChunkRow]):
         context: the task's.
         position: returns the position of the source.
         hooks: points for races, in tests.
+        tuning: sizes and delays.
 
     Attributes:
         general: the session for everything outside the stream.
@@ -191,6 +193,7 @@ class MySqlServices(services.SourceServices[ChunkRow]):
         context: SourceTaskContext,
         position: Callable[[], MySqlOffset | None],
         hooks: SnapshotHooks | None = None,
+        tuning: Tuning = DEFAULT_TUNING,
     ) -> None:
         self._position = position
         self._stream: ChangeStream | None = None
@@ -202,7 +205,7 @@ class MySqlServices(services.SourceServices[ChunkRow]):
         self.moves_to: MySqlOffset | None = None
         self._moved_by: str | None = None
         self._chunks = MySqlChunks(self.general, config, self._captured, self._models, self.check, self._shown)
-        super().__init__(config, context, self._chunks, watermarks_of(config, self.general, self._received), hooks)
+        super().__init__(config, context, self._chunks, watermarks_of(config, self.general, self._received), hooks, tuning)
         self.taps = self.connect(Taps(), config, config.signal_table)
 
     def attach(self, stream: ChangeStream | None) -> None:

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from connect_py.api.record import EncodedRow
 from connect_py.errors import FatalTaskError
-from connectors.engine.batches import MAX_BYTES, MAX_ROWS, PendingRows
+from connectors.engine.batches import MAX_BYTES, PendingRows
 from connectors.engine.metadata_records import TransactionMonitor
 from connectors.engine.metrics import StreamingMetrics
 from connectors.engine.relational.tables import TableId
@@ -263,9 +263,9 @@ class ChangeStream:
 
     def _read(self, deadline: float) -> None:
         rows, queue = self._pending.rows, self._queue
-        size = 0
+        size, most = 0, self._pending.batch_rows
         while True:
-            while queue and len(rows) < MAX_ROWS and size < MAX_BYTES:
+            while queue and len(rows) < most and size < MAX_BYTES:
                 header, body = queue.popleft()
                 before = len(rows)
                 try:

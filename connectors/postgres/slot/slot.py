@@ -29,6 +29,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from connect_py.errors import ConnectError, FatalTaskError, RetriableError
+from connectors.engine.batches import DEFAULT_TUNING
 from connectors.postgres.config import ConnectionSettings
 from connectors.postgres.errors import ServerError, translate
 from connectors.postgres.position.offset import format_lsn, parse_lsn
@@ -38,8 +39,6 @@ from connectors.postgres.server.connection import Connection, Row, Stopped, quot
 log = logging.getLogger(__name__)
 
 
-FIRST_REPORT_SECONDS = 5.0
-REPORT_SECONDS = 30.0
 #: How many transactions a line names.
 SHOWN = 3
 
@@ -53,28 +52,35 @@ _RUNNING_SQL = (
 
 
 class SlotWait:
-    """Call it often while a slot is being created: it warns after FIRST_REPORT_SECONDS, then each REPORT_SECONDS. Owned by the task's
-    thread.
+    """Call it often while a slot is being created: it warns now and then. Owned by the task's thread.
 
     Args:
         observer: an ordinary connection that is not in use meanwhile.
         slot: the slot's name.
+        report_seconds: until the first warning, and between two.
         clock: monotonic seconds.
     """
 
-    def __init__(self, observer: Connection, slot: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        observer: Connection,
+        slot: str,
+        report_seconds: tuple[float, float] = DEFAULT_TUNING.slot_report_seconds,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._observer = observer
         self._slot = slot
         self._clock = clock
         self._began = clock()
-        self._next = self._began + FIRST_REPORT_SECONDS
+        first, self._report_seconds = report_seconds
+        self._next = self._began + first
 
     def __call__(self) -> None:
         """Warn when it is time. Raises Stopped."""
         now = self._clock()
         if now < self._next:
             return
-        self._next = now + REPORT_SECONDS
+        self._next = now + self._report_seconds
         try:
             causes = describe_running(self._observer.query(_RUNNING_SQL))
         except ServerError as error:
@@ -195,11 +201,13 @@ def create_slot(
     temporary: bool = False,
     observer: Connection,
     should_stop: Callable[[], bool],
+    report_seconds: tuple[float, float] = DEFAULT_TUNING.slot_report_seconds,
 ) -> ExportedSnapshot:
     """Create a slot over the replication protocol; waits, with a warning now and then, for transactions that run now to end.
 
     Args:
         observer: an ordinary connection, over which the server is asked what it waits for.
+        report_seconds: how long it waits before the first warning, and between two.
 
     Returns:
         The snapshot that the slot exports.
@@ -213,7 +221,9 @@ def create_slot(
     kind = "TEMPORARY LOGICAL" if temporary else "LOGICAL"
     options = " (FAILOVER)" if failover else ""
     try:
-        rows = connection.query(f"CREATE_REPLICATION_SLOT {quote_name(name)} {kind} pgoutput{options}", SlotWait(observer, name))
+        rows = connection.query(
+            f"CREATE_REPLICATION_SLOT {quote_name(name)} {kind} pgoutput{options}", SlotWait(observer, name, report_seconds)
+        )
     except ServerError as error:
         connection.close()
         raise _creation_error(error, name, settings) from None
@@ -247,12 +257,17 @@ def _creation_error(error: ServerError, name: str, settings: ConnectionSettings)
 
 
 def export_temporary_snapshot(
-    settings: ConnectionSettings, slot: str, *, observer: Connection, should_stop: Callable[[], bool]
+    settings: ConnectionSettings,
+    slot: str,
+    *,
+    observer: Connection,
+    should_stop: Callable[[], bool],
+    report_seconds: tuple[float, float] = DEFAULT_TUNING.slot_report_seconds,
 ) -> ExportedSnapshot | None:
     """Return the snapshot of a temporary slot, for a snapshot while the lasting slot exists; None when the server has no room for one.
 
     Args:
-        observer: as in `create_slot`.
+        observer, report_seconds: as in `create_slot`.
 
     Raises:
         RetriableError: the connection failed.
@@ -260,7 +275,7 @@ def export_temporary_snapshot(
     """
     name = f"{slot[:40]}_snapshot_{os.urandom(5).hex()}"
     try:
-        return create_slot(settings, name, temporary=True, observer=observer, should_stop=should_stop)
+        return create_slot(settings, name, temporary=True, observer=observer, should_stop=should_stop, report_seconds=report_seconds)
     except FatalTaskError as error:
         log.warning(
             "No temporary slot for an exact hand-over (%s); the snapshot is taken beside the slot '%s' and changes since its confirmed "

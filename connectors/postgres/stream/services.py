@@ -15,6 +15,7 @@ from typing import Any
 from connect_py.api import SourceTaskContext
 from connect_py.api.record import EncodedRow
 from connectors.engine import services
+from connectors.engine.batches import DEFAULT_TUNING, Tuning
 from connectors.engine.relational.tables import TableId
 from connectors.engine.snapshot.incremental.contract import LogPositions, SignalTable, SnapshotHooks, Watermarks
 from connectors.postgres.config import PostgresConfig
@@ -67,6 +68,7 @@ class PostgresServices(services.SourceServices[ChunkRow]):
         general: returns the task's open connection, which is replaced after a reconnect.
         position: returns where the source stands.
         hooks: where tests provoke races.
+        tuning: sizes and delays.
 
     Attributes:
         taps: what listens to the stream's tables.
@@ -80,12 +82,13 @@ class PostgresServices(services.SourceServices[ChunkRow]):
         general: Callable[[], Connection],
         position: Callable[[], PostgresOffset | None],
         hooks: SnapshotHooks | None = None,
+        tuning: Tuning = DEFAULT_TUNING,
     ) -> None:
         self._general = general
         self._position = position
         self._stream: ChangeStream | None = None
         self._chunks = PostgresChunks(general, config, factory, while_waiting=self._keep_alive, streamed=self._streamed)
-        super().__init__(config, context, self._chunks, watermarks_of(config, general, self._received), hooks)
+        super().__init__(config, context, self._chunks, watermarks_of(config, general, self._received), hooks, tuning)
         taps = PostgresTaps(monitor=self.monitor, shown_transaction=self._shown_transaction, skipped=config.skipped)
         self.taps = self.connect(taps, config, config.signal_table)
 

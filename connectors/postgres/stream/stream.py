@@ -21,7 +21,7 @@ from connect_py.converters.json_schema import schema_to_json
 from connect_py.converters.json_write import quote
 from connect_py.data.schema import OPTIONAL_BYTES, OPTIONAL_INT64, OPTIONAL_STRING, STRING, struct
 from connect_py.errors import DataError
-from connectors.engine.batches import MAX_BYTES, MAX_ROWS, PendingRows
+from connectors.engine.batches import MAX_BYTES, PendingRows
 from connectors.engine.envelope import TRANSACTION_SCHEMA, KeyChangeRecords, tail
 from connectors.engine.metrics import StreamingMetrics
 from connectors.engine.relational.tables import NameFilter
@@ -278,7 +278,8 @@ class ChangeStream:
             message, self._beyond = self._beyond, None
             self._begin(pgoutput.decode_begin(message), unpack(message, 1)[0])
         messages = 0
-        while size < MAX_BYTES and len(rows) < MAX_ROWS:
+        most = self._pending.batch_rows
+        while size < MAX_BYTES and len(rows) < most:
             messages += 1
             if messages > CLOCK_MESSAGES:
                 messages = 0

@@ -208,13 +208,9 @@ def test_a_row_that_the_database_refuses_is_reported_alone(url: str, db: sqlite3
     assert [offset for offset, _ in context.refused] == [1]
 
 
-def test_a_locked_database_is_tried_again_and_no_record_is_lost(url: str, db: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_locked_database_is_tried_again_and_no_record_is_lost(url: str, db: sqlite3.Connection) -> None:
     put(url, [event(0, "c", 1, "a")], **UPSERT)
-    import connectors.jdbc.task
-
-    create = connectors.jdbc.task.create_engine
-    monkeypatch.setattr(connectors.jdbc.task, "create_engine", lambda u, **more: create(u, **{**more, "connect_args": {"timeout": 0.05}}))
-    with started(url, flush_max_retries="1", flush_retry_delay_ms="1500", **UPSERT) as (task, context):
+    with started(url, lock_seconds=0.05, flush_max_retries="1", flush_retry_delay_ms="1500", **UPSERT) as (task, context):
         db.execute("BEGIN EXCLUSIVE")
         changes = [event(1, "c", 2, "b")]
         with pytest.raises(RetriableError, match="database is locked"):

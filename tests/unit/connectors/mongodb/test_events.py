@@ -19,7 +19,7 @@ from connectors.mongodb.collection import CollectionFactory
 from connectors.mongodb.config import parse_config
 from connectors.mongodb.position.offset import MongoOffset, ResumeToken
 from connectors.mongodb.server.connection import LostPositionError, ServerError, TooLargeError, server_error
-from connectors.mongodb.stream.stream import ChangeStream, EventStream, merged
+from connectors.mongodb.stream.stream import ChangeStream, EventStream, Fragments, merged
 from connectors.mongodb.values.bson_forms import MalformedBsonError
 from connectors.mongodb.values.documents import Documents, fields_of
 
@@ -30,11 +30,11 @@ class Answers(ChangeStream):
     """A change stream over recorded answers."""
 
     def __init__(self, *answers: list[dict[str, Any]]) -> None:
-        self._parts: list[dict[str, Any]] = []
+        self._fragments = Fragments()
         self._answers = [[fields_of(bson.encode(event)) for event in answer] for answer in answers]
 
     def read(self) -> Any:
-        return self._joined(self._answers.pop(0)) if self._answers else []
+        return self._fragments.join(self._answers.pop(0)) if self._answers else []
 
 
 def shown(*answers: list[dict[str, Any]], **more: str) -> tuple[EventStream, list[tuple[bytes | None, dict[str, Any] | None]]]:
