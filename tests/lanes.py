@@ -117,14 +117,15 @@ def _wait(lanes: list[Lane]) -> dict[str, int] | None:
 
 
 def _lanes(asked: argparse.Namespace) -> dict[str, list[str]]:
-    """Return the test files by lane: what starts Spark apart from everything else, in two lanes each that take about as long as each other;
-    one for Spark where its long tests do not run, since each lane starts a JVM.
+    """Return the test files by lane: what needs no server; what starts Spark, in two lanes where its long tests run (each starts a JVM);
+    and everything else in two lanes that take about as long as each other.
 
     The parity suite is one item, and comes first in its lane, since its worker must be one that no other test has used.
     """
     known = json.loads(DURATIONS.read_text()) if DURATIONS.exists() else {}
     only_long = asked.slice is not None
     tests = ROOT / "tests"
+    unit: dict[str, float] = {}
     spark: dict[str, float] = {}
     others: dict[str, float] = {}
     if not only_long:
@@ -136,10 +137,12 @@ def _lanes(asked: argparse.Namespace) -> dict[str, list[str]]:
         seconds = 0.0 if only_long else known.get(name, _UNKNOWN_SECONDS)
         if only_long or asked.long:
             seconds += sum(spent for test, spent in known.items() if test.startswith(f"{name}::"))
-        (spark if _SPARK in path.read_text() else others)[name] = seconds
+        lane = spark if _SPARK in path.read_text() else unit if name.startswith("tests/unit/") else others
+        lane[name] = seconds
     if only_long:
-        return {"spark": sorted(spark), "others": sorted(others)}
-    return {**balanced(spark, ("spark one", "spark two") if asked.long else ("spark",)), **balanced(others, ("one", "two"))}
+        return {"spark": sorted(spark), "others": sorted([*unit, *others])}
+    sparks = ("spark one", "spark two") if asked.long else ("spark",)
+    return {"unit": sorted(unit), **balanced(spark, sparks), **balanced(others, ("one", "two"))}
 
 
 def balanced(seconds: dict[str, float], names: tuple[str, ...]) -> dict[str, list[str]]:

@@ -47,6 +47,7 @@ def change(connection: psycopg.Connection, stop: threading.Event, rng: random.Ra
         stop.wait(0.02)
 
 
+@pytest.mark.long
 def test_a_sink_in_a_worker_sets_bad_records_aside_compacts_its_table_and_verifies_while_rows_change(
     worker: Worker, kafka: Kafka, postgres: PostgresAddress, database: str, tag: str, tmp_path: Path
 ) -> None:

@@ -39,7 +39,7 @@ def test_no_suffix_of_the_log_changes_a_table_that_has_it(lake: Lake, driver: st
         task.close()
     reached = dict(lake.context.group)
     before = {table: lake.snapshots(table) for table in TABLES}
-    for back in range(1, max(reached.values()) + 1, 1 if LONG else 5):
+    for back in range(1, max(reached.values()) + 1, 1 if LONG else 15):
         lake.context.group = {tp: max(0, end - back) for tp, end in reached.items()}
         task = lake.start(config)
         lake.drain(task)
