@@ -10,17 +10,22 @@ One line a cause, the outermost first, by Java's class names where an error has 
         at connect_py.converters.json_converter.JsonConverter.to_connect_data(json.py:166)
     Caused by: json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)
 
-So scripts around Connect, which take lines without a tab for the causes, find them.
+So scripts around Connect, which take lines without a tab for the causes, find them. A call of generated code, whose text is in no file,
+shows its line (`connect_py.rowcode`).
 """
 
 from __future__ import annotations
 
+import linecache
 import traceback
 
 from connect_py.errors import DataError
+from connect_py.rowcode import title_of
 
 #: A recursion that ran away has a thousand calls, all alike.
 _MAX_CALLS = 50
+#: A generated line that writes a whole row has some thousand characters.
+_MAX_LINE = 120
 
 
 def trace_of(error: BaseException) -> str:
@@ -70,7 +75,10 @@ def _calls(error: BaseException) -> list[str]:
     calls = []
     for frame, line in traceback.walk_tb(error.__traceback__):
         code = frame.f_code
-        calls.append(f"{frame.f_globals.get('__name__', '?')}.{code.co_qualname}({code.co_filename.rpartition('/')[2]}:{line})")
+        title = title_of(code.co_filename)
+        shown = "" if title is None else f" {linecache.getline(code.co_filename, line).strip()[:_MAX_LINE]}"
+        file = title or code.co_filename.rpartition("/")[2]
+        calls.append(f"{frame.f_globals.get('__name__', '?')}.{code.co_qualname}({file}:{line}){shown}")
     calls.reverse()
     left = len(calls) - _MAX_CALLS
     return [*calls[:_MAX_CALLS], f"... {left} more"] if left > 0 else calls
