@@ -5,9 +5,8 @@ another type, a logical type, a struct of an equal schema that is another object
 structs of them, and writes the same (tests/unit/connect_py/converters/test_json_struct.py). The ten columns of the
 benchmark, one of them a decimal, take half the time.
 
-As in `connectors.engine.encode.generate`, the generated text is ours alone: names of fields stand in it as literals only. Whether any text
-of a struct needs an escape is asked of orjson once for all of them: its output is longer than its input and two quotes if one does, or if a
-character is not ASCII.
+Names of fields stand in the generated text as literals only. Whether any text of a struct needs an escape is asked of orjson once for all
+of them: its output is longer than its input and two quotes if one does, or if a character is not ASCII.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import orjson
 
 from connect_py.converters.json_write import LOGICAL_NAMES, WriteOptions, Writer, payload_writer, quote
 from connect_py.data.schema import Schema, Struct, Type
+from connect_py.rowcode import Code
 
 #: Rows of a schema after which a function is made for it: that takes a millisecond, and some chains make a schema a record.
 ROWS_BEFORE = 64
@@ -46,46 +46,43 @@ def rows_writer(schema: Schema | None, options: WriteOptions) -> Writer:
 
 def struct_writer(schema: Schema, options: WriteOptions) -> Writer:
     """Return the generated function for a struct schema with fields; it raises what `payload_writer`'s does."""
-    names: dict[str, Any] = {
+    code = Code(f"writer of {schema.name}")
+    for name, value in {
         "Struct": Struct,
-        "careful": payload_writer(schema, options),
-        "dumps": orjson.dumps,
-        "quote": quote,
-        "schema": schema,
-        "JSONEncodeError": orjson.JSONEncodeError,
-        "TRUE": "true",
+        "SCHEMA": schema,
         "FALSE": "false",
-    }
+        "TRUE": "true",
+        "UNICODE_ERROR": orjson.JSONEncodeError,
+        "dumps_json": orjson.dumps,
+        "quote_text": quote,
+        "write_careful": payload_writer(schema, options),
+    }.items():
+        code.bind(name, value)
     for index, field in enumerate(schema.fields):
         nested = _is_struct(field.schema)
-        names[f"write{index}"] = struct_writer(field.schema, options) if nested else payload_writer(field.schema, options)
-    exec(compile(source_text(schema), f"<writer of {schema.name}>", "exec"), names)  # noqa: S102  # our own text; names are literals
-    write: Writer = names["write"]
+        code.bind(f"write_{index}", struct_writer(field.schema, options) if nested else payload_writer(field.schema, options))
+    with code.function("write_struct", "value"):
+        _write(code, schema)
+    write: Writer = code.make()["write_struct"]
     return write
 
 
-def source_text(schema: Schema) -> str:
-    """Return the text of `write(value)` for a struct schema with fields."""
+def _write(code: Code, schema: Schema) -> None:
     variables = [f"c{index}" for index in range(len(schema.fields))]
     texts = [name for name, field in zip(variables, schema.fields, strict=True) if _kind(field.schema) is Type.STRING]
-    lines = [
-        "def write(value):",
-        "    if type(value) is not Struct or value.schema is not schema:",
-        "        return careful(value)",
-        f"    {', '.join(variables)}{',' if len(variables) == 1 else ''} = value.values",
-    ]
+    with code.block("if type(value) is not Struct or value.schema is not SCHEMA:"):
+        code.add("return write_careful(value)")
+    code.add(f"{', '.join(variables)}{',' if len(variables) == 1 else ''} = value.values")
     if texts:
         joined = "".join(f"{{{name} if type({name}) is str else 0}}" for name in texts)
-        lines += [
-            f"    texts = f'{joined}'",
-            "    try:",
-            "        is_plain = len(dumps(texts)) == len(texts) + 2",
-            "    except JSONEncodeError:",
-            "        is_plain = False  # half a surrogate pair",
-            "    if is_plain:",
-            f"        return {_object(schema, escapes=False)}",
-        ]
-    return "\n".join([*lines, f"    return {_object(schema, escapes=True)}", ""])
+        code.add(f"texts = f'{joined}'")
+        with code.block("try:"):
+            code.add("plain = len(dumps_json(texts)) == len(texts) + 2")
+        with code.block("except UNICODE_ERROR:"):
+            code.add("plain = False  # half a surrogate pair")
+        with code.block("if plain:"):
+            code.add(f"return {_object(schema, escapes=False)}")
+    code.add(f"return {_object(schema, escapes=True)}")
 
 
 def _object(schema: Schema, *, escapes: bool) -> str:
@@ -97,7 +94,7 @@ def _pieces(schema: Schema, escapes: bool) -> Iterator[str]:
     before = "{"
     for index, field in enumerate(schema.fields):
         yield repr(f"{before}{quote(field.name)}:")
-        value = _expression(f"c{index}", f"write{index}", field.schema, escapes)
+        value = _expression(f"c{index}", f"write_{index}", field.schema, escapes)
         yield f"f'''{{{value}}}'''"
         before = ","
     yield repr("}")
@@ -112,7 +109,7 @@ def _expression(value: str, write: str, schema: Schema, escapes: bool) -> str:
     if kind is Type.BOOLEAN:
         return f"TRUE if {value} is True else FALSE if {value} is False else {write}({value})"
     if kind is Type.STRING:
-        shown = f"quote({value})" if escapes else f"""f'"{{{value}}}"'"""
+        shown = f"quote_text({value})" if escapes else f"""f'"{{{value}}}"'"""
         return f"{shown} if type({value}) is str else {write}({value})"
     return f"{write}({value})"
 
