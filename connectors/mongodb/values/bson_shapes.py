@@ -13,10 +13,9 @@ from collections.abc import Callable
 from operator import itemgetter
 from struct import Struct
 from struct import error as struct_error
-from typing import Any
 
 from connect_py.data.java_text import escaped
-from connectors.engine.encode.names import Names
+from connect_py.rowcode import Code
 from connectors.mongodb.values.bson_forms import MalformedBsonError, ScalarTexts
 
 #: Text of a document, or None for one of another shape.
@@ -101,7 +100,7 @@ class _Plan:
             text = segment.group(_PLAIN)
             segment.pattern.append(rb"\0")
             self._number(size, "i")
-            self.checks[place].append(f"n{place}_{size} != len(g{place}[{text}]) + 1")
+            self.checks[place].append(f"n{place}at{size} != len(g{place}[{text}]) + 1")
             self._put('"%b"', f"g{place}[{text}]")
             return at + 4 + _INT32.unpack_from(data, at)[0], 5, f" + len(g{place}[{text}])"
         if kind in _NUMBERS:
@@ -110,7 +109,7 @@ class _Plan:
             self._number_text(kind, found)
             return at + size, size, ""
         if kind == 0x07:
-            self._put('{"$oid": "%b"}', f"hexlify(g{place}[{segment.group(b'.' * 12)}])")
+            self._put('{"$oid": "%b"}', f"hex_of(g{place}[{segment.group(b'.' * 12)}])")
             return at + 12, 12, ""
         if kind == 0x08:
             flag = segment.group(rb"[\0\1]")
@@ -125,9 +124,9 @@ class _Plan:
             before = len(self.segments)
             end, lengths, constant = self.document(data, at)
             if len(self.segments) == before:
-                self.checks[place].append(f"n{place}_{size} != {constant}{lengths}")
+                self.checks[place].append(f"n{place}at{size} != {constant}{lengths}")
             else:  # its length holds values of the slow way, which the function adds up
-                self.checks[-1].append(f"n{place}_{size} != {constant}{lengths}")
+                self.checks[-1].append(f"n{place}at{size} != {constant}{lengths}")
             return end, constant, lengths
         return self._slow(kind, data, at)
 
@@ -143,7 +142,11 @@ class _Plan:
         segment = self.segments[-1]
         segment.numbers.append(group)
         segment.codes.append(code)
-        return f"n{len(self.segments) - 1}_{group}"
+        return self._variable(len(self.segments) - 1, group)
+
+    @staticmethod
+    def _variable(place: int, group: int) -> str:
+        return f"n{place}at{group}"
 
     def _number_text(self, kind: int, name: str) -> None:
         whole = {0x10: self._texts.int32, 0x12: self._texts.int64, 0x09: self._texts.date}.get(kind)
@@ -151,32 +154,41 @@ class _Plan:
         if shown.count("7") == 1 and not shown.endswith('Z"}'):
             self._put(shown.replace("%", "%%").replace("7", "%d"), name)
         else:
-            self._put("%b", f"{_TEXTS[kind]}({name}).encode()")
+            self._put("%b", f"{_TEXTS[kind]}_text({name}).encode()")
 
     def _put(self, form: str, value: str) -> None:
         self.format.append(form)
         self.values.append(value)
 
-    def source(self) -> str:
-        lines = ["def shape(data):", "    end = len(data)", "    if size_of(data)[0] != end: return None", "    at = 4"]
+    def write(self, code: Code) -> None:
+        """Write the function's statements."""
+        code.add("end = len(data)")
+        with code.block("if size_of(data)[0] != end:"):
+            code.add("return None")
+        code.add("at = 4")
         for place, segment in enumerate(self.segments):
-            lines += [f"    m = match{place}(data, at)", "    if m is None: return None", f"    g{place} = m.groups()"]
+            code.add(f"m = match_{place}(data, at)")
+            with code.block("if m is None:"):
+                code.add("return None")
+            code.add(f"g{place} = m.groups()")
             if segment.numbers:
-                names = ", ".join(f"n{place}_{group}" for group in segment.numbers)
-                picked = f"(g{place}[{segment.numbers[0]}],)" if len(segment.numbers) == 1 else f"pick{place}(g{place})"
-                lines.append(f"    {names}, = unpack{place}(join({picked}))")
+                variables = ", ".join(self._variable(place, group) for group in segment.numbers)
+                picked = f"(g{place}[{segment.numbers[0]}],)" if len(segment.numbers) == 1 else f"pick_{place}(g{place})"
+                code.add(f"{variables}, = unpack_{place}(join_bytes({picked}))")
             if place < len(self.slow):
-                lines += [
-                    "    at = m.end()",
-                    f"    t{place}, stop = value({self.slow[place]}, data, at, end, {self.depth})",
-                    f"    t{place} = t{place}.encode()",
-                    f"    l{place} = stop - at",
-                    "    at = stop",
-                ]
+                code.add(
+                    "at = m.end()",
+                    f"t{place}, stop = write_value({self.slow[place]}, data, at, end, {self.depth})",
+                    f"t{place} = t{place}.encode()",
+                    f"l{place} = stop - at",
+                    "at = stop",
+                )
             if self.checks[place]:
-                lines.append(f"    if {' or '.join(self.checks[place])}: return None")
-        lines += ["    if m.end() != end: return None", f"    return (FORMAT % ({''.join(v + ', ' for v in self.values)})).decode()"]
-        return "\n".join(lines)
+                with code.block(f"if {' or '.join(self.checks[place])}:"):
+                    code.add("return None")
+        with code.block("if m.end() != end:"):
+            code.add("return None")
+        code.add(f"return (FORMAT % ({''.join(v + ', ' for v in self.values)})).decode()")
 
 
 _NUMBERS = {0x10: ("i", 4), 0x12: ("q", 8), 0x09: ("q", 8), 0x01: ("d", 8)}
@@ -205,23 +217,25 @@ def shape_of(data: bytes, texts: ScalarTexts, comma: str, quoted: Callable[[str]
         return None
     if plan.fields > MAX_FIELDS or plan.has_twins or end != len(data):
         return None
-    given: dict[str, Any] = {
+    code = Code("documents of a shape")
+    for name, given in {
         "FORMAT": "".join(plan.format).encode(),
         "BOOLEANS": _BOOLEANS,
-        "hexlify": hexlify,
-        "join": b"".join,
+        "hex_of": hexlify,
+        "join_bytes": b"".join,
         "size_of": _INT32.unpack_from,
-        "value": value,
-        **{name: getattr(texts, name) for name in _TEXTS.values()},
-    }
-    names = Names(given)
+        "write_value": value,
+        **{f"{name}_text": getattr(texts, name) for name in _TEXTS.values()},
+    }.items():
+        code.bind(name, given)
     for place, segment in enumerate(plan.segments):
-        names.add(f"match{place}", re.compile(b"".join(segment.pattern), re.DOTALL).match)
+        code.bind(f"match_{place}", re.compile(b"".join(segment.pattern), re.DOTALL).match)
         if segment.numbers:
-            names.add(f"unpack{place}", Struct("<" + "".join(segment.codes)).unpack)
-            names.add(f"pick{place}", itemgetter(*segment.numbers))
-    function: Shape = names.run(plan.source(), "<documents of a shape>")["shape"]  # type: ignore[assignment]
-    return function
+            code.bind(f"unpack_{place}", Struct("<" + "".join(segment.codes)).unpack)
+            code.bind(f"pick_{place}", itemgetter(*segment.numbers))
+    with code.function("read_shape", "data"):
+        plan.write(code)
+    return code.make()["read_shape"]
 
 
 class Shapes:
