@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
-from connectors.engine.encode.names import Names
+from connect_py.rowcode import Code
 from connectors.mysql.binlog.codes import MalformedEventError
 
 _EPOCH = datetime(1970, 1, 1)
@@ -178,25 +178,24 @@ def _quick(careful: Callable[[bytes], str], groups: list[tuple[int, int, int]], 
     """Return a reader for the usual numbers, generated for their groups; negative and malformed ones, whose groups are too large, go the
     careful way."""
     size = groups[-1][1]
-    lines = ["def read(data):", f"    n = number(data, 'big') ^ {1 << (8 * size - 1)}"]
+    code = Code(f"decimal of {whole} and {scale} digits")
+    code.bind_all({"number_of": int.from_bytes, "read_careful": careful})
     limits, digits, value, fraction = [], 0, "", ""
-    for i, (first, last, count) in enumerate(groups):
-        lines.append(f"    g{i} = n >> {8 * (size - last)}" + ("" if i == 0 else f" & {(1 << 8 * (last - first)) - 1}"))
-        limits.append(f"g{i} < {10**count}")
-        if digits < whole:
-            value = f"({value}) * {10**count} + g{i}" if value else f"g{i}"
-        else:
-            fraction += f"{{g{i}:0{count}}}"
-        digits += count
-    point = f".{fraction}" if scale else ""
-    lines += [
-        f"    if len(data) == {size} and {' and '.join(limits)}:",
-        f'        return f"{{{value or 0}}}{point}"',
-        "    return careful(data)",
-        "",
-    ]
-    names = Names({"careful": careful, "number": int.from_bytes})
-    return names.run("\n".join(lines), "<a decimal of a binlog>")["read"]  # type: ignore[return-value]
+    with code.function("read_decimal", "data"):
+        code.add(f"n = number_of(data, 'big') ^ {1 << (8 * size - 1)}")
+        for i, (first, last, count) in enumerate(groups):
+            code.add(f"g{i} = n >> {8 * (size - last)}" + ("" if i == 0 else f" & {(1 << 8 * (last - first)) - 1}"))
+            limits.append(f"g{i} < {10**count}")
+            if digits < whole:
+                value = f"({value}) * {10**count} + g{i}" if value else f"g{i}"
+            else:
+                fraction += f"{{g{i}:0{count}}}"
+            digits += count
+        point = f".{fraction}" if scale else ""
+        with code.block(f"if len(data) == {size} and {' and '.join(limits)}:"):
+            code.add(f'return f"{{{value or 0}}}{point}"')
+        code.add("return read_careful(data)")
+    return code.make()["read_decimal"]
 
 
 def _whole_groups(digits: int) -> list[int]:
